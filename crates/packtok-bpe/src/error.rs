@@ -1,0 +1,110 @@
+//! Every way in which loading a tokenizer or encoding a document can fail.
+
+use std::path::PathBuf;
+
+/// A cause that a tokenizer library gave.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Errors of loading a tokenizer and of encoding with it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file could not be read.
+    #[error("{}: cannot read the tokenizer", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// The file is not JSON.
+    #[error("{name}: not a tokenizer.json: the file is not valid JSON")]
+    NotJson {
+        /// The tokenizer's name.
+        name: String,
+        /// Where the JSON breaks.
+        source: serde_json::Error,
+    },
+    /// The JSON lacks something that every tokenizer.json has.
+    #[error("{name}: not a tokenizer.json: {key} is {found}, expected {expected}")]
+    Shape {
+        /// The tokenizer's name.
+        name: String,
+        /// Path of the key inside the JSON.
+        key: &'static str,
+        /// What stands there.
+        found: &'static str,
+        /// What should.
+        expected: &'static str,
+    },
+    /// The file asks for something that would make ids depend on chance.
+    #[error(
+        "{name}: model.dropout is {dropout}, so that ids would differ from run to run; set it to null in tokenizer.json"
+    )]
+    Dropout {
+        /// The tokenizer's name.
+        name: String,
+        /// The probability in the file.
+        dropout: f64,
+    },
+    /// No engine could load the file.
+    #[error("{name}: the tokenizer cannot be loaded")]
+    Unloadable {
+        /// The tokenizer's name.
+        name: String,
+        /// The engine's answer.
+        source: Cause,
+    },
+    /// The engine does not do what the file was understood to say.
+    #[error(
+        "{name}: {what} understood from tokenizer.json is {expected:?}, the engine gives {found:?}; please report this file, packtok will not guess"
+    )]
+    Disagreement {
+        /// The tokenizer's name.
+        name: String,
+        /// The part of the file.
+        what: &'static str,
+        /// As read from the file.
+        expected: Vec<u32>,
+        /// As given by the engine.
+        found: Vec<u32>,
+    },
+    /// A built-in name that does not exist.
+    #[error("{name:?} is not a built-in tokenizer; built-in are {}", known.join(", "))]
+    UnknownBuiltin {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: &'static [&'static str],
+    },
+    /// Truncation leaves no room for the special tokens that are added.
+    #[error(
+        "max_length {max_length} is below the {num_special} special tokens that the tokenizer adds to every document; raise max_length or set add_special_tokens to false"
+    )]
+    TruncationTooShort {
+        /// The limit asked for.
+        max_length: usize,
+        /// Tokens that the post-processor adds.
+        num_special: usize,
+    },
+    /// Special-token text in a document, where that was forbidden.
+    #[error("the text contains the special token {token:?}")]
+    SpecialTokenInText {
+        /// The token's text.
+        token: String,
+    },
+    /// The engine refused a text.
+    #[error("the tokenizer cannot encode this text")]
+    Encode {
+        /// The engine's answer.
+        source: Cause,
+    },
+    /// The engine refused ids.
+    #[error("the tokenizer cannot decode these ids")]
+    Decode {
+        /// The engine's answer.
+        source: Cause,
+    },
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,70 @@
+//! The second engine: the `tokenizers` crate 0.23, in the one file that names it.
+//!
+//! Slower by an order of magnitude, but it is the code base of the Python package that ids are
+//! compared with. It serves the files whose ids hang on Unicode tables (case, normal forms,
+//! punctuation, `\w`), in which the reference engine's newer tables differ.
+
+use std::sync::{Arc, OnceLock};
+
+use tokenizers_0_23::Tokenizer;
+
+use crate::error::Cause;
+
+/// The loaded tokenizer; clones share it.
+#[derive(Clone)]
+pub(crate) struct Legacy(Arc<Modes>);
+
+/// Whether special tokens are text is a property of the whole tokenizer in this crate, so each
+/// mode has its own; the second is made when it is first asked for.
+struct Modes {
+    parsing: Tokenizer,
+    as_text: OnceLock<Tokenizer>,
+}
+
+impl Legacy {
+    /// Loads a tokenizer.json; truncation and padding are switched off.
+    pub(crate) fn load(json: &str) -> Result<Self, Cause> {
+        let mut parsing = Tokenizer::from_bytes(json)?;
+        parsing.with_truncation(None)?;
+        parsing.with_padding(None);
+        Ok(Self(Arc::new(Modes {
+            parsing,
+            as_text: OnceLock::new(),
+        })))
+    }
+
+    fn mode(&self, special_tokens_are_text: bool) -> &Tokenizer {
+        if !special_tokens_are_text {
+            return &self.0.parsing;
+        }
+        self.0.as_text.get_or_init(|| {
+            let mut tokenizer = self.0.parsing.clone();
+            tokenizer.set_encode_special_tokens(true);
+            tokenizer
+        })
+    }
+
+    /// Appends the ids of `text`, without what a post-processor adds.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), Cause> {
+        let encoding = self
+            .mode(special_tokens_are_text)
+            .encode_fast(text, false)?;
+        ids.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    /// The ids of `text` as the crate itself post-processes them; to check the template with.
+    pub(crate) fn encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>, Cause> {
+        Ok(self.0.parsing.encode_fast(text, true)?.get_ids().to_vec())
+    }
+
+    /// The text of `ids`, special tokens included.
+    pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Cause> {
+        self.0.parsing.decode(ids, false)
+    }
+}

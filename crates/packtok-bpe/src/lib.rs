@@ -1,0 +1,21 @@
+//! The engine: text to token ids, exactly as Hugging Face `tokenizers`, and ids back to text.
+//!
+//! It knows one file format, `tokenizer.json`, and nothing of corpora, threads or pbin files.
+//! [`Tokenizer`] is shared by all threads; each thread encodes through an [`Encoder`] of its own,
+//! which appends the ids of one document to a buffer that the caller owns. That pair is the line
+//! behind which engines are exchanged: an encoder is where an engine keeps caches and scratch.
+#![forbid(unsafe_code)]
+
+mod builtin;
+mod error;
+mod exactness;
+mod legacy;
+mod load;
+mod reference;
+mod template;
+mod tokenizer;
+
+pub use builtin::{BUILTIN_NAMES, builtin_json};
+pub use error::{Cause, Error, Result};
+pub use load::{AddedToken, EngineKind};
+pub use tokenizer::{EncodeOptions, Encoder, SpecialTokensInText, Tokenizer};

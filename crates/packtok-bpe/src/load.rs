@@ -1,0 +1,225 @@
+//! A tokenizer.json, read into what packtok needs to know of it before an engine sees it.
+//!
+//! Names, ids, the template around a document, the fingerprint and the choice of the engine come
+//! from here, so that they are the same whichever engine serves the file.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::exactness;
+use crate::template::Template;
+
+/// A token that was added to the model's vocabulary by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddedToken {
+    /// Its text.
+    pub content: String,
+    /// The id that `tokenizers` gives it.
+    pub id: u32,
+    /// Whether it is special: left out of the text when special tokens are read as text.
+    pub is_special: bool,
+}
+
+/// Which engine serves a tokenizer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKind {
+    /// `tokenizers` 1.0.0-rc.3: fast, exact where no Unicode table is consulted.
+    Reference,
+    /// `tokenizers` 0.23: slower, exact for what hangs on Unicode tables.
+    Legacy,
+}
+
+impl EngineKind {
+    /// The name shown to users.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "tokenizers 1.0.0-rc.3",
+            Self::Legacy => "tokenizers 0.23.2",
+        }
+    }
+}
+
+/// A tokenizer.json as understood.
+#[derive(Debug)]
+pub(crate) struct Description {
+    pub(crate) fingerprint: String,
+    /// Highest id + 1, added tokens included.
+    pub(crate) vocab_size: u64,
+    pub(crate) added_tokens: Vec<AddedToken>,
+    pub(crate) template: Template,
+    pub(crate) engine: EngineKind,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Description {
+    /// Reads the JSON text of the tokenizer called `name`.
+    pub(crate) fn from_json(name: &str, json: &str) -> Result<Self> {
+        let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
+            name: name.to_owned(),
+            source,
+        })?;
+        check_shape(name, &file)?;
+        // Both are always off unless the user asks, so neither belongs to the identity.
+        for key in ["truncation", "padding"] {
+            file.as_object_mut().map(|map| map.remove(key));
+        }
+        let mut notes = Vec::new();
+        let added_tokens = added_tokens(&file, &mut notes);
+        let doubt = exactness::doubt(&file);
+        if let Some(doubt) = &doubt {
+            notes.push(format!(
+                "served by tokenizers 0.23.2, which is exact but slower, because {doubt}"
+            ));
+        }
+        Ok(Self {
+            fingerprint: fingerprint(&file),
+            vocab_size: vocab_size(&file["model"], &added_tokens),
+            template: Template::from_json(name, &file["post_processor"])?,
+            engine: match doubt {
+                None => EngineKind::Reference,
+                Some(_) => EngineKind::Legacy,
+            },
+            added_tokens,
+            notes,
+        })
+    }
+}
+
+fn check_shape(name: &str, file: &Value) -> Result<()> {
+    let shape = |key, value: &Value, expected| Error::Shape {
+        name: name.to_owned(),
+        key,
+        found: json_type(value),
+        expected,
+    };
+    if !file["model"].is_object() {
+        return Err(shape("model", &file["model"], "an object"));
+    }
+    let vocab = &file["model"]["vocab"];
+    if !vocab.is_object() && !vocab.is_array() {
+        return Err(shape("model.vocab", vocab, "an object or an array"));
+    }
+    let added = &file["added_tokens"];
+    if !added.is_null() && !added.is_array() {
+        return Err(shape("added_tokens", added, "an array"));
+    }
+    match file["model"]["dropout"].as_f64() {
+        Some(dropout) if dropout > 0.0 => Err(Error::Dropout {
+            name: name.to_owned(),
+            dropout,
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "missing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The added tokens with the ids that `tokenizers` gives them, in the order of the file.
+///
+/// The ids written in the file do not count there: a token that the model knows keeps the model's
+/// id, any other takes the next free one after the vocabulary. Files whose declared ids leave a
+/// gap are therefore renumbered, by Python's package too; `notes` says so.
+fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
+    let vocab = &file["model"]["vocab"];
+    let mut next_id = vocab.as_object().map_or_else(
+        || vocab.as_array().map_or(0, Vec::len),
+        serde_json::Map::len,
+    );
+    let mut tokens: Vec<AddedToken> = Vec::new();
+    for entry in file["added_tokens"].as_array().into_iter().flatten() {
+        let content = entry["content"].as_str().unwrap_or("");
+        if content.is_empty() || tokens.iter().any(|token| token.content == content) {
+            continue;
+        }
+        let id = vocab_id(vocab, content).unwrap_or_else(|| {
+            next_id += 1;
+            (next_id - 1) as u32
+        });
+        if let Some(declared) = entry["id"]
+            .as_u64()
+            .filter(|&declared| declared != u64::from(id))
+        {
+            notes.push(format!(
+                "added token {content:?} is declared with id {declared}, but tokenizers gives it {id}, and so does packtok"
+            ));
+        }
+        tokens.push(AddedToken {
+            content: content.to_owned(),
+            id,
+            is_special: entry["special"] == true,
+        });
+    }
+    tokens
+}
+
+/// The id of a token of the model's own vocabulary.
+pub(crate) fn vocab_id(vocab: &Value, token: &str) -> Option<u32> {
+    match vocab {
+        Value::Object(map) => map.get(token)?.as_u64()?.try_into().ok(),
+        Value::Array(pieces) => pieces
+            .iter()
+            .position(|piece| piece[0] == token)?
+            .try_into()
+            .ok(),
+        _ => None,
+    }
+}
+
+fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
+    let of_model = match &model["vocab"] {
+        Value::Object(map) => map
+            .values()
+            .filter_map(Value::as_u64)
+            .max()
+            .map_or(0, |highest| highest + 1),
+        Value::Array(pieces) => pieces.len() as u64,
+        _ => 0,
+    };
+    let of_added = added_tokens.iter().map(|token| u64::from(token.id) + 1);
+    of_added.fold(of_model, u64::max)
+}
+
+/// SHA-256 of the parsed file: white space and the order of keys do not count.
+fn fingerprint(file: &Value) -> String {
+    let mut hasher = Sha256::new();
+    hash_value(file, &mut hasher);
+    let digest = hasher.finalize();
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+fn hash_value(value: &Value, hasher: &mut Sha256) {
+    match value {
+        Value::Array(items) => {
+            hasher.update(b"[");
+            for item in items {
+                hash_value(item, hasher);
+                hasher.update(b",");
+            }
+            hasher.update(b"]");
+        }
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort_unstable();
+            hasher.update(b"{");
+            for key in keys {
+                hasher.update(Value::from(key.as_str()).to_string());
+                hasher.update(b":");
+                hash_value(&map[key], hasher);
+                hasher.update(b",");
+            }
+            hasher.update(b"}");
+        }
+        scalar => hasher.update(scalar.to_string()),
+    }
+}

@@ -1,0 +1,361 @@
+//! [`Tokenizer`], shared by all threads, and [`Encoder`], one for each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::builtin::builtin_json;
+use crate::error::{Error, Result};
+use crate::legacy::Legacy;
+use crate::load::{AddedToken, Description, EngineKind, vocab_id};
+use crate::reference::{self, Reference};
+
+/// What becomes of a special token's text inside a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SpecialTokensInText {
+    /// It becomes the special token, as Hugging Face does.
+    #[default]
+    Parse,
+    /// It is encoded like any other text.
+    Text,
+    /// The document is refused.
+    Fail,
+}
+
+/// How documents are encoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// Whether the post-processor's tokens stand around every document.
+    pub add_special_tokens: bool,
+    /// What becomes of special-token text.
+    pub special_tokens_in_text: SpecialTokensInText,
+    /// Most tokens of a document, the post-processor's included; the rest is cut off on the right.
+    pub truncate_to: Option<usize>,
+}
+
+/// Where a text is sampled to hold an engine against the template read from the file.
+const PROBE: &str = "a b";
+
+#[derive(Clone)]
+enum Engine {
+    Reference(Reference),
+    Legacy(Legacy),
+}
+
+/// A loaded tokenizer: what its ids mean, and the engine that gives them. Clones share both.
+#[derive(Clone)]
+pub struct Tokenizer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: String,
+    json: String,
+    description: Description,
+    engine: Engine,
+}
+
+impl Tokenizer {
+    /// Loads a `tokenizer.json` file, under `name` or the name of the file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is no tokenizer.json, or no engine serves it exactly.
+    pub fn from_file(path: &Path, name: Option<&str>) -> Result<Self> {
+        let json = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            path: path.to_owned(),
+            source,
+        })?;
+        let shown = path.display().to_string();
+        Self::from_json(name.unwrap_or(&shown), json)
+    }
+
+    /// Loads one of the tokenizers that need neither file nor network ([`crate::BUILTIN_NAMES`]).
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn builtin(name: &str) -> Result<Self> {
+        Self::from_json(name, builtin_json(name)?)
+    }
+
+    /// Loads the text of a tokenizer.json under the name that users know it by.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_file`].
+    pub fn from_json(name: &str, json: String) -> Result<Self> {
+        let mut description = Description::from_json(name, &json)?;
+        let engine = load_engine(name, &json, &mut description)?;
+        let tokenizer = Self {
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                json,
+                description,
+                engine,
+            }),
+        };
+        tokenizer.check_against_engine()?;
+        Ok(tokenizer)
+    }
+
+    /// Holds what was read from the file against what the engine does.
+    fn check_against_engine(&self) -> Result<()> {
+        let cause = |source| Error::Unloadable {
+            name: self.name().to_owned(),
+            source,
+        };
+        let disagreement = |what, expected: Vec<u32>, found: Vec<u32>| {
+            if expected == found {
+                return Ok(());
+            }
+            Err(Error::Disagreement {
+                name: self.name().to_owned(),
+                what,
+                expected,
+                found,
+            })
+        };
+        let options = EncodeOptions {
+            add_special_tokens: true,
+            ..EncodeOptions::default()
+        };
+        let found = match &self.shared.engine {
+            Engine::Reference(engine) => engine.encode_with_special_tokens(PROBE),
+            Engine::Legacy(engine) => engine.encode_with_special_tokens(PROBE),
+        };
+        let expected = self.encode(PROBE, &options)?;
+        disagreement("the post-processor", expected, found.map_err(cause)?)?;
+        // A token that only matches a whole word, or takes white space with it, still matches
+        // itself alone; one whose normalised text another token hides does not, hence `contains`.
+        let plain = EncodeOptions::default();
+        for token in self.special_tokens() {
+            let ids = self.encode(&token.content, &plain)?;
+            if !ids.contains(&token.id) {
+                disagreement("the id of an added token", vec![token.id], ids)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The name it was loaded under.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// `sha256:` and the hash of the parsed tokenizer.json; white space and key order do not count.
+    pub fn fingerprint(&self) -> &str {
+        &self.shared.description.fingerprint
+    }
+
+    /// Highest id + 1, added tokens included.
+    pub fn vocab_size(&self) -> u64 {
+        self.shared.description.vocab_size
+    }
+
+    /// The engine that serves it.
+    pub fn engine(&self) -> EngineKind {
+        self.shared.description.engine
+    }
+
+    /// What users should know of its exactness, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.shared.description.notes
+    }
+
+    /// The text of its tokenizer.json.
+    pub fn json(&self) -> &str {
+        &self.shared.json
+    }
+
+    /// All added tokens, in the order of the file.
+    pub fn added_tokens(&self) -> &[AddedToken] {
+        &self.shared.description.added_tokens
+    }
+
+    /// The special ones among the added tokens.
+    pub fn special_tokens(&self) -> impl Iterator<Item = &AddedToken> {
+        self.added_tokens().iter().filter(|token| token.is_special)
+    }
+
+    /// Ids that stand before every document's own when special tokens are added.
+    pub fn prefix(&self) -> &[u32] {
+        &self.shared.description.template.prefix
+    }
+
+    /// Ids that stand after every document's own when special tokens are added.
+    pub fn suffix(&self) -> &[u32] {
+        &self.shared.description.template.suffix
+    }
+
+    /// The id of a token by its name in the file; reads the file again, so not for hot paths.
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
+        let added = self
+            .added_tokens()
+            .iter()
+            .find(|added| added.content == token);
+        added.map(|added| added.id).or_else(|| {
+            let file: Value = serde_json::from_str(&self.shared.json).ok()?;
+            vocab_id(&file["model"]["vocab"], token)
+        })
+    }
+
+    /// The name of an id in the file; reads the file again, so not for hot paths.
+    pub fn id_to_token(&self, id: u32) -> Option<String> {
+        let added = self.added_tokens().iter().find(|added| added.id == id);
+        added.map(|added| added.content.clone()).or_else(|| {
+            let file: Value = serde_json::from_str(&self.shared.json).ok()?;
+            match &file["model"]["vocab"] {
+                Value::Object(map) => {
+                    let mut entries = map.iter();
+                    Some(
+                        entries
+                            .find(|(_, value)| value.as_u64() == Some(id.into()))?
+                            .0
+                            .clone(),
+                    )
+                }
+                Value::Array(pieces) => Some(pieces.get(id as usize)?[0].as_str()?.to_owned()),
+                _ => None,
+            }
+        })
+    }
+
+    /// An encoder for one thread.
+    ///
+    /// # Errors
+    /// When `truncate_to` leaves no room for the tokens that are added.
+    pub fn encoder(&self, options: &EncodeOptions) -> Result<Encoder> {
+        let num_special = match options.add_special_tokens {
+            true => self.shared.description.template.num_special(),
+            false => 0,
+        };
+        let truncate_text_to = match options.truncate_to {
+            Some(max_length) if max_length < num_special => {
+                return Err(Error::TruncationTooShort {
+                    max_length,
+                    num_special,
+                });
+            }
+            Some(max_length) => max_length - num_special,
+            None => usize::MAX,
+        };
+        Ok(Encoder {
+            tokenizer: self.clone(),
+            options: options.clone(),
+            truncate_text_to,
+            scratch: reference::Scratch::new(),
+        })
+    }
+
+    /// The ids of one text, for everything that is not a hot path.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode_into`].
+    pub fn encode(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        self.encoder(options)?.encode_into(text, &mut ids)?;
+        Ok(ids)
+    }
+
+    /// The text of `ids`, special tokens included.
+    ///
+    /// # Errors
+    /// When the engine refuses the ids.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        match &self.shared.engine {
+            Engine::Reference(engine) => engine.decode(ids),
+            Engine::Legacy(engine) => engine.decode(ids),
+        }
+        .map_err(|source| Error::Decode { source })
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("name", &self.name())
+            .field("vocab_size", &self.vocab_size())
+            .field("engine", &self.engine())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Loads the engine of choice; a file that only the second one can read is served by that.
+fn load_engine(name: &str, json: &str, description: &mut Description) -> Result<Engine> {
+    if description.engine == EngineKind::Reference {
+        match Reference::load(json) {
+            Ok(engine) => return Ok(Engine::Reference(engine)),
+            Err(cause) => {
+                description.engine = EngineKind::Legacy;
+                // Some answers list every byte there is; the beginning says what is the matter.
+                let cause: String = cause.to_string().chars().take(160).collect();
+                description.notes.push(format!(
+                    "served by tokenizers 0.23.2, which is exact but slower, because the faster engine cannot load it: {cause}"
+                ));
+            }
+        }
+    }
+    let engine = Legacy::load(json).map_err(|source| Error::Unloadable {
+        name: name.to_owned(),
+        source,
+    })?;
+    Ok(Engine::Legacy(engine))
+}
+
+/// Encodes documents for one thread; holds the scratch that is reused from document to document.
+pub struct Encoder {
+    tokenizer: Tokenizer,
+    options: EncodeOptions,
+    truncate_text_to: usize,
+    scratch: reference::Scratch,
+}
+
+impl Encoder {
+    /// Appends the ids of one document to `ids`; on an error `ids` is as it was.
+    ///
+    /// Allocates nothing once the buffers have grown (the second engine excepted).
+    ///
+    /// # Errors
+    /// [`Error::SpecialTokenInText`] where that was asked for; [`Error::Encode`] when the engine
+    /// refuses the text.
+    pub fn encode_into(&mut self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let start = ids.len();
+        let template = &self.tokenizer.shared.description.template;
+        if self.options.add_special_tokens {
+            ids.extend_from_slice(&template.prefix);
+        }
+        let text_start = ids.len();
+        if let Err(error) = self.encode_text_into(text, text_start, ids) {
+            ids.truncate(start);
+            return Err(error);
+        }
+        ids.truncate(text_start.saturating_add(self.truncate_text_to));
+        if self.options.add_special_tokens {
+            ids.extend_from_slice(&self.tokenizer.shared.description.template.suffix);
+        }
+        Ok(())
+    }
+
+    fn encode_text_into(&mut self, text: &str, start: usize, ids: &mut Vec<u32>) -> Result<()> {
+        let is_text = self.options.special_tokens_in_text == SpecialTokensInText::Text;
+        match &self.tokenizer.shared.engine {
+            Engine::Reference(engine) => engine.encode_into(text, is_text, &mut self.scratch, ids),
+            Engine::Legacy(engine) => engine.encode_into(text, is_text, ids),
+        }
+        .map_err(|source| Error::Encode { source })?;
+        if self.options.special_tokens_in_text == SpecialTokensInText::Fail {
+            self.refuse_special_tokens(&ids[start..])?;
+        }
+        Ok(())
+    }
+
+    fn refuse_special_tokens(&self, ids: &[u32]) -> Result<()> {
+        for token in self.tokenizer.special_tokens() {
+            if ids.contains(&token.id) {
+                return Err(Error::SpecialTokenInText {
+                    token: token.content.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

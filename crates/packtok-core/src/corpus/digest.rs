@@ -1,0 +1,42 @@
+//! Checksums of sources that were not read from end to end.
+
+use std::fs::File;
+use std::io::Read;
+
+use super::Source;
+use crate::error::{Error, Result};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// CRC32C of the raw bytes of each source, by reading them all.
+///
+/// # Errors
+/// A source cannot be read, or has another length than at the start.
+pub fn digests(sources: &[Source]) -> Result<Vec<Option<u32>>> {
+    sources.iter().map(|source| digest(source).map(Some)).collect()
+}
+
+fn digest(source: &Source) -> Result<u32> {
+    let mut file = File::open(&source.path).map_err(|error| Error::io(&source.path, error))?;
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut crc, mut found_bytes) = (0, 0);
+    loop {
+        let n = file
+            .read(&mut buffer)
+            .map_err(|error| Error::io(&source.path, error))?;
+        if n == 0 {
+            break;
+        }
+        crc = crc32c::crc32c_append(crc, &buffer[..n]);
+        found_bytes += n as u64;
+    }
+    if found_bytes != source.bytes {
+        return Err(Error::SourceChanged {
+            path: source.path.clone(),
+            expected_bytes: source.bytes,
+            found_bytes,
+        });
+    }
+    Ok(crc)
+}

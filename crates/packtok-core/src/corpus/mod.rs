@@ -1,0 +1,51 @@
+//! Reads corpora: which files a list of inputs names, and the lines in them with their place.
+//!
+//! A corpus is a list of files of JSON lines, plain or compressed. This module finds them
+//! ([`expand`]), reads them in order and cuts them into chunks of whole lines ([`Reader`]). What a
+//! line means is left to [`crate::field`] and to the packer; nothing here looks inside a line.
+
+mod chunk;
+mod digest;
+mod expand;
+mod indexed;
+mod label;
+mod reader;
+mod sequential;
+mod stream;
+
+use std::path::PathBuf;
+
+pub use chunk::{Chunk, Line, Lines};
+pub use digest::digests;
+pub use expand::expand;
+pub use reader::{Reader, line_number};
+pub(crate) use stream::{Compression, compression};
+
+/// The byte order mark, which some tools write at the start of a file; it is no part of its text.
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// One file of a corpus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Where the file is.
+    pub path: PathBuf,
+    /// Its path relative to the folder that all sources have in common, with `/` between the
+    /// parts; the mere name if it is the only source.
+    pub label: String,
+    /// Its length on disk when the inputs were expanded, in bytes.
+    pub bytes: u64,
+}
+
+/// How sources are read. None of it changes which lines there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Length that a chunk of lines is filled up to, in bytes; a longer line has a chunk of its own.
+    pub chunk_bytes: usize,
+    /// Longest line that is kept, in bytes without its `\n`.
+    pub max_document_bytes: u64,
+    /// Base-2 logarithm of the largest window a zstd frame may ask for, in bytes.
+    pub zstd_window_log_max: u32,
+}
+
+#[cfg(test)]
+mod tests;

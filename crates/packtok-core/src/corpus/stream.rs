@@ -1,0 +1,222 @@
+//! The bytes of one source, uncompressed, with its raw bytes counted and checksummed.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::{ReadOptions, Source};
+use crate::error::{Error, Result};
+
+/// Large enough that the calls cost nothing beside the decompression.
+const RAW_BUFFER_BYTES: usize = 256 * 1024;
+
+/// Bytes of a source, decompressed as its first bytes ask for.
+pub(super) struct Stream {
+    source: Source,
+    zstd_window_log_max: u32,
+    decoder: Decoder,
+}
+
+enum Decoder {
+    Plain(RawFile),
+    Gzip(Box<MultiGzDecoder<BufReader<RawFile>>>),
+    Zstd(Box<zstd::Decoder<'static, BufReader<RawFile>>>),
+}
+
+/// How a file is compressed, told by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// Compression of a file whose first bytes are `head`.
+    fn of(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+/// How `source` is compressed.
+pub(crate) fn compression(source: &Source) -> Result<Compression> {
+    open(source).map(|(_, compression)| compression)
+}
+
+/// Opens `source` and looks at its first bytes; the file is left at its start.
+pub(super) fn open(source: &Source) -> Result<(File, Compression)> {
+    let mut file = File::open(&source.path).map_err(|cause| Error::io(&source.path, cause))?;
+    let mut head = [0; 4];
+    let mut len = 0;
+    while len < head.len() {
+        match file.read(&mut head[len..]) {
+            Ok(0) => break,
+            Ok(n) => len += n,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(Error::io(&source.path, cause)),
+        }
+    }
+    file.rewind()
+        .map_err(|cause| Error::io(&source.path, cause))?;
+    if len == 0 && is_named_compressed(source) {
+        return Err(Error::DamagedCompression {
+            path: source.path.clone(),
+            position_bytes: 0,
+            source: io::ErrorKind::UnexpectedEof.into(),
+        });
+    }
+    Ok((file, Compression::of(&head[..len])))
+}
+
+/// Whether the name says that there must be a header: nothing at all is then a lost file, not an
+/// empty one.
+fn is_named_compressed(source: &Source) -> bool {
+    let extension = source.path.extension();
+    extension.is_some_and(|extension| extension == "gz" || extension == "zst")
+}
+
+impl Stream {
+    /// Opens `source` at its start.
+    pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
+        let (file, compression) = open(source)?;
+        let raw = RawFile::new(file, source.bytes);
+        let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
+        let decoder = match compression {
+            Compression::None => Decoder::Plain(raw),
+            Compression::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(buffered(raw)))),
+            Compression::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(buffered(raw))
+                    .map_err(|cause| Error::io(&source.path, cause))?;
+                decoder
+                    .window_log_max(options.zstd_window_log_max)
+                    .map_err(|cause| Error::io(&source.path, cause))?;
+                Decoder::Zstd(Box::new(decoder))
+            }
+        };
+        Ok(Self {
+            source: source.clone(),
+            zstd_window_log_max: options.zstd_window_log_max,
+            decoder,
+        })
+    }
+
+    /// Reads some bytes into `buffer`; 0 means that the source has ended whole and unchanged.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        loop {
+            let result = match &mut self.decoder {
+                Decoder::Plain(raw) => raw.read(buffer),
+                Decoder::Gzip(decoder) => decoder.read(buffer),
+                Decoder::Zstd(decoder) => decoder.read(buffer),
+            };
+            match result {
+                Ok(n) if n > 0 || buffer.is_empty() => return Ok(n),
+                Ok(_) if self.raw().changed => return Err(self.changed()),
+                Ok(_) => return Ok(0),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.error(cause)),
+            }
+        }
+    }
+
+    /// Raw bytes read from the disk so far.
+    pub(super) fn raw_bytes(&self) -> u64 {
+        self.raw().bytes_read
+    }
+
+    /// CRC32C of the raw bytes read so far.
+    pub(super) fn digest(&self) -> u32 {
+        self.raw().crc
+    }
+
+    fn raw(&self) -> &RawFile {
+        match &self.decoder {
+            Decoder::Plain(raw) => raw,
+            Decoder::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+
+    fn changed(&self) -> Error {
+        let found = self.raw().file.metadata().map(|metadata| metadata.len());
+        match found {
+            Ok(found) => Error::SourceChanged {
+                path: self.source.path.clone(),
+                expected_bytes: self.source.bytes,
+                found_bytes: found,
+            },
+            Err(cause) => Error::io(&self.source.path, cause),
+        }
+    }
+
+    fn error(&self, cause: io::Error) -> Error {
+        let path = self.source.path.clone();
+        let buffered = match &self.decoder {
+            _ if self.raw().changed => return self.changed(),
+            _ if self.raw().failed => return Error::Io { path, source: cause },
+            Decoder::Plain(_) => return Error::Io { path, source: cause },
+            Decoder::Gzip(decoder) => decoder.get_ref().buffer().len(),
+            Decoder::Zstd(decoder) => decoder.get_ref().buffer().len(),
+        };
+        // The library hands its error code on as text only.
+        if cause.to_string().contains("too much memory") {
+            return Error::ZstdWindow {
+                path,
+                window_log_max: self.zstd_window_log_max,
+            };
+        }
+        Error::DamagedCompression {
+            path,
+            position_bytes: self.raw_bytes() - buffered as u64,
+            source: cause,
+        }
+    }
+}
+
+/// A file read to the length it had at the start, no less and no more.
+struct RawFile {
+    file: File,
+    expected_bytes: u64,
+    bytes_read: u64,
+    crc: u32,
+    /// Whether the file proved shorter or longer than expected.
+    changed: bool,
+    /// Whether the operating system refused a read: its error is not the data's.
+    failed: bool,
+}
+
+impl RawFile {
+    fn new(file: File, expected_bytes: u64) -> Self {
+        Self {
+            file,
+            expected_bytes,
+            bytes_read: 0,
+            crc: 0,
+            changed: false,
+            failed: false,
+        }
+    }
+}
+
+impl Read for RawFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let result = self.file.read(buffer);
+        match &result {
+            Ok(0) if !buffer.is_empty() => self.changed |= self.bytes_read < self.expected_bytes,
+            Ok(n) => {
+                self.crc = crc32c::crc32c_append(self.crc, &buffer[..*n]);
+                self.bytes_read += *n as u64;
+                if self.bytes_read > self.expected_bytes {
+                    self.changed = true;
+                    return Err(io::Error::other("longer than at the start"));
+                }
+            }
+            Err(cause) => self.failed |= cause.kind() != io::ErrorKind::Interrupted,
+        }
+        result
+    }
+}

@@ -1,0 +1,387 @@
+//! Everything that can go wrong while files are made, with the data to say so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::field::BadDocument;
+
+/// Result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why reading, extracting or packing failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused something; its reason is the source.
+    #[error("{}", path.display())]
+    Io {
+        /// File or folder concerned.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The list of inputs is empty.
+    #[error("no input is given; name at least one file, folder or glob")]
+    NoInput,
+    /// An input is neither a file nor a folder.
+    #[error("{}: is a {found}, not a file; give a regular file, a folder or a glob", path.display())]
+    NotAFile {
+        /// The input.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A folder holds no corpus file.
+    #[error(
+        "{}: the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+        path.display()
+    )]
+    EmptyFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A glob matches no file.
+    #[error("{pattern:?}: no file matches; hidden files must be named")]
+    NothingMatches {
+        /// The glob.
+        pattern: String,
+    },
+    /// A glob cannot be understood.
+    #[error("{pattern:?}: is not a valid glob; write [[] for a literal bracket")]
+    BadGlob {
+        /// The glob.
+        pattern: String,
+        /// Where and why.
+        source: glob::PatternError,
+    },
+    /// An input is a URL.
+    #[error("{url}: remote inputs cannot be read; download the file and give its path")]
+    RemoteInput {
+        /// The URL without credentials and query.
+        url: String,
+    },
+    /// A file is named twice, perhaps through a link.
+    #[error(
+        "{}: is the same file as {}, named before; name each file once",
+        path.display(),
+        first.display()
+    )]
+    DuplicateInput {
+        /// The file as named the second time.
+        path: PathBuf,
+        /// The file as named the first time.
+        first: PathBuf,
+    },
+    /// A source has another length than it had at the start.
+    #[error(
+        "{}: changed while it was being read: it had {expected_bytes} bytes, now {found_bytes}; \
+         start again when nothing writes to it",
+        path.display()
+    )]
+    SourceChanged {
+        /// The source.
+        path: PathBuf,
+        /// Its length at the start.
+        expected_bytes: u64,
+        /// Its length now.
+        found_bytes: u64,
+    },
+    /// Compressed data cannot be decompressed.
+    #[error(
+        "{}: compressed data is damaged, cut off or followed by something else at about byte \
+         {position_bytes} of the file; get the file again or repair it",
+        path.display()
+    )]
+    DamagedCompression {
+        /// The source.
+        path: PathBuf,
+        /// How much of the file the decompressor had taken in.
+        position_bytes: u64,
+        /// What the decompressor said.
+        source: io::Error,
+    },
+    /// A zstd frame asks for more memory than is allowed.
+    #[error(
+        "{}: a zstd frame needs a window over 2^{window_log_max} bytes; raise zstd_window_log \
+         (at most 31)",
+        path.display()
+    )]
+    ZstdWindow {
+        /// The source.
+        path: PathBuf,
+        /// The limit in force.
+        window_log_max: u32,
+    },
+    /// An index was given for, or asked of, a compressed file.
+    #[error(
+        "{}: is compressed, and a raw index counts bytes of a plain file; decompress it, or pack \
+         it without an index",
+        path.display()
+    )]
+    IndexedCompressed {
+        /// The source.
+        path: PathBuf,
+    },
+    /// An entry of an index does not lie in the file.
+    #[error(
+        "{}: index entry {entry} covers {len_bytes} bytes from byte {offset_bytes}, but the file \
+         has {file_bytes} bytes; make the index again from this file",
+        path.display()
+    )]
+    IndexEntryOutside {
+        /// The source.
+        path: PathBuf,
+        /// Position of the entry in the index, from 0.
+        entry: usize,
+        /// Where it starts.
+        offset_bytes: u64,
+        /// Its length.
+        len_bytes: u64,
+        /// Length of the file.
+        file_bytes: u64,
+    },
+    /// A jq pattern cannot be compiled.
+    #[error("jq pattern {pattern:?}: {reason}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: crate::field::PatternError,
+    },
+    /// A line is not a document.
+    #[error(
+        "{}:{line}: byte {offset_bytes}: {reason}; {}",
+        path.display(),
+        reason.remedy()
+    )]
+    BadDocument {
+        /// The source.
+        path: PathBuf,
+        /// 1-based number of the line.
+        line: u64,
+        /// Place of its first byte in the uncompressed source.
+        offset_bytes: u64,
+        /// What is wrong with it.
+        reason: BadDocument,
+    },
+    /// A line cannot be packed.
+    #[error(
+        "{}:{line}: byte {offset_bytes}: {reason}; {}",
+        path.display(),
+        reason.remedy()
+    )]
+    Document {
+        /// The source.
+        path: PathBuf,
+        /// 1-based number of the line.
+        line: u64,
+        /// Place of its first byte in the uncompressed source.
+        offset_bytes: u64,
+        /// What is wrong with it.
+        reason: crate::pack::Reason,
+    },
+    /// The output is there already.
+    #[error("{}: the output exists already; name another, or set existing to skip or replace", path.display())]
+    OutputExists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The output would be written over a source.
+    #[error("{}: is both input and output; name another output", path.display())]
+    OutputIsInput {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The existing output does not say what it was made from.
+    #[error(
+        "{}: the existing output has no trailer, so nothing proves what it was made from; set existing to replace",
+        path.display()
+    )]
+    ExistingUnknown {
+        /// The output.
+        path: PathBuf,
+    },
+    /// The existing output was made from something else.
+    #[error(
+        "{}: the existing output was made with another {what}: found {found}, expected {expected}; set existing to replace, or name another output",
+        path.display()
+    )]
+    ExistingDiffers {
+        /// The output.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// As the output has it.
+        found: String,
+        /// As this run would have it.
+        expected: String,
+    },
+    /// An index was given for more than one source.
+    #[error(
+        "{}: a raw index belongs to one file, but the inputs are {num_sources} files; pack them one by one, or without index_path",
+        path.display()
+    )]
+    IndexForMany {
+        /// The index.
+        path: PathBuf,
+        /// Number of sources.
+        num_sources: usize,
+    },
+    /// The threads could not be started.
+    #[error("the worker threads cannot be started; set num_cpus lower")]
+    Threads {
+        /// What the system said.
+        source: rayon::ThreadPoolBuildError,
+    },
+    /// A worker panicked; its source is known by its number only.
+    #[error("a worker panicked in source {source_index} at byte {offset_bytes}")]
+    Panicked {
+        /// Position of the source among the sources.
+        source_index: usize,
+        /// Place of the line in the uncompressed source.
+        offset_bytes: u64,
+    },
+    /// A worker panicked.
+    #[error(
+        "{}: byte {offset_bytes}: packtok failed on this document, which is a bug; please report it with this line",
+        path.display()
+    )]
+    EnginePanicked {
+        /// The source.
+        path: PathBuf,
+        /// Place of the line in the uncompressed source.
+        offset_bytes: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted; nothing was written")]
+    Cancelled,
+    /// The file has another token width than the tokenizer asks for.
+    #[error(
+        "{}: tokens are {found_bytes} bytes wide, this tokenizer's are {expected_bytes}; name the tokenizer that made the file",
+        path.display()
+    )]
+    WidthDiffers {
+        /// The pbin.
+        path: PathBuf,
+        /// Its width.
+        found_bytes: u64,
+        /// The tokenizer's.
+        expected_bytes: u64,
+    },
+    /// A document of the file is not what the corpus gives.
+    #[error(
+        "{}: document {document} differs from {}:{line} at token {token}: found {}, expected {}",
+        path.display(),
+        source_path.display(),
+        shown_id(*found),
+        shown_id(*expected)
+    )]
+    DocumentDiffers {
+        /// The pbin.
+        path: PathBuf,
+        /// The document, from 0.
+        document: u64,
+        /// Position of the first differing token in it, from 0.
+        token: u64,
+        /// The id there; `None` past its end.
+        found: Option<u32>,
+        /// The id that the corpus gives; `None` past its end.
+        expected: Option<u32>,
+        /// The source.
+        source_path: PathBuf,
+        /// 1-based number of the line.
+        line: u64,
+    },
+    /// The corpus gives more documents than the file has.
+    #[error(
+        "{}: has {found} documents, but {}:{line} gives one more",
+        path.display(),
+        source_path.display()
+    )]
+    CorpusLonger {
+        /// The pbin.
+        path: PathBuf,
+        /// Its documents.
+        found: u64,
+        /// The source.
+        source_path: PathBuf,
+        /// 1-based number of the line of the first document that is not in the file.
+        line: u64,
+    },
+    /// The file has more documents than the corpus gives.
+    #[error("{}: has {found} documents, the corpus gives {expected}", path.display())]
+    CorpusShorter {
+        /// The pbin.
+        path: PathBuf,
+        /// Its documents.
+        found: u64,
+        /// The documents of the corpus.
+        expected: u64,
+    },
+    /// An id that the tokenizer does not have.
+    #[error(
+        "{}: document {document} has id {found} at token {token}, beyond the vocabulary of {vocab_size}",
+        path.display()
+    )]
+    IdBeyondVocab {
+        /// The pbin.
+        path: PathBuf,
+        /// The document, from 0.
+        document: u64,
+        /// Position of the token in it, from 0.
+        token: u64,
+        /// The id there.
+        found: u32,
+        /// Highest id + 1.
+        vocab_size: u64,
+    },
+    /// A document that EOD does not close.
+    #[error(
+        "{}: document {document} ends with {}, expected EOD {eod_id}",
+        path.display(),
+        shown_id(*found)
+    )]
+    NoEod {
+        /// The pbin.
+        path: PathBuf,
+        /// The document, from 0.
+        document: u64,
+        /// Its last id; `None` if it has no token.
+        found: Option<u32>,
+        /// The id that has to stand there.
+        eod_id: u32,
+    },
+    /// The file was made with another tokenizer.
+    #[error(
+        "{}: made with tokenizer {found}, the one given is {expected}; name the tokenizer that made the file",
+        path.display()
+    )]
+    TokenizerDiffers {
+        /// The pbin.
+        path: PathBuf,
+        /// Fingerprint in the file.
+        found: String,
+        /// Fingerprint of the tokenizer given.
+        expected: String,
+    },
+    /// The file format's own errors.
+    #[error(transparent)]
+    Pbin(#[from] packtok_pbin::Error),
+    /// The tokenizer's own errors.
+    #[error(transparent)]
+    Tokenizer(#[from] packtok_bpe::Error),
+}
+
+/// An id for a message.
+fn shown_id(id: Option<u32>) -> String {
+    id.map_or_else(|| "the end of the document".to_owned(), |id| format!("id {id}"))
+}
+
+impl Error {
+    /// An [`Error::Io`] about `path`.
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

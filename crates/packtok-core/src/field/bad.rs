@@ -1,0 +1,166 @@
+//! What can be wrong with a document, and with a pattern.
+
+use std::sync::Arc;
+
+use super::json::MAX_NESTING;
+
+/// Why a line has no text. Shown, it is the reason alone; [`BadDocument::remedy`] says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadDocument {
+    /// The line has bytes that are not UTF-8.
+    #[error("not UTF-8 at byte {at_byte} of the line")]
+    NotUtf8 {
+        /// 1-based position of the first bad byte.
+        at_byte: usize,
+    },
+    /// The line is not one JSON value.
+    #[error("malformed JSON at byte {at_byte} of the line: {reason}")]
+    MalformedJson {
+        /// 1-based position.
+        at_byte: usize,
+        /// What is wrong there.
+        reason: String,
+    },
+    /// Arrays and objects are nested too deeply.
+    #[error("JSON nested deeper than {MAX_NESTING} levels at byte {at_byte} of the line")]
+    TooDeep {
+        /// 1-based position of the bracket that goes too deep.
+        at_byte: usize,
+    },
+    /// A string has one half of a surrogate pair.
+    #[error("lone surrogate escape at byte {at_byte} of the line: it stands for no character")]
+    LoneSurrogate {
+        /// 1-based position of its backslash.
+        at_byte: usize,
+    },
+    /// An integer has too many digits.
+    #[error("integer of more than {max_digits} digits at byte {at_byte} of the line")]
+    LongInteger {
+        /// 1-based position of its first digit.
+        at_byte: usize,
+        /// How many digits are allowed.
+        max_digits: usize,
+    },
+    /// A plain path leads to nothing.
+    #[error("field {pattern} is missing")]
+    Missing {
+        /// The pattern.
+        pattern: Arc<str>,
+    },
+    /// The first output is not a string.
+    #[error("{pattern} is {found}, not a string")]
+    NotString {
+        /// The pattern.
+        pattern: Arc<str>,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The first output is a string of bytes that are not UTF-8.
+    #[error("{pattern} is a string that is not UTF-8")]
+    OutputNotUtf8 {
+        /// The pattern.
+        pattern: Arc<str>,
+    },
+    /// The filter has no output.
+    #[error("filter {pattern} has no output")]
+    NoOutput {
+        /// The pattern.
+        pattern: Arc<str>,
+    },
+    /// The filter fails.
+    #[error("filter {pattern} fails: {reason}")]
+    FilterFails {
+        /// The pattern.
+        pattern: Arc<str>,
+        /// What it says.
+        reason: String,
+    },
+    /// The filter uses up what it may.
+    #[error("filter {pattern} runs away: stopped after {used}")]
+    Runaway {
+        /// The pattern.
+        pattern: Arc<str>,
+        /// What there was too much of.
+        used: Excess,
+    },
+    /// The line is longer than `max_document_bytes`.
+    #[error("line of {len_bytes} bytes, over max_document_bytes {max_document_bytes}")]
+    Oversize {
+        /// Its length.
+        len_bytes: u64,
+        /// The limit.
+        max_document_bytes: u64,
+    },
+}
+
+/// What a filter that runs away used too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Excess {
+    /// Steps of evaluation.
+    #[error("too many steps")]
+    Steps,
+    /// Recursion that is not a tail call.
+    #[error("recursing too deeply")]
+    Stack,
+    /// A value too large or too deeply nested.
+    #[error("making too large a value")]
+    Value,
+}
+
+impl BadDocument {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotUtf8 { .. } => {
+                "convert the file to UTF-8, or set on_bad_document: skip to leave such lines out"
+            }
+            Self::MalformedJson { .. }
+            | Self::TooDeep { .. }
+            | Self::LongInteger { .. }
+            | Self::LoneSurrogate { .. } => {
+                "repair the line, or set on_bad_document: skip to leave such lines out"
+            }
+            Self::Missing { .. }
+            | Self::NotString { .. }
+            | Self::OutputNotUtf8 { .. }
+            | Self::NoOutput { .. }
+            | Self::FilterFails { .. } => {
+                "change jq_pattern, or set on_bad_document: skip to leave such documents out"
+            }
+            Self::Runaway { .. } => "change jq_pattern so that it ends on every document",
+            Self::Oversize { .. } => {
+                "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
+            }
+        }
+    }
+}
+
+/// Why a pattern cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is no jq.
+    #[error("expected {expected}, found {found:?}")]
+    Syntax {
+        /// What should stand there.
+        expected: String,
+        /// What does, up to the end.
+        found: String,
+    },
+    /// It names something that does not exist.
+    #[error("{kind} {name} is not defined")]
+    Undefined {
+        /// What it would be.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It names something that packtok leaves out of jq.
+    #[error("{name} is not available in packtok because the output must depend on the documents alone")]
+    Unavailable {
+        /// Its name.
+        name: String,
+    },
+    /// It has a module directive or an import.
+    #[error("modules and imports are not available in packtok; write the definitions into the pattern")]
+    Module,
+}

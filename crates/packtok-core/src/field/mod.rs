@@ -1,0 +1,133 @@
+//! Takes the text of a document out of its line, as a jq pattern says.
+//!
+//! A [`Field`] is a compiled pattern; an [`Extractor`] applies it to one line after another. Plain
+//! paths such as `.text` or `.meta.parts[0]` take a short way through the line (`fast`). Whatever
+//! that way does not answer with a text is judged by the general one: a strict check of the JSON
+//! (`json`) and then the jq filter itself (`general`), bounded in what it may use up (`meter`).
+//! So the short way can only be quicker; it never gives another answer.
+
+mod bad;
+mod fast;
+mod general;
+mod json;
+mod meter;
+mod natives;
+mod path;
+mod rewrite;
+
+use std::sync::Arc;
+
+use jaq_json::Val;
+
+pub use bad::{BadDocument, Excess, PatternError};
+pub(crate) use json::check as check_json;
+pub use json::MAX_NESTING;
+
+use crate::error::{Error, Result};
+use general::Filter;
+use path::PlainPath;
+
+/// A compiled jq pattern; a clone shares the compiled form.
+#[derive(Clone)]
+pub struct Field(Arc<Compiled>);
+
+struct Compiled {
+    pattern: Arc<str>,
+    path: Option<PlainPath>,
+    filter: Filter,
+}
+
+impl Field {
+    /// Compiles a jq pattern.
+    ///
+    /// # Errors
+    /// The pattern is no jq, or asks for something besides the document: the environment, the
+    /// clock, other inputs, modules.
+    pub fn compile(pattern: &str) -> Result<Self> {
+        let shared: Arc<str> = pattern.into();
+        let filter = Filter::compile(&shared).map_err(|reason| Error::BadPattern {
+            pattern: pattern.to_owned(),
+            reason,
+        })?;
+        Ok(Self(Arc::new(Compiled {
+            path: PlainPath::parse(pattern),
+            pattern: shared,
+            filter,
+        })))
+    }
+
+    /// The pattern as it was given.
+    pub fn pattern(&self) -> &str {
+        &self.0.pattern
+    }
+
+    /// Whether the pattern only names a place in the document, and so takes the fast path.
+    pub fn is_plain_path(&self) -> bool {
+        self.0.path.is_some()
+    }
+
+    /// A new extractor; each thread needs its own.
+    pub fn extractor(&self) -> Extractor {
+        Extractor {
+            field: self.clone(),
+            unescaped: String::new(),
+            output: Val::Null,
+        }
+    }
+}
+
+/// Applies a [`Field`] to lines, one after another, in memory that it reuses.
+pub struct Extractor {
+    field: Field,
+    unescaped: String,
+    output: Val,
+}
+
+/// The room for unescaped text that is kept from one document to the next.
+const KEPT_BYTES: usize = 16 << 20;
+
+impl Extractor {
+    /// The text of the document in `line`.
+    ///
+    /// # Errors
+    /// The line is not JSON, or the pattern's first output for it is not a text.
+    pub fn text<'a>(
+        &'a mut self,
+        line: &'a [u8],
+    ) -> std::result::Result<&'a str, BadDocument> {
+        if self.unescaped.capacity() > KEPT_BYTES {
+            self.unescaped = String::new();
+        }
+        self.output = Val::Null;
+        if let Some(path) = &self.field.0.path {
+            match fast::text(path, line, &mut self.unescaped) {
+                Some(fast::Text::InLine(text)) => return Ok(text),
+                Some(fast::Text::Unescaped) => return Ok(&self.unescaped),
+                None => {}
+            }
+        }
+        self.general_text(line)
+    }
+
+    /// [`Self::text`] without the fast path.
+    fn general_text(&mut self, line: &[u8]) -> std::result::Result<&str, BadDocument> {
+        let Compiled {
+            pattern,
+            path,
+            filter,
+        } = &*self.field.0;
+        let value = general::parse(line)?;
+        if let Some(path) = path
+            && path.is_missing_in(&value)
+        {
+            return Err(BadDocument::Missing {
+                pattern: pattern.clone(),
+            });
+        }
+        self.output = filter.first_output(value, line.len())?;
+        general::text_of(&self.output, pattern)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Patterns that only name a place in a document.
+
+use jaq_json::Val;
+
+/// Steps from the root of a document to a value in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PlainPath(Vec<Step>);
+
+/// One step of a [`PlainPath`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// To the value of a key of an object.
+    Key(String),
+    /// To an element of an array, counted from 0.
+    Index(usize),
+    /// To an element of an array, counted from its end, from 1.
+    FromEnd(usize),
+}
+
+/// The largest number a path may count with; the fast path keeps that many elements in view when it
+/// counts from the end, and larger numbers are for jq.
+const MAX_FROM_END: usize = 64;
+
+impl PlainPath {
+    /// The path that `pattern` is, or `None` if it is anything more.
+    pub(super) fn parse(pattern: &str) -> Option<Self> {
+        let mut rest = pattern.trim_matches([' ', '\t']);
+        let mut steps = Vec::new();
+        if rest == "." {
+            return Some(Self(steps));
+        }
+        while !rest.is_empty() {
+            let step;
+            (step, rest) = match rest.strip_prefix('.') {
+                Some(after_dot) if after_dot.starts_with(identifier_start) => name(after_dot),
+                Some(after_dot) if after_dot.starts_with('"') => quoted(after_dot)?,
+                Some(after_dot) if steps.is_empty() => bracketed(after_dot)?,
+                None if !steps.is_empty() => bracketed(rest)?,
+                _ => return None,
+            };
+            steps.push(step);
+        }
+        (!steps.is_empty()).then_some(Self(steps))
+    }
+
+    /// The steps, from the root on.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.0
+    }
+
+    /// Whether a document lacks the place, rather than having a null there.
+    pub(super) fn is_missing_in(&self, document: &Val) -> bool {
+        let mut here = document.clone();
+        for step in &self.0 {
+            let found = match (&here, step) {
+                (Val::Obj(object), Step::Key(key)) => {
+                    object.get(&Val::utf8_str(key.clone().into_bytes())).cloned()
+                }
+                (Val::Arr(array), Step::Index(i)) => array.get(*i).cloned(),
+                (Val::Arr(array), Step::FromEnd(n)) => {
+                    array.len().checked_sub(*n).map(|i| array[i].clone())
+                }
+                // What is null has nothing in it; anything else is for the filter to complain of.
+                (value, _) => return matches!(value, Val::Null),
+            };
+            match found {
+                Some(value) => here = value,
+                None => return true,
+            }
+        }
+        false
+    }
+}
+
+fn identifier_start(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
+}
+
+/// A bare name, and what follows it.
+fn name(text: &str) -> (Step, &str) {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
+    (Step::Key(text[..end].to_owned()), &text[end..])
+}
+
+/// A quoted key without escapes, and what follows it.
+fn quoted(text: &str) -> Option<(Step, &str)> {
+    let (key, rest) = text.strip_prefix('"')?.split_once('"')?;
+    (!key.contains('\\')).then(|| (Step::Key(key.to_owned()), rest))
+}
+
+/// A key or number in brackets, and what follows them.
+fn bracketed(text: &str) -> Option<(Step, &str)> {
+    let inner = text.strip_prefix('[')?;
+    if inner.starts_with('"') {
+        let (step, rest) = quoted(inner)?;
+        return Some((step, rest.strip_prefix(']')?));
+    }
+    let (number, rest) = inner.split_once(']')?;
+    let (is_negative, digits) = match number.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, number),
+    };
+    let is_canonical = digits == "0" || !digits.starts_with('0');
+    if !is_canonical || digits.len() > 9 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let n = digits.parse().ok()?;
+    match (is_negative, n) {
+        (false, i) => Some((Step::Index(i), rest)),
+        (true, 1..=MAX_FROM_END) => Some((Step::FromEnd(n), rest)),
+        (true, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_paths_are_recognised() {
+        let key = |key: &str| Step::Key(key.to_owned());
+        for (pattern, steps) in [
+            (".", vec![]),
+            (".text", vec![key("text")]),
+            (" .a.b[0] ", vec![key("a"), key("b"), Step::Index(0)]),
+            (".\"key with space\"", vec![key("key with space")]),
+            (".[\"k\"].x", vec![key("k"), key("x")]),
+            (".a[\"k\"]", vec![key("a"), key("k")]),
+            (".[10][-2]", vec![Step::Index(10), Step::FromEnd(2)]),
+        ] {
+            assert_eq!(PlainPath::parse(pattern), Some(PlainPath(steps)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn anything_more_is_not_a_plain_path() {
+        for pattern in [
+            "", "..", ".a?", ".a[]", ".a[1:]", ".a | .b", ".a[-0]", ".a[01]", ".a[1.0]", ".a.",
+            ".\"\\u0061\"", ".a[-65]", ".[9999999999]", "text", ".a b", ".a::b", ".a.[0]",
+        ] {
+            assert_eq!(PlainPath::parse(pattern), None, "{pattern}");
+        }
+    }
+}

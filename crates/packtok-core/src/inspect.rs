@@ -1,0 +1,31 @@
+//! What a pbin looks like from afar.
+
+use packtok_pbin::Reader;
+
+use crate::error::Result;
+
+/// Document lengths in buckets `(least tokens, most tokens + 1, documents)`, doubling in width:
+/// 0, 1, 2-3, 4-7 and so on; from the shortest document's bucket to the longest's.
+///
+/// # Errors
+/// The index is damaged.
+pub fn document_lengths_histogram(file: &Reader) -> Result<Vec<(u64, u64, u64)>> {
+    let mut counts = [0u64; 65];
+    for i in 0..file.len() {
+        let span = file.document_span(i)?;
+        let len_tokens = (span.end - span.start) / file.width().bytes();
+        counts[bucket_of(len_tokens)] += 1;
+    }
+    let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
+    let stop = counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+    let bucket = |i: usize| match i {
+        0 => (0, 1, counts[0]),
+        _ => (1 << (i - 1), (1u64 << (i - 1)).saturating_mul(2), counts[i]),
+    };
+    Ok((first..stop).map(bucket).collect())
+}
+
+/// Bits that a length needs: 0 for 0, 1 for 1, 2 for 2-3, 3 for 4-7.
+fn bucket_of(len_tokens: u64) -> usize {
+    (u64::BITS - len_tokens.leading_zeros()) as usize
+}

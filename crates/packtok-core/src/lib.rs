@@ -1,0 +1,18 @@
+//! Makes pbin files: corpora are read, texts found in their lines, tokenized and written in order.
+//!
+//! Data flows one way: [`corpus`] gives lines, [`field`] the text in a line, the engine its ids,
+//! and [`pack`] the file; [`verify`] goes the same way to compare. Nothing here knows of YAML,
+//! environment variables or Python, and there are no defaults: callers say everything.
+#![forbid(unsafe_code)]
+
+pub mod corpus;
+mod error;
+pub mod field;
+mod inspect;
+pub mod merge;
+pub mod pack;
+pub mod verify;
+
+pub use inspect::document_lengths_histogram;
+pub use error::{Error, Result};
+pub use packtok_pbin as pbin;

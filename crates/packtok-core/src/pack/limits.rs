@@ -1,0 +1,129 @@
+//! `max_documents` and `max_tokens`: where a trial ends, whatever the chunks were.
+
+use packtok_pbin::TokenWidth;
+
+use super::ordered::Flow;
+use super::worker::{DocBatch, Outcome};
+
+/// What may still be packed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    documents: u64,
+    tokens: u64,
+}
+
+impl Limits {
+    pub(crate) fn new(max_documents: Option<u64>, max_tokens: Option<u64>) -> Self {
+        Self {
+            documents: max_documents.unwrap_or(u64::MAX),
+            tokens: max_tokens.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Cuts from `batch` what is beyond the limits: the first document that would exceed one, and
+    /// every line after the last packed document.
+    ///
+    /// A limit that is reached exactly ends the run there, before the next line is looked at, so
+    /// that lines after it are neither counted nor judged.
+    pub(crate) fn cut(&mut self, batch: &mut DocBatch, width: TokenWidth) -> Flow {
+        if self.documents == u64::MAX && self.tokens == u64::MAX {
+            return Flow::Continue;
+        }
+        let (num_kept, kept_bytes) = self.take(&batch.document_bytes, width);
+        let is_exhausted = self.documents == 0 || self.tokens == 0;
+        if num_kept == batch.document_bytes.len() && !is_exhausted {
+            return Flow::Continue;
+        }
+        batch.document_bytes.truncate(num_kept);
+        batch.data.truncate(kept_bytes as usize);
+        batch.eods_in_text.retain(|&(document, _)| document < num_kept);
+        let num_lines = num_lines_through(&batch.outcomes, num_kept);
+        batch.outcomes.truncate(num_lines);
+        batch.rejects.retain(|reject| reject.line < num_lines);
+        batch.is_fatal = false;
+        Flow::Stop
+    }
+
+    /// Takes documents off the limits; returns how many fit and their bytes.
+    fn take(&mut self, document_bytes: &[u64], width: TokenWidth) -> (usize, u64) {
+        let mut kept_bytes = 0;
+        for (i, bytes) in document_bytes.iter().enumerate() {
+            let tokens = bytes / width.bytes();
+            if self.documents == 0 || tokens > self.tokens {
+                return (i, kept_bytes);
+            }
+            self.documents -= 1;
+            self.tokens -= tokens;
+            kept_bytes += bytes;
+        }
+        (document_bytes.len(), kept_bytes)
+    }
+}
+
+/// Number of lines up to and with the one of the `num_documents`-th packed document.
+fn num_lines_through(outcomes: &[Outcome], num_documents: usize) -> usize {
+    let mut packed = outcomes
+        .iter()
+        .enumerate()
+        .filter(|(_, outcome)| **outcome == Outcome::Packed);
+    match num_documents.checked_sub(1) {
+        Some(last) => packed.nth(last).map_or(outcomes.len(), |(i, _)| i + 1),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Outcome::{Blank, Empty, Packed};
+
+    fn batch() -> DocBatch {
+        DocBatch {
+            data: vec![0; 12],
+            document_bytes: vec![2, 6, 4],
+            eods_in_text: vec![(1, 1), (2, 3)],
+            outcomes: vec![Blank, Packed, Empty, Packed, Blank, Packed, Blank],
+            ..DocBatch::default()
+        }
+    }
+
+    #[test]
+    fn without_limits_nothing_is_cut() {
+        let mut batch = batch();
+        assert_eq!(
+            Limits::new(None, None).cut(&mut batch, TokenWidth::U16),
+            Flow::Continue
+        );
+        assert_eq!(batch.outcomes.len(), 7);
+    }
+
+    #[test]
+    fn the_cut_is_after_the_last_document_that_fits() {
+        for (max_documents, max_tokens, num_documents, num_lines) in [
+            (Some(2), None, 2, 4),
+            (None, Some(4), 2, 4),
+            (None, Some(5), 2, 4),
+            (None, Some(3), 1, 2),
+            (Some(1), Some(100), 1, 2),
+            (Some(3), None, 3, 6),
+            (Some(0), None, 0, 0),
+        ] {
+            let mut batch = batch();
+            let mut limits = Limits::new(max_documents, max_tokens);
+            assert_eq!(limits.cut(&mut batch, TokenWidth::U16), Flow::Stop);
+            assert_eq!(batch.document_bytes, [2, 6, 4][..num_documents]);
+            assert_eq!(batch.data.len() as u64, batch.document_bytes.iter().sum());
+            assert_eq!(batch.outcomes.len(), num_lines);
+            assert!(batch.eods_in_text.iter().all(|&(i, _)| i < num_documents));
+        }
+    }
+
+    #[test]
+    fn limits_go_on_over_batches() {
+        let mut limits = Limits::new(Some(4), None);
+        assert_eq!(limits.cut(&mut batch(), TokenWidth::U16), Flow::Continue);
+        let mut second = batch();
+        assert_eq!(limits.cut(&mut second, TokenWidth::U16), Flow::Stop);
+        assert_eq!(second.document_bytes, [2]);
+    }
+}

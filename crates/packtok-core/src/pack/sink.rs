@@ -1,0 +1,180 @@
+//! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
+
+use std::ops::ControlFlow;
+
+use packtok_pbin::{Counts, Replace, TempFile, Writer};
+use serde::Serialize;
+
+use super::limits::Limits;
+use super::ordered::{Consume, Flow};
+use super::worker::{DocBatch, Outcome, Reject};
+use super::{Monitor, PackOptions, Progress, redacted};
+use crate::corpus::{ReadOptions, Source, line_number};
+use crate::error::{Error, Result};
+
+/// One line of the rejects file.
+#[derive(Serialize)]
+struct RejectRecord<'a> {
+    source: &'a str,
+    line: u64,
+    offset_bytes: u64,
+    len_bytes: u64,
+    reason: String,
+}
+
+/// Writes what the workers made, in order.
+pub(crate) struct Sink<'a> {
+    options: &'a PackOptions,
+    sources: &'a [Source],
+    is_indexed: bool,
+    limits: Limits,
+    pub(crate) writer: Writer,
+    pub(crate) rejects: Option<TempFile>,
+    pub(crate) counts: Counts,
+    pub(crate) stopped_early: bool,
+    /// The source at hand and how many of its lines were consumed before.
+    position: (usize, u64),
+    total_bytes: u64,
+    monitor: &'a mut Monitor<'a>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(
+        options: &'a PackOptions,
+        sources: &'a [Source],
+        writer: Writer,
+        monitor: &'a mut Monitor<'a>,
+    ) -> Self {
+        Self {
+            options,
+            sources,
+            is_indexed: options.index_path.is_some(),
+            limits: Limits::new(options.max_documents, options.max_tokens),
+            writer,
+            rejects: None,
+            counts: Counts::default(),
+            stopped_early: false,
+            position: (0, 0),
+            total_bytes: sources.iter().map(|source| source.bytes).sum(),
+            monitor,
+        }
+    }
+
+    /// Adds the lines of a batch to the account.
+    fn count(&mut self, batch: &DocBatch, tokens: u64) {
+        let counts = &mut self.counts;
+        for outcome in &batch.outcomes {
+            *match outcome {
+                Outcome::Packed => &mut counts.packed,
+                Outcome::Empty => &mut counts.empty,
+                Outcome::Blank => &mut counts.blank,
+                Outcome::Rejected => &mut counts.rejected,
+            } += 1;
+        }
+        counts.lines += batch.outcomes.len() as u64;
+        counts.documents += batch.document_bytes.len() as u64;
+        counts.tokens += tokens;
+        counts.eods_in_text += batch.eods_in_text.iter().map(|eods| eods.1).sum::<u64>();
+    }
+
+    /// 1-based line of a reject in its source.
+    fn line_of(&self, batch: &DocBatch, reject: &Reject) -> Result<u64> {
+        line_of(
+            &self.sources[batch.source],
+            self.is_indexed,
+            self.position.1,
+            reject,
+            &self.options.read,
+        )
+    }
+
+    fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
+        for reject in &batch.rejects {
+            let record = RejectRecord {
+                source: &redacted(&self.sources[batch.source].label, &self.options.redactions),
+                line: self.line_of(batch, reject)?,
+                offset_bytes: reject.offset_bytes,
+                len_bytes: reject.len_bytes,
+                reason: redacted(&reject.reason.to_string(), &self.options.redactions),
+            };
+            let path = self.options.rejects_path();
+            let file = match &mut self.rejects {
+                Some(file) => file,
+                none => none.insert(TempFile::create(&path)?),
+            };
+            let mut line = serde_json::to_vec(&record).map_err(|error| Error::io(&path, error.into()))?;
+            line.push(b'\n');
+            std::io::Write::write_all(file, &line).map_err(|error| Error::io(&path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Publishes the rejects, or removes those of an earlier run: before the pbin, so that no
+    /// finished pbin is ever without its rejects.
+    pub(crate) fn publish_rejects(&mut self) -> Result<()> {
+        match self.rejects.take() {
+            Some(file) => Ok(file.publish(Replace::Existing)?),
+            None => {
+                let path = self.options.rejects_path();
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        Err(Error::io(&path, error))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// 1-based line of a reject; a run by index does not pass all lines, so there it is counted.
+pub(crate) fn line_of(
+    source: &Source,
+    is_indexed: bool,
+    num_lines_before: u64,
+    reject: &Reject,
+    options: &ReadOptions,
+) -> Result<u64> {
+    if is_indexed {
+        return line_number(source, reject.offset_bytes, options);
+    }
+    Ok(num_lines_before + reject.line as u64 + 1)
+}
+
+impl Consume<DocBatch> for Sink<'_> {
+    fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
+        if batch.source != self.position.0 {
+            self.position = (batch.source, 0);
+        }
+        let flow = self.limits.cut(batch, self.writer.width());
+        self.stopped_early |= flow == Flow::Stop;
+        if batch.is_fatal {
+            let reject = batch.rejects.pop().expect("a fatal batch ends with its reject");
+            return Err(Error::Document {
+                line: self.line_of(batch, &reject)?,
+                path: self.sources[batch.source].path.clone(),
+                offset_bytes: reject.offset_bytes,
+                reason: reject.reason,
+            });
+        }
+        let tokens = batch.data.len() as u64 / self.writer.width().bytes();
+        self.writer.append(&batch.data, &batch.document_bytes)?;
+        self.write_rejects(batch)?;
+        self.count(batch, tokens);
+        self.position.1 += batch.outcomes.len() as u64;
+        Ok(flow)
+    }
+
+    fn tick(&mut self, bytes_read: u64) -> Result<()> {
+        let progress = Progress {
+            bytes_read,
+            total_bytes: self.total_bytes,
+            documents: self.counts.documents,
+            tokens: self.counts.tokens,
+        };
+        match (self.monitor)(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! One thread's work: the lines of a chunk become token bytes, lengths and an account of each line.
+
+use packtok_bpe::{Encoder, Tokenizer};
+use packtok_pbin::TokenWidth;
+
+use super::ordered::Work;
+use super::reason::Reason;
+use super::{EmptyDocument, OnBadDocument, PackOptions};
+use crate::corpus::{Chunk, Line};
+use crate::error::Result;
+use crate::field::{BadDocument, Extractor};
+
+/// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
+/// not leave its buffers behind.
+const KEPT_IDS: usize = 4 << 20;
+
+/// Stands for the length of a document that was counted but not encoded.
+pub(crate) const UNSAMPLED: u64 = u64::MAX;
+
+/// Bytes of a text that tell whether it has tokens; packing never asks, sampling does.
+const JUDGED_BYTES: usize = 256;
+
+/// Which documents are encoded: all when packing, some when verifying.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// A document is taken when its hash is at most this.
+    limit: u64,
+}
+
+impl Sample {
+    pub(crate) const ALL: Self = Self { limit: u64::MAX };
+
+    /// About `fraction` of the documents, the same ones at every call.
+    pub(crate) fn fraction(fraction: f64) -> Self {
+        // Saturates: 1.0 and more is all of them.
+        Self {
+            limit: (fraction * u64::MAX as f64) as u64,
+        }
+    }
+
+    fn takes(self, source: usize, offset_bytes: u64) -> bool {
+        if self.limit == u64::MAX {
+            return true;
+        }
+        // SplitMix64's finaliser: neighbouring offsets land far apart.
+        let mut hash = offset_bytes ^ (source as u64).rotate_left(32);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^ (hash >> 31) <= self.limit
+    }
+}
+
+/// What became of one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Packed,
+    Empty,
+    Blank,
+    Rejected,
+}
+
+/// A line that was not packed because something is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Reject {
+    /// Position among the lines of the chunk, from 0.
+    pub(crate) line: usize,
+    pub(crate) offset_bytes: u64,
+    pub(crate) len_bytes: u64,
+    pub(crate) reason: Reason,
+}
+
+/// The work group of the pipeline: what became of one chunk.
+#[derive(Debug, Default)]
+pub(crate) struct DocBatch {
+    pub(crate) source: usize,
+    /// Tokens of all packed documents, back to back, as they stand in the file.
+    pub(crate) data: Vec<u8>,
+    /// Length of each packed document in bytes of `data`.
+    pub(crate) document_bytes: Vec<u64>,
+    /// EODs inside each packed document, the closing one not counted; only those that have any.
+    pub(crate) eods_in_text: Vec<(usize, u64)>,
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) rejects: Vec<Reject>,
+    /// Whether the last reject ends the run.
+    pub(crate) is_fatal: bool,
+}
+
+impl DocBatch {
+    fn clear(&mut self, source: usize) {
+        self.source = source;
+        self.data.clear();
+        self.document_bytes.clear();
+        self.eods_in_text.clear();
+        self.outcomes.clear();
+        self.rejects.clear();
+        self.is_fatal = false;
+    }
+}
+
+/// Turns chunks into doc_batches.
+pub(crate) struct Worker {
+    extractor: Extractor,
+    encoder: Encoder,
+    ids: Vec<u32>,
+    eod_id: u32,
+    bos_id: Option<u32>,
+    width: TokenWidth,
+    vocab_size: u64,
+    empty_document: EmptyDocument,
+    on_bad_document: OnBadDocument,
+    max_document_bytes: u64,
+    sample: Sample,
+    place: (usize, u64),
+}
+
+impl Worker {
+    pub(crate) fn new(
+        tokenizer: &Tokenizer,
+        options: &PackOptions,
+        sample: Sample,
+    ) -> Result<Self> {
+        Ok(Self {
+            extractor: options.field.extractor(),
+            encoder: tokenizer.encoder(&options.encode)?,
+            ids: Vec::new(),
+            eod_id: options.eod.id,
+            bos_id: options.bos.as_ref().map(|bos| bos.id),
+            width: TokenWidth::for_vocab(tokenizer.vocab_size()),
+            vocab_size: tokenizer.vocab_size(),
+            empty_document: options.empty_document,
+            on_bad_document: options.on_bad_document,
+            max_document_bytes: options.read.max_document_bytes,
+            sample,
+            place: (0, 0),
+        })
+    }
+
+    /// Packs one line into `out`, or says why not.
+    fn pack_line(&mut self, line: &Line<'_>, out: &mut DocBatch) -> std::result::Result<Outcome, Reason> {
+        if line.is_oversize {
+            return Err(BadDocument::Oversize {
+                len_bytes: line.len_bytes,
+                max_document_bytes: self.max_document_bytes,
+            }
+            .into());
+        }
+        if line.bytes.trim_ascii().is_empty() {
+            return Ok(Outcome::Blank);
+        }
+        let text = self.extractor.text(line.bytes)?;
+        let is_sampled = self.sample.takes(self.place.0, self.place.1);
+        self.ids.clear();
+        if !is_sampled {
+            let judged = &text[..text.floor_char_boundary(JUDGED_BYTES)];
+            self.encoder
+                .encode_into(judged, &mut self.ids)
+                .map_err(Reason::Tokenizer)?;
+            if !self.ids.is_empty() {
+                out.document_bytes.push(UNSAMPLED);
+                return Ok(Outcome::Packed);
+            }
+        }
+        self.encoder
+            .encode_into(text, &mut self.ids)
+            .map_err(Reason::Tokenizer)?;
+        if self.ids.is_empty() {
+            match self.empty_document {
+                EmptyDocument::Skip => return Ok(Outcome::Empty),
+                EmptyDocument::Fail => return Err(Reason::Empty),
+                EmptyDocument::Keep => {}
+            }
+        } else if let Some(bos_id) = self.bos_id
+            && self.ids[0] != bos_id
+        {
+            self.ids.insert(0, bos_id);
+        }
+        if self.ids.last() != Some(&self.eod_id) {
+            self.ids.push(self.eod_id);
+        }
+        self.append_document(out);
+        Ok(Outcome::Packed)
+    }
+
+    fn append_document(&mut self, out: &mut DocBatch) {
+        let highest = self.ids.iter().copied().max().unwrap_or(0);
+        // The width holds every id below this, so that an id beyond would be written as another.
+        assert!(
+            u64::from(highest) < self.vocab_size,
+            "the engine gave id {highest}, beyond the vocabulary"
+        );
+        let num_eods = self.ids.iter().filter(|&&id| id == self.eod_id).count() as u64;
+        if num_eods > 1 {
+            out.eods_in_text
+                .push((out.document_bytes.len(), num_eods - 1));
+        }
+        let start = out.data.len();
+        append_tokens(&self.ids, self.width, &mut out.data);
+        out.document_bytes.push((out.data.len() - start) as u64);
+        if self.ids.capacity() > KEPT_IDS {
+            self.ids = Vec::new();
+        }
+    }
+}
+
+impl Work for Worker {
+    type Out = DocBatch;
+
+    fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
+        out.clear(chunk.source());
+        for (i, line) in chunk.lines().enumerate() {
+            self.place = (chunk.source(), line.offset_bytes);
+            match self.pack_line(&line, out) {
+                Ok(outcome) => out.outcomes.push(outcome),
+                Err(reason) => {
+                    // An empty document is forbidden by an option of its own.
+                    out.is_fatal = self.on_bad_document == OnBadDocument::Fail
+                        || matches!(reason, Reason::Empty);
+                    out.outcomes.push(Outcome::Rejected);
+                    out.rejects.push(Reject {
+                        line: i,
+                        offset_bytes: line.offset_bytes,
+                        len_bytes: line.len_bytes,
+                        reason,
+                    });
+                    if out.is_fatal {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn place(&self) -> (usize, u64) {
+        self.place
+    }
+}
+
+/// Appends `ids`, each below the limit of `width`, little-endian.
+pub(crate) fn append_tokens(ids: &[u32], width: TokenWidth, data: &mut Vec<u8>) {
+    let start = data.len();
+    data.resize(start + ids.len() * width.bytes() as usize, 0);
+    let tail = &mut data[start..];
+    match width {
+        TokenWidth::U8 => {
+            for (token, &id) in tail.iter_mut().zip(ids) {
+                *token = id as u8;
+            }
+        }
+        TokenWidth::U16 => {
+            for (token, &id) in tail.chunks_exact_mut(2).zip(ids) {
+                token.copy_from_slice(&(id as u16).to_le_bytes());
+            }
+        }
+        TokenWidth::U32 => {
+            for (token, &id) in tail.chunks_exact_mut(4).zip(ids) {
+                token.copy_from_slice(&id.to_le_bytes());
+            }
+        }
+    }
+}

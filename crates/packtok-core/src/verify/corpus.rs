@@ -1,0 +1,186 @@
+//! Compares a pbin with its corpus: every document is tokenized again.
+
+use packtok_bpe::{SpecialTokensInText, Tokenizer};
+use packtok_pbin::{Reader, TokenWidth};
+use serde::Serialize;
+use std::ops::ControlFlow;
+
+use super::id_of;
+use crate::corpus::{self, Source};
+use crate::error::{Error, Result};
+use crate::pack::{
+    Consume, DocBatch, Flow, Monitor, Outcome, PackOptions, Progress, Sample, UNSAMPLED, Worker,
+    line_of, name_panic, reader, run,
+};
+
+/// What a comparison with the corpus covered.
+#[derive(Debug, Serialize)]
+pub struct CorpusReport {
+    /// Documents of the file, all of them accounted for by the corpus.
+    pub documents: u64,
+    /// Documents that were tokenized again and compared id by id.
+    pub compared: u64,
+}
+
+/// Tokenizes about `fraction` of the corpus again and compares with the pbin at `options.output`.
+///
+/// # Errors
+/// The first difference, with document, file and line.
+pub fn verify_corpus(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    fraction: f64,
+    monitor: &mut Monitor<'_>,
+) -> Result<CorpusReport> {
+    let file = Reader::open(&options.output)?;
+    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
+    if file.width() != expected_width {
+        return Err(Error::WidthDiffers {
+            path: options.output.clone(),
+            found_bytes: file.width().bytes(),
+            expected_bytes: expected_width.bytes(),
+        });
+    }
+    let sources = corpus::expand(&options.inputs)?;
+    let sample = sample(options, fraction);
+    let workers = (0..options.num_threads.max(1))
+        .map(|_| Worker::new(tokenizer, options, sample))
+        .collect::<Result<Vec<_>>>()?;
+    let mut comparison = Comparison {
+        options,
+        sources: &sources,
+        file: &file,
+        limit: match file.metadata()? {
+            Some(metadata) if metadata.stopped_early => file.len(),
+            _ => u64::MAX,
+        },
+        report: CorpusReport {
+            documents: 0,
+            compared: 0,
+        },
+        position: (0, 0),
+        monitor,
+    };
+    let reader = reader(options, &sources)?;
+    run(
+        reader,
+        workers,
+        4 * options.read.chunk_bytes,
+        &mut comparison,
+    )
+    .map_err(|error| name_panic(error, &sources))?;
+    if comparison.report.documents != file.len() {
+        return Err(Error::CorpusShorter {
+            path: options.output.clone(),
+            found: file.len(),
+            expected: comparison.report.documents,
+        });
+    }
+    Ok(comparison.report)
+}
+
+/// Whether a document may be packed at all takes its tokens where special tokens are forbidden.
+fn sample(options: &PackOptions, fraction: f64) -> Sample {
+    match options.encode.special_tokens_in_text {
+        SpecialTokensInText::Fail => Sample::ALL,
+        _ => Sample::fraction(fraction),
+    }
+}
+
+struct Comparison<'a, 'm> {
+    options: &'a PackOptions,
+    sources: &'a [Source],
+    file: &'a Reader,
+    /// Documents after which the corpus counts no more.
+    limit: u64,
+    report: CorpusReport,
+    position: (usize, u64),
+    monitor: &'a mut Monitor<'m>,
+}
+
+impl Comparison<'_, '_> {
+    /// Compares the next document of the file with what the corpus gives.
+    fn compare(&mut self, expected: &[u8], line: u64, source: usize) -> Result<()> {
+        let i = self.report.documents;
+        let found = match i < self.file.len() {
+            true => self.file.document(i)?,
+            false => {
+                return Err(Error::CorpusLonger {
+                    path: self.options.output.clone(),
+                    found: self.file.len(),
+                    source_path: self.sources[source].path.clone(),
+                    line,
+                });
+            }
+        };
+        self.report.compared += 1;
+        if found == expected {
+            return Ok(());
+        }
+        let width = self.file.width().bytes() as usize;
+        let differing = found
+            .chunks(width)
+            .zip(expected.chunks(width))
+            .take_while(|(found, expected)| found == expected)
+            .count();
+        let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
+        Err(Error::DocumentDiffers {
+            path: self.options.output.clone(),
+            document: i,
+            token: differing as u64,
+            found: id(found),
+            expected: id(expected),
+            source_path: self.sources[source].path.clone(),
+            line,
+        })
+    }
+}
+
+impl Consume<DocBatch> for Comparison<'_, '_> {
+    fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
+        if batch.source != self.position.0 {
+            self.position = (batch.source, 0);
+        }
+        let mut lines = (self.position.1 + 1..).zip(&batch.outcomes);
+        let mut start = 0;
+        for &bytes in &batch.document_bytes {
+            if self.report.documents == self.limit {
+                return Ok(Flow::Stop);
+            }
+            let (line, _) = lines
+                .find(|(_, outcome)| **outcome == Outcome::Packed)
+                .expect("every document of a batch has its line");
+            if bytes != UNSAMPLED {
+                let stop = start + bytes as usize;
+                self.compare(&batch.data[start..stop], line, batch.source)?;
+                start = stop;
+            }
+            self.report.documents += 1;
+        }
+        if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
+            let source = &self.sources[batch.source];
+            let is_indexed = self.options.index_path.is_some();
+            return Err(Error::Document {
+                line: line_of(source, is_indexed, self.position.1, &reject, &self.options.read)?,
+                path: source.path.clone(),
+                offset_bytes: reject.offset_bytes,
+                reason: reject.reason,
+            });
+        }
+        self.position.1 += batch.outcomes.len() as u64;
+        Ok(Flow::Continue)
+    }
+
+    fn tick(&mut self, bytes_read: u64) -> Result<()> {
+        let progress = Progress {
+            bytes_read,
+            total_bytes: self.sources.iter().map(|source| source.bytes).sum(),
+            documents: self.report.documents,
+            tokens: 0,
+        };
+        match (self.monitor)(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Checks a pbin by itself: checksums, index, ids and EODs.
+
+use std::path::Path;
+
+use packtok_bpe::Tokenizer;
+use packtok_pbin::{Dialect, Reader};
+use serde::Serialize;
+
+use super::id_of;
+use crate::error::{Error, Result};
+use crate::pack::{Monitor, Progress};
+
+/// What was checked of a file, and what could not be.
+#[derive(Debug, Serialize)]
+pub struct FileReport {
+    /// Its documents.
+    pub documents: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// What was proven, a phrase each.
+    pub checked: Vec<&'static str>,
+    /// What the file does not carry enough to prove, a phrase each.
+    pub unchecked: Vec<&'static str>,
+}
+
+/// Checks all checksums, the index, every id and every EOD of a pbin.
+///
+/// The vocabulary and EOD come from the trailer; a file without one is held against the
+/// vocabulary of `tokenizer`, if that is given.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn verify_file(
+    path: &Path,
+    tokenizer: Option<&Tokenizer>,
+    monitor: &mut Monitor<'_>,
+) -> Result<FileReport> {
+    let file = Reader::open(path)?;
+    let metadata = file.metadata()?;
+    let recorded = metadata.and_then(|metadata| metadata.tokenizer.as_ref());
+    if let (Some(recorded), Some(tokenizer)) = (recorded, tokenizer)
+        && recorded.fingerprint != tokenizer.fingerprint()
+    {
+        return Err(Error::TokenizerDiffers {
+            path: path.to_owned(),
+            found: recorded.fingerprint.clone(),
+            expected: tokenizer.fingerprint().to_owned(),
+        });
+    }
+    let total_bytes = file.file_bytes() + file.data_bytes();
+    let mut tell = |bytes_read| {
+        monitor(&Progress {
+            bytes_read,
+            total_bytes,
+            ..Progress::default()
+        })
+    };
+    file.verify(&mut tell)?;
+    let vocab_size = recorded
+        .map(|recorded| recorded.vocab_size)
+        .or(tokenizer.map(Tokenizer::vocab_size));
+    let eod_id = metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id));
+    if vocab_size.is_some() || eod_id.is_some() {
+        let mut scan = Scan {
+            file: &file,
+            vocab_size: vocab_size.unwrap_or(u64::MAX),
+            eod_id,
+        };
+        scan.run(&mut |bytes| tell(file.file_bytes() + bytes))?;
+    }
+    let has_trailer = file.dialect() == Dialect::Packtok;
+    let phrases = [
+        ("the index covers the data", true),
+        ("checksums", has_trailer),
+        ("offsets and pickle agree", has_trailer),
+        ("every id is in the vocabulary", vocab_size.is_some()),
+        ("every document ends with EOD", eod_id.is_some()),
+    ];
+    let of = |proven| {
+        let phrases = phrases.iter().filter(move |phrase| phrase.1 == proven);
+        phrases.map(|phrase| phrase.0).collect()
+    };
+    Ok(FileReport {
+        documents: file.len(),
+        tokens: file.num_tokens(),
+        checked: of(true),
+        unchecked: of(false),
+    })
+}
+
+struct Scan<'a> {
+    file: &'a Reader,
+    vocab_size: u64,
+    eod_id: Option<u32>,
+}
+
+impl Scan<'_> {
+    fn run(&mut self, tell: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>) -> Result<()> {
+        let mut bytes = 0;
+        for i in 0..self.file.len() {
+            let document = self.file.document(i)?;
+            self.check(i, document)?;
+            bytes += document.len() as u64;
+            // A look at the clock per document would cost more than the check of a short one.
+            if i % 1024 == 0 && tell(bytes).is_break() {
+                return Err(Error::Cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, i: u64, document: &[u8]) -> Result<()> {
+        let width = self.file.width().bytes() as usize;
+        let beyond = document
+            .chunks_exact(width)
+            .position(|token| u64::from(id_of(token)) >= self.vocab_size);
+        if let Some(token) = beyond {
+            return Err(Error::IdBeyondVocab {
+                path: self.file.path().to_owned(),
+                document: i,
+                token: token as u64,
+                found: id_of(&document[token * width..][..width]),
+                vocab_size: self.vocab_size,
+            });
+        }
+        let last = document.chunks_exact(width).next_back().map(id_of);
+        match self.eod_id {
+            Some(eod_id) if last != Some(eod_id) => Err(Error::NoEod {
+                path: self.file.path().to_owned(),
+                document: i,
+                found: last,
+                eod_id,
+            }),
+            _ => Ok(()),
+        }
+    }
+}

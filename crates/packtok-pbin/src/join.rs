@@ -1,0 +1,311 @@
+//! Joining pbins: documents of all parts in order, as if they had been packed at once.
+//!
+//! Responsible for that parts fit together and for what the result says of them; checking a part is the
+//! matter of `verify`, writing that of `writer`.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::header::TokenWidth;
+use crate::metadata::{Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
+use crate::publish::Replace;
+use crate::reader::Reader;
+use crate::verify::{Progress, tell};
+use crate::writer::{Summary, Writer};
+
+/// How files are joined.
+#[derive(Debug, Clone)]
+pub struct JoinOptions {
+    /// What happens to a file that has the output's name.
+    pub replace: Replace,
+    /// The tokenizer that the user says made the parts that do not name one.
+    pub vouched: Option<TokenizerInfo>,
+}
+
+/// Joins `parts` into `dst`, verifying every part while it is copied.
+///
+/// Header, data, index, document offsets and checksums are those of a file packed at once; the metadata
+/// lists the parts. `progress` is called with the bytes done, of the sum of the parts' sizes.
+///
+/// # Errors
+/// [`Error::NoParts`], [`Error::PartIsOutput`], [`Error::PartWidth`], [`Error::PartTokenizerUnknown`],
+/// [`Error::PartDiffers`], [`Error::VouchedDiffers`], [`Error::Exists`]; what [`Reader::open`] and
+/// [`Reader::verify`] say of a part; [`Error::Cancelled`] if `progress` breaks.
+pub fn join(
+    parts: &[PathBuf],
+    dst: &Path,
+    options: &JoinOptions,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Summary> {
+    check_output(parts, dst, options.replace)?;
+    let first = parts
+        .first()
+        .ok_or_else(|| Error::NoParts { path: dst.into() })?;
+    let width = Reader::open(first)?.width();
+    let mut joined = Joined::new(options.vouched.clone());
+    // What does not fit is said before hours of copying, not after.
+    for path in parts {
+        let part = Reader::open(path)?;
+        check_width(&part, width, first)?;
+        joined.add(&part)?;
+    }
+    let mut writer = Writer::create(dst, width)?;
+    let mut done_bytes = 0;
+    for path in parts {
+        let part = Reader::open(path)?;
+        check_width(&part, width, first)?;
+        let data_crc32c = copy(&part, &mut writer, &mut |bytes| {
+            progress(done_bytes + bytes)
+        })?;
+        joined.list(&part, data_crc32c);
+        done_bytes += part.file_bytes();
+    }
+    let finished = writer.finish(&joined.metadata, &joined.sources)?;
+    tell(progress, done_bytes)?;
+    finished.publish(options.replace)
+}
+
+/// Refuses an output that exists or is one of the parts, before anything is read.
+fn check_output(parts: &[PathBuf], dst: &Path, replace: Replace) -> Result<()> {
+    let Ok(output) = fs::metadata(dst) else {
+        return Ok(());
+    };
+    for part in parts {
+        let is_output = fs::metadata(part)
+            .is_ok_and(|part| (part.dev(), part.ino()) == (output.dev(), output.ino()));
+        if is_output {
+            return Err(Error::PartIsOutput { path: part.clone() });
+        }
+    }
+    match replace {
+        Replace::Never => Err(Error::Exists { path: dst.into() }),
+        Replace::Existing => Ok(()),
+    }
+}
+
+fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
+    if part.width() == width {
+        return Ok(());
+    }
+    let (found, expected) = (part.width().bytes(), width.bytes());
+    Err(Error::PartWidth {
+        path: part.path().into(),
+        found,
+        first: first.into(),
+        expected,
+    })
+}
+
+/// Copies the documents of a part, each byte read once, and returns the CRC32C of its data.
+fn copy(part: &Reader, writer: &mut Writer, progress: Progress<'_>) -> Result<u32> {
+    let mut data_crc32c = 0;
+    let mut copy_piece = |piece: &[u8]| {
+        data_crc32c = crc32c::crc32c_append(data_crc32c, piece);
+        writer.write_data(piece)
+    };
+    part.for_each_data_piece(&mut copy_piece, progress)?;
+    part.verify_rest(progress)?;
+    for i in 0..part.len() {
+        let span = part.document_span(i)?;
+        writer.push_document(span.end - span.start)?;
+    }
+    Ok(data_crc32c)
+}
+
+/// What the result says of its parts, and which part said it first.
+struct Joined {
+    metadata: Metadata,
+    sources: Vec<Source>,
+    vouched: Option<TokenizerInfo>,
+    tokenizer_from: PathBuf,
+    options_from: PathBuf,
+}
+
+impl Joined {
+    fn new(vouched: Option<TokenizerInfo>) -> Self {
+        Self {
+            metadata: Metadata {
+                tokenizer: vouched.clone(),
+                ..Metadata::default()
+            },
+            sources: Vec::new(),
+            vouched,
+            tokenizer_from: PathBuf::new(),
+            options_from: PathBuf::new(),
+        }
+    }
+
+    /// Adds what a part says of its ids and its corpus.
+    fn add(&mut self, part: &Reader) -> Result<()> {
+        let counts = &mut self.metadata.counts;
+        let Some(metadata) = part.metadata()? else {
+            // Of a file without trailer nothing is known but what is in it.
+            counts.documents += part.len();
+            counts.tokens += part.num_tokens();
+            return self.add_tokenizer(part.path(), None);
+        };
+        add_counts(counts, &metadata.counts);
+        self.metadata.stopped_early |= metadata.stopped_early;
+        self.sources.extend(part.sources()?);
+        self.add_tokenizer(part.path(), metadata.tokenizer.as_ref())?;
+        if metadata.options.are_unknown() {
+            return Ok(());
+        }
+        self.add_special(part.path(), metadata)?;
+        self.add_options(part.path(), &metadata.options)
+    }
+
+    /// Adds EOD and BOS of a part that knows its options, to be called before its options are added.
+    fn add_special(&mut self, path: &Path, part: &Metadata) -> Result<()> {
+        let joined = &mut self.metadata;
+        if joined.options.are_unknown() {
+            joined.eod.clone_from(&part.eod);
+            joined.bos.clone_from(&part.bos);
+            return Ok(());
+        }
+        for (what, found, expected) in [
+            ("EOD", &part.eod, &joined.eod),
+            ("BOS", &part.bos, &joined.bos),
+        ] {
+            let (found, expected) = (
+                described_token(found.as_ref()),
+                described_token(expected.as_ref()),
+            );
+            check_same(what, path, &self.options_from, found, expected)?;
+        }
+        Ok(())
+    }
+
+    fn add_tokenizer(&mut self, path: &Path, found: Option<&TokenizerInfo>) -> Result<()> {
+        let Some(found) = found else {
+            return match self.vouched {
+                Some(_) => Ok(()),
+                None => Err(Error::PartTokenizerUnknown { path: path.into() }),
+            };
+        };
+        if let Some(vouched) = self
+            .vouched
+            .as_ref()
+            .filter(|vouched| vouched.fingerprint != found.fingerprint)
+        {
+            let (found, expected) = (found.fingerprint.clone(), vouched.fingerprint.clone());
+            return Err(Error::VouchedDiffers {
+                path: path.into(),
+                found,
+                expected,
+            });
+        }
+        let Some(expected) = &self.metadata.tokenizer else {
+            self.metadata.tokenizer = Some(found.clone());
+            self.tokenizer_from = path.into();
+            return Ok(());
+        };
+        let (found, expected) = (
+            format!("{:?}", found.fingerprint),
+            format!("{:?}", expected.fingerprint),
+        );
+        check_same(
+            "tokenizer fingerprint",
+            path,
+            &self.tokenizer_from,
+            found,
+            expected,
+        )
+    }
+
+    fn add_options(&mut self, path: &Path, found: &Options) -> Result<()> {
+        if self.metadata.options.are_unknown() {
+            self.metadata.options = found.clone();
+            self.options_from = path.into();
+            return Ok(());
+        }
+        let both = described(found)
+            .into_iter()
+            .zip(described(&self.metadata.options));
+        for ((what, found), (_, expected)) in both {
+            check_same(what, path, &self.options_from, found, expected)?;
+        }
+        Ok(())
+    }
+
+    /// Lists a part that has been copied.
+    fn list(&mut self, part: &Reader, data_crc32c: u32) {
+        let name = part
+            .path()
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let (documents, tokens) = (part.len(), part.num_tokens());
+        self.metadata.parts.push(PartInfo {
+            name,
+            documents,
+            tokens,
+            data_crc32c,
+        });
+    }
+}
+
+/// The options by name, as a message shows them.
+fn described(options: &Options) -> [(&'static str, String); 8] {
+    let limit =
+        |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
+    [
+        ("field", format!("{:?}", options.field)),
+        ("add_special_tokens", options.add_special_tokens.to_string()),
+        (
+            "special_tokens_in_text",
+            format!("{:?}", options.special_tokens_in_text),
+        ),
+        ("empty_document", format!("{:?}", options.empty_document)),
+        ("truncate_to", limit(options.truncate_to)),
+        ("max_document_bytes", options.max_document_bytes.to_string()),
+        ("max_documents", limit(options.max_documents)),
+        ("max_tokens", limit(options.max_tokens)),
+    ]
+}
+
+fn described_token(token: Option<&SpecialToken>) -> String {
+    token.map_or_else(
+        || "unset".into(),
+        |token| format!("{:?} with id {}", token.token, token.id),
+    )
+}
+
+fn add_counts(sum: &mut Counts, part: &Counts) {
+    let pairs = [
+        (&mut sum.documents, part.documents),
+        (&mut sum.tokens, part.tokens),
+        (&mut sum.lines, part.lines),
+        (&mut sum.packed, part.packed),
+        (&mut sum.empty, part.empty),
+        (&mut sum.blank, part.blank),
+        (&mut sum.rejected, part.rejected),
+        (&mut sum.eods_in_text, part.eods_in_text),
+    ];
+    for (sum, count) in pairs {
+        *sum = sum.saturating_add(count);
+    }
+}
+
+fn check_same(
+    what: &'static str,
+    path: &Path,
+    first: &Path,
+    found: String,
+    expected: String,
+) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::PartDiffers {
+        path: path.into(),
+        what,
+        found,
+        first: first.into(),
+        expected,
+    })
+}

@@ -1,0 +1,38 @@
+//! The pbin file format: packed token ids, an index of documents and a checked trailer.
+//!
+//! This crate is responsible for every byte of a pbin: reading, writing, joining and verifying it, and
+//! for publishing files whole. It leaves to others which ids a text has and what is done with them.
+//! The specification is `docs/format.md`.
+#![deny(unsafe_code)]
+
+mod error;
+mod fault;
+mod header;
+mod index;
+mod join;
+mod map;
+mod metadata;
+mod opcode;
+mod pickle_parse;
+mod pickle_write;
+mod publish;
+mod reader;
+mod trailer;
+mod trailer_write;
+mod verify;
+mod writer;
+
+pub use error::{Error, Result};
+pub use fault::{Checked, PickleFault, TrailerFault};
+pub use header::{HEADER_BYTES, Header, TokenWidth};
+pub use index::{Dialect, read_raw_index};
+pub use join::{JoinOptions, join};
+pub use metadata::{
+    Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,
+};
+pub use pickle_parse::parse_pairs;
+pub use pickle_write::{PairsWriter, write_pairs};
+pub use publish::{Replace, TempFile, remove_abandoned};
+pub use reader::Reader;
+pub use trailer::{CHECKED_DATA_BYTES, MAX_METADATA_BYTES};
+pub use writer::{Finished, Summary, Writer};

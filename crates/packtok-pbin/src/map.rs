@@ -1,0 +1,29 @@
+//! Mapping a file for reading: the one place where a pbin's bytes enter memory.
+//!
+//! Responsible for refusing what is no regular file without waiting for it, and for the only `unsafe`
+//! of this crate.
+#![allow(unsafe_code)]
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result};
+
+/// Maps the regular file at `path`; folders, FIFOs and devices are refused before they can block.
+pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
+    // Opening a FIFO waits for a writer, so the kind is looked up first, and again on what was opened.
+    if !fs::metadata(path).map_err(Error::io(path))?.is_file() {
+        return Err(Error::NotAFile { path: path.into() });
+    }
+    let file = File::open(path).map_err(Error::io(path))?;
+    if !file.metadata().map_err(Error::io(path))?.is_file() {
+        return Err(Error::NotAFile { path: path.into() });
+    }
+    // SAFETY: the map is read-only and private to this process's readers. That nobody shortens or
+    // edits the file while it is mapped is upheld by every writer of this project: files are filled
+    // under a temporary name and published whole by rename. A file shortened by others ends the
+    // process by SIGBUS; its content is never trusted to stay as it was checked.
+    unsafe { Mmap::map(&file) }.map_err(Error::io(path))
+}

@@ -1,0 +1,227 @@
+//! Reading a pickled list of pairs of integers, and nothing else.
+//!
+//! Responsible for telling such a list from everything else a pickle can hold, without executing,
+//! recursing or allocating. Pairs are handed on as they complete; what they mean is the caller's matter.
+
+use crate::fault::PickleFault;
+use crate::opcode::{
+    APPEND, APPENDS, BININT, BININT1, BININT2, BINPUT, EMPTY_LIST, FRAME, LONG_BINPUT, LONG1, MARK,
+    MEMOIZE, PROTO, STOP, TUPLE, TUPLE2, name,
+};
+
+/// Parses the pickle at the start of `bytes`, calls `pair` with every pair and returns the bytes the
+/// pickle occupies, its STOP included.
+///
+/// Accepted are protocols 2 to 5, any batching, framing and memoising, and integers in `0..2**64`.
+///
+/// # Errors
+/// The position and [`PickleFault`] of the first opcode that does not belong, passed through
+/// `to_error`; or what `pair` returns.
+pub fn parse_pairs<E>(
+    bytes: &[u8],
+    to_error: impl Fn(u64, PickleFault) -> E,
+    mut pair: impl FnMut(u64, u64) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut parser = Parser {
+        bytes,
+        ..Parser::default()
+    };
+    loop {
+        let start = parser.position;
+        match parser.step() {
+            Ok(Step::Going) => {}
+            Ok(Step::Pair(a, b)) => pair(a, b)?,
+            Ok(Step::Stop) => return Ok(parser.position as u64),
+            Err(fault) => return Err(to_error(start as u64, fault)),
+        }
+    }
+}
+
+enum Step {
+    Going,
+    Pair(u64, u64),
+    Stop,
+}
+
+/// The unpickler's stack, reduced to what a list of pairs can leave on it: the list, a mark, pairs, a
+/// second mark, integers.
+#[derive(Default)]
+struct Parser<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    /// The open frame's bytes and the position of its end.
+    frame: Option<(u64, usize)>,
+    has_protocol: bool,
+    has_list: bool,
+    /// Pairs above the outer mark, if there is one.
+    batch_pairs: Option<u64>,
+    /// Whether a pair stands on the list without an outer mark.
+    has_loose_pair: bool,
+    has_tuple_mark: bool,
+    ints: [u64; 2],
+    num_ints: usize,
+    /// Whether the top of the stack is a list or pair that has just been built.
+    can_memoize: bool,
+}
+
+impl Parser<'_> {
+    fn step(&mut self) -> Result<Step, PickleFault> {
+        if self.frame.is_some_and(|(_, end)| end == self.position) {
+            self.frame = None;
+        }
+        let opcode = self.byte()?;
+        let step = self.apply(opcode)?;
+        match self.frame {
+            Some((bytes, end))
+                if self.position > end || (self.position < end && matches!(step, Step::Stop)) =>
+            {
+                Err(PickleFault::Frame { bytes })
+            }
+            _ => Ok(step),
+        }
+    }
+
+    fn apply(&mut self, opcode: u8) -> Result<Step, PickleFault> {
+        let misplaced = || PickleFault::Misplaced {
+            name: name(opcode).unwrap_or("?"),
+        };
+        if !self.has_protocol && opcode != PROTO {
+            return Err(if name(opcode).is_some() {
+                misplaced()
+            } else {
+                PickleFault::NoOpcode { byte: opcode }
+            });
+        }
+        let can_memoize = std::mem::take(&mut self.can_memoize);
+        let is_allowed = match opcode {
+            PROTO => !self.has_protocol,
+            FRAME => true,
+            EMPTY_LIST => !self.has_list,
+            MEMOIZE | BINPUT | LONG_BINPUT => can_memoize,
+            MARK => {
+                self.has_list && self.num_ints == 0 && !self.has_tuple_mark && !self.has_loose_pair
+            }
+            BININT1 | BININT2 | BININT | LONG1 => {
+                self.has_list && self.num_ints < 2 && !self.has_loose_pair
+            }
+            TUPLE2 => self.num_ints == 2 && !self.has_tuple_mark,
+            TUPLE => self.num_ints == 2 && (self.has_tuple_mark || self.batch_pairs == Some(0)),
+            APPENDS => self.batch_pairs.is_some() && self.num_ints == 0 && !self.has_tuple_mark,
+            APPEND => self.has_loose_pair,
+            STOP => self.has_list && self.is_list_alone(),
+            _ => {
+                return Err(match name(opcode) {
+                    Some(name) => PickleFault::Refused { name },
+                    None => PickleFault::NoOpcode { byte: opcode },
+                });
+            }
+        };
+        if !is_allowed {
+            return Err(misplaced());
+        }
+        match opcode {
+            PROTO => self.protocol()?,
+            FRAME => {
+                self.open_frame()?;
+                self.can_memoize = can_memoize;
+            }
+            EMPTY_LIST => (self.has_list, self.can_memoize) = (true, true),
+            BINPUT => drop(self.take::<1>()?),
+            LONG_BINPUT => drop(self.take::<4>()?),
+            MARK if self.batch_pairs.is_none() => self.batch_pairs = Some(0),
+            MARK => self.has_tuple_mark = true,
+            BININT1 | BININT2 | BININT | LONG1 => {
+                self.ints[self.num_ints] = self.int(opcode)?;
+                self.num_ints += 1;
+            }
+            TUPLE | TUPLE2 => return self.pair(opcode),
+            APPENDS => self.batch_pairs = None,
+            APPEND => self.has_loose_pair = false,
+            STOP => return Ok(Step::Stop),
+            _ => {}
+        }
+        Ok(Step::Going)
+    }
+
+    fn is_list_alone(&self) -> bool {
+        self.batch_pairs.is_none() && !self.has_loose_pair && self.num_ints == 0
+    }
+
+    fn pair(&mut self, opcode: u8) -> Result<Step, PickleFault> {
+        // The only mark there is may turn out to have opened this tuple and not a batch.
+        if opcode == TUPLE && !self.has_tuple_mark {
+            self.batch_pairs = None;
+        }
+        self.has_tuple_mark = false;
+        self.num_ints = 0;
+        self.can_memoize = true;
+        match &mut self.batch_pairs {
+            Some(pairs) => *pairs += 1,
+            None => self.has_loose_pair = true,
+        }
+        Ok(Step::Pair(self.ints[0], self.ints[1]))
+    }
+
+    fn protocol(&mut self) -> Result<(), PickleFault> {
+        match self.byte()? {
+            2..=5 => self.has_protocol = true,
+            found => return Err(PickleFault::Protocol { found }),
+        }
+        Ok(())
+    }
+
+    fn open_frame(&mut self) -> Result<(), PickleFault> {
+        let bytes = u64::from_le_bytes(self.take()?);
+        if self.frame.is_some() {
+            return Err(PickleFault::Frame { bytes });
+        }
+        let remaining = (self.bytes.len() - self.position) as u64;
+        if bytes > remaining {
+            return Err(PickleFault::Truncated);
+        }
+        self.frame = Some((bytes, self.position + bytes as usize));
+        Ok(())
+    }
+
+    fn int(&mut self, opcode: u8) -> Result<u64, PickleFault> {
+        Ok(match opcode {
+            BININT1 => self.byte()?.into(),
+            BININT2 => u16::from_le_bytes(self.take()?).into(),
+            BININT => u64::try_from(i32::from_le_bytes(self.take()?))
+                .map_err(|_| PickleFault::Negative)?,
+            _ => self.long1()?,
+        })
+    }
+
+    fn long1(&mut self) -> Result<u64, PickleFault> {
+        let len = usize::from(self.byte()?);
+        let bytes = self
+            .bytes
+            .get(self.position..self.position + len)
+            .ok_or(PickleFault::Truncated)?;
+        self.position += len;
+        if bytes.last().is_some_and(|last| last & 0x80 != 0) {
+            return Err(PickleFault::Negative);
+        }
+        let (low, high) = bytes.split_at(len.min(8));
+        if high.iter().any(|&byte| byte != 0) {
+            return Err(PickleFault::TooLarge);
+        }
+        Ok(low
+            .iter()
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    fn byte(&mut self) -> Result<u8, PickleFault> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], PickleFault> {
+        let bytes = self.bytes[self.position..]
+            .first_chunk::<N>()
+            .ok_or(PickleFault::Truncated)?;
+        self.position += N;
+        Ok(*bytes)
+    }
+}

@@ -1,0 +1,310 @@
+//! Reading a pbin: opened in O(1) if it has a trailer, every access checked on its own.
+//!
+//! Responsible for handing out bytes of a mapped file; layouts are the matter of `header`, `index` and
+//! `trailer`, whole-file checks of `verify`.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use memmap2::Mmap;
+
+use crate::error::{Error, Result};
+use crate::fault::Checked;
+use crate::header::{HEADER_BYTES, Header, TokenWidth};
+use crate::index::{Dialect, ParsedIndex, check_span};
+use crate::map::map_file;
+use crate::metadata::{Metadata, Source};
+use crate::trailer::{
+    CHECKED_DATA_BYTES, DATA_CHECKSUMS, METADATA, OFFSETS, SOURCES, Section, Trailer, u32_at,
+    u64_at,
+};
+
+/// An open pbin; cheap to share between threads.
+pub struct Reader {
+    path: PathBuf,
+    file: Mmap,
+    header: Header,
+    dialect: Dialect,
+    index: Index,
+    metadata: OnceLock<Metadata>,
+}
+
+/// Where the document offsets are.
+enum Index {
+    Trailer(Trailer),
+    Parsed(Vec<u64>),
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader")
+            .field("path", &self.path)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reader {
+    /// Opens the pbin at `path`.
+    ///
+    /// With a trailer this costs the same for any file; without one the pickled index is parsed whole.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::NotAFile`], and every variant that says what is wrong with header, index or
+    /// trailer.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = map_file(path)?;
+        let header = Header::decode(&file, path)?;
+        let file_bytes = file.len() as u64;
+        let Some(data_end) = header.data_end().filter(|&end| end <= file_bytes) else {
+            return Err(Error::DataTruncated {
+                path: path.into(),
+                data_bytes: header.data_bytes,
+                file_bytes,
+            });
+        };
+        let (dialect, index) = match Trailer::decode(&file, header, path)? {
+            Some(trailer) => (Dialect::Packtok, Index::Trailer(trailer)),
+            None => {
+                let parsed = ParsedIndex::parse(&file[data_end as usize..], header, path)?;
+                let offset = data_end + parsed.bytes;
+                if offset != file_bytes {
+                    return Err(Error::BytesAfterIndex {
+                        path: path.into(),
+                        offset,
+                        bytes: file_bytes - offset,
+                    });
+                }
+                (parsed.dialect, Index::Parsed(parsed.offsets))
+            }
+        };
+        Ok(Self {
+            path: path.into(),
+            file,
+            header,
+            dialect,
+            index,
+            metadata: OnceLock::new(),
+        })
+    }
+
+    /// The path that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of one token.
+    pub fn width(&self) -> TokenWidth {
+        self.header.width
+    }
+
+    /// Number of documents.
+    pub fn len(&self) -> u64 {
+        match &self.index {
+            Index::Trailer(_) => self.offsets_section().len() as u64 / 8 - 1,
+            Index::Parsed(offsets) => offsets.len() as u64 - 1,
+        }
+    }
+
+    /// Whether there are no documents.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of tokens in all documents.
+    pub fn num_tokens(&self) -> u64 {
+        self.header.data_bytes / self.header.width.bytes()
+    }
+
+    /// Bytes of the data segment.
+    pub fn data_bytes(&self) -> u64 {
+        self.header.data_bytes
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        self.file.len() as u64
+    }
+
+    /// Who wrote the file, as far as its index tells.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Bytes of document `i`, counted from the start of the data.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDocument`]; [`Error::DocumentSpan`] if the offsets there are damaged.
+    pub fn document_span(&self, i: u64) -> Result<Range<u64>> {
+        let documents = self.len();
+        if i >= documents {
+            return Err(Error::NoSuchDocument {
+                path: self.path.clone(),
+                document: i,
+                documents,
+            });
+        }
+        let (start, stop) = (self.offset(i), self.offset(i + 1));
+        check_span(self.header, &self.path, i, start, stop)?;
+        Ok(start..stop)
+    }
+
+    /// The tokens of document `i` as little-endian bytes.
+    ///
+    /// # Errors
+    /// As [`Reader::document_span`].
+    pub fn document(&self, i: u64) -> Result<&[u8]> {
+        let span = self.document_span(i)?;
+        Ok(&self.data()[span.start as usize..span.end as usize])
+    }
+
+    /// Tokens `start..stop` of the data segment as little-endian bytes.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchTokens`] for a range past the end or backwards.
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        let Range { start, end: stop } = tokens;
+        if start > stop || stop > self.num_tokens() {
+            return Err(Error::NoSuchTokens {
+                path: self.path.clone(),
+                start,
+                stop,
+                tokens: self.num_tokens(),
+            });
+        }
+        let width = self.header.width.bytes();
+        Ok(&self.data()[(start * width) as usize..(stop * width) as usize])
+    }
+
+    /// The whole data segment.
+    pub fn data(&self) -> &[u8] {
+        &self.file[HEADER_BYTES as usize..][..self.header.data_bytes as usize]
+    }
+
+    /// What the ids mean, or `None` if the file does not say; read at the first call.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`], [`Error::Json`].
+    pub fn metadata(&self) -> Result<Option<&Metadata>> {
+        if let Some(metadata) = self.metadata.get() {
+            return Ok(Some(metadata));
+        }
+        let Some(section) = self.section(METADATA) else {
+            return Ok(None);
+        };
+        let json = self.checked_section(section)?;
+        let parsed = serde_json::from_slice(json)
+            .map_err(|source| self.json_error("metadata", section.offset, source))?;
+        Ok(Some(self.metadata.get_or_init(|| parsed)))
+    }
+
+    /// The files of the corpus in order; none if the file does not say.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`], [`Error::Json`].
+    pub fn sources(&self) -> Result<Vec<Source>> {
+        let Some(section) = self.section(SOURCES) else {
+            return Ok(Vec::new());
+        };
+        let mut offset = section.offset;
+        let mut sources = Vec::new();
+        for line in self
+            .checked_section(section)?
+            .split_inclusive(|&byte| byte == b'\n')
+        {
+            sources.push(
+                serde_json::from_slice(line)
+                    .map_err(|source| self.json_error("sources", offset, source))?,
+            );
+            offset += line.len() as u64;
+        }
+        Ok(sources)
+    }
+
+    /// CRC32C of the data segment, combined from the trailer's without reading the data; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`Error::Checksum`] if the trailer's checksums are damaged.
+    pub fn data_crc32c(&self) -> Result<Option<u32>> {
+        let Some(section) = self.section(DATA_CHECKSUMS) else {
+            return Ok(None);
+        };
+        let mut remaining = self.header.data_bytes;
+        let pieces = self
+            .checked_section(section)?
+            .chunks_exact(4)
+            .map(|piece| u32_at(piece, 0));
+        Ok(Some(pieces.fold(0, |crc, piece| {
+            let bytes = remaining.min(CHECKED_DATA_BYTES);
+            remaining -= bytes;
+            crc32c::crc32c_combine(crc, piece, bytes as usize)
+        })))
+    }
+
+    pub(crate) fn header(&self) -> Header {
+        self.header
+    }
+
+    pub(crate) fn file(&self) -> &[u8] {
+        &self.file
+    }
+
+    pub(crate) fn trailer(&self) -> Option<&Trailer> {
+        match &self.index {
+            Index::Trailer(trailer) => Some(trailer),
+            Index::Parsed(_) => None,
+        }
+    }
+
+    pub(crate) fn section(&self, kind: u32) -> Option<&Section> {
+        self.trailer()?.section(kind)
+    }
+
+    /// The bytes of a section, whose place was checked when the file was opened.
+    pub(crate) fn section_bytes(&self, section: &Section) -> &[u8] {
+        let span = section.span();
+        &self.file[span.start as usize..span.end as usize]
+    }
+
+    /// The bytes of a section after comparing their checksum.
+    fn checked_section(&self, section: &Section) -> Result<&[u8]> {
+        let bytes = self.section_bytes(section);
+        let found = crc32c::crc32c(bytes);
+        if found != section.crc32c {
+            let (start, stop) = (section.span().start, section.span().end);
+            let what = Checked::Section(section.kind);
+            return Err(Error::Checksum {
+                path: self.path.clone(),
+                what,
+                start,
+                stop,
+                found,
+                expected: section.crc32c,
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// Offset `i` of `0..=len`, unchecked against its neighbours.
+    pub(crate) fn offset(&self, i: u64) -> u64 {
+        match &self.index {
+            Index::Trailer(_) => u64_at(self.offsets_section(), i as usize * 8),
+            Index::Parsed(offsets) => offsets[i as usize],
+        }
+    }
+
+    fn offsets_section(&self) -> &[u8] {
+        self.section(OFFSETS)
+            .map_or(&[], |section| self.section_bytes(section))
+    }
+
+    fn json_error(&self, section: &'static str, offset: u64, source: serde_json::Error) -> Error {
+        Error::Json {
+            path: self.path.clone(),
+            section,
+            offset,
+            source,
+        }
+    }
+}

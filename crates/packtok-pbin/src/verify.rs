@@ -1,0 +1,245 @@
+//! Checking a whole file: every checksum, every offset, and that its parts agree.
+//!
+//! Responsible for what opening a file leaves unchecked. What ids mean is checked where tokenizers are
+//! known.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::fault::Checked;
+use crate::header::HEADER_BYTES;
+use crate::index::{check_span, pickle_error};
+use crate::metadata::Metadata;
+use crate::pickle_parse::parse_pairs;
+use crate::reader::Reader;
+use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, Trailer, u32_at};
+
+/// Documents between two calls of the progress function.
+const DOCUMENTS_PER_CALL: u64 = 1 << 16;
+
+/// Receives the bytes done so far and says whether to go on.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+impl Reader {
+    /// Checks every checksum and offset, that index and trailer agree, and the metadata's counts.
+    ///
+    /// `progress` is called with the bytes checked so far, of [`Reader::file_bytes`]. A file without
+    /// trailer was checked when it was opened, as far as it can be.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; [`Error::Cancelled`] if `progress` breaks.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
+        self.for_each_data_piece(&mut |_| Ok(()), progress)?;
+        self.verify_rest(progress)
+    }
+
+    /// Calls `each` with every checked piece of the data in order, after comparing its checksum if there is one.
+    pub(crate) fn for_each_data_piece(
+        &self,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+        progress: Progress<'_>,
+    ) -> Result<()> {
+        let expected = self
+            .section(DATA_CHECKSUMS)
+            .map(|section| self.section_bytes(section));
+        let mut start = HEADER_BYTES;
+        for (i, piece) in self.data().chunks(CHECKED_DATA_BYTES as usize).enumerate() {
+            let stop = start + piece.len() as u64;
+            if let Some(expected) = expected.map(|all| u32_at(all, i * 4)) {
+                self.check(Checked::Data, start, stop, crc32c::crc32c(piece), expected)?;
+            }
+            each(piece)?;
+            tell(progress, stop)?;
+            start = stop;
+        }
+        Ok(())
+    }
+
+    /// Checks everything but the data.
+    pub(crate) fn verify_rest(&self, progress: Progress<'_>) -> Result<()> {
+        if let Some(trailer) = self.trailer() {
+            self.verify_sections(trailer, progress)?;
+            self.verify_index(trailer, progress)?;
+            if let Some(metadata) = self.metadata()? {
+                check_counts(metadata, self.len(), self.num_tokens(), self.path())?;
+            }
+            self.sources()?;
+        }
+        tell(progress, self.file_bytes())
+    }
+
+    fn verify_sections(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
+        for section in &trailer.sections {
+            let mut found = 0;
+            let mut done = section.offset;
+            for piece in self
+                .section_bytes(section)
+                .chunks(CHECKED_DATA_BYTES as usize)
+            {
+                found = crc32c::crc32c_append(found, piece);
+                done += piece.len() as u64;
+                tell(progress, done)?;
+            }
+            let span = section.span();
+            self.check(
+                Checked::Section(section.kind),
+                span.start,
+                span.end,
+                found,
+                section.crc32c,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Checks all offsets, the pickle against them, and that nothing stands between pickle and trailer.
+    fn verify_index(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
+        let index_start = HEADER_BYTES + self.data_bytes();
+        let index = &self.file()[index_start as usize..trailer.start as usize];
+        let documents = self.len();
+        let mut document = 0;
+        let index_bytes = parse_pairs(
+            index,
+            pickle_error(self.path(), index_start),
+            |start, len| {
+                self.compare_document(document, start, start.saturating_add(len))?;
+                document += 1;
+                if document % DOCUMENTS_PER_CALL == 0 {
+                    tell(progress, self.file_bytes())
+                } else {
+                    Ok(())
+                }
+            },
+        )?;
+        check_count(
+            "number of documents in the index",
+            document,
+            documents,
+            self.path(),
+        )?;
+        let index_end = index_start + index_bytes;
+        if index_end.next_multiple_of(ALIGNMENT) != trailer.start {
+            let bytes = trailer.start - index_end;
+            return Err(Error::BytesAfterIndex {
+                path: self.path().into(),
+                offset: index_end,
+                bytes,
+            });
+        }
+        Ok(())
+    }
+
+    fn compare_document(&self, document: u64, pickled_start: u64, pickled_stop: u64) -> Result<()> {
+        let path = self.path();
+        if document >= self.len() {
+            return check_count(
+                "number of documents in the index",
+                document + 1,
+                self.len(),
+                path,
+            );
+        }
+        let (start, stop) = (self.offset(document), self.offset(document + 1));
+        check_span(self.header(), path, document, start, stop)?;
+        if (pickled_start, pickled_stop) == (start, stop) {
+            return Ok(());
+        }
+        Err(Error::IndexDisagrees {
+            path: path.into(),
+            document,
+            pickled_start,
+            pickled_stop,
+            start,
+            stop,
+        })
+    }
+
+    fn check(&self, what: Checked, start: u64, stop: u64, found: u32, expected: u32) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::Checksum {
+            path: self.path().into(),
+            what,
+            start,
+            stop,
+            found,
+            expected,
+        })
+    }
+}
+
+/// Reports progress and turns a break into [`Error::Cancelled`].
+pub(crate) fn tell(progress: Progress<'_>, done_bytes: u64) -> Result<()> {
+    if progress(done_bytes).is_break() {
+        Err(Error::Cancelled)
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks that the metadata's counts are those of a file with so many documents and tokens.
+pub(crate) fn check_counts(
+    metadata: &Metadata,
+    documents: u64,
+    tokens: u64,
+    path: &Path,
+) -> Result<()> {
+    let counts = &metadata.counts;
+    let outcomes = [counts.packed, counts.empty, counts.blank, counts.rejected];
+    let accounted = outcomes
+        .iter()
+        .fold(0, |sum: u64, &lines| sum.saturating_add(lines));
+    check_count(
+        "number of documents in the metadata",
+        counts.documents,
+        documents,
+        path,
+    )?;
+    check_count(
+        "number of tokens in the metadata",
+        counts.tokens,
+        tokens,
+        path,
+    )?;
+    check_count(
+        "sum of packed, empty, blank and rejected lines in the metadata",
+        accounted,
+        counts.lines,
+        path,
+    )?;
+    if metadata.parts.is_empty() {
+        return Ok(());
+    }
+    let sum = |count: fn(&crate::metadata::PartInfo) -> u64| {
+        metadata
+            .parts
+            .iter()
+            .fold(0, |sum: u64, part| sum.saturating_add(count(part)))
+    };
+    check_count(
+        "sum of the parts' documents in the metadata",
+        sum(|part| part.documents),
+        documents,
+        path,
+    )?;
+    check_count(
+        "sum of the parts' tokens in the metadata",
+        sum(|part| part.tokens),
+        tokens,
+        path,
+    )
+}
+
+fn check_count(what: &'static str, found: u64, expected: u64, path: &Path) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Count {
+        path: path.into(),
+        what,
+        found,
+        expected,
+    })
+}

@@ -1,0 +1,271 @@
+//! Golden files and the specification: read and written exactly.
+
+use std::fs;
+
+use packtok_pbin::{
+    Counts, Dialect, Metadata, Reader, Replace, TokenWidth, Writer, parse_pairs, read_raw_index,
+    write_pairs,
+};
+
+use crate::fixture::{
+    DOCUMENTS, EXAMPLE_DOCUMENTS, decode, documents_of, encode, example, example_metadata,
+    example_sources, go_on, golden, root, shared,
+};
+
+/// The bytes of the hex dump in the specification.
+fn specified_example() -> Vec<u8> {
+    let text = fs::read_to_string(root().join("docs/format.md")).unwrap();
+    let dump = text
+        .split("```hexdump\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let mut bytes = Vec::new();
+    for line in dump.lines() {
+        let (offset, rest) = line.split_once(": ").unwrap();
+        assert_eq!(usize::from_str_radix(offset, 16).unwrap(), bytes.len());
+        let hex: String = rest.split("  ").next().unwrap().split(' ').collect();
+        bytes.extend(
+            (0..hex.len())
+                .step_by(2)
+                .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()),
+        );
+    }
+    bytes
+}
+
+#[test]
+fn worked_example_of_the_specification_is_what_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.pbin");
+    let mut writer = Writer::create(&path, TokenWidth::U16).unwrap();
+    let (data, lengths) = encode(&EXAMPLE_DOCUMENTS, TokenWidth::U16);
+    writer.append(&data, &lengths).unwrap();
+    let finished = writer
+        .finish(&example_metadata(), &example_sources())
+        .unwrap();
+    let summary = finished.publish(Replace::Never).unwrap();
+    assert_eq!(
+        (summary.documents, summary.tokens, summary.file_bytes),
+        (3, 7, 816)
+    );
+    assert_eq!(summary.data_crc32c, crc32c::crc32c(&data));
+    let written = fs::read(&path).unwrap();
+    assert_eq!(written, specified_example());
+    assert_eq!(written, example());
+}
+
+#[test]
+fn worked_example_reads_back_whole() {
+    let reader = Reader::open(&golden("example.pbin")).unwrap();
+    assert_eq!(reader.dialect(), Dialect::Packtok);
+    assert_eq!(documents_of(&reader), EXAMPLE_DOCUMENTS);
+    assert_eq!(reader.metadata().unwrap(), Some(&example_metadata()));
+    assert_eq!(reader.sources().unwrap(), example_sources());
+    assert_eq!(
+        reader.data_crc32c().unwrap(),
+        Some(crc32c::crc32c(reader.data()))
+    );
+    assert_eq!(
+        (
+            reader.num_tokens(),
+            reader.data_bytes(),
+            reader.file_bytes()
+        ),
+        (7, 14, 816)
+    );
+    assert_eq!(
+        decode(reader.tokens(3..6).unwrap(), reader.width()),
+        [50256, 50256, 3666]
+    );
+    reader.verify(&mut go_on).unwrap();
+}
+
+#[test]
+fn optional_sections_may_be_missing_or_unknown() {
+    for (name, has_metadata) in [
+        ("offsets_only.pbin", false),
+        ("unknown_optional.pbin", true),
+    ] {
+        let reader = Reader::open(&golden(name)).unwrap();
+        assert_eq!(documents_of(&reader), EXAMPLE_DOCUMENTS, "{name}");
+        assert_eq!(reader.metadata().unwrap().is_some(), has_metadata, "{name}");
+        assert_eq!(
+            reader.data_crc32c().unwrap().is_some(),
+            has_metadata,
+            "{name}"
+        );
+        assert_eq!(
+            reader.sources().unwrap().is_empty(),
+            !has_metadata,
+            "{name}"
+        );
+        reader.verify(&mut go_on).unwrap();
+    }
+}
+
+#[test]
+fn unknown_required_section_is_refused() {
+    let path = golden("unknown_required.pbin");
+    let error = Reader::open(&path).unwrap_err().to_string();
+    let fault =
+        "trailer at byte 784: section of type 99 is required and unknown; use a newer packtok";
+    assert_eq!(error, format!("{}: {fault}", path.display()));
+}
+
+#[test]
+fn files_without_trailer_are_read_in_every_dialect() {
+    for (name, width, dialect) in [
+        ("plain_u8.pbin", TokenWidth::U8, Dialect::Modalities),
+        ("plain_u16.pbin", TokenWidth::U16, Dialect::Modalities),
+        ("plain_u32.pbin", TokenWidth::U32, Dialect::Modalities),
+        (
+            "plain_legacy.pbin",
+            TokenWidth::U16,
+            Dialect::ModalitiesLegacy,
+        ),
+        (
+            "plain_fixed_stride.pbin",
+            TokenWidth::U16,
+            Dialect::Modalities,
+        ),
+        ("plain_protocol2.pbin", TokenWidth::U16, Dialect::Modalities),
+        ("plain_protocol3.pbin", TokenWidth::U16, Dialect::Modalities),
+        ("plain_protocol5.pbin", TokenWidth::U16, Dialect::Modalities),
+    ] {
+        let reader = Reader::open(&golden(name)).unwrap();
+        assert_eq!(
+            (reader.width(), reader.dialect()),
+            (width, dialect),
+            "{name}"
+        );
+        assert_eq!(documents_of(&reader), DOCUMENTS, "{name}");
+        assert_eq!(reader.metadata().unwrap(), None);
+        reader.verify(&mut go_on).unwrap();
+    }
+    assert!(
+        Reader::open(&golden("plain_empty.pbin"))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+fn pairs(num_pairs: u64) -> Vec<(u64, u64)> {
+    let mut start = 0;
+    let mut pair = |i: u64| {
+        let bytes = i * 7919 % 1000 * 2;
+        start += bytes;
+        (start - bytes, bytes)
+    };
+    (0..num_pairs).map(&mut pair).collect()
+}
+
+#[test]
+fn pickles_equal_cpythons() {
+    for num_pairs in [0, 1, 2, 999, 1000, 1001, 2001] {
+        let path = golden(&format!("pairs_{num_pairs}.pickle"));
+        let pairs = pairs(num_pairs);
+        let written = write_pairs(Vec::new(), pairs.iter().copied()).unwrap();
+        assert!(written == fs::read(&path).unwrap(), "{num_pairs} pairs");
+        assert_eq!(read_raw_index(&path).unwrap(), pairs);
+    }
+}
+
+#[test]
+fn pickled_integers_equal_cpythons() {
+    let edges = [
+        0,
+        255,
+        256,
+        65535,
+        65536,
+        (1 << 31) - 1,
+        1 << 31,
+        1 << 32,
+        (1 << 39) - 1,
+        1 << 39,
+        1 << 40,
+    ];
+    let edges = edges
+        .into_iter()
+        .chain([i64::MAX as u64, 1 << 63, u64::MAX]);
+    let pairs: Vec<(u64, u64)> = edges.map(|edge| (edge, edge)).collect();
+    let written = write_pairs(Vec::new(), pairs.iter().copied()).unwrap();
+    assert_eq!(written, fs::read(golden("pairs_edges.pickle")).unwrap());
+    let mut parsed = Vec::new();
+    let stop = parse_pairs(
+        &written,
+        |at, fault| (at, fault),
+        |a, b| {
+            parsed.push((a, b));
+            Ok(())
+        },
+    );
+    assert_eq!((stop, parsed), (Ok(written.len() as u64), pairs));
+}
+
+#[test]
+fn pickle_of_several_frames_equals_cpythons() {
+    let written = write_pairs(Vec::new(), pairs(100_000).into_iter()).unwrap();
+    let measured = format!("{} {:08x}\n", written.len(), crc32c::crc32c(&written));
+    assert_eq!(
+        measured,
+        fs::read_to_string(golden("pairs_100000.txt")).unwrap()
+    );
+}
+
+#[test]
+fn files_of_modalities_are_written_again_byte_for_byte() {
+    for name in [
+        "redpajama/train.pbin",
+        "redpajama/train.even.pbin",
+        "modalities/lorem_long.pbin",
+    ] {
+        let Some(path) = shared(name) else { return };
+        let reader = Reader::open(&path).unwrap();
+        let lengths: Vec<u64> = (0..reader.len())
+            .map(|i| reader.document_span(i).unwrap())
+            .map(|span| span.end - span.start)
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy.pbin");
+        let mut writer = Writer::create(&copy, reader.width()).unwrap();
+        writer.append(reader.data(), &lengths).unwrap();
+        let (documents, tokens) = (reader.len(), reader.num_tokens());
+        let counts = Counts {
+            documents,
+            tokens,
+            ..Counts::default()
+        };
+        let metadata = Metadata {
+            counts,
+            ..Metadata::default()
+        };
+        writer
+            .finish(&metadata, &[])
+            .unwrap()
+            .publish(Replace::Never)
+            .unwrap();
+        let (original, copied) = (fs::read(&path).unwrap(), fs::read(&copy).unwrap());
+        assert!(copied.starts_with(&original), "{name}");
+        assert_eq!(Reader::open(&copy).unwrap().len(), documents);
+    }
+}
+
+#[test]
+fn raw_indexes_of_modalities_are_read() {
+    for name in ["redpajama/train.idx", "modalities/lorem_long.idx"] {
+        let Some(path) = shared(name) else { return };
+        let pairs = read_raw_index(&path).unwrap();
+        let written = write_pairs(Vec::new(), pairs.iter().copied()).unwrap();
+        assert_eq!(written, fs::read(&path).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn reader_is_shared_between_threads() {
+    fn shared_between_threads<T: Send + Sync>() {}
+    shared_between_threads::<Reader>();
+}

@@ -1,0 +1,154 @@
+//! The one table from Rust errors to Python exceptions.
+//!
+//! Ours derive from `PacktokError`; the system's answers become the `OSError` subclass with errno
+//! and file name; bad arguments are `ValueError`, positions out of range `IndexError`. The matches
+//! have no `_` arm, so that a new variant has to find its place here.
+
+use std::error::Error as StdError;
+use std::io;
+use std::path::Path;
+
+use packtok_core::{Error as CoreError, pbin::Error as PbinError};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(packtok, PacktokError, PyException, "What packtok itself finds wrong.");
+create_exception!(packtok, PbinFormatError, PacktokError, "A pbin or raw index that is damaged or is none.");
+create_exception!(packtok, DocumentError, PacktokError, "A line of the corpus that cannot be packed.");
+create_exception!(packtok, TokenizerError, PacktokError, "A tokenizer that cannot be loaded or used.");
+
+/// `EEXIST` on every Unix.
+const EEXIST: i32 = 17;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("PacktokError", py.get_type::<PacktokError>())?;
+    module.add("PbinFormatError", py.get_type::<PbinFormatError>())?;
+    module.add("DocumentError", py.get_type::<DocumentError>())?;
+    module.add("TokenizerError", py.get_type::<TokenizerError>())
+}
+
+/// An error and its causes, joined by `: `.
+fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// The `OSError` subclass for what the system said of `path`.
+fn os_error(path: &Path, error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        // Given three arguments, OSError picks the subclass and keeps errno and file name.
+        Some(errno) => {
+            let text = error.to_string();
+            let said = text.split(" (os error").next().unwrap_or(&text);
+            PyOSError::new_err((errno, said.to_owned(), path.to_owned()))
+        }
+        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}
+
+fn file_exists(path: &Path, remedy: &'static str) -> PyErr {
+    PyFileExistsError::new_err((EEXIST, remedy, path.to_owned()))
+}
+
+/// Maps an error of the format.
+pub(crate) fn pbin_error(error: PbinError) -> PyErr {
+    use PbinError as E;
+    match &error {
+        E::Io { path, source } => os_error(path, source),
+        E::Exists { path } => file_exists(path, "the output exists already; name another, or set existing to skip or replace"),
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::NoSuchDocument { .. } | E::NoSuchTokens { .. } => PyIndexError::new_err(chain(&error)),
+        E::NoFileName { .. }
+        | E::NotAFile { .. }
+        | E::NoParts { .. }
+        | E::PartIsOutput { .. }
+        | E::AppendedBytes { .. }
+        | E::AppendedTokens { .. }
+        | E::MetadataTooLarge { .. } => PyValueError::new_err(chain(&error)),
+        E::PartWidth { .. }
+        | E::PartTokenizerUnknown { .. }
+        | E::PartDiffers { .. }
+        | E::VouchedDiffers { .. } => PacktokError::new_err(chain(&error)),
+        E::TooShort { .. }
+        | E::TokenWidth { .. }
+        | E::PartialToken { .. }
+        | E::DataTruncated { .. }
+        | E::Pickle { .. }
+        | E::BytesAfterIndex { .. }
+        | E::DocumentStart { .. }
+        | E::DocumentsEnd { .. }
+        | E::DocumentSpan { .. }
+        | E::Trailer { .. }
+        | E::Json { .. }
+        | E::Checksum { .. }
+        | E::IndexDisagrees { .. }
+        | E::Count { .. } => PbinFormatError::new_err(chain(&error)),
+    }
+}
+
+/// Maps an error of the engine.
+pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
+    use packtok_bpe::Error as E;
+    match &error {
+        E::Io { path, source } => os_error(path, source),
+        E::UnknownBuiltin { .. } | E::TruncationTooShort { .. } => {
+            PyValueError::new_err(chain(&error))
+        }
+        E::NotJson { .. }
+        | E::Shape { .. }
+        | E::Dropout { .. }
+        | E::Unloadable { .. }
+        | E::Disagreement { .. }
+        | E::SpecialTokenInText { .. }
+        | E::Encode { .. }
+        | E::Decode { .. } => TokenizerError::new_err(chain(&error)),
+    }
+}
+
+/// Maps an error of making, merging and verifying.
+pub(crate) fn core_error(error: CoreError) -> PyErr {
+    use CoreError as E;
+    match error {
+        E::Pbin(error) => pbin_error(error),
+        E::Tokenizer(error) => tokenizer_error(error),
+        E::Io { path, source } => os_error(&path, &source),
+        E::OutputExists { path } => file_exists(&path, "the output exists already; name another, or set existing to skip or replace"),
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::NoInput
+        | E::NotAFile { .. }
+        | E::EmptyFolder { .. }
+        | E::NothingMatches { .. }
+        | E::BadGlob { .. }
+        | E::RemoteInput { .. }
+        | E::DuplicateInput { .. }
+        | E::OutputIsInput { .. }
+        | E::IndexedCompressed { .. }
+        | E::IndexForMany { .. }
+        | E::BadPattern { .. }
+        | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        E::BadDocument { .. } | E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::SourceChanged { .. }
+        | E::DamagedCompression { .. }
+        | E::ZstdWindow { .. }
+        | E::IndexEntryOutside { .. }
+        | E::ExistingUnknown { .. }
+        | E::ExistingDiffers { .. }
+        | E::Panicked { .. }
+        | E::EnginePanicked { .. }
+        | E::WidthDiffers { .. }
+        | E::DocumentDiffers { .. }
+        | E::CorpusLonger { .. }
+        | E::CorpusShorter { .. }
+        | E::IdBeyondVocab { .. }
+        | E::NoEod { .. }
+        | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
+    }
+}

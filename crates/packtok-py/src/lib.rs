@@ -1,0 +1,20 @@
+//! Python bindings: registers what the other modules define, and does nothing else.
+
+mod error;
+mod json;
+mod monitor;
+mod operations;
+mod reader;
+mod tokenizer;
+
+use pyo3::prelude::*;
+
+/// packtok's compiled core.
+#[pymodule(gil_used = false)]
+fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    error::register(module)?;
+    module.add_class::<tokenizer::PyTokenizer>()?;
+    module.add_class::<reader::PyPbinReader>()?;
+    operations::register(module)
+}

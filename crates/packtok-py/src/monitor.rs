@@ -1,0 +1,73 @@
+//! The way back into Python during long calls: Ctrl-C and progress.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use packtok_core::pack::Progress;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Time between two looks for a signal, which is also the longest that one goes unnoticed.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between two calls of the progress function.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Asks Python, now and then, whether to go on.
+pub(crate) struct Watch {
+    on_progress: Option<Py<PyAny>>,
+    asked: Instant,
+    told: Option<Instant>,
+    raised: Option<PyErr>,
+}
+
+impl Watch {
+    pub(crate) fn new(on_progress: Option<Py<PyAny>>) -> Self {
+        Self {
+            on_progress,
+            asked: Instant::now(),
+            told: None,
+            raised: None,
+        }
+    }
+
+    /// Looks for signals and reports progress; `Break` once Python raised something.
+    pub(crate) fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if self.asked.elapsed() < SIGNAL_INTERVAL {
+            return ControlFlow::Continue(());
+        }
+        self.asked = Instant::now();
+        let outcome = Python::attach(|py| {
+            py.check_signals()?;
+            self.tell(py, progress)
+        });
+        match outcome {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn tell(&mut self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
+        let Some(on_progress) = &self.on_progress else {
+            return Ok(());
+        };
+        if self.told.is_some_and(|told| told.elapsed() < PROGRESS_INTERVAL) {
+            return Ok(());
+        }
+        self.told = Some(Instant::now());
+        let numbers = PyDict::new(py);
+        numbers.set_item("bytes_read", progress.bytes_read)?;
+        numbers.set_item("total_bytes", progress.total_bytes)?;
+        numbers.set_item("documents", progress.documents)?;
+        numbers.set_item("tokens", progress.tokens)?;
+        on_progress.call1(py, (numbers,))?;
+        Ok(())
+    }
+
+    /// What Python raised, if that is why the call ended; otherwise `error`.
+    pub(crate) fn error_or(self, error: PyErr) -> PyErr {
+        self.raised.unwrap_or(error)
+    }
+}

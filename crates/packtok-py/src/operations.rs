@@ -1,0 +1,267 @@
+//! The functions behind the commands: convert, call the core without the GIL, convert back.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
+use packtok_core::corpus::ReadOptions;
+use packtok_core::field::Field;
+use packtok_core::merge::MergeOptions;
+use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions, Progress};
+use packtok_core::pbin::SpecialToken;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+
+use crate::error::core_error;
+use crate::json;
+use crate::monitor::Watch;
+use crate::tokenizer::PyTokenizer;
+
+/// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
+/// that many chunks fit into a core's share of memory.
+const CHUNK_BYTES: usize = 1 << 20;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
+    module.add_function(wrap_pyfunction!(pack, module)?)?;
+    module.add_function(wrap_pyfunction!(merge, module)?)?;
+    module.add_function(wrap_pyfunction!(verify, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_corpus, module)?)
+}
+
+/// Number of CPUs that this process may use: affinity and cgroup limits count.
+#[pyfunction]
+fn available_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Runs `call` without the GIL, with Ctrl-C and progress, and returns its report as a dict.
+fn run<'py, R: Serialize + Send>(
+    py: Python<'py>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut watch = Watch::new(on_progress);
+    let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
+    match outcome {
+        Ok(report) => json::to_python(py, &report),
+        Err(error) => Err(watch.error_or(core_error(error))),
+    }
+}
+
+/// What packing and comparing with a corpus have in common; names as in the stub.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct CorpusArguments {
+    inputs: Vec<String>,
+    field: String,
+    eod_token: String,
+    bos_token: Option<String>,
+    index_path: Option<PathBuf>,
+    num_cpus: usize,
+    add_special_tokens: bool,
+    special_tokens_in_text: String,
+    truncate_to: Option<usize>,
+    empty_document: String,
+    on_bad_document: String,
+    max_document_bytes: u64,
+    max_documents: Option<u64>,
+    max_tokens: Option<u64>,
+    zstd_window_log: u32,
+    tokenizer: Py<PyTokenizer>,
+    on_progress: Option<Py<PyAny>>,
+}
+
+/// The rest of what packing takes.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct OutputArguments {
+    output: PathBuf,
+    existing: String,
+    redactions: Vec<(String, String)>,
+}
+
+/// The rest of what comparing takes.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct SampleArguments {
+    path: PathBuf,
+    sample: f64,
+}
+
+impl CorpusArguments {
+    fn pack_options(
+        &self,
+        output: PathBuf,
+        existing: Existing,
+        redactions: Vec<(String, String)>,
+    ) -> PyResult<PackOptions> {
+        let tokenizer = &self.tokenizer.get().inner;
+        let special = |token: &String| special_token(tokenizer, token);
+        Ok(PackOptions {
+            inputs: self.inputs.clone(),
+            output,
+            index_path: self.index_path.clone(),
+            field: Field::compile(&self.field).map_err(core_error)?,
+            encode: EncodeOptions {
+                add_special_tokens: self.add_special_tokens,
+                special_tokens_in_text: choice(
+                    "special_tokens_in_text",
+                    &self.special_tokens_in_text,
+                    &[
+                        ("parse", SpecialTokensInText::Parse),
+                        ("text", SpecialTokensInText::Text),
+                        ("fail", SpecialTokensInText::Fail),
+                    ],
+                )?,
+                truncate_to: self.truncate_to,
+            },
+            eod: special(&self.eod_token)?,
+            bos: self.bos_token.as_ref().map(special).transpose()?,
+            empty_document: choice(
+                "empty_document",
+                &self.empty_document,
+                &[
+                    ("skip", EmptyDocument::Skip),
+                    ("keep", EmptyDocument::Keep),
+                    ("fail", EmptyDocument::Fail),
+                ],
+            )?,
+            on_bad_document: on_bad_document(&self.on_bad_document)?,
+            max_documents: self.max_documents,
+            max_tokens: self.max_tokens,
+            num_threads: self.num_cpus,
+            read: ReadOptions {
+                chunk_bytes: CHUNK_BYTES,
+                max_document_bytes: self.max_document_bytes,
+                zstd_window_log_max: self.zstd_window_log,
+            },
+            existing,
+            redactions,
+        })
+    }
+}
+
+/// The option that `value` names.
+fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let named = choices.iter().find(|choice| choice.0 == value);
+    named.map(|choice| choice.1).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|choice| choice.0).collect();
+        PyValueError::new_err(format!(
+            "{option} is {value:?}, expected one of {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn existing(value: &str) -> PyResult<Existing> {
+    let choices = [
+        ("error", Existing::Error),
+        ("skip", Existing::Skip),
+        ("replace", Existing::Replace),
+    ];
+    choice("existing", value, &choices)
+}
+
+fn on_bad_document(value: &str) -> PyResult<OnBadDocument> {
+    let choices = [("fail", OnBadDocument::Fail), ("skip", OnBadDocument::Skip)];
+    choice("on_bad_document", value, &choices)
+}
+
+/// A token by its name, which has to be exactly one token.
+fn special_token(tokenizer: &Tokenizer, token: &str) -> PyResult<SpecialToken> {
+    if let Some(id) = tokenizer.token_to_id(token) {
+        return Ok(SpecialToken {
+            token: token.to_owned(),
+            id,
+        });
+    }
+    let names: Vec<String> = tokenizer
+        .special_tokens()
+        .map(|special| format!("{:?}", special.content))
+        .collect();
+    Err(PyValueError::new_err(format!(
+        "{token:?} is not one token of {}; its special tokens are {}",
+        tokenizer.name(),
+        match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(", "),
+        }
+    )))
+}
+
+/// Packs a corpus into a pbin and returns a report; see `packtok.pack`.
+#[pyfunction]
+#[pyo3(signature = (**options))]
+fn pack<'py>(py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    let (corpus, rest): (CorpusArguments, OutputArguments) = extract(options)?;
+    let options = corpus.pack_options(rest.output, existing(&rest.existing)?, rest.redactions)?;
+    let tokenizer = &corpus.tokenizer.get().inner;
+    run(py, corpus.on_progress, |monitor| {
+        packtok_core::pack::pack(&options, tokenizer, monitor)
+    })
+}
+
+/// Tokenizes a share of a corpus again and compares it with the pbin at `path`.
+#[pyfunction]
+#[pyo3(signature = (**options))]
+fn verify_corpus<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (corpus, rest): (CorpusArguments, SampleArguments) = extract(options)?;
+    let options = corpus.pack_options(rest.path, Existing::Error, Vec::new())?;
+    let tokenizer = &corpus.tokenizer.get().inner;
+    run(py, corpus.on_progress, |monitor| {
+        packtok_core::verify::verify_corpus(&options, tokenizer, rest.sample, monitor)
+    })
+}
+
+/// Both halves of a function's keyword arguments.
+fn extract<'py, A, B>(options: Option<&Bound<'py, PyDict>>) -> PyResult<(A, B)>
+where
+    A: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+    B: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    let options = options.ok_or_else(|| PyTypeError::new_err("no arguments were given"))?;
+    Ok((options.extract()?, options.extract()?))
+}
+
+/// Joins pbins into one and returns a report.
+#[pyfunction]
+#[pyo3(signature = (*, parts, output, existing, tokenizer, on_progress))]
+fn merge<'py>(
+    py: Python<'py>,
+    parts: Vec<PathBuf>,
+    output: PathBuf,
+    existing: &str,
+    tokenizer: Option<Py<PyTokenizer>>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = MergeOptions {
+        parts,
+        output,
+        existing: self::existing(existing)?,
+    };
+    let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
+    run(py, on_progress, |monitor| {
+        packtok_core::merge::merge(&options, tokenizer, monitor)
+    })
+}
+
+/// Checks checksums, index, ids and EODs of a pbin and returns what was proven.
+#[pyfunction]
+#[pyo3(signature = (*, path, tokenizer, on_progress))]
+fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    tokenizer: Option<Py<PyTokenizer>>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
+    run(py, on_progress, |monitor| {
+        packtok_core::verify::verify_file(&path, tokenizer, monitor)
+    })
+}

@@ -1,0 +1,173 @@
+//! `PbinReader`: zero-copy views on a pbin, for Python.
+
+use std::os::raw::c_int;
+use std::path::PathBuf;
+
+use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
+use numpy::{Element, PyArray1, PyArrayDescr, PyUntypedArrayMethods};
+use packtok_core::pbin::{Dialect, Reader, TokenWidth};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use crate::error::{core_error, pbin_error};
+use crate::json;
+
+/// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, EOD included.
+///
+/// Views have the width of the file (uint8, uint16 or uint32), copy nothing and outlive the
+/// reader. Pickles as its path.
+#[pyclass(frozen, name = "PbinReader", module = "packtok")]
+pub(crate) struct PyPbinReader {
+    reader: Reader,
+}
+
+#[pymethods]
+impl PyPbinReader {
+    /// Opens `path`; checks lengths and checksums of the trailer, not of the data.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let reader = py.detach(|| Reader::open(&path)).map_err(pbin_error)?;
+        Ok(Self { reader })
+    }
+
+    /// Number of documents.
+    fn __len__(&self) -> usize {
+        self.reader.len() as usize
+    }
+
+    /// Document `i` as a read-only view; negative `i` counts from the end.
+    fn __getitem__<'py>(slf: Bound<'py, Self>, i: i64) -> PyResult<Bound<'py, PyAny>> {
+        let reader = &slf.get().reader;
+        let num_documents = reader.len();
+        let position = match i {
+            0.. => i as u64,
+            // Wraps past the end when it counts back beyond the first, and is refused there.
+            _ => num_documents.wrapping_sub(i.unsigned_abs()),
+        };
+        if position >= num_documents {
+            return Err(PyIndexError::new_err(format!(
+                "{}: document {i} is out of range, the file has {num_documents}",
+                reader.path().display()
+            )));
+        }
+        let bytes = reader.document(position).map_err(pbin_error)?;
+        view(&slf, bytes)
+    }
+
+    /// Tokens `start..stop` of the data segment, across documents, as a read-only view.
+    fn tokens<'py>(slf: Bound<'py, Self>, start: u64, stop: u64) -> PyResult<Bound<'py, PyAny>> {
+        let bytes = slf.get().reader.tokens(start..stop).map_err(pbin_error)?;
+        view(&slf, bytes)
+    }
+
+    /// Path of the file, as given.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.reader.path().to_owned()
+    }
+
+    /// Number of tokens, EODs included.
+    #[getter]
+    fn num_tokens(&self) -> u64 {
+        self.reader.num_tokens()
+    }
+
+    /// Length of the data segment in bytes.
+    #[getter]
+    fn data_bytes(&self) -> u64 {
+        self.reader.data_bytes()
+    }
+
+    /// Length of the file in bytes.
+    #[getter]
+    fn file_bytes(&self) -> u64 {
+        self.reader.file_bytes()
+    }
+
+    /// dtype of the views: uint8, uint16 or uint32.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        match self.reader.width() {
+            TokenWidth::U8 => u8::get_dtype(py),
+            TokenWidth::U16 => u16::get_dtype(py),
+            TokenWidth::U32 => u32::get_dtype(py),
+        }
+    }
+
+    /// Who wrote the file: "packtok", "modalities" or "modalities-legacy".
+    #[getter]
+    fn dialect(&self) -> &'static str {
+        match self.reader.dialect() {
+            Dialect::Packtok => "packtok",
+            Dialect::Modalities => "modalities",
+            Dialect::ModalitiesLegacy => "modalities-legacy",
+        }
+    }
+
+    /// What the ids mean and how they came about; None if the file has no trailer.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let metadata = self.reader.metadata().map_err(pbin_error)?;
+        metadata.map(|metadata| json::to_python(py, metadata)).transpose()
+    }
+
+    /// The corpus files, each with path, bytes and crc32c; empty if the file has no trailer.
+    #[getter]
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let sources = py.detach(|| self.reader.sources()).map_err(pbin_error)?;
+        json::to_python(py, &sources)
+    }
+
+    /// Document lengths in buckets (least tokens, most tokens + 1, documents), doubling in width.
+    fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
+        py.detach(|| packtok_core::document_lengths_histogram(&self.reader))
+            .map_err(core_error)
+    }
+
+    fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, (PathBuf,)) {
+        let path = slf.get().reader.path().to_owned();
+        (slf.get_type().into_any(), (path,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "PbinReader({:?}, documents={}, tokens={})",
+            self.reader.path(),
+            self.reader.len(),
+            self.reader.num_tokens()
+        )
+    }
+}
+
+/// `bytes` of the reader's map as a read-only array of the file's token width.
+fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    match slf.get().reader.width() {
+        TokenWidth::U8 => Ok(lend::<u8>(slf, bytes)),
+        TokenWidth::U16 => Ok(lend::<u16>(slf, bytes)),
+        TokenWidth::U32 => Ok(lend::<u32>(slf, bytes)),
+    }
+}
+
+/// Lends `bytes`, whole tokens of `T`, to NumPy with the reader as owner.
+fn lend<'py, T: Element + Copy>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
+    let len_tokens = bytes.len() / size_of::<T>();
+    debug_assert!(bytes.as_ptr().cast::<T>().is_aligned());
+    // SAFETY: the pointer is to `len_tokens` tokens of the map, initialised (every bit pattern is a
+    // `T`) and aligned: the map is page-aligned, the data starts at byte 12, which every width
+    // divides, and the reader hands out whole tokens only.
+    let tokens = unsafe { numpy::ndarray::ArrayView1::from_shape_ptr(len_tokens, bytes.as_ptr().cast::<T>()) };
+    // SAFETY: `slf` becomes the array's base object and keeps the map alive; the class is frozen,
+    // so the map is never replaced.
+    let array = unsafe { PyArray1::borrow_from_array(&tokens, slf.clone().into_any()) };
+    clear_writeable_flag(&array);
+    array.into_any()
+}
+
+/// Makes an array read-only: the map is, and a write through NumPy would end the process.
+///
+/// `readwrite().make_nonwriteable()` panics when another thread holds a borrow of the same block,
+/// so the flag is cleared where it stands.
+fn clear_writeable_flag<T: Element>(array: &Bound<'_, PyArray1<T>>) {
+    // SAFETY: the array was made just now and no other thread knows of it.
+    unsafe { (*array.as_array_ptr()).fields.flags &= !(NPY_ARRAY_WRITEABLE as c_int) };
+}

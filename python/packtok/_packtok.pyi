@@ -1,0 +1,141 @@
+"""Types of the compiled module; the docstrings are in the Rust sources, where ``help()`` finds them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+class PacktokError(Exception): ...
+class PbinFormatError(PacktokError): ...
+class DocumentError(PacktokError): ...
+class TokenizerError(PacktokError): ...
+
+Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+@final
+class Tokenizer:
+    @staticmethod
+    def from_file(path: str, *, name: str | None = None) -> Tokenizer: ...
+    @staticmethod
+    def builtin(name: str) -> Tokenizer: ...
+    @staticmethod
+    def builtin_names() -> list[str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def engine(self) -> str: ...
+    @property
+    def notes(self) -> list[str]: ...
+    @property
+    def special_tokens(self) -> list[tuple[str, int]]: ...
+    @property
+    def added_tokens(self) -> list[tuple[str, int]]: ...
+    def token_to_id(self, token: str) -> int | None: ...
+    def id_to_token(self, id: int) -> str | None: ...
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]: ...
+    def decode(self, ids: Sequence[int]) -> str: ...
+    def to_json(self) -> bytes: ...
+
+@final
+class PbinReader:
+    def __new__(cls, path: str) -> PbinReader: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int) -> Tokens: ...
+    def tokens(self, start: int, stop: int) -> Tokens: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def num_tokens(self) -> int: ...
+    @property
+    def data_bytes(self) -> int: ...
+    @property
+    def file_bytes(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def dialect(self) -> str: ...
+    @property
+    def metadata(self) -> dict[str, Any] | None: ...
+    @property
+    def sources(self) -> list[dict[str, Any]]: ...
+    def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
+    def __reduce__(self) -> tuple[type[PbinReader], tuple[str]]: ...
+
+Progress = Callable[[dict[str, int]], None]
+
+def available_cpus() -> int: ...
+def pack(
+    *,
+    inputs: Sequence[str],
+    output: str,
+    tokenizer: Tokenizer,
+    field: str,
+    eod_token: str,
+    bos_token: str | None,
+    index_path: str | None,
+    num_cpus: int,
+    add_special_tokens: bool,
+    special_tokens_in_text: str,
+    truncate_to: int | None,
+    empty_document: str,
+    on_bad_document: str,
+    max_document_bytes: int,
+    max_documents: int | None,
+    max_tokens: int | None,
+    existing: str,
+    zstd_window_log: int,
+    redactions: Sequence[tuple[str, str]],
+    on_progress: Progress | None,
+) -> dict[str, Any]: ...
+def write_raw_index(
+    *,
+    src: str,
+    index_path: str,
+    on_bad_document: str,
+    existing: str,
+    max_document_bytes: int,
+    on_progress: Progress | None,
+) -> dict[str, Any]: ...
+def merge(
+    *,
+    parts: Sequence[str],
+    output: str,
+    existing: str,
+    tokenizer: Tokenizer | None,
+    on_progress: Progress | None,
+) -> dict[str, Any]: ...
+def verify(
+    *,
+    path: str,
+    tokenizer: Tokenizer | None,
+    on_progress: Progress | None,
+) -> dict[str, Any]: ...
+def verify_corpus(
+    *,
+    path: str,
+    inputs: Sequence[str],
+    tokenizer: Tokenizer,
+    field: str,
+    eod_token: str,
+    bos_token: str | None,
+    index_path: str | None,
+    num_cpus: int,
+    add_special_tokens: bool,
+    special_tokens_in_text: str,
+    truncate_to: int | None,
+    empty_document: str,
+    on_bad_document: str,
+    max_document_bytes: int,
+    max_documents: int | None,
+    max_tokens: int | None,
+    zstd_window_log: int,
+    sample: float,
+    on_progress: Progress | None,
+) -> dict[str, Any]: ...

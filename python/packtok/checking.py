@@ -1,0 +1,54 @@
+"""The function behind `packtok verify`: is a pbin whole, and does it hold what its corpus says?"""
+
+from typing import Any
+
+from packtok import _packtok
+from packtok.config import ConfigSource, load_config
+from packtok.merging import Progress, beside
+from packtok.packing import prepare
+from packtok.tokenizer import find_tokenizer
+
+
+def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
+    """Checks a pbin against itself and its tokenizer; returns ``documents``, ``tokens`` and ``checked``.
+
+    Args:
+        path: The pbin.
+        tokenizer: Its tokenizer; the file beside the pbin if left out and there is one.
+        on_progress: As in `packtok.pack`.
+
+    Raises:
+        PbinFormatError: At the first thing that is wrong.
+    """
+    name = tokenizer or beside(path)
+    found = find_tokenizer(name).tokenizer if name is not None else None
+    return _packtok.verify(path=path, tokenizer=found, on_progress=on_progress)
+
+
+def verify_corpus(
+    path: str,
+    corpus: ConfigSource,
+    *,
+    sample: float = 1.0,
+    tokenizer: str | None = None,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Tokenizes a corpus again and compares it with a pbin; returns what `verify` returns.
+
+    Args:
+        path: The pbin.
+        corpus: The config it was packed with.
+        sample: Fraction of the documents that is compared.
+        tokenizer: Goes before the one in the config.
+        on_progress: As in `packtok.pack`.
+
+    Raises:
+        PacktokError: At the first difference.
+    """
+    # The pbin under test is the output; a config for comparing need not name one.
+    overrides = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
+    packing = prepare(load_config(corpus, overrides))
+    with packing.config.redactor.guard():
+        return _packtok.verify_corpus(
+            path=path, sample=sample, on_progress=on_progress, **packing.document_options()
+        )

@@ -1,0 +1,84 @@
+"""The command line: each command parses, calls one function and prints.
+
+Nothing that takes long to import is imported here or at the top of a command's file: `packtok --help` is to
+answer at once. Errors of the user become one line on stderr, without a traceback.
+"""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from packtok import __version__
+from packtok.cli import console, data
+from packtok.cli.cat import cat
+from packtok.cli.index import index
+from packtok.cli.inspect import inspect
+from packtok.cli.merge import merge
+from packtok.cli.pack import pack
+from packtok.cli.verify import verify
+from packtok.errors import ConfigError, PacktokError
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+
+
+class ReportingGroup(TyperGroup):
+    """Turns the errors a user can cause into one line and an exit code; all others keep their traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            console.remark("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            raise
+        except ConfigError as error:
+            console.remark(console.message(error))
+            raise typer.Exit(WRONG_USAGE) from None
+        except (PacktokError, OSError, ValueError) as error:
+            console.remark(console.message(error))
+            raise typer.Exit(FAILED) from None
+
+
+app = typer.Typer(
+    cls=ReportingGroup,
+    help="Packs text corpora into token files for language-model training.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Plain help shows every option whole, and spares the import of rich.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"packtok {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _packtok(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop."),
+    ] = False,
+) -> None:
+    pass
+
+
+for _command in (pack, index, inspect, cat, verify, merge):
+    app.command()(_command)
+app.add_typer(data.app, name="data")
+
+
+def main() -> None:
+    """Entry point of the `packtok` program."""
+    # Text of any script goes to any terminal: what an encoding lacks is escaped, not an error.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="packtok")

@@ -1,0 +1,82 @@
+"""What the commands print: results to stdout, remarks and errors to stderr, foreign text always escaped."""
+
+import sys
+import unicodedata
+from collections.abc import Iterable
+
+from packtok.redact import Redactor
+
+# Controls, formatting marks (which can reorder or hide text), line separators, surrogates and private use.
+_ESCAPED_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
+
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """``text`` with everything that a terminal would act on as an escape; ``keep`` lists exceptions."""
+    return "".join(char if char in keep or not _acts_on_terminal(char) else _escaped(char) for char in text)
+
+
+def _acts_on_terminal(char: str) -> bool:
+    return not (" " <= char <= "~") and unicodedata.category(char) in _ESCAPED_CATEGORIES
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def remark(text: str) -> None:
+    """Prints one line to stderr, behind the program's name."""
+    print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def remarks(texts: Iterable[str]) -> None:
+    """Prints each text as a warning."""
+    for text in texts:
+        remark(f"warning: {text}")
+
+
+def table(rows: Iterable[tuple[str, str]]) -> None:
+    """Prints two columns, the second as wide as it is: piped output is never cut."""
+    lines = list(rows)
+    width = max((len(name) for name, _ in lines), default=0)
+    for name, text in lines:
+        print(f"{name:<{width}}  {printable(text)}".rstrip())
+
+
+def count(number: int) -> str:
+    """``number`` with a comma at every third digit."""
+    return f"{number:,}"
+
+
+def size(num_bytes: int) -> str:
+    """A size for people: bytes as they are, and rounded in the unit that fits."""
+    if num_bytes < 1000:
+        return f"{num_bytes} bytes"
+    scale, unit = next(pair for pair in _UNITS if num_bytes >= pair[0])
+    return f"{num_bytes / scale:.1f} {unit} ({num_bytes:,} bytes)"
+
+
+def message(error: BaseException) -> str:
+    """What an error says and, behind colons, what caused it, without secrets."""
+    parts: list[str] = []
+    one: BaseException | None = error
+    while one is not None:
+        text = _text(one)
+        if text and not any(text in part for part in parts):
+            parts.append(text)
+        one = one.__cause__
+    return Redactor()(": ".join(parts))
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{_name(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _name(filename: str | bytes | int) -> str:
+    return filename.decode("utf-8", "backslashreplace") if isinstance(filename, bytes) else str(filename)

@@ -1,0 +1,173 @@
+"""`packtok pack`: flags become config values, `packtok.packing` does the rest."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.options import (
+    ExistingOption,
+    FileExistencePolicy,
+    OnBadOption,
+    PolicyOption,
+    QuietOption,
+    TokenizerOption,
+    existing_policy,
+)
+from packtok.cli.progress import progress
+
+if TYPE_CHECKING:
+    from packtok.packing import PackReport
+
+Config = Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")]
+
+
+def pack(
+    config: Config = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option("--input", "-i", help="File, glob or folder; repeatable. Order is kept."),
+    ] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="The pbin to write.")] = None,
+    tokenizer: TokenizerOption = None,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", "-f", help="jq filter that gives a document's text. [default: .text]"),
+    ] = None,
+    eod: Annotated[
+        str | None, typer.Option(help="Token that closes each document. [default: the tokenizer's]")
+    ] = None,
+    bos: Annotated[str | None, typer.Option(help="Token that opens each document. [default: none]")] = None,
+    index_path: Annotated[
+        str | None,
+        typer.Option("--index-path", "--index_path", help="Pack only the lines of this raw index."),
+    ] = None,
+    num_cpus: Annotated[
+        int | None, typer.Option("--num-cpus", "-j", help="Threads. [default: all allowed]")
+    ] = None,
+    add_special_tokens: Annotated[
+        bool | None, typer.Option(help="Add what the tokenizer's post-processor adds. [default: yes]")
+    ] = None,
+    special_tokens_in_text: Annotated[
+        Literal["parse", "text", "fail"] | None,
+        typer.Option(help="What special tokens in a text are. [default: parse]"),
+    ] = None,
+    truncation: Annotated[
+        bool | None, typer.Option(help="Cut documents to --max-length ids. [default: no]")
+    ] = None,
+    max_length: Annotated[int | None, typer.Option(help="Ids a document keeps under --truncation.")] = None,
+    empty_document: Annotated[
+        Literal["skip", "keep", "fail"] | None,
+        typer.Option(help="What to do with one without ids. [default: skip]"),
+    ] = None,
+    on_bad_document: OnBadOption = None,
+    max_document_bytes: Annotated[
+        int | None, typer.Option(help="A longer line is bad. [default: 1 GiB]")
+    ] = None,
+    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Stop before this many tokens are exceeded.")] = None,
+    existing: ExistingOption = None,
+    file_existence_policy: PolicyOption = None,
+    zstd_window_log: Annotated[
+        int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
+    ] = None,
+    report: Annotated[str | None, typer.Option(help="Also write the result to this file, as JSON.")] = None,
+    set_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set any config key; a bare name is in settings. Repeatable."
+        ),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the resolved config and stop.")
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Pack a corpus of JSON lines into a pbin."""
+    options = dict(locals())
+    for name in ("config", "set_values", "print_config", "quiet", "file_existence_policy"):
+        del options[name]
+    options["existing"] = existing_policy(existing, file_existence_policy)
+    pack_with(config, options, set_values or [], print_config=print_config, quiet=quiet)
+
+
+def pack_encoded_data(
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")],
+    file_existence_policy: PolicyOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Pack a corpus as a config says; the same as `packtok pack CONFIG`."""
+    policy: FileExistencePolicy | None = file_existence_policy
+    pack_with(config, {"existing": existing_policy(None, policy)}, [], print_config=False, quiet=quiet)
+
+
+def pack_with(
+    config: str | None, options: dict[str, Any], set_values: list[str], *, print_config: bool, quiet: bool
+) -> None:
+    """Packs, or prints the config, with ``options`` by the names of `packtok.packing.PackOptions`."""
+    from packtok.config import load_config
+    from packtok.packing import option_overrides, prepare
+
+    overrides = option_overrides(options) | dict(_assignment(text) for text in set_values)
+    checked = load_config(config, overrides)
+    if print_config:
+        print(checked.to_yaml(), end="")
+        return
+    packing = prepare(checked)
+    console.remarks(packing.notes)
+    with progress(quiet=quiet) as on_progress:
+        report = packing.run(on_progress)
+    console.remarks(report.warnings[len(packing.notes) :])
+    console.remarks(f"removed {path}, left by a run that was killed" for path in report.removed_temporary)
+    if quiet:
+        print(console.printable(_line(report)))
+    else:
+        console.table(_rows(report))
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    from packtok.interpolation import parse_value
+
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(
+            f"--set {text}: expected KEY=VALUE, such as num_cpus=4 or tokenizer.config.truncation=true"
+        )
+    if "." not in key and key not in ("tokenizer", "settings"):
+        key = f"settings.{key}"
+    return key, parse_value(value)
+
+
+def _accounting(report: "PackReport") -> str:
+    parts = (f"{getattr(report, name):,} {name}" for name in ("packed", "empty", "blank", "rejected"))
+    return f"{report.lines:,} = {' + '.join(parts)}"
+
+
+def _line(report: "PackReport") -> str:
+    output, documents = report.to_dict()["output"], f"{report.documents:,} documents"
+    state = " (kept: whole, and of the same config and sources)" if report.skipped_existing else ""
+    return f"{output}{state}: {documents}, {report.tokens:,} tokens; lines {_accounting(report)}"
+
+
+def _rows(report: "PackReport") -> list[tuple[str, str]]:
+    public = report.to_dict()
+    rate = f" ({report.source_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
+    rows = [
+        ("output", str(public["output"])),
+        ("documents", console.count(report.documents)),
+        ("tokens", f"{report.tokens:,} of {report.token_bytes} bytes"),
+        ("lines", _accounting(report)),
+        ("EODs in texts", console.count(report.eods_in_text)),
+        ("input", f"{console.size(report.source_bytes)} in {report.num_sources:,} files"),
+        ("file", console.size(report.file_bytes)),
+        ("tokenizer", str(public["tokenizer_path"])),
+        ("engine", report.engine),
+        ("time", f"{report.seconds:.1f} s on {report.num_cpus} threads{rate}"),
+    ]
+    if report.rejected and public["rejects_path"]:
+        rows.append(("rejects", str(public["rejects_path"])))
+    if report.stopped_early:
+        rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
+    if report.skipped_existing:
+        rows.append(("kept", "the existing file is whole, and of the same config and sources"))
+    return rows

@@ -1,0 +1,52 @@
+"""`packtok verify`: is a pbin what it says it is?"""
+
+from typing import Annotated
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.merge import show_counts
+from packtok.cli.options import QuietOption, TokenizerOption
+from packtok.cli.progress import progress
+
+
+def verify(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin to check.")],
+    tokenizer: TokenizerOption = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="CONFIG", help="Tokenize the corpus of this config again and compare."),
+    ] = None,
+    sample: Annotated[
+        str, typer.Option(help="How much of the corpus is compared: a percentage, or all.")
+    ] = "all",
+    quiet: QuietOption = False,
+) -> None:
+    """Check a pbin, and on request against its corpus. Exit code 1 if anything is wrong."""
+    from packtok import checking
+
+    fraction = fraction_of(sample)
+    with progress(quiet=quiet) as on_progress:
+        counts = checking.verify(file, tokenizer=tokenizer, on_progress=on_progress)
+        if corpus is not None:
+            compared = checking.verify_corpus(
+                file, corpus, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
+            )
+            counts["checked"] = [*counts["checked"], *compared["checked"]]
+    show_counts(counts, quiet=quiet)
+    if not quiet:
+        print(console.printable(f"{file} is right"))
+
+
+def fraction_of(sample: str) -> float:
+    """``all`` or a percentage such as ``1%`` as a number above 0 and at most 1."""
+    if sample == "all":
+        return 1.0
+    number, percent, rest = sample.partition("%")
+    try:
+        fraction = float(number) / 100
+    except ValueError:
+        fraction = 0.0
+    if not percent or rest or not 0 < fraction <= 1:
+        raise typer.BadParameter(f"--sample {sample}: expected all, or a percentage such as 1%")
+    return fraction

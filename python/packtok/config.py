@@ -1,0 +1,311 @@
+"""From a Modalities pack config, a dict or options alone to one checked, frozen `PackConfig`.
+
+A value is taken from the options if they have it, else from the config, else from the defaults in
+`packtok.settings`. Every error names the key, and nothing that came from the environment is shown.
+"""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from packtok import _packtok
+from packtok.errors import ConfigError
+from packtok.interpolation import Resolvers, read_yaml, references
+from packtok.redact import Redactor
+from packtok.settings import IGNORED_KEYS, KNOWN_KEYS, Component, Settings
+
+__all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
+
+_OPTION_OF = {"src_path": "--input", "dst_path": "--output"}
+_TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
+_EXPECTED = {
+    "int_type": "a whole number",
+    "string_type": "a string",
+    "bool_type": "true or false",
+    "model_type": "a mapping of keys",
+    "tuple_type": "a path or a list of paths",
+    "too_short": "at least one path",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "literal_error": "{expected}",
+}
+
+
+class PackConfig(BaseModel):
+    """All that decides what `packtok.pack` does, checked and resolved."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    settings: Settings
+    tokenizer: Component
+    ignored: tuple[tuple[str, str], ...] = ()
+    """Keys that are there and have no effect, each with the reason."""
+    redactor: Redactor = Field(default=Redactor(), repr=False)
+
+    def __repr__(self) -> str:
+        return self.redactor(super().__repr__())
+
+    @property
+    def truncate_to(self) -> int | None:
+        """Ids that a document keeps at most, or ``None`` for all."""
+        return self.tokenizer.config.max_length if self.tokenizer.config.truncation else None
+
+    @property
+    def redactions(self) -> tuple[tuple[str, str], ...]:
+        """(secret, replacement) pairs for everything that is written, longest secret first."""
+        return self.redactor.secrets(_strings_of(self))
+
+    def to_yaml(self) -> str:
+        """The resolved config as YAML, without secrets and without keys that have no effect."""
+        tree = self.model_dump(mode="json", include={"settings", "tokenizer"})
+        for path in IGNORED_KEYS:
+            *sections, key = path.split(".")
+            section = tree
+            for name in sections:
+                section = section[name]
+            section.pop(key, None)
+        return yaml.safe_dump(self.redactor.tree(tree), sort_keys=False, allow_unicode=True)
+
+
+ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | PackConfig
+
+
+def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> PackConfig:
+    """The config in ``source`` with ``overrides`` (dotted key to value) applied.
+
+    Args:
+        source: A YAML file's path, a mapping of that shape or a `PackConfig`; ``None`` for overrides only.
+        overrides: Values by dotted key. ``tokenizer`` may be a plain name, which keeps its other keys.
+
+    Raises:
+        ConfigError: If a key is unknown or missing or a value is not allowed.
+        OSError: If the file cannot be read.
+    """
+    if isinstance(source, PackConfig):
+        if not overrides:
+            return source
+        source = _as_mapping(source)
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    resolvers = Resolvers(path)
+    try:
+        raw = read_yaml(path) if path is not None else _from_mapping(source)
+        referenced = references(raw)
+        _apply(raw, overrides or {})
+        values = resolvers.resolve(raw)
+        return _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
+    except ConfigError as error:
+        redactor = Redactor(tuple(resolvers.secrets.items()))
+        text = str(error)
+        prefix = "" if path is None or text.startswith(str(path)) else f"{path}: "
+        raise ConfigError(redactor(prefix + text)) from None
+
+
+def _as_mapping(config: PackConfig) -> dict[str, Any]:
+    tree = config.model_dump(mode="python", include={"settings", "tokenizer"}, exclude_unset=True)
+    tree["settings"]["src_path"] = list(config.settings.src_path)
+    return tree
+
+
+def _from_mapping(source: Any) -> DictConfig:
+    try:
+        config: DictConfig = OmegaConf.create(_plain(dict(source or {})))
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"the config cannot be read: {str(error).splitlines()[0]}") from None
+    return config
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with paths as strings and tuples as lists, which is what YAML can say."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
+    named = OmegaConf.to_container(raw, resolve=False).get("tokenizer")  # type: ignore[union-attr]
+    if isinstance(named, str):
+        raw["tokenizer"] = _component(named)
+    for key, value in overrides.items():
+        if key == "tokenizer" and isinstance(value, str):
+            _name_tokenizer(raw, value)
+            continue
+        if key in ("settings.field", "settings.jq_pattern"):
+            # The two are one key: what an option says replaces either.
+            key = "settings.jq_pattern"
+            if isinstance(raw.get("settings"), DictConfig):
+                raw.settings.pop("field", None)
+        _update(raw, key, _plain(value))
+
+
+def _name_tokenizer(raw: DictConfig, name: str) -> None:
+    described = raw.get("tokenizer")
+    if isinstance(described, DictConfig) and described.get("variant_key") != "pretrained_sp_tokenizer":
+        _update(raw, _TOKENIZER_NAME, name)
+    else:
+        raw["tokenizer"] = _component(name)
+
+
+def _component(name: str) -> dict[str, Any]:
+    return {"config": {"pretrained_model_name_or_path": name}}
+
+
+def _update(raw: DictConfig, key: str, value: Any) -> None:
+    try:
+        OmegaConf.update(raw, key, value, merge=False, force_add=True)
+    except (OmegaConfBaseException, TypeError) as error:
+        raise ConfigError(f"{key} cannot be set: {str(error).splitlines()[0]}") from None
+
+
+def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redactor) -> PackConfig:
+    values = {key: item for key, item in values.items() if key in KNOWN_KEYS[()] or key not in referenced}
+    for key in values:
+        if key not in KNOWN_KEYS[()]:
+            raise ConfigError(_unknown((key,)))
+    settings = dict(_section(values, "settings"))
+    _merge_field(settings)
+    if settings.get("num_cpus") is None:
+        settings["num_cpus"] = _packtok.available_cpus()
+    tokenizer = _section(values, "tokenizer")
+    _refuse_other_tokenizers(tokenizer)
+    try:
+        checked_settings = Settings.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(_worded("settings", error)) from None
+    try:
+        component = Component.model_validate(_with_tuples(tokenizer))
+    except ValidationError as error:
+        raise ConfigError(_worded("tokenizer", error)) from None
+    _check_truncation(component)
+    return PackConfig(
+        settings=checked_settings,
+        tokenizer=component,
+        ignored=_ignored(settings, tokenizer),
+        redactor=redactor,
+    )
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    if section is None:
+        if name == "tokenizer":
+            raise ConfigError("tokenizer is missing; name one there or with --tokenizer, such as gpt2")
+        return {}
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{name} is {section!r}; expected a mapping of keys")
+    return section
+
+
+def _merge_field(settings: dict[str, Any]) -> None:
+    field = settings.pop("field", None)
+    pattern = settings.get("jq_pattern")
+    if field is not None and pattern is not None and field != pattern:
+        raise ConfigError(
+            f"settings.field is {field!r} and settings.jq_pattern is {pattern!r}; they are one key; give one"
+        )
+    settings["jq_pattern"] = field if pattern is None else pattern
+    if settings["jq_pattern"] is None:
+        del settings["jq_pattern"]
+
+
+def _refuse_other_tokenizers(tokenizer: Mapping[str, Any]) -> None:
+    component, variant = tokenizer.get("component_key"), tokenizer.get("variant_key")
+    if variant == "pretrained_sp_tokenizer":
+        raise ConfigError(
+            "tokenizer.variant_key is 'pretrained_sp_tokenizer': SentencePiece .model files are not "
+            "supported yet; convert the model to a tokenizer.json and use pretrained_hf_tokenizer"
+        )
+    if component not in (None, "tokenizer"):
+        raise ConfigError(f"tokenizer.component_key is {component!r}; expected 'tokenizer'")
+    if variant not in (None, "pretrained_hf_tokenizer"):
+        raise ConfigError(f"tokenizer.variant_key is {variant!r}; expected 'pretrained_hf_tokenizer'")
+
+
+def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
+    config = tokenizer.get("config")
+    named = config.get("special_tokens") if isinstance(config, Mapping) else None
+    if isinstance(config, Mapping) and isinstance(named, list):
+        config = {**config, "special_tokens": tuple(named)}
+    # A key that is there and null means its default.
+    given = {key: value for key, value in tokenizer.items() if value is not None}
+    return given if config is None else {**given, "config": config}
+
+
+def _check_truncation(component: Component) -> None:
+    if component.config.truncation and component.config.max_length is None:
+        raise ConfigError(
+            "tokenizer.config.truncation is true and max_length is not given; "
+            "set tokenizer.config.max_length to the ids that a document may keep"
+        )
+
+
+def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    values = {"settings": settings, "tokenizer": tokenizer}
+    found = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_given(values, path)]
+    config = tokenizer["config"]
+    if config.get("max_length") is not None and not config.get("truncation"):
+        found.append(("tokenizer.config.max_length", "truncation is off, so documents are packed whole"))
+    return tuple(found)
+
+
+def _is_given(values: Mapping[str, Any], path: str) -> bool:
+    value: Any = values
+    for name in path.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            return False
+        value = value[name]
+    return value is not None and value is not False
+
+
+def _worded(section: str, error: ValidationError) -> str:
+    """The first thing that is wrong, in our words and without the address of pydantic's manual."""
+    first = error.errors(include_url=False)[0]
+    location = (section, *(str(part) for part in first["loc"]))
+    path = _dotted(location)
+    if first["type"] == "extra_forbidden":
+        return _unknown(location)
+    if first["type"] == "missing":
+        option = _OPTION_OF.get(location[-1])
+        if path == _TOKENIZER_NAME:
+            option = "--tokenizer"
+        return f"{path} is missing" + (f"; give it there or as {option}" if option else "")
+    known = location[: _depth(location)]
+    expected = _EXPECTED.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
+    return f"{_dotted(known)} is {first['input']!r}; expected {expected.format(**first.get('ctx', {}))}"
+
+
+def _depth(location: tuple[str, ...]) -> int:
+    """How much of a pydantic location are keys; behind it come names of types that were tried."""
+    depth = 1
+    while depth < len(location) and location[depth] in KNOWN_KEYS.get(location[:depth], ()):
+        depth += 1
+    return depth + sum(part.isdigit() for part in location[depth : depth + 1])
+
+
+def _dotted(location: tuple[str, ...]) -> str:
+    return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in location).lstrip(".")
+
+
+def _unknown(location: tuple[str, ...]) -> str:
+    *section, key = location
+    known = KNOWN_KEYS.get(tuple(section), ())
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    if near:
+        return f"{_dotted(location)} is no known key; did you mean {_dotted((*section, near[0]))}?"
+    return f"{_dotted(location)} is no known key; known are {', '.join(sorted(known))}"
+
+
+def _strings_of(config: PackConfig) -> list[str]:
+    settings, tokenizer = config.settings, config.tokenizer.config
+    texts = [*settings.src_path, settings.dst_path, tokenizer.pretrained_model_name_or_path]
+    return texts + [text for text in (settings.index_path, settings.report) if text is not None]

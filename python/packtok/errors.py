@@ -1,0 +1,9 @@
+"""The exceptions of packtok; those of the compiled module are defined there and only named here."""
+
+from packtok._packtok import DocumentError, PacktokError, PbinFormatError, TokenizerError
+
+__all__ = ["ConfigError", "DocumentError", "PacktokError", "PbinFormatError", "TokenizerError"]
+
+
+class ConfigError(ValueError):
+    """A config or an option is wrong; the message names the key."""

@@ -1,0 +1,63 @@
+"""The function behind `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from packtok import _packtok
+from packtok.errors import ConfigError
+from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
+
+Progress = Callable[[dict[str, int]], None]
+
+
+def merge(
+    parts: Sequence[str],
+    output: str,
+    *,
+    existing: str = "error",
+    tokenizer: str | None = None,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Joins pbins, in the order given, into one and returns what was done.
+
+    Args:
+        parts: Files, and folders that stand for every ``*.pbin`` below them in natural sort order.
+        output: The file to write; it is no part, also where a folder holds it.
+        existing: ``"error"``, ``"skip"`` or ``"replace"``.
+        tokenizer: Vouches for parts that do not say themselves which tokenizer made them.
+        on_progress: As in `packtok.pack`.
+
+    Raises:
+        PacktokError: If a part is damaged, or parts do not fit together.
+    """
+    found = find_tokenizer(tokenizer).tokenizer if tokenizer is not None else None
+    files = [file for part in parts for file in _files(Path(part), Path(output))]
+    return _packtok.merge(
+        parts=files, output=output, existing=existing, tokenizer=found, on_progress=on_progress
+    )
+
+
+def _files(part: Path, output: Path) -> list[str]:
+    if not part.is_dir():
+        return [str(part)]
+    files = [file for file in part.rglob("*.pbin") if file.is_file() and file.resolve() != output.resolve()]
+    if not files:
+        raise ConfigError(f"{part}: there is no .pbin file in this folder")
+    return [str(file) for file in sorted(files, key=natural_key)]
+
+
+def natural_key(path: Path) -> list[tuple[int, int, str]]:
+    """A sort key by which ``part2`` stands before ``part10``."""
+    return [
+        (0, int(run), run) if run.isdecimal() else (1, 0, run)
+        for run in re.split(r"([0-9]+)", path.as_posix())
+        if run
+    ]
+
+
+def beside(path: str) -> str | None:
+    """The tokenizer file that lies beside a pbin, or ``None``."""
+    file = Path(f"{path}.{TOKENIZER_FILE}")
+    return str(file) if file.is_file() else None

@@ -1,0 +1,257 @@
+"""The function behind `packtok pack`: config and tokenizer in, a pbin and a report out.
+
+The work itself is the compiled module's; here the config is turned into its arguments, and its counts into a
+`PackReport` that holds nothing secret.
+"""
+
+import dataclasses
+import difflib
+import errno
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from packtok import _packtok
+from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.redact import Redactor
+from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
+
+Progress = Callable[[dict[str, int]], None]
+StrPath = str | os.PathLike[str]
+
+
+class PackOptions(TypedDict, total=False):
+    """What `pack` takes by keyword; the names are those of the flags of `packtok pack`."""
+
+    input: StrPath | Sequence[StrPath] | None
+    output: StrPath | None
+    tokenizer: str | None
+    field: str | None
+    eod: str | None
+    bos: str | None
+    index_path: StrPath | None
+    num_cpus: int | None
+    add_special_tokens: bool | None
+    special_tokens_in_text: str | None
+    truncation: bool | None
+    max_length: int | None
+    empty_document: str | None
+    on_bad_document: str | None
+    max_document_bytes: int | None
+    max_documents: int | None
+    max_tokens: int | None
+    existing: str | None
+    zstd_window_log: int | None
+    report: StrPath | None
+
+
+_KEY_OF = {
+    "input": "settings.src_path",
+    "output": "settings.dst_path",
+    "tokenizer": "tokenizer",
+    "eod": "settings.eod_token",
+    "bos": "settings.bos_token",
+    "truncation": "tokenizer.config.truncation",
+    "max_length": "tokenizer.config.max_length",
+}
+
+
+@dataclass(frozen=True)
+class PackReport:
+    """What packing did; ``lines == packed + empty + blank + rejected``.
+
+    The three paths are as they are, for use; the representation, the warnings and `to_dict` hold no secrets.
+    """
+
+    output: str = dataclasses.field(repr=False)
+    tokenizer_path: str = dataclasses.field(repr=False)
+    rejects_path: str | None = dataclasses.field(repr=False)
+    documents: int
+    tokens: int
+    lines: int
+    packed: int
+    empty: int
+    blank: int
+    rejected: int
+    eods_in_text: int
+    file_bytes: int
+    data_bytes: int
+    token_bytes: int
+    source_bytes: int
+    num_sources: int
+    stopped_early: bool
+    skipped_existing: bool
+    warnings: tuple[str, ...]
+    removed_temporary: tuple[str, ...]
+    seconds: float
+    num_cpus: int
+    engine: str
+    redactor: Redactor = dataclasses.field(default=Redactor(), repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts and texts as JSON can hold them, secrets replaced."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "redactor"]
+        values = {name: getattr(self, name) for name in names}
+        return {
+            name: list(item) if isinstance(item, tuple) else item
+            for name, item in self._public(values).items()
+        }
+
+    def _public(self, values: dict[str, Any]) -> dict[str, Any]:
+        public: dict[str, Any] = self.redactor.tree(values)
+        return public
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A packing run that is ready to start: everything is checked and the tokenizer is loaded."""
+
+    config: PackConfig
+    found: FoundTokenizer
+    eod_token: str
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know before it starts: keys without effect, remarks on the tokenizer."""
+        notes = (*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes)
+        return tuple(self.config.redactor(note) for note in notes)
+
+    def document_options(self) -> dict[str, Any]:
+        """The arguments of the compiled module that say which ids the file holds."""
+        settings = self.config.settings
+        return {
+            "inputs": settings.src_path,
+            "tokenizer": self.found.tokenizer,
+            "field": settings.jq_pattern,
+            "eod_token": self.eod_token,
+            "bos_token": settings.bos_token,
+            "index_path": settings.index_path,
+            "num_cpus": settings.num_cpus,
+            "add_special_tokens": settings.add_special_tokens,
+            "special_tokens_in_text": settings.special_tokens_in_text,
+            "truncate_to": self.config.truncate_to,
+            "empty_document": settings.empty_document,
+            "on_bad_document": settings.on_bad_document,
+            "max_document_bytes": settings.max_document_bytes,
+            "max_documents": settings.max_documents,
+            "max_tokens": settings.max_tokens,
+            "zstd_window_log": settings.zstd_window_log,
+        }
+
+    def run(self, on_progress: Progress | None = None) -> PackReport:
+        """Packs, writes the report file if one is asked for, and returns the report."""
+        settings, redactor = self.config.settings, self.config.redactor
+        with redactor.guard():
+            _check_report_folder(settings.report)
+            counts = _packtok.pack(
+                **self.document_options(),
+                output=settings.dst_path,
+                existing=settings.existing,
+                redactions=self.config.redactions,
+                on_progress=on_progress,
+            )
+            report = _report(counts, self.notes, redactor)
+            if settings.report is not None:
+                _write_report(Path(settings.report), report)
+        return report
+
+
+def _ignored_keys(config: PackConfig) -> list[str]:
+    """One note per reason, naming all keys that have no effect for it."""
+    keys_of: dict[str, list[str]] = {}
+    for key, reason in config.ignored:
+        keys_of.setdefault(reason, []).append(key)
+    return [
+        f"{', '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect: {reason}"
+        for reason, keys in keys_of.items()
+    ]
+
+
+def prepare(config: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> Packing:
+    """Checks the config, then loads the tokenizer and what depends on it.
+
+    Args:
+        config: As in `packtok.config.load_config`.
+        overrides: Values by dotted key, which go before those of the config.
+
+    Raises:
+        ConfigError: If a key or a value is wrong.
+        TokenizerError: If the tokenizer cannot be had.
+    """
+    checked = load_config(config, overrides)
+    with checked.redactor.guard():
+        found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
+        check_special_tokens(found, checked.tokenizer.config)
+        return Packing(checked, found, checked.settings.eod_token or default_eod(found))
+
+
+def pack(
+    config: ConfigSource | None = None,
+    /,
+    *,
+    on_progress: Progress | None = None,
+    **options: Unpack[PackOptions],
+) -> PackReport:
+    """Packs a corpus into a pbin and returns what was done.
+
+    Args:
+        config: A Modalities pack config: a YAML file's path, a mapping of that shape or a `PackConfig`. It
+            may be left out where the options say everything.
+        on_progress: Called about ten times a second with the ints ``bytes_read``, ``total_bytes``,
+            ``documents`` and ``tokens``.
+        **options: What the flags of ``packtok pack`` say, under the same names; ``None`` counts as not given.
+
+    Raises:
+        ConfigError: If a key or a value is wrong.
+        DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
+        FileExistsError: If the output exists and ``existing`` is ``"error"``.
+        OSError: If a file cannot be read or written; there is then no file under the output's name.
+
+    Example:
+        >>> packtok.pack(input="corpus.jsonl", output="train.pbin", tokenizer="gpt2").tokens  # doctest: +SKIP
+        786370
+    """
+    return prepare(config, option_overrides(options)).run(on_progress)
+
+
+def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names of the flags as values by dotted config key, without those that are ``None``."""
+    known = PackOptions.__annotations__
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise TypeError(
+                f"pack() has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+            )
+    return {
+        _KEY_OF.get(name, f"settings.{name}"): value for name, value in options.items() if value is not None
+    }
+
+
+def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:
+    values = dict(counts)
+    values["warnings"] = notes + tuple(redactor(text) for text in counts["warnings"])
+    values["removed_temporary"] = tuple(redactor(text) for text in counts["removed_temporary"])
+    return PackReport(**values, redactor=redactor)
+
+
+def _check_report_folder(report: str | None) -> None:
+    """Hours of packing should not end in a report that has no folder."""
+    if report is not None and not Path(report).parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, "the folder of the report does not exist", str(Path(report).parent)
+        )
+
+
+def _write_report(path: Path, report: PackReport) -> None:
+    text = json.dumps(report.to_dict(), indent=2) + "\n"
+    # Written whole and then renamed, so that a reader never sees half a report.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="ascii")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,217 @@
+"""Finding the tokenizer that a name means: a path, a built-in vocabulary or a name on the Hugging Face hub.
+
+Beside a `tokenizer.json` stands, often, a `tokenizer_config.json`. Only the names of special tokens are taken
+from it; what else in it would change ids in other libraries is reported, so that no difference is silent.
+"""
+
+import errno
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packtok._packtok import Tokenizer
+from packtok.errors import ConfigError, TokenizerError
+from packtok.settings import HfTokenizer
+
+TOKENIZER_FILE = "tokenizer.json"
+CONFIG_FILE = "tokenizer_config.json"
+DEFAULT_EOD = "<|endoftext|>"
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?")
+
+# Key of tokenizer_config.json, and two texts that get the same ids exactly where the key is true.
+_SAME_IDS_IF_TRUE = {
+    "add_prefix_space": ("a", " a"),
+    "do_lower_case": ("A", "a"),
+    "strip_accents": ("\u00e9", "e"),
+}
+
+
+@dataclass(frozen=True)
+class FoundTokenizer:
+    """A tokenizer and what the files beside it say about it."""
+
+    tokenizer: Tokenizer
+    eos_token: str | None
+    warnings: tuple[str, ...]
+
+
+def find_tokenizer(name: str) -> FoundTokenizer:
+    """The tokenizer that ``name`` means, looked for as a path, then among the built-in ones, then on the hub.
+
+    Raises:
+        TokenizerError: If nothing of that name can be had, or it is not usable.
+        OSError: If a file cannot be read.
+    """
+    path = _existing_file(name)
+    if path is not None:
+        return _from_file(path, _name_of(Path(name)))
+    if name in Tokenizer.builtin_names():
+        return FoundTokenizer(Tokenizer.builtin(name), DEFAULT_EOD, ())
+    if Path(name).is_dir():
+        raise TokenizerError(_no_tokenizer_in(Path(name)))
+    if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
+        raise FileNotFoundError(errno.ENOENT, "no such tokenizer file or folder", name)
+    return _from_hub(name)
+
+
+def default_eod(found: FoundTokenizer) -> str:
+    """The token that closes a document where none is named: the tokenizer's EOS, else ``<|endoftext|>``.
+
+    Raises:
+        ConfigError: If it has neither, listing its special tokens.
+    """
+    if found.eos_token is not None:
+        return found.eos_token
+    if found.tokenizer.token_to_id(DEFAULT_EOD) is not None:
+        return DEFAULT_EOD
+    raise ConfigError(
+        f"settings.eod_token is missing and tokenizer {found.tokenizer.name} names no EOS token; give it "
+        f"there or as --eod; special tokens are {_listed(found.tokenizer)}"
+    )
+
+
+def check_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> None:
+    """Raises a `ConfigError` if ``special_tokens`` names a token that the tokenizer would have to add."""
+    known = {token for token, _ in found.tokenizer.added_tokens} | {
+        token for token, _ in found.tokenizer.special_tokens
+    }
+    for token in _named_tokens(config.special_tokens):
+        if token not in known:
+            raise ConfigError(
+                f"tokenizer.config.special_tokens names {token!r}, which is no added token of "
+                f"{found.tokenizer.name}; add it to the tokenizer.json; there are {_listed(found.tokenizer)}"
+            )
+
+
+def _named_tokens(special_tokens: Mapping[str, str | list[str]] | tuple[str, ...] | None) -> list[str]:
+    values = special_tokens.values() if isinstance(special_tokens, Mapping) else special_tokens or ()
+    return [token for value in values for token in ([value] if isinstance(value, str) else value)]
+
+
+def _listed(tokenizer: Tokenizer) -> str:
+    return ", ".join(repr(token) for token, _ in tokenizer.special_tokens) or "none"
+
+
+def _existing_file(name: str) -> Path | None:
+    path = Path(name)
+    if path.is_dir():
+        path = path / TOKENIZER_FILE
+    return path if path.is_file() else None
+
+
+def _name_of(path: Path) -> str:
+    """The last folder's name for a tokenizer.json, whether the folder or the file was given."""
+    if path.name == TOKENIZER_FILE:
+        path = path.parent
+    return path.name or TOKENIZER_FILE
+
+
+def _no_tokenizer_in(folder: Path) -> str:
+    if any(folder.glob("*.model")):
+        return (
+            f"{folder}: there is no {TOKENIZER_FILE}, only a SentencePiece .model, which is not supported "
+            f"yet; convert it to a {TOKENIZER_FILE}"
+        )
+    return f"{folder}: there is no {TOKENIZER_FILE} in this folder"
+
+
+def _from_file(path: Path, name: str) -> FoundTokenizer:
+    tokenizer = Tokenizer.from_file(str(path), name=name)
+    beside = path.parent / CONFIG_FILE
+    if path.name != TOKENIZER_FILE or not beside.is_file():
+        return FoundTokenizer(tokenizer, None, ())
+    return _with_config(tokenizer, beside)
+
+
+def _with_config(tokenizer: Tokenizer, path: Path) -> FoundTokenizer:
+    try:
+        config = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise TokenizerError(f"{path}: no valid JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise TokenizerError(f"{path}: expected a JSON object, found {type(config).__name__}")
+    found = [
+        text for check in (_special_keys, _added_tokens, _text_keys) for text in check(tokenizer, config)
+    ]
+    return FoundTokenizer(
+        tokenizer, _content(config.get("eos_token")), tuple(f"{path}: {text}" for text in found)
+    )
+
+
+def _content(token: Any) -> str | None:
+    """The text of a token, which the file gives as it is or within an object."""
+    text = token.get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
+
+
+def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
+    found = []
+    places: dict[str, Callable[[list[int]], int]] = {"bos": lambda ids: ids[0], "eos": lambda ids: ids[-1]}
+    ids = tokenizer.encode("a", add_special_tokens=True)
+    for role, at in places.items():
+        key, wanted = f"add_{role}_token", config.get(f"add_{role}_token")
+        token = _content(config.get(f"{role}_token"))
+        if not isinstance(wanted, bool) or token is None:
+            continue
+        adds = bool(ids) and at(ids) == tokenizer.token_to_id(token)
+        if adds != wanted:
+            does = "adds" if adds else "does not add"
+            found.append(
+                f"{key} is {_yaml(wanted)}, but tokenizer.json {does} {token!r}; tokenizer.json counts"
+            )
+    if config.get("split_special_tokens") is True:
+        found.append("split_special_tokens is true and has no effect; use special_tokens_in_text: text")
+    return found
+
+
+def _added_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
+    found = []
+    decoder = config.get("added_tokens_decoder")
+    for declared, token in (decoder if isinstance(decoder, dict) else {}).items():
+        text = _content(token)
+        if text is None:
+            continue
+        known = tokenizer.token_to_id(text)
+        if known is None:
+            found.append(f"added_tokens_decoder has {text!r}, which tokenizer.json lacks; it is not added")
+        elif str(known) != declared:
+            found.append(
+                f"added_tokens_decoder gives {text!r} the id {declared}, tokenizer.json {known}; that counts"
+            )
+    return found
+
+
+def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
+    found = []
+    for key, (one, other) in _SAME_IDS_IF_TRUE.items():
+        wanted = config.get(key)
+        if not isinstance(wanted, bool):
+            continue
+        ids = [tokenizer.encode(text, add_special_tokens=False) for text in (one, other)]
+        if (ids[0] == ids[1]) != wanted:
+            found.append(
+                f"{key} is {_yaml(wanted)}, but tokenizer.json behaves otherwise; tokenizer.json counts"
+            )
+    if config.get("truncation_side") == "left":
+        found.append(
+            "truncation_side is left and has no effect; truncation is as tokenizer.json says, else right"
+        )
+    return found
+
+
+def _yaml(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _from_hub(name: str) -> FoundTokenizer:
+    from packtok.hub import fetch_tokenizer
+
+    tokenizer_path, config_path = fetch_tokenizer(name)
+    tokenizer = Tokenizer.from_file(str(tokenizer_path), name=name)
+    if config_path is None:
+        return FoundTokenizer(tokenizer, None, ())
+    return _with_config(tokenizer, config_path)

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for SECONDS each; the first crash ends it with exit code 1.
+set -euo pipefail
+
+if [[ $# -ne 1 || ! $1 =~ ^[0-9]+$ ]]; then
+    echo "usage: $0 SECONDS" >&2
+    exit 2
+fi
+seconds=$1
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+golden=$here/../golden
+host=$(rustc -vV | sed -n 's/^host: //p')
+# The coverage that libFuzzer steers by, without the nightly-only sanitizers. With --target, build
+# scripts stay free of it.
+coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
+coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
+export RUSTFLAGS="$coverage --cfg fuzzing -Ccodegen-units=1"
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
+
+cd "$here"
+cargo build --release --target "$host"
+
+# Every input becomes a file: memory takes thousands a second where a disk takes hundreds.
+if [[ -w /dev/shm ]]; then
+    export TMPDIR=/dev/shm
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work
+
+fuzz() {
+    local target=$1 seeds=$2
+    local corpus=$here/corpus/$target
+    mkdir -p "$corpus" "$here/crashes" "$work/$target"
+    find "$golden" -name "$seeds" -exec cp -t "$work/$target" {} +
+    echo "== $target, $seconds s"
+    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
+        -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$here/crashes/$target-" \
+        "$corpus" "$work/$target"
+}
+
+fuzz open_pbin '*.pbin'
+fuzz raw_index '*.pickle'

@@ -1,0 +1,162 @@
+"""Makes the golden files beside it, with Python's own pickle and the reference reader and writer.
+
+``python tests/golden/make.py`` adds the files that are missing. Those that are there never change.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import reference  # noqa: E402
+
+DOCUMENTS = [[1, 2, 3], [], [250, 255], [7]]
+EXAMPLE_DOCUMENTS = [[15496, 11, 995, 50256], [50256], [3666, 50256]]
+EXAMPLE_METADATA = {
+    "writer": {"name": "packtok", "version": "0.1.0"},
+    "tokenizer": {"name": "gpt2", "fingerprint": "sha256:00", "vocab_size": 50257},
+    "eod": {"token": "<|endoftext|>", "id": 50256},
+    "counts": {
+        "documents": 3,
+        "tokens": 7,
+        "lines": 4,
+        "packed": 2,
+        "empty": 1,
+        "blank": 1,
+        "rejected": 0,
+        "eods_in_text": 0,
+    },
+    "options": {
+        "field": ".text",
+        "add_special_tokens": True,
+        "special_tokens_in_text": "parse",
+        "empty_document": "keep",
+        "max_document_bytes": 1073741824,
+    },
+    "stopped_early": False,
+}
+EXAMPLE_SOURCES = [
+    {"path": "a.jsonl", "bytes": 61, "crc32c": 305419896},
+    {"path": "b/c.jsonl.zst", "bytes": 20},
+]
+EDGES = [
+    0,
+    255,
+    256,
+    65535,
+    65536,
+    2**31 - 1,
+    2**31,
+    2**32,
+    2**39 - 1,
+    2**39,
+    2**40,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
+
+
+def pairs(num_pairs: int) -> list[tuple[int, int]]:
+    """Back-to-back spans with lengths that pass the widths of pickled integers."""
+    spans, start = [], 0
+    for i in range(num_pairs):
+        length = i * 7919 % 1000 * 2
+        spans.append((start, length))
+        start += length
+    return spans
+
+
+def fixed_stride(spans: list[tuple[int, int]]) -> bytes:
+    """The list as one batch in which every pair takes 21 bytes."""
+    body = b"".join(
+        b"\x8a\x08" + struct.pack("<Q", a) + b"\x8a\x08" + struct.pack("<Q", b) + b"\x86" for a, b in spans
+    )
+    return b"\x80\x04](" + body + b"e."
+
+
+def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
+    """A file without trailer, and a trailer with these (type, flags, content) behind it."""
+    file = bytearray(plain)
+    _pad(file)
+    start = len(file)
+    file += reference.START_MAGIC
+    table = b""
+    for kind, flags, content in sections:
+        table += reference.ENTRY.pack(kind, flags, len(file), len(content), reference.crc32c(content), 0)
+        file += content
+        _pad(file)
+    table_offset = len(file)
+    file += table
+    trailer_bytes = len(file) + reference.TAIL.size - start
+    checked = struct.pack("<QQ12sI", table_offset, trailer_bytes, plain[:12], 1)
+    checked += struct.pack("<I", reference.crc32c(table))
+    return bytes(file + checked + struct.pack("<I", reference.crc32c(checked)) + reference.TAIL_MAGIC)
+
+
+def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, int, bytes]]:
+    """The four sections of the worked example."""
+    stops = [0]
+    for document in documents:
+        stops.append(stops[-1] + len(document) * width)
+    data = b"".join(token.to_bytes(width, "little") for document in documents for token in document)
+    sources = "".join(_compact(source) + "\n" for source in EXAMPLE_SOURCES)
+    return [
+        (1, 1, struct.pack(f"<{len(stops)}Q", *stops)),
+        (2, 0, struct.pack("<I", reference.crc32c(data))),
+        (3, 0, _compact(EXAMPLE_METADATA).encode()),
+        (4, 0, sources.encode()),
+    ]
+
+
+def golden() -> dict[str, bytes]:
+    """All golden files by name."""
+    files = {
+        f"pairs_{n}.pickle": pickle.dumps(pairs(n), protocol=4) for n in (0, 1, 2, 999, 1000, 1001, 2001)
+    }
+    files["pairs_edges.pickle"] = pickle.dumps([(edge, edge) for edge in EDGES], protocol=4)
+    large = pickle.dumps(pairs(100_000), protocol=4)
+    files["pairs_100000.txt"] = f"{len(large)} {reference.crc32c(large):08x}\n".encode()
+    for width in (1, 2, 4):
+        files[f"plain_u{width * 8}.pbin"] = reference.modalities_bytes(DOCUMENTS, width)
+    files["plain_legacy.pbin"] = reference.modalities_bytes(DOCUMENTS, 2, origin=12)
+    files["plain_empty.pbin"] = reference.modalities_bytes([], 2)
+    plain = reference.modalities_bytes(DOCUMENTS, 2)
+    head, spans = plain[: 12 + 12], pickle.loads(plain[12 + 12 :])
+    files["plain_fixed_stride.pbin"] = head + fixed_stride(spans)
+    for protocol in (2, 3, 5):
+        files[f"plain_protocol{protocol}.pbin"] = head + pickle.dumps(spans, protocol=protocol)
+    example = reference.modalities_bytes(EXAMPLE_DOCUMENTS, 2)
+    sections = known_sections(EXAMPLE_DOCUMENTS, 2)
+    files["example.pbin"] = with_trailer(example, sections)
+    files["offsets_only.pbin"] = with_trailer(example, sections[:1])
+    files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
+    files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])
+    return files
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _pad(file: bytearray) -> None:
+    file += bytes(-len(file) % 8)
+
+
+def main() -> None:
+    """Writes the golden files that are missing."""
+    for name, content in golden().items():
+        path = HERE / name
+        if not path.exists():
+            path.write_bytes(content)
+            print(f"made {name}, {len(content)} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Reads and writes pbin files naively, following docs/format.md and sharing no code with packtok.
+
+The oracle that tests compare packtok with: slow, whole files in memory, plain lists of integers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+HEADER = struct.Struct("<QI")
+ENTRY = struct.Struct("<IIQQII")
+TAIL = struct.Struct("<QQ12sIII8s")
+START_MAGIC = b"\x89packtok"
+TAIL_MAGIC = b"packtok\x89"
+OFFSETS, DATA_CHECKSUMS, METADATA, SOURCES = 1, 2, 3, 4
+CHECKED_DATA_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Pbin:
+    """Everything a pbin says, decoded."""
+
+    width: int
+    documents: list[list[int]]
+    metadata: dict[str, Any] | None
+    sources: list[dict[str, Any]]
+    crcs: list[int]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of a trailer: its content and the flags of its table entry."""
+
+    flags: int
+    content: bytes
+
+
+class _PairsOnly(pickle.Unpickler):
+    """An unpickler that knows no classes and no functions, so that nothing is executed."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        raise pickle.UnpicklingError(f"refused {module}.{name}")
+
+    def persistent_load(self, pid: object) -> NoReturn:
+        raise pickle.UnpicklingError(f"refused persistent id {pid!r}")
+
+
+def read_pbin(path: Path) -> Pbin:
+    """Decodes the pbin at ``path`` after checking everything in it that can be checked.
+
+    Raises:
+        ValueError: If something in the file is not as docs/format.md says.
+    """
+    file = path.read_bytes()
+    data_bytes, width = HEADER.unpack_from(file)
+    data = file[HEADER.size : HEADER.size + data_bytes]
+    _require(width in (1, 2, 4) and len(data) == data_bytes, "header")
+    index = io.BytesIO(file[HEADER.size + data_bytes :])
+    pairs: list[tuple[int, int]] = _PairsOnly(index).load()
+    index_end = HEADER.size + data_bytes + index.tell()
+    spans = _spans(pairs, data_bytes)
+    documents = [_tokens(data[start:stop], width) for start, stop in spans]
+    if index_end == len(file):
+        return Pbin(width, documents, None, [], [])
+
+    sections = trailer_of(file)
+    start = -(-index_end // 8) * 8
+    _require(
+        file[start : start + 8] == START_MAGIC and not any(file[index_end:start]), "start of the trailer"
+    )
+    _require(_trailer_start(file) == start, "length of the trailer")
+    offsets = _u64s(sections[OFFSETS].content)
+    _require(offsets == [0, *(stop for _, stop in spans)], "document offsets")
+    crcs = _u32s(sections[DATA_CHECKSUMS].content) if DATA_CHECKSUMS in sections else []
+    if crcs:
+        pieces = [data[at : at + CHECKED_DATA_BYTES] for at in range(0, len(data), CHECKED_DATA_BYTES)]
+        _require(crcs == [crc32c(piece) for piece in pieces], "data checksums")
+    metadata = json.loads(sections[METADATA].content) if METADATA in sections else None
+    lines = sections[SOURCES].content.splitlines() if SOURCES in sections else []
+    return Pbin(width, documents, metadata, [json.loads(line) for line in lines], crcs)
+
+
+def trailer_of(file: bytes) -> dict[int, Section]:
+    """Sections by type of the trailer at the end of a file's bytes.
+
+    Raises:
+        ValueError: If there is no trailer or a byte of it is not as docs/format.md says.
+    """
+    tail = file[-TAIL.size :]
+    table_offset, _, header, version, table_crc, tail_crc, magic = TAIL.unpack(tail)
+    _require(magic == TAIL_MAGIC, "tail magic")
+    _require(crc32c(tail[:36]) == tail_crc, "CRC of the tail")
+    _require(version == 1 and header == file[: HEADER.size], "version or copy of the header")
+    table = file[table_offset : len(file) - TAIL.size]
+    _require(crc32c(table) == table_crc and len(table) % ENTRY.size == 0, "section table")
+    sections: dict[int, Section] = {}
+    end = _trailer_start(file) + len(START_MAGIC)
+    for kind, flags, offset, num_bytes, crc, reserved in ENTRY.iter_unpack(table):
+        content = file[offset : offset + num_bytes]
+        _require(offset == end and len(content) == num_bytes and crc32c(content) == crc, f"section {kind}")
+        _require(
+            reserved == 0 and flags in (0, 1) and kind > max(sections, default=-1), f"entry of section {kind}"
+        )
+        sections[kind] = Section(flags, content)
+        end = -(-(offset + num_bytes) // 8) * 8
+        _require(not any(file[offset + num_bytes : end]), f"padding of section {kind}")
+    _require(end == table_offset, "place of the section table")
+    return sections
+
+
+def write_modalities(path: Path, documents: list[list[int]], width: int) -> None:
+    """Writes ``documents`` as Modalities does: header, data and pickled index, no trailer."""
+    path.write_bytes(modalities_bytes(documents, width))
+
+
+def modalities_bytes(documents: list[list[int]], width: int, origin: int = 0) -> bytes:
+    """The file that Modalities writes for ``documents``; ``origin`` 12 gives its older dialect."""
+    encoded = [b"".join(token.to_bytes(width, "little") for token in document) for document in documents]
+    pairs = []
+    for document in encoded:
+        pairs.append((origin, len(document)))
+        origin += len(document)
+    data = b"".join(encoded)
+    return HEADER.pack(len(data), width) + data + pickle.dumps(pairs, protocol=4)
+
+
+def crc32c(data: bytes, crc: int = 0) -> int:
+    """CRC32C (Castagnoli, reflected polynomial 0x82F63B78) of ``data``, one byte at a time."""
+    crc ^= 0xFFFFFFFF
+    for byte in data:
+        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def _crc_of_byte(value: int) -> int:
+    for _ in range(8):
+        value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    return value
+
+
+_CRC_TABLE = [_crc_of_byte(byte) for byte in range(256)]
+
+
+def _spans(pairs: list[tuple[int, int]], data_bytes: int) -> list[tuple[int, int]]:
+    """Start and stop of every document, counted from the start of the data."""
+    is_legacy = bool(pairs) and pairs[0][0] == HEADER.size and sum(pairs[-1]) == HEADER.size + data_bytes
+    origin = HEADER.size if is_legacy else 0
+    spans = [(offset - origin, offset - origin + length) for offset, length in pairs]
+    starts = [0, *(stop for _, stop in spans)]
+    _require([start for start, _ in spans] == starts[:-1] and starts[-1] == data_bytes, "index")
+    return spans
+
+
+def _trailer_start(file: bytes) -> int:
+    num_bytes: int = TAIL.unpack(file[-TAIL.size :])[1]
+    return len(file) - num_bytes
+
+
+def _tokens(data: bytes, width: int) -> list[int]:
+    _require(len(data) % width == 0, "document that ends inside a token")
+    return [int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width)]
+
+
+def _u64s(data: bytes) -> list[int]:
+    return [value for (value,) in struct.iter_unpack("<Q", data)]
+
+
+def _u32s(data: bytes) -> list[int]:
+    return [value for (value,) in struct.iter_unpack("<I", data)]
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"wrong {what}")

@@ -1,0 +1,352 @@
+"""Configs: what a Modalities config means, what is refused and with which words, what stays secret."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+from packtok import _packtok
+from packtok.config import ConfigError, PackConfig, load_config
+from packtok.packing import option_overrides, prepare
+from packtok.redact import Redactor
+
+MODALITIES = """\
+settings:
+  src_path: data/${name}.jsonl
+  dst_path: out/train.pbin
+  index_path:
+  jq_pattern: .raw_content
+  num_cpus: ${node_env:num_cpus}
+  eod_token: <|endoftext|>
+  processing_batch_size: 10
+  raw_samples_queue_size: 300
+  processed_samples_queue_size: 300
+  sequence_length: 2048
+name: corpus
+tokenizer:
+  component_key: tokenizer
+  variant_key: pretrained_hf_tokenizer
+  config:
+    pretrained_model_name_or_path: gpt2
+    padding: true
+    max_length: 512
+"""
+
+BY_BYTES = "packtok sizes its work by bytes; the output does not depend on it"
+
+
+def minimal(**settings: Any) -> dict[str, Any]:
+    return {"settings": {"src_path": "a.jsonl", "dst_path": "a.pbin", **settings}, "tokenizer": "gpt2"}
+
+
+def with_tokenizer(**config: Any) -> dict[str, Any]:
+    return minimal() | {"tokenizer": {"config": {"pretrained_model_name_or_path": "gpt2", **config}}}
+
+
+@pytest.fixture
+def modalities_file(tmp_path: Path) -> Path:
+    path = tmp_path / "pack.yaml"
+    path.write_text(MODALITIES)
+    return path
+
+
+def error_of(source: Any, overrides: dict[str, Any] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_config(source, overrides)
+    return str(caught.value)
+
+
+def test_a_modalities_config_is_taken_as_it_is(modalities_file: Path) -> None:
+    config = load_config(modalities_file)
+    settings = config.settings
+    assert settings.src_path == ("data/corpus.jsonl",)
+    assert (settings.dst_path, settings.index_path) == ("out/train.pbin", None)
+    assert (settings.jq_pattern, settings.eod_token) == (".raw_content", "<|endoftext|>")
+    assert settings.num_cpus == _packtok.available_cpus()
+    assert config.tokenizer.config.pretrained_model_name_or_path == "gpt2"
+    assert config.truncate_to is None
+
+
+def test_keys_without_effect_are_collected_with_the_reason(modalities_file: Path) -> None:
+    assert load_config(modalities_file).ignored == (
+        ("settings.processing_batch_size", BY_BYTES),
+        ("settings.raw_samples_queue_size", BY_BYTES),
+        ("settings.processed_samples_queue_size", BY_BYTES),
+        ("settings.sequence_length", "documents are packed whole; a dataset cuts sequences when it reads"),
+        ("tokenizer.config.padding", "documents are packed back to back, without padding"),
+        ("tokenizer.config.max_length", "truncation is off, so documents are packed whole"),
+    )
+
+
+def test_each_reason_is_noted_once(modalities_file: Path) -> None:
+    notes = prepare(modalities_file).notes
+    assert notes[0] == (
+        "settings.processing_batch_size, settings.raw_samples_queue_size, "
+        f"settings.processed_samples_queue_size have no effect: {BY_BYTES}"
+    )
+    assert sum(BY_BYTES in note for note in notes) == 1
+
+
+def test_the_defaults_are_those_of_the_documentation() -> None:
+    config = load_config(minimal())
+    assert config.settings.model_dump(exclude={"num_cpus"}) == {
+        "src_path": ("a.jsonl",),
+        "dst_path": "a.pbin",
+        "index_path": None,
+        "jq_pattern": ".text",
+        "eod_token": None,
+        "bos_token": None,
+        "add_special_tokens": True,
+        "special_tokens_in_text": "parse",
+        "empty_document": "skip",
+        "on_bad_document": "fail",
+        "max_document_bytes": 1 << 30,
+        "max_documents": None,
+        "max_tokens": None,
+        "existing": "error",
+        "zstd_window_log": 27,
+        "report": None,
+        "processing_batch_size": None,
+        "raw_samples_queue_size": None,
+        "processed_samples_queue_size": None,
+        "sequence_length": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"settings.num_cpu": 3}, "settings.num_cpu is no known key; did you mean settings.num_cpus?"),
+        (
+            {"tokenizer.config.trunkation": True},
+            "tokenizer.config.trunkation is no known key; did you mean tokenizer.config.truncation?",
+        ),
+        ({"tokeniser.x": 3}, "tokeniser is no known key; did you mean tokenizer?"),
+        ({"zzz": 3}, "zzz is no known key; known are settings, tokenizer"),
+        ({"settings.num_cpus": "4"}, "settings.num_cpus is '4'; expected a whole number"),
+        ({"settings.num_cpus": True}, "settings.num_cpus is True; expected a whole number"),
+        ({"settings.num_cpus": 0}, "settings.num_cpus is 0; expected at least 1"),
+        ({"settings.processing_batch_size": 0}, "settings.processing_batch_size is 0; expected at least 1"),
+        ({"settings.zstd_window_log": 40}, "settings.zstd_window_log is 40; expected at most 31"),
+        ({"settings.eod_token": 5}, "settings.eod_token is 5; expected a string"),
+        ({"settings.src_path": []}, "settings.src_path is []; expected at least one path"),
+        ({"settings.src_path": ["a", 1]}, "settings.src_path[1] is 1; expected a string"),
+        (
+            {"settings.existing": "override"},
+            "settings.existing is 'override'; expected 'error', 'skip' or 'replace'",
+        ),
+        ({"settings.dst_path": "???"}, "settings.dst_path: missing mandatory value: dst_path"),
+        ({"settings.dst_path": "${nope}"}, "settings.dst_path: interpolation key 'nope' not found"),
+        (
+            {"settings.dst_path": "${node_env:gpus}"},
+            "settings.dst_path: ${node_env:gpus} is unknown; there is num_cpus",
+        ),
+        (
+            {"settings.dst_path": "${modalities_env:experiment_id}"},
+            "settings.dst_path: ${modalities_env:experiment_id} is not given when data is packed; "
+            "write the value itself",
+        ),
+        (
+            {"settings.dst_path": "${modalities_env:config_file_path}"},
+            "settings.dst_path: ${modalities_env:config_file_path} needs a config that is a file",
+        ),
+        ({"settings": 3}, "settings is 3; expected a mapping of keys"),
+        (
+            {"tokenizer.variant_key": "pretrained_sp_tokenizer"},
+            "tokenizer.variant_key is 'pretrained_sp_tokenizer': SentencePiece .model files are not "
+            "supported yet; convert the model to a tokenizer.json and use pretrained_hf_tokenizer",
+        ),
+        (
+            {"tokenizer.variant_key": "tiktoken"},
+            "tokenizer.variant_key is 'tiktoken'; expected 'pretrained_hf_tokenizer'",
+        ),
+        (
+            {"tokenizer.component_key": "sampler"},
+            "tokenizer.component_key is 'sampler'; expected 'tokenizer'",
+        ),
+        (
+            {"tokenizer.config.truncation": True},
+            "tokenizer.config.truncation is true and max_length is not given; "
+            "set tokenizer.config.max_length to the ids that a document may keep",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(overrides: dict[str, Any], message: str) -> None:
+    assert error_of(minimal(), overrides) == message
+
+
+def test_missing_keys_are_named_with_their_flag() -> None:
+    assert (
+        error_of(None, {"tokenizer": "gpt2"}) == "settings.src_path is missing; give it there or as --input"
+    )
+    assert error_of({"settings": {"src_path": "a"}, "tokenizer": "gpt2"}) == (
+        "settings.dst_path is missing; give it there or as --output"
+    )
+    assert error_of({"settings": {"src_path": "a", "dst_path": "b"}}) == (
+        "tokenizer is missing; name one there or with --tokenizer, such as gpt2"
+    )
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "pack.yaml"
+    path.write_text("settings:\n  a: 1\n  a: 2\n")
+    assert error_of(path) == f"{path}:3:3: no valid YAML: found duplicate key a"
+    path.write_bytes(b"settings: \xff")
+    assert error_of(path) == f"{path}: byte 10 is not UTF-8; save the config as UTF-8"
+    path.write_text("- a\n- b\n")
+    assert error_of(path) == f"{path}: expected a mapping of keys such as settings and tokenizer"
+    path.write_text("3\n")
+    assert error_of(path) == f"{path}: expected a mapping of keys, found one bare value"
+    with pytest.raises(FileNotFoundError):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_a_top_level_key_is_allowed_only_if_something_refers_to_it() -> None:
+    source = minimal(dst_path="${paths.out}/a.pbin") | {"paths": {"out": "o"}}
+    assert load_config(source).settings.dst_path == "o/a.pbin"
+    assert (
+        error_of(minimal() | {"paths": {"out": "o"}})
+        == "paths is no known key; known are settings, tokenizer"
+    )
+
+
+def test_field_and_jq_pattern_are_one_key() -> None:
+    assert load_config(minimal(field=".a")).settings.jq_pattern == ".a"
+    assert load_config(minimal(field=".a", jq_pattern=".a")).settings.jq_pattern == ".a"
+    assert error_of(minimal(field=".a", jq_pattern=".b")) == (
+        "settings.field is '.a' and settings.jq_pattern is '.b'; they are one key; give one"
+    )
+    overridden = load_config(minimal(jq_pattern=".a"), option_overrides({"field": ".b"}))
+    assert overridden.settings.jq_pattern == ".b"
+    assert load_config(minimal(field=".a"), {"settings.jq_pattern": ".c"}).settings.jq_pattern == ".c"
+
+
+def test_a_tokenizer_option_keeps_the_other_tokenizer_keys() -> None:
+    config = load_config(with_tokenizer(truncation=True, max_length=7), {"tokenizer": "cl100k_base"})
+    assert config.tokenizer.config.pretrained_model_name_or_path == "cl100k_base"
+    assert config.truncate_to == 7
+
+
+def test_special_tokens_must_be_there_already() -> None:
+    prepare(with_tokenizer(special_tokens={"pad_token": "<|endoftext|>"}))
+    prepare(with_tokenizer(special_tokens=["<|endoftext|>"]))
+    with pytest.raises(ConfigError) as caught:
+        prepare(with_tokenizer(special_tokens={"pad_token": "<pad>"}))
+    assert str(caught.value) == (
+        "tokenizer.config.special_tokens names '<pad>', which is no added token of gpt2; "
+        "add it to the tokenizer.json; there are '<|endoftext|>'"
+    )
+
+
+def test_paths_may_be_path_objects_and_lists(tmp_path: Path) -> None:
+    config = load_config(minimal(src_path=[tmp_path / "a", "b"], dst_path=tmp_path / "c"))
+    assert config.settings.src_path == (str(tmp_path / "a"), "b")
+    assert config.settings.dst_path == str(tmp_path / "c")
+
+
+def test_modalities_env_gives_the_config_file(modalities_file: Path) -> None:
+    config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_folder_path}/x"})
+    assert config.settings.dst_path == f"{modalities_file.parent}/x"
+    config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_file_path}.pbin"})
+    assert config.settings.dst_path == f"{modalities_file}.pbin"
+
+
+def test_cuda_env_gives_ranks_as_numbers_and_null_for_what_is_not_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("PACKTOK_TEST_UNSET", raising=False)
+    config = load_config(
+        minimal(num_cpus="${cuda_env:WORLD_SIZE}", index_path="${cuda_env:PACKTOK_TEST_UNSET}")
+    )
+    assert (config.settings.num_cpus, config.settings.index_path) == (3, None)
+    assert error_of(minimal(num_cpus="${cuda_env:RANK}")) == (
+        "settings.num_cpus: ${cuda_env:RANK} is not set in the environment"
+    )
+
+
+def test_resolving_leaves_omegaconf_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACKTOK_TEST_VALUE", "value")
+    OmegaConf.register_resolver("node_env", lambda name: f"mine:{name}", annotation_validation="off")
+    try:
+        assert load_config(minimal(num_cpus="${node_env:num_cpus}")).settings.num_cpus >= 1
+        assert OmegaConf.create({"a": "${node_env:x}"}).a == "mine:x"
+        assert OmegaConf.create({"a": "${oc.env:PACKTOK_TEST_VALUE}"}).a == "value"
+    finally:
+        OmegaConf.clear_resolver("node_env")
+    load_config(minimal(num_cpus="${node_env:num_cpus}"))
+    assert not OmegaConf.has_resolver("node_env")
+    assert not OmegaConf.has_resolver("cuda_env")
+
+
+def test_values_from_the_environment_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PACKTOK_TEST_SECRET", "hunter2hunter2")
+    config = load_config(
+        minimal(dst_path="/${cuda_env:PACKTOK_TEST_SECRET}/${oc.env:PACKTOK_TEST_SECRET}.pbin")
+    )
+    assert config.settings.dst_path == "/hunter2hunter2/hunter2hunter2.pbin"
+    assert config.redactions == (("hunter2hunter2", "${oc.env:PACKTOK_TEST_SECRET}"),)
+    assert "hunter2" not in config.to_yaml() + repr(config)
+    assert error_of(minimal(num_cpus="${cuda_env:PACKTOK_TEST_SECRET}")) == (
+        "settings.num_cpus is '${cuda_env:PACKTOK_TEST_SECRET}'; expected a whole number"
+    )
+
+
+def test_credentials_in_urls_are_never_shown() -> None:
+    url = "s3://user:password@host/data/a.jsonl?signature=abc"
+    config = load_config(minimal(src_path=[url]))
+    assert config.settings.src_path == (url,)
+    assert config.redactions == ((url, "s3://***@host/data/a.jsonl"),)
+    assert "password" not in config.to_yaml() + repr(config)
+    assert "signature" not in config.to_yaml() + repr(config)
+
+
+def test_redaction_knows_urls_and_prefers_the_longest_secret() -> None:
+    redactor = Redactor((("secret", "A"), ("secret-long", "B"), ("no", "C")))
+    assert redactor("secret-long secret no") == "B A no"
+    assert redactor("see https://u:p@h:1/x?a=b, or 'gs://b/k?t=1'") == "see https://***@h:1/x, or 'gs://b/k'"
+    assert redactor("a@b.c 3 > 2? yes") == "a@b.c 3 > 2? yes"
+    assert redactor.tree({"a": ["secret", 1, ("secret",)]}) == {"a": ["A", 1, ("A",)]}
+    assert repr(redactor) == "Redactor(2 secrets)"
+
+
+def test_exceptions_lose_their_secrets_with_their_causes() -> None:
+    redactor = Redactor((("secret", "***"),))
+    failure = FileNotFoundError(2, "no secret", "/secret/a")
+    failure.__cause__ = ValueError("in secret")
+    with pytest.raises(FileNotFoundError) as caught, redactor.guard():
+        raise failure
+    assert str(caught.value) == "[Errno 2] no ***: '/***/a'"
+    assert str(caught.value.__cause__) == "in ***"
+
+
+def test_the_printed_config_means_the_same(modalities_file: Path) -> None:
+    config = load_config(modalities_file, {"settings.max_tokens": 12})
+    again = load_config(yaml.safe_load(config.to_yaml()))
+    assert (again.settings.max_tokens, again.settings.src_path) == (12, config.settings.src_path)
+    assert again.to_yaml() == config.to_yaml()
+
+
+def test_a_config_is_frozen() -> None:
+    config = load_config(minimal())
+    with pytest.raises(ValueError, match="frozen"):
+        config.settings.num_cpus = 3
+    assert isinstance(config, PackConfig)
+
+
+def test_unknown_options_of_pack_are_named() -> None:
+    with pytest.raises(TypeError) as caught:
+        option_overrides({"outptu": "x"})
+    assert str(caught.value) == "pack() has no option 'outptu'; did you mean 'output'?"
+
+
+def test_options_become_config_keys() -> None:
+    given = {"input": "a", "eod": "x", "num_cpus": 3, "max_length": 4, "bos": None}
+    assert option_overrides(given) == {
+        "settings.src_path": "a",
+        "settings.eod_token": "x",
+        "settings.num_cpus": 3,
+        "tokenizer.config.max_length": 4,
+    }
