@@ -9,8 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import packtok
 import pytest
+
+import packtok
 from packtok.cli.cat import document_numbers
 from packtok.cli.console import printable
 from packtok.cli.inspect import histogram

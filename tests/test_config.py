@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from omegaconf import OmegaConf
+
 from packtok import _packtok
 from packtok.config import ConfigError, PackConfig, load_config
 from packtok.packing import option_overrides, prepare
@@ -130,6 +131,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"settings.processing_batch_size": 0}, "settings.processing_batch_size is 0; expected at least 1"),
         ({"settings.zstd_window_log": 40}, "settings.zstd_window_log is 40; expected at most 31"),
         ({"settings.eod_token": 5}, "settings.eod_token is 5; expected a string"),
+        ({"settings.dst_path": ""}, "settings.dst_path is ''; expected at least one character"),
         ({"settings.src_path": []}, "settings.src_path is []; expected at least one path"),
         ({"settings.src_path": ["a", 1]}, "settings.src_path[1] is 1; expected a string"),
         (

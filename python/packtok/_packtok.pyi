@@ -1,7 +1,9 @@
 """Types of the compiled module; the docstrings are in the Rust sources, where ``help()`` finds them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypedDict, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,13 @@ class PbinFormatError(PacktokError): ...
 class DocumentError(PacktokError): ...
 class TokenizerError(PacktokError): ...
 
+StrPath = str | PathLike[str]
 Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 @final
 class Tokenizer:
     @staticmethod
-    def from_file(path: str, *, name: str | None = None) -> Tokenizer: ...
+    def from_file(path: StrPath, *, name: str | None = None) -> Tokenizer: ...
     @staticmethod
     def builtin(name: str) -> Tokenizer: ...
     @staticmethod
@@ -45,12 +48,12 @@ class Tokenizer:
 
 @final
 class PbinReader:
-    def __new__(cls, path: str) -> PbinReader: ...
+    def __new__(cls, path: StrPath) -> PbinReader: ...
     def __len__(self) -> int: ...
     def __getitem__(self, i: int) -> Tokens: ...
     def tokens(self, start: int, stop: int) -> Tokens: ...
     @property
-    def path(self) -> str: ...
+    def path(self) -> Path: ...
     @property
     def num_tokens(self) -> int: ...
     @property
@@ -66,34 +69,42 @@ class PbinReader:
     @property
     def sources(self) -> list[dict[str, Any]]: ...
     def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
-    def __reduce__(self) -> tuple[type[PbinReader], tuple[str]]: ...
+    def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
 Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
-def pack(
-    *,
-    inputs: Sequence[str],
-    output: str,
-    tokenizer: Tokenizer,
-    field: str,
-    eod_token: str,
-    bos_token: str | None,
-    index_path: str | None,
-    num_cpus: int,
-    add_special_tokens: bool,
-    special_tokens_in_text: str,
-    truncate_to: int | None,
-    empty_document: str,
-    on_bad_document: str,
-    max_document_bytes: int,
-    max_documents: int | None,
-    max_tokens: int | None,
-    existing: str,
-    zstd_window_log: int,
-    redactions: Sequence[tuple[str, str]],
-    on_progress: Progress | None,
-) -> dict[str, Any]: ...
+
+class _Corpus(TypedDict):
+    inputs: Sequence[str]
+    tokenizer: Tokenizer
+    field: str
+    eod_token: str
+    bos_token: str | None
+    index_path: str | None
+    num_cpus: int
+    add_special_tokens: bool
+    special_tokens_in_text: str
+    truncate_to: int | None
+    empty_document: str
+    on_bad_document: str
+    max_document_bytes: int
+    max_documents: int | None
+    max_tokens: int | None
+    zstd_window_log: int
+    on_progress: Progress | None
+
+class _Pack(_Corpus):
+    output: str
+    existing: str
+    redactions: Sequence[tuple[str, str]]
+
+class _VerifyCorpus(_Corpus):
+    path: str
+    sample: float
+
+def pack(**options: Unpack[_Pack]) -> dict[str, Any]: ...
+def verify_corpus(**options: Unpack[_VerifyCorpus]) -> dict[str, Any]: ...
 def write_raw_index(
     *,
     src: str,
@@ -115,27 +126,5 @@ def verify(
     *,
     path: str,
     tokenizer: Tokenizer | None,
-    on_progress: Progress | None,
-) -> dict[str, Any]: ...
-def verify_corpus(
-    *,
-    path: str,
-    inputs: Sequence[str],
-    tokenizer: Tokenizer,
-    field: str,
-    eod_token: str,
-    bos_token: str | None,
-    index_path: str | None,
-    num_cpus: int,
-    add_special_tokens: bool,
-    special_tokens_in_text: str,
-    truncate_to: int | None,
-    empty_document: str,
-    on_bad_document: str,
-    max_document_bytes: int,
-    max_documents: int | None,
-    max_tokens: int | None,
-    zstd_window_log: int,
-    sample: float,
     on_progress: Progress | None,
 ) -> dict[str, Any]: ...

@@ -10,7 +10,7 @@ from packtok.tokenizer import find_tokenizer
 
 
 def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
-    """Checks a pbin against itself and its tokenizer; returns ``documents``, ``tokens`` and ``checked``.
+    """Checks a pbin against itself and its tokenizer; returns its counts and what was ``checked``.
 
     Args:
         path: The pbin.
@@ -33,7 +33,7 @@ def verify_corpus(
     tokenizer: str | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Tokenizes a corpus again and compares it with a pbin; returns what `verify` returns.
+    """Tokenizes a corpus again and compares it with a pbin; returns ``documents``, ``compared``.
 
     Args:
         path: The pbin.

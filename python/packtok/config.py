@@ -31,6 +31,7 @@ _EXPECTED = {
     "bool_type": "true or false",
     "model_type": "a mapping of keys",
     "tuple_type": "a path or a list of paths",
+    "string_too_short": "at least one character",
     "too_short": "at least one path",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",

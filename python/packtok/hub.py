@@ -47,15 +47,16 @@ def _cached(name: str, file: str, revision: str | None) -> Path | None:
 
 
 def _download_if_there(name: str, file: str, revision: str) -> Path | None:
-    from huggingface_hub.errors import EntryNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
 
     try:
-        return _download(name, file, revision)
-    except TokenizerError as error:
-        # The file is optional; what is fatal is only a hub that answers and refuses.
-        if isinstance(error.__cause__, EntryNotFoundError | OfflineModeIsEnabled | ConnectionError):
-            return None
-        raise
+        return Path(hf_hub_download(name, file, revision=revision))
+    except (EntryNotFoundError, ConnectionError):
+        # Not on the hub, or the hub cannot be asked: the tokenizer works without it.
+        return None
+    except (OSError, ValueError) as error:
+        raise _error(name, file, error) from _root(error)
 
 
 def _download(name: str, file: str, revision: str | None) -> Path:
@@ -65,27 +66,32 @@ def _download(name: str, file: str, revision: str | None) -> Path:
         return Path(hf_hub_download(name, file, revision=revision))
     except (OSError, ValueError) as error:
         # Every error of the hub and of its HTTP clients is one of these two.
-        raise TokenizerError(f"tokenizer {name!r}: {_reason(error, file)}") from _redacted(error)
+        raise _error(name, file, error) from _root(error)
 
 
-def _reason(error: Exception, file: str) -> str:
+def _error(name: str, file: str, error: Exception) -> TokenizerError:
     from huggingface_hub import errors
 
+    # The order matters: some of these classes derive from others.
     if isinstance(error, errors.GatedRepoError):
-        return "access is restricted on the hub; ask for it there and log in with `hf auth login`"
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return "neither a path, nor built in, nor found on the hub; if it is private, `hf auth login`"
-    if isinstance(error, errors.LocalEntryNotFoundError | errors.OfflineModeIsEnabled | ConnectionError):
-        return (
+        text = "access is restricted on the hub; ask for it there and log in with `hf auth login`"
+    elif isinstance(error, errors.RepositoryNotFoundError):
+        text = "neither a path, nor built in, nor found on the hub; if it is private, `hf auth login`"
+    elif isinstance(error, errors.LocalEntryNotFoundError | ConnectionError):
+        text = (
             "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; "
             "fetch it where there is a network, or give the path of a tokenizer.json"
         )
-    if isinstance(error, errors.EntryNotFoundError):
-        return f"the hub has no {file} under this name; give the path of a converted tokenizer.json"
-    return f"{file} cannot be fetched from the hub"
+    elif isinstance(error, errors.EntryNotFoundError):
+        text = f"the hub has no {file} under this name; give the path of a converted tokenizer.json"
+    else:
+        text = f"{file} cannot be fetched from the hub"
+    return TokenizerError(f"tokenizer {name!r}: {text}")
 
 
-def _redacted(error: Exception) -> Exception:
-    redactor = Redactor()
-    error.args = redactor.tree(error.args)
+def _root(error: BaseException) -> BaseException:
+    """What it came from in the end, without credentials; what lies between repeats it at length."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    error.args = Redactor().tree(error.args)
     return error

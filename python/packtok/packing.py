@@ -94,15 +94,8 @@ class PackReport:
     def to_dict(self) -> dict[str, Any]:
         """All counts and texts as JSON can hold them, secrets replaced."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "redactor"]
-        values = {name: getattr(self, name) for name in names}
-        return {
-            name: list(item) if isinstance(item, tuple) else item
-            for name, item in self._public(values).items()
-        }
-
-    def _public(self, values: dict[str, Any]) -> dict[str, Any]:
-        public: dict[str, Any] = self.redactor.tree(values)
-        return public
+        public: dict[str, Any] = self.redactor.tree({name: getattr(self, name) for name in names})
+        return {name: list(item) if isinstance(item, tuple) else item for name, item in public.items()}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
+Text = Annotated[str, Field(min_length=1)]
 GIB = 1 << 30
 
 # Keys of Modalities that are checked as it checks them and then have no effect, with the reason.
@@ -39,13 +40,13 @@ class _Section(BaseModel):
 class Settings(_Section):
     """What is packed, where to, and how; the section ``settings``."""
 
-    src_path: Annotated[tuple[str, ...], BeforeValidator(_as_paths), Field(min_length=1)]
-    dst_path: str
-    index_path: str | None = None
-    jq_pattern: str = ".text"
+    src_path: Annotated[tuple[Text, ...], BeforeValidator(_as_paths), Field(min_length=1)]
+    dst_path: Text
+    index_path: Text | None = None
+    jq_pattern: Text = ".text"
     num_cpus: Annotated[int, Field(ge=1, le=4096)]
-    eod_token: str | None = None
-    bos_token: str | None = None
+    eod_token: Text | None = None
+    bos_token: Text | None = None
     add_special_tokens: bool = True
     special_tokens_in_text: Literal["parse", "text", "fail"] = "parse"
     empty_document: Literal["skip", "keep", "fail"] = "skip"
@@ -55,7 +56,7 @@ class Settings(_Section):
     max_tokens: Count | None = None
     existing: Literal["error", "skip", "replace"] = "error"
     zstd_window_log: Annotated[int, Field(ge=10, le=31)] = 27
-    report: str | None = None
+    report: Text | None = None
     processing_batch_size: Count | None = None
     raw_samples_queue_size: Count | None = None
     processed_samples_queue_size: Count | None = None
@@ -65,7 +66,7 @@ class Settings(_Section):
 class HfTokenizer(_Section):
     """Which tokenizer, and what of it is checked or changed; the section ``tokenizer.config``."""
 
-    pretrained_model_name_or_path: str
+    pretrained_model_name_or_path: Text
     max_length: Annotated[int, Field(ge=0)] | None = None
     truncation: bool = False
     padding: bool | str = False

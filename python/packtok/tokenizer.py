@@ -6,6 +6,7 @@ from it; what else in it would change ids in other libraries is reported, so tha
 
 import errno
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ def find_tokenizer(name: str) -> FoundTokenizer:
     """
     path = _existing_file(name)
     if path is not None:
-        return _from_file(path, _name_of(Path(name)))
+        return _from_file(path, _name_of(Path(os.path.abspath(name))))
     if name in Tokenizer.builtin_names():
         return FoundTokenizer(Tokenizer.builtin(name), DEFAULT_EOD, ())
     if Path(name).is_dir():
@@ -104,7 +105,10 @@ def _existing_file(name: str) -> Path | None:
 
 
 def _name_of(path: Path) -> str:
-    """The last folder's name for a tokenizer.json, whether the folder or the file was given."""
+    """The last folder's name for a tokenizer.json, whether the folder or the file was given.
+
+    ``path`` is absolute, so that a file has one name from every current folder.
+    """
     if path.name == TOKENIZER_FILE:
         path = path.parent
     return path.name or TOKENIZER_FILE

@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::field::BadDocument;
-
 /// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -146,22 +144,6 @@ pub enum Error {
         pattern: String,
         /// What is wrong with it.
         reason: crate::field::PatternError,
-    },
-    /// A line is not a document.
-    #[error(
-        "{}:{line}: byte {offset_bytes}: {reason}; {}",
-        path.display(),
-        reason.remedy()
-    )]
-    BadDocument {
-        /// The source.
-        path: PathBuf,
-        /// 1-based number of the line.
-        line: u64,
-        /// Place of its first byte in the uncompressed source.
-        offset_bytes: u64,
-        /// What is wrong with it.
-        reason: BadDocument,
     },
     /// A line cannot be packed.
     #[error(
@@ -373,7 +355,10 @@ pub enum Error {
 
 /// An id for a message.
 fn shown_id(id: Option<u32>) -> String {
-    id.map_or_else(|| "the end of the document".to_owned(), |id| format!("id {id}"))
+    id.map_or_else(
+        || "the end of the document".to_owned(),
+        |id| format!("id {id}"),
+    )
 }
 
 impl Error {

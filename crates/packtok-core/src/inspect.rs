@@ -17,7 +17,10 @@ pub fn document_lengths_histogram(file: &Reader) -> Result<Vec<(u64, u64, u64)>>
         counts[bucket_of(len_tokens)] += 1;
     }
     let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
-    let stop = counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+    let stop = counts
+        .iter()
+        .rposition(|&count| count > 0)
+        .map_or(0, |last| last + 1);
     let bucket = |i: usize| match i {
         0 => (0, 1, counts[0]),
         _ => (1 << (i - 1), (1u64 << (i - 1)).saturating_mul(2), counts[i]),

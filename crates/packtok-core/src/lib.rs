@@ -11,8 +11,10 @@ pub mod field;
 mod inspect;
 pub mod merge;
 pub mod pack;
+pub mod raw_index;
+mod rejects;
 pub mod verify;
 
-pub use inspect::document_lengths_histogram;
 pub use error::{Error, Result};
+pub use inspect::document_lengths_histogram;
 pub use packtok_pbin as pbin;

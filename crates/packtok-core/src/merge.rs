@@ -7,7 +7,7 @@ use packtok_pbin::{JoinOptions, Reader, Replace, TokenizerInfo, join, remove_aba
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, Monitor, Progress};
+use crate::pack::{Existing, Monitor, Progress, publish_tokenizer, tokenizer_path_of};
 
 /// What is merged, and where to.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub struct MergeReport {
     pub tokens: u64,
     /// Its length in bytes.
     pub file_bytes: u64,
+    /// The copy of the tokenizer beside the output, if one was given or lies beside a part.
+    pub tokenizer_path: Option<PathBuf>,
     /// Whether the output was there already and was proven right.
     pub skipped_existing: bool,
 }
@@ -69,6 +71,7 @@ pub fn merge(
             documents: file.len(),
             tokens: file.num_tokens(),
             file_bytes: file.file_bytes(),
+            tokenizer_path: None,
             skipped_existing: true,
         });
     }
@@ -84,7 +87,9 @@ pub fn merge(
         }),
     };
     let summary = join(&options.parts, &options.output, &join_options, &mut tell)?;
+    let tokenizer_path = copy_tokenizer(options, tokenizer)?;
     Ok(MergeReport {
+        tokenizer_path,
         output: options.output.clone(),
         num_parts: options.parts.len(),
         documents: summary.documents,
@@ -92,6 +97,30 @@ pub fn merge(
         file_bytes: summary.file_bytes,
         skipped_existing: false,
     })
+}
+
+/// Puts the tokenizer beside the output, where data and tokenizer travel together.
+///
+/// It is the one given, or the first that lies beside a part and made the merged file.
+fn copy_tokenizer(
+    options: &MergeOptions,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<Option<PathBuf>> {
+    let merged = Reader::open(&options.output)?;
+    let recorded = merged
+        .metadata()?
+        .and_then(|metadata| metadata.tokenizer.as_ref());
+    let beside = |part: &PathBuf| {
+        Tokenizer::from_file(&tokenizer_path_of(part), None)
+            .ok()
+            .filter(|found| recorded.is_some_and(|made| made.fingerprint == found.fingerprint()))
+    };
+    let found = tokenizer
+        .cloned()
+        .or_else(|| options.parts.iter().find_map(beside));
+    found
+        .map(|found| publish_tokenizer(&options.output, &found))
+        .transpose()
 }
 
 /// Holds the parts that a merged file lists against those that are to be merged.

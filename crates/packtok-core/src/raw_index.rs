@@ -4,93 +4,137 @@
 //! that each line is JSON, and nothing else about it.
 
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use packtok_pbin::{PairsWriter, Replace, TempFile};
+use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
+use serde::Serialize;
 
-use crate::corpus::{Compression, Line, ReadOptions, Reader, Source, compression};
+use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-
-/// What happens to a line that is no JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadLine {
-    /// It fails the run.
-    Fail,
-    /// It is left out of the index and counted.
-    Skip,
-}
+use crate::pack::{Existing, Monitor, OnBadDocument, Progress, with_suffix};
+use crate::rejects::{RejectRecord, Rejects};
 
 /// How an index is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IndexOptions {
+#[derive(Debug, Clone)]
+pub struct RawIndexOptions {
+    /// The file of JSON lines.
+    pub src: PathBuf,
+    /// The index to write.
+    pub index_path: PathBuf,
+    /// What becomes of a line that is no JSON or too long.
+    pub on_bad_document: OnBadDocument,
+    /// What becomes of an index that is already there.
+    pub existing: Existing,
     /// How the source is read.
     pub read: ReadOptions,
-    /// What happens to a line that is no JSON or too long.
-    pub bad_line: BadLine,
-    /// What happens to an existing index.
-    pub replace: Replace,
 }
 
-/// What went into an index; `num_lines` is the sum of the others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct IndexReport {
+/// What went into an index; `lines` is the sum of the other three counts.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RawIndexReport {
+    /// The index.
+    pub index_path: PathBuf,
     /// Lines of the source.
-    pub num_lines: u64,
+    pub lines: u64,
     /// Lines in the index.
-    pub num_entries: u64,
+    pub entries: u64,
     /// Lines left out because there is nothing in them.
-    pub num_blank: u64,
+    pub blank: u64,
     /// Lines left out because they are no JSON.
-    pub num_rejected: u64,
+    pub rejected: u64,
+    /// The file that names what was left out.
+    pub rejects_path: Option<PathBuf>,
+    /// Whether the index was there already and was proven right.
+    pub skipped_existing: bool,
 }
 
-/// Writes the raw index of `source` to `dst`, in one step and only if all went well.
-///
-/// `progress` is called now and then with the bytes read so far; when it returns `false`, the run
-/// ends with [`Error::Cancelled`] and nothing is written.
+/// Writes the raw index of a file, in one step and only if all went well.
 ///
 /// # Errors
 /// The source is compressed or cannot be read, the index cannot be written, or a line is no JSON
-/// and `bad_line` says to fail.
-pub fn create(
-    source: &Source,
-    dst: &Path,
-    options: &IndexOptions,
-    mut progress: impl FnMut(u64) -> bool,
-) -> Result<IndexReport> {
-    if compression(source)? != Compression::None {
-        return Err(Error::IndexedCompressed {
-            path: source.path.clone(),
+/// and `on_bad_document` says to fail.
+pub fn write_raw_index(
+    options: &RawIndexOptions,
+    monitor: &mut Monitor<'_>,
+) -> Result<RawIndexReport> {
+    let is_there = std::fs::symlink_metadata(&options.index_path).is_ok();
+    if is_there && options.existing == Existing::Error {
+        return Err(Error::OutputExists {
+            path: options.index_path.clone(),
         });
     }
+    remove_abandoned(&options.index_path)?;
+    let source = source(&options.src)?;
+    let mut rejects = Rejects::new(with_suffix(&options.index_path, ".rejects.jsonl"));
+    let (file, mut report) = index(&source, options, &mut rejects, monitor)?;
+    if is_there && options.existing == Existing::Skip {
+        check_same(&file, &options.index_path)?;
+        report.skipped_existing = true;
+        return Ok(report);
+    }
+    report.rejects_path = rejects.publish()?;
+    file.publish(match options.existing {
+        Existing::Replace => Replace::Existing,
+        Existing::Error | Existing::Skip => Replace::Never,
+    })?;
+    Ok(report)
+}
+
+/// The one plain file that is indexed.
+fn source(path: &Path) -> Result<Source> {
+    let metadata = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
+    if metadata.is_dir() {
+        return Err(Error::NotAFile {
+            path: path.to_owned(),
+            found: "folder",
+        });
+    }
+    let source = corpus::expand(&[path.display().to_string()])?.remove(0);
+    if compression(&source)? != Compression::None {
+        return Err(Error::IndexedCompressed { path: source.path });
+    }
+    Ok(source)
+}
+
+/// The index in a file that has no name yet.
+fn index(
+    source: &Source,
+    options: &RawIndexOptions,
+    rejects: &mut Rejects,
+    monitor: &mut Monitor<'_>,
+) -> Result<(TempFile, RawIndexReport)> {
     let mut reader = Reader::new(vec![source.clone()], options.read);
-    let file = BufWriter::with_capacity(1 << 20, TempFile::create(dst)?);
-    let io = |cause| Error::io(dst, cause);
+    let file = BufWriter::with_capacity(1 << 20, TempFile::create(&options.index_path)?);
+    let io = |cause| Error::io(&options.index_path, cause);
     let mut pairs = PairsWriter::new(file).map_err(io)?;
-    let mut report = IndexReport::default();
+    let mut report = RawIndexReport {
+        index_path: options.index_path.clone(),
+        ..RawIndexReport::default()
+    };
     let mut buffer = Vec::new();
     while let Some(chunk) = reader.next_chunk(buffer)? {
         for line in chunk.lines() {
-            report.num_lines += 1;
+            report.lines += 1;
             match judge(&line, options) {
-                Ok(()) if line.is_blank() => report.num_blank += 1,
+                Ok(()) if line.is_blank() => report.blank += 1,
                 Ok(()) => {
-                    report.num_entries += 1;
+                    report.entries += 1;
                     pairs.push(line.offset_bytes, line.len_bytes).map_err(io)?;
                 }
-                Err(_) if options.bad_line == BadLine::Skip => report.num_rejected += 1,
                 Err(reason) => {
-                    return Err(Error::BadDocument {
-                        path: source.path.clone(),
-                        line: report.num_lines,
-                        offset_bytes: line.offset_bytes,
-                        reason,
-                    });
+                    report.rejected += 1;
+                    reject(source, &line, report.lines, reason, options, rejects)?;
                 }
             }
         }
-        if !progress(reader.bytes_read()) {
+        let progress = Progress {
+            bytes_read: reader.bytes_read(),
+            total_bytes: source.bytes,
+            documents: report.entries,
+            tokens: 0,
+        };
+        if monitor(&progress).is_break() {
             return Err(Error::Cancelled);
         }
         buffer = chunk.into_buffer();
@@ -98,12 +142,52 @@ pub fn create(
     let mut file = pairs.finish().map_err(io)?;
     file.flush().map_err(io)?;
     let file = file.into_inner().map_err(|error| io(error.into_error()))?;
-    file.publish(options.replace)?;
-    Ok(report)
+    Ok((file, report))
+}
+
+/// Records a line that is left out, or ends the run.
+fn reject(
+    source: &Source,
+    line: &Line<'_>,
+    number: u64,
+    reason: BadDocument,
+    options: &RawIndexOptions,
+    rejects: &mut Rejects,
+) -> Result<()> {
+    match options.on_bad_document {
+        OnBadDocument::Skip => rejects.write(&RejectRecord {
+            source: &source.label,
+            line: number,
+            offset_bytes: line.offset_bytes,
+            len_bytes: line.len_bytes,
+            reason: &reason.to_string(),
+        }),
+        OnBadDocument::Fail => Err(Error::Document {
+            path: source.path.clone(),
+            line: number,
+            offset_bytes: line.offset_bytes,
+            reason: reason.into(),
+        }),
+    }
+}
+
+/// Proves that the index that is there has the bytes of the new one.
+fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
+    let read = |path: &Path| std::fs::read(path).map_err(|cause| Error::io(path, cause));
+    let (found, expected) = (read(existing)?, read(new.path())?);
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::ExistingDiffers {
+        path: existing.to_owned(),
+        what: "content",
+        found: format!("{} bytes", found.len()),
+        expected: format!("{} bytes, the index of the file as it is", expected.len()),
+    })
 }
 
 /// Checks that a line is blank or JSON.
-fn judge(line: &Line, options: &IndexOptions) -> std::result::Result<(), BadDocument> {
+fn judge(line: &Line<'_>, options: &RawIndexOptions) -> std::result::Result<(), BadDocument> {
     if line.is_oversize {
         return Err(BadDocument::Oversize {
             len_bytes: line.len_bytes,
@@ -114,4 +198,143 @@ fn judge(line: &Line, options: &IndexOptions) -> std::result::Result<(), BadDocu
         return Ok(());
     }
     check_json(line.bytes).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::ops::ControlFlow;
+
+    use packtok_pbin::read_raw_index;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn options(src: &Path, index_path: &Path) -> RawIndexOptions {
+        RawIndexOptions {
+            src: src.to_owned(),
+            index_path: index_path.to_owned(),
+            on_bad_document: OnBadDocument::Fail,
+            existing: Existing::Error,
+            read: ReadOptions {
+                chunk_bytes: 1 << 16,
+                max_document_bytes: 1 << 30,
+                zstd_window_log_max: 27,
+            },
+        }
+    }
+
+    fn run(options: &RawIndexOptions) -> Result<RawIndexReport> {
+        write_raw_index(options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    fn folder_with(text: &[u8]) -> (TempDir, RawIndexOptions) {
+        let folder = TempDir::new().unwrap();
+        let (path, dst) = (folder.path().join("a.jsonl"), folder.path().join("a.idx"));
+        fs::write(&path, text).unwrap();
+        (folder, options(&path, &dst))
+    }
+
+    fn shared() -> PathBuf {
+        match std::env::var_os("PACKTOK_SHARED") {
+            Some(shared) => shared.into(),
+            None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        }
+    }
+
+    #[test]
+    fn clean_files_have_the_bytes_of_modalities() {
+        let data = shared().join("data");
+        for (text, golden) in [
+            ("redpajama/train.jsonl", "redpajama/train.idx"),
+            ("modalities/lorem_long.jsonl", "modalities/lorem_long.idx"),
+        ] {
+            if !data.join(text).exists() {
+                eprintln!("skipped: {} is not there", data.join(text).display());
+                continue;
+            }
+            let folder = TempDir::new().unwrap();
+            let dst = folder.path().join("a.idx");
+            let report = run(&options(&data.join(text), &dst)).unwrap();
+            assert_eq!(report.lines, report.entries);
+            let is_same = fs::read(&dst).unwrap() == fs::read(data.join(golden)).unwrap();
+            assert!(is_same, "{text}");
+        }
+    }
+
+    #[test]
+    fn blank_lines_are_left_out_and_counted() {
+        let (_folder, options) = folder_with(b"{}\r\n\n \t\r\n[1]\n\"\\ud800\"");
+        let report = run(&options).unwrap();
+        let entries = read_raw_index(&options.index_path).unwrap();
+        assert_eq!(entries, [(0, 3), (9, 3), (13, 8)]);
+        let expected = RawIndexReport {
+            index_path: options.index_path,
+            lines: 5,
+            entries: 3,
+            blank: 2,
+            ..RawIndexReport::default()
+        };
+        assert_eq!(report, expected);
+    }
+
+    #[test]
+    fn a_bad_line_fails_or_is_named_in_the_rejects() {
+        let (_folder, mut options) = folder_with(b"{}\n{\"a\":NaN}\n[]\n");
+        assert_eq!(
+            run(&options).unwrap_err().to_string(),
+            format!(
+                "{}:2: byte 3: malformed JSON at byte 6 of the line: expected value; repair the line, or set on_bad_document: skip to leave such lines out",
+                options.src.display()
+            )
+        );
+        assert!(!options.index_path.exists());
+        options.on_bad_document = OnBadDocument::Skip;
+        let report = run(&options).unwrap();
+        let entries = read_raw_index(&options.index_path).unwrap();
+        assert_eq!(entries, [(0, 2), (13, 2)]);
+        assert_eq!((report.lines, report.rejected), (3, 1));
+        assert_eq!(
+            fs::read_to_string(report.rejects_path.unwrap()).unwrap(),
+            "{\"source\":\"a.jsonl\",\"line\":2,\"offset_bytes\":3,\"len_bytes\":9,\"reason\":\"malformed JSON at byte 6 of the line: expected value\"}\n"
+        );
+    }
+
+    #[test]
+    fn an_existing_index_is_kept_only_if_it_is_the_same() {
+        let (_folder, mut options) = folder_with(b"{}\n");
+        run(&options).unwrap();
+        assert!(matches!(run(&options), Err(Error::OutputExists { .. })));
+        options.existing = Existing::Skip;
+        assert!(run(&options).unwrap().skipped_existing);
+        fs::write(&options.src, b"{}\n{}\n").unwrap();
+        assert!(matches!(run(&options), Err(Error::ExistingDiffers { .. })));
+        options.existing = Existing::Replace;
+        assert_eq!(run(&options).unwrap().entries, 2);
+    }
+
+    #[test]
+    fn compressed_sources_have_no_index() {
+        let (_folder, options) = folder_with(b"\x1f\x8b");
+        assert!(matches!(
+            run(&options),
+            Err(Error::IndexedCompressed { .. })
+        ));
+        assert!(!options.index_path.exists());
+    }
+
+    #[test]
+    fn an_empty_file_has_an_empty_index() {
+        let (_folder, options) = folder_with(b"");
+        assert_eq!(run(&options).unwrap().lines, 0);
+        assert_eq!(read_raw_index(&options.index_path).unwrap(), []);
+    }
+
+    #[test]
+    fn an_interrupted_run_writes_nothing() {
+        let (folder, options) = folder_with(b"{}\n");
+        let error = write_raw_index(&options, &mut |_| ControlFlow::Break(())).unwrap_err();
+        assert!(matches!(error, Error::Cancelled));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

@@ -10,13 +10,35 @@ use std::path::Path;
 
 use packtok_core::{Error as CoreError, pbin::Error as PbinError};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{
+    PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
+};
 use pyo3::prelude::*;
 
-create_exception!(packtok, PacktokError, PyException, "What packtok itself finds wrong.");
-create_exception!(packtok, PbinFormatError, PacktokError, "A pbin or raw index that is damaged or is none.");
-create_exception!(packtok, DocumentError, PacktokError, "A line of the corpus that cannot be packed.");
-create_exception!(packtok, TokenizerError, PacktokError, "A tokenizer that cannot be loaded or used.");
+create_exception!(
+    packtok,
+    PacktokError,
+    PyException,
+    "What packtok itself finds wrong."
+);
+create_exception!(
+    packtok,
+    PbinFormatError,
+    PacktokError,
+    "A pbin or raw index that is damaged or is none."
+);
+create_exception!(
+    packtok,
+    DocumentError,
+    PacktokError,
+    "A line of the corpus that cannot be packed."
+);
+create_exception!(
+    packtok,
+    TokenizerError,
+    PacktokError,
+    "A tokenizer that cannot be loaded or used."
+);
 
 /// `EEXIST` on every Unix.
 const EEXIST: i32 = 17;
@@ -63,7 +85,10 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
     use PbinError as E;
     match &error {
         E::Io { path, source } => os_error(path, source),
-        E::Exists { path } => file_exists(path, "the output exists already; name another, or set existing to skip or replace"),
+        E::Exists { path } => file_exists(
+            path,
+            "the output exists already; name another, or set existing to skip or replace",
+        ),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::NoSuchDocument { .. } | E::NoSuchTokens { .. } => PyIndexError::new_err(chain(&error)),
         E::NoFileName { .. }
@@ -120,7 +145,10 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
-        E::OutputExists { path } => file_exists(&path, "the output exists already; name another, or set existing to skip or replace"),
+        E::OutputExists { path } => file_exists(
+            &path,
+            "the output exists already; name another, or set existing to skip or replace",
+        ),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::NoInput
         | E::NotAFile { .. }
@@ -134,7 +162,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
-        E::BadDocument { .. } | E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }

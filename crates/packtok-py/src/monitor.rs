@@ -53,7 +53,10 @@ impl Watch {
         let Some(on_progress) = &self.on_progress else {
             return Ok(());
         };
-        if self.told.is_some_and(|told| told.elapsed() < PROGRESS_INTERVAL) {
+        if self
+            .told
+            .is_some_and(|told| told.elapsed() < PROGRESS_INTERVAL)
+        {
             return Ok(());
         }
         self.told = Some(Instant::now());

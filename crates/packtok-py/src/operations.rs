@@ -9,6 +9,7 @@ use packtok_core::field::Field;
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions, Progress};
 use packtok_core::pbin::SpecialToken;
+use packtok_core::raw_index::RawIndexOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,6 +27,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
     module.add_function(wrap_pyfunction!(pack, module)?)?;
+    module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
     module.add_function(wrap_pyfunction!(verify_corpus, module)?)
@@ -227,6 +229,35 @@ where
 {
     let options = options.ok_or_else(|| PyTypeError::new_err("no arguments were given"))?;
     Ok((options.extract()?, options.extract()?))
+}
+
+/// Writes the raw index of a JSONL file, as Modalities writes it, and returns a report.
+#[pyfunction]
+#[pyo3(signature = (*, src, index_path, on_bad_document, existing, max_document_bytes, on_progress))]
+fn write_raw_index<'py>(
+    py: Python<'py>,
+    src: PathBuf,
+    index_path: PathBuf,
+    on_bad_document: &str,
+    existing: &str,
+    max_document_bytes: u64,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = RawIndexOptions {
+        src,
+        index_path,
+        on_bad_document: self::on_bad_document(on_bad_document)?,
+        existing: self::existing(existing)?,
+        read: ReadOptions {
+            chunk_bytes: CHUNK_BYTES,
+            max_document_bytes,
+            // A raw index is of a plain file, so that no window is ever asked for.
+            zstd_window_log_max: 27,
+        },
+    };
+    run(py, on_progress, |monitor| {
+        packtok_core::raw_index::write_raw_index(&options, monitor)
+    })
 }
 
 /// Joins pbins into one and returns a report.

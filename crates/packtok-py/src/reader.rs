@@ -108,7 +108,9 @@ impl PyPbinReader {
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let metadata = self.reader.metadata().map_err(pbin_error)?;
-        metadata.map(|metadata| json::to_python(py, metadata)).transpose()
+        metadata
+            .map(|metadata| json::to_python(py, metadata))
+            .transpose()
     }
 
     /// The corpus files, each with path, bytes and crc32c; empty if the file has no trailer.
@@ -155,7 +157,9 @@ fn lend<'py, T: Element + Copy>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) ->
     // SAFETY: the pointer is to `len_tokens` tokens of the map, initialised (every bit pattern is a
     // `T`) and aligned: the map is page-aligned, the data starts at byte 12, which every width
     // divides, and the reader hands out whole tokens only.
-    let tokens = unsafe { numpy::ndarray::ArrayView1::from_shape_ptr(len_tokens, bytes.as_ptr().cast::<T>()) };
+    let tokens = unsafe {
+        numpy::ndarray::ArrayView1::from_shape_ptr(len_tokens, bytes.as_ptr().cast::<T>())
+    };
     // SAFETY: `slf` becomes the array's base object and keeps the map alive; the class is frozen,
     // so the map is never replaced.
     let array = unsafe { PyArray1::borrow_from_array(&tokens, slf.clone().into_any()) };

@@ -112,7 +112,8 @@ impl PyTokenizer {
 
     /// The text of `ids`, special tokens included.
     fn decode(&self, py: Python<'_>, ids: Vec<u32>) -> PyResult<String> {
-        py.detach(|| self.inner.decode(&ids)).map_err(tokenizer_error)
+        py.detach(|| self.inner.decode(&ids))
+            .map_err(tokenizer_error)
     }
 
     /// The bytes of its tokenizer.json.

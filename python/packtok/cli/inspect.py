@@ -33,7 +33,7 @@ def inspect(
 def describe(reader: "PbinReader") -> dict[str, Any]:
     """All that `packtok inspect` shows, as JSON can hold it."""
     return {
-        "path": reader.path,
+        "path": str(reader.path),
         "dialect": reader.dialect,
         "trailer": reader.metadata is not None,
         "token_bytes": reader.dtype.itemsize,
@@ -61,9 +61,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows += _metadata_rows(facts["metadata"] or {})
     sources = facts["sources"]
     rows.append(("sources", console.count(len(sources)) if sources else "unknown"))
-    rows += [
-        ("", ", ".join(f"{key} {item}" for key, item in source.items())) for source in sources[:SOURCES_SHOWN]
-    ]
+    rows += [("", f"{source['path']}, {console.size(source['bytes'])}") for source in sources[:SOURCES_SHOWN]]
     if len(sources) > SOURCES_SHOWN:
         rows.append(("", f"and {len(sources) - SOURCES_SHOWN:,} more, all under --json"))
     return rows

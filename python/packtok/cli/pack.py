@@ -149,6 +149,10 @@ def _line(report: "PackReport") -> str:
     return f"{output}{state}: {documents}, {report.tokens:,} tokens; lines {_accounting(report)}"
 
 
+def _files(number: int) -> str:
+    return f"{number:,} file{'' if number == 1 else 's'}"
+
+
 def _rows(report: "PackReport") -> list[tuple[str, str]]:
     public = report.to_dict()
     rate = f" ({report.source_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
@@ -158,16 +162,15 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
         ("tokens", f"{report.tokens:,} of {report.token_bytes} bytes"),
         ("lines", _accounting(report)),
         ("EODs in texts", console.count(report.eods_in_text)),
-        ("input", f"{console.size(report.source_bytes)} in {report.num_sources:,} files"),
+        ("input", f"{console.size(report.source_bytes)} in {_files(report.num_sources)}"),
         ("file", console.size(report.file_bytes)),
         ("tokenizer", str(public["tokenizer_path"])),
-        ("engine", report.engine),
-        ("time", f"{report.seconds:.1f} s on {report.num_cpus} threads{rate}"),
     ]
     if report.rejected and public["rejects_path"]:
         rows.append(("rejects", str(public["rejects_path"])))
     if report.stopped_early:
         rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
     if report.skipped_existing:
-        rows.append(("kept", "the existing file is whole, and of the same config and sources"))
-    return rows
+        return [*rows, ("kept", "the existing file is whole, and of the same config and sources")]
+    time = f"{report.seconds:.1f} s on {report.num_cpus} threads{rate}"
+    return [*rows, ("engine", report.engine), ("time", time)]

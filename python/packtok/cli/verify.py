@@ -32,7 +32,7 @@ def verify(
             compared = checking.verify_corpus(
                 file, corpus, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
             )
-            counts["checked"] = [*counts["checked"], *compared["checked"]]
+            counts["compared with the corpus"] = compared["compared"]
     show_counts(counts, quiet=quiet)
     if not quiet:
         print(console.printable(f"{file} is right"))

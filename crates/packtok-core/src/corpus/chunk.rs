@@ -76,10 +76,7 @@ impl Chunk {
             },
             Content::Spans(spans) => State::Spans(spans.iter()),
         };
-        Lines {
-            chunk: self,
-            state,
-        }
+        Lines { chunk: self, state }
     }
 
     /// Length of the text it holds, in bytes.

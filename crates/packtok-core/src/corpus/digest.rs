@@ -14,7 +14,10 @@ const READ_BYTES: usize = 1 << 20;
 /// # Errors
 /// A source cannot be read, or has another length than at the start.
 pub fn digests(sources: &[Source]) -> Result<Vec<Option<u32>>> {
-    sources.iter().map(|source| digest(source).map(Some)).collect()
+    sources
+        .iter()
+        .map(|source| digest(source).map(Some))
+        .collect()
 }
 
 fn digest(source: &Source) -> Result<u32> {

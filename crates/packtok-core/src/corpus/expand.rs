@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
@@ -57,7 +58,11 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
                 url: without_credentials(input),
             });
         }
-        Err(_) if input.contains(['*', '?', '[']) => files.extend(matching(input)?),
+        Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
+            // To the glob library this means the folders below, but not the files in the folder.
+            Some(folder) => expand_input(folder, files)?,
+            None => files.extend(matching(input)?),
+        },
         Err(cause) => return Err(Error::io(path, cause)),
     }
     Ok(())
@@ -69,7 +74,10 @@ fn without_credentials(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     match rest.contains('@') {
         true => format!("{scheme}://…"),
-        false => format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default()),
+        false => format!(
+            "{scheme}://{}",
+            rest.split(['?', '#']).next().unwrap_or_default()
+        ),
     }
 }
 
@@ -86,7 +94,8 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
     })?;
     let mut found = Vec::new();
     for path in paths {
-        let path = path.map_err(|cause| Error::io(&cause.path().to_owned(), cause.into()))?;
+        let path =
+            path.map_err(|cause| Error::io(cause.path(), io::Error::from(cause.error().kind())))?;
         let metadata = fs::metadata(&path).map_err(|cause| Error::io(&path, cause))?;
         if metadata.is_dir() {
             found.extend(in_folder(&path)?);
@@ -100,7 +109,7 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
         });
     }
     sort(&mut found);
-    // `data/**` names the folder and those below it, and with each of them the same files.
+    // A pattern may match a folder and the files in it.
     found.dedup();
     Ok(found)
 }

@@ -32,11 +32,7 @@ impl Reader {
     /// # Errors
     /// The source is compressed (an index counts bytes of the plain file), cannot be opened, or an
     /// entry reaches beyond its end.
-    pub fn indexed(
-        source: Source,
-        entries: Vec<(u64, u64)>,
-        options: ReadOptions,
-    ) -> Result<Self> {
+    pub fn indexed(source: Source, entries: Vec<(u64, u64)>, options: ReadOptions) -> Result<Self> {
         Ok(Self(Kind::Indexed(Indexed::new(source, entries, options)?)))
     }
 

@@ -121,17 +121,19 @@ impl Open {
             return self.skip(buffer, options).map(Some);
         }
         let filled = self.fill(buffer, options)?;
+        let has_bom = self.offset_bytes == 0 && buffer[..filled.len].starts_with(BOM);
+        let start = if has_bom { BOM.len() } else { 0 };
         if filled.whole == 0 {
             // Either nothing is left, or the only line there is will not be kept.
             if filled.len == 0 {
                 return Ok(None);
             }
-            self.skipped_bytes = Some(filled.len as u64);
+            self.offset_bytes += start as u64;
+            self.skipped_bytes = Some((filled.len - start) as u64);
             return self.skip(buffer, options).map(Some);
         }
-        self.carry.extend_from_slice(&buffer[filled.whole..filled.len]);
-        let has_bom = self.offset_bytes == 0 && buffer[..filled.whole].starts_with(BOM);
-        let start = if has_bom { BOM.len() } else { 0 };
+        self.carry
+            .extend_from_slice(&buffer[filled.whole..filled.len]);
         let content = Content::Consecutive {
             start,
             stop: filled.whole,
@@ -148,7 +150,8 @@ impl Open {
         make_room(buffer, 0, len);
         buffer[..len].copy_from_slice(&self.carry);
         self.carry.clear();
-        let mut whole = 0;
+        // Behind a line that was passed over, whole lines may have been carried.
+        let mut whole = memrchr(b'\n', &buffer[..len]).map_or(0, |last| last + 1);
         let limit_bytes = options.max_document_bytes.saturating_add(BOM.len() as u64);
         while !self.at_end && (whole == 0 || len < options.chunk_bytes) {
             if whole == 0 && len as u64 > limit_bytes {

@@ -157,8 +157,18 @@ impl Stream {
         let path = self.source.path.clone();
         let buffered = match &self.decoder {
             _ if self.raw().changed => return self.changed(),
-            _ if self.raw().failed => return Error::Io { path, source: cause },
-            Decoder::Plain(_) => return Error::Io { path, source: cause },
+            _ if self.raw().failed => {
+                return Error::Io {
+                    path,
+                    source: cause,
+                };
+            }
+            Decoder::Plain(_) => {
+                return Error::Io {
+                    path,
+                    source: cause,
+                };
+            }
             Decoder::Gzip(decoder) => decoder.get_ref().buffer().len(),
             Decoder::Zstd(decoder) => decoder.get_ref().buffer().len(),
         };

@@ -18,7 +18,9 @@ const OPTIONS: ReadOptions = ReadOptions {
 type Seen = (u64, Vec<u8>, u64, bool);
 
 fn source(path: &Path) -> Source {
-    expand(&[path.to_str().unwrap().to_owned()]).unwrap().remove(0)
+    expand(&[path.to_str().unwrap().to_owned()])
+        .unwrap()
+        .remove(0)
 }
 
 fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> Source {
@@ -27,11 +29,21 @@ fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> Source {
     source(&path)
 }
 
-fn read_all(mut reader: Reader) -> Result<(Vec<(usize, Seen)>, Vec<Option<u32>>)> {
+/// Each line with the index of its source, and the digests of the sources.
+type AllSeen = (Vec<(usize, Seen)>, Vec<Option<u32>>);
+
+fn read_all(mut reader: Reader) -> Result<AllSeen> {
     let mut lines = Vec::new();
     let mut buffer = Vec::new();
     while let Some(chunk) = reader.next_chunk(buffer)? {
-        let seen = |line: Line| (line.offset_bytes, line.bytes.to_vec(), line.len_bytes, line.is_oversize);
+        let seen = |line: Line| {
+            (
+                line.offset_bytes,
+                line.bytes.to_vec(),
+                line.len_bytes,
+                line.is_oversize,
+            )
+        };
         lines.extend(chunk.lines().map(|line| (chunk.source(), seen(line))));
         buffer = chunk.into_buffer();
     }
@@ -40,13 +52,19 @@ fn read_all(mut reader: Reader) -> Result<(Vec<(usize, Seen)>, Vec<Option<u32>>)
 
 fn read(source: Source, options: ReadOptions) -> Result<Vec<Seen>> {
     let (lines, digests) = read_all(Reader::new(vec![source.clone()], options))?;
-    assert_eq!(digests, [Some(crc32c::crc32c(&fs::read(&source.path).unwrap()))]);
+    assert_eq!(
+        digests,
+        [Some(crc32c::crc32c(&fs::read(&source.path).unwrap()))]
+    );
     Ok(lines.into_iter().map(|(_, line)| line).collect())
 }
 
 fn texts(source: Source) -> Result<Vec<String>> {
     let lines = read(source, OPTIONS)?;
-    Ok(lines.into_iter().map(|line| String::from_utf8(line.1).unwrap()).collect())
+    Ok(lines
+        .into_iter()
+        .map(|line| String::from_utf8(line.1).unwrap())
+        .collect())
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -61,21 +79,33 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 
 /// The message with the folder's name, which differs from run to run, left out.
 fn message(error: &Error, folder: &TempDir) -> String {
-    error.to_string().replace(&format!("{}/", folder.path().display()), "")
+    error
+        .to_string()
+        .replace(&format!("{}/", folder.path().display()), "")
 }
 
 /// The lines of `bytes` found without any of the reader's code.
 fn expected(bytes: &[u8], max: u64) -> Vec<Seen> {
-    let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") {
+        3
+    } else {
+        0
+    };
     let mut lines = Vec::new();
-    let mut parts: Vec<_> = bytes[offset as usize..].split(|&byte| byte == b'\n').collect();
+    let mut parts: Vec<_> = bytes[offset as usize..]
+        .split(|&byte| byte == b'\n')
+        .collect();
     if parts.last().is_some_and(|part| part.is_empty()) {
         parts.pop();
     }
     for part in parts {
         let kept = part.strip_suffix(b"\r").unwrap_or(part);
         let is_oversize = part.len() as u64 > max;
-        let kept = if is_oversize { Vec::new() } else { kept.to_vec() };
+        let kept = if is_oversize {
+            Vec::new()
+        } else {
+            kept.to_vec()
+        };
         lines.push((offset, kept, part.len() as u64, is_oversize));
         offset += part.len() as u64 + 1;
     }
@@ -122,10 +152,19 @@ fn sources_are_read_in_order_and_do_not_share_lines() {
         file(&folder, "c", &zstd(b"5")),
     ];
     let (lines, digests) = read_all(Reader::new(sources.clone(), OPTIONS)).unwrap();
-    let lines: Vec<_> = lines.iter().map(|(source, line)| (*source, line.1[0])).collect();
-    assert_eq!(lines, [(0, b'1'), (0, b'2'), (2, b'3'), (2, b'4'), (3, b'5')]);
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|(source, line)| (*source, line.1[0]))
+        .collect();
+    assert_eq!(
+        lines,
+        [(0, b'1'), (0, b'2'), (2, b'3'), (2, b'4'), (3, b'5')]
+    );
     for (source, digest) in sources.iter().zip(digests) {
-        assert_eq!(digest, Some(crc32c::crc32c(&fs::read(&source.path).unwrap())));
+        assert_eq!(
+            digest,
+            Some(crc32c::crc32c(&fs::read(&source.path).unwrap()))
+        );
     }
 }
 
@@ -133,27 +172,62 @@ fn sources_are_read_in_order_and_do_not_share_lines() {
 fn all_members_and_frames_are_read() {
     let folder = TempDir::new().unwrap();
     let members = [gzip(b"a\nb"), gzip(b""), gzip(b"c\n")].concat();
-    assert_eq!(texts(file(&folder, "a.jsonl.gz", &members)).unwrap(), ["a", "bc"]);
+    assert_eq!(
+        texts(file(&folder, "a.jsonl.gz", &members)).unwrap(),
+        ["a", "bc"]
+    );
     let skippable = [&b"\x50\x2a\x4d\x18\x02\x00\x00\x00xx"[..]].concat();
-    let frames = [skippable.clone(), zstd(b"a\nb"), zstd(b""), skippable, zstd(b"c\n")].concat();
-    assert_eq!(texts(file(&folder, "a.jsonl.zst", &frames)).unwrap(), ["a", "bc"]);
+    let frames = [
+        skippable.clone(),
+        zstd(b"a\nb"),
+        zstd(b""),
+        skippable,
+        zstd(b"c\n"),
+    ]
+    .concat();
+    assert_eq!(
+        texts(file(&folder, "a.jsonl.zst", &frames)).unwrap(),
+        ["a", "bc"]
+    );
 }
 
 #[test]
 fn compression_is_told_by_content() {
     let folder = TempDir::new().unwrap();
-    assert_eq!(texts(file(&folder, "a.jsonl", &gzip(b"a\n"))).unwrap(), ["a"]);
-    assert_eq!(texts(file(&folder, "b.jsonl.gz", b"plain\n")).unwrap(), ["plain"]);
+    assert_eq!(
+        texts(file(&folder, "a.jsonl", &gzip(b"a\n"))).unwrap(),
+        ["a"]
+    );
+    assert_eq!(
+        texts(file(&folder, "b.jsonl.gz", b"plain\n")).unwrap(),
+        ["plain"]
+    );
 }
 
 #[test]
 fn damaged_compression_is_an_error() {
     let folder = TempDir::new().unwrap();
-    let text: Vec<u8> = (0..20_000u32).flat_map(|i| format!("{}\n", i * 7919 % 10_007).into_bytes()).collect();
+    let text: Vec<u8> = (0..20_000u32)
+        .flat_map(|i| format!("{}\n", i * 7919 % 10_007).into_bytes())
+        .collect();
     for (name, whole) in [("a.gz", gzip(&text)), ("a.zst", zstd(&text))] {
         let mut damaged = vec![whole[..whole.len() / 2].to_vec(), Vec::new()];
         damaged.extend((1..=12).map(|cut| whole[..whole.len() - cut].to_vec()));
-        for garbage in [&b"\0"[..], b"x", b"\0\0", b"xy", b"xyz", b"\0\0\0\0", b"garbage", &[0; 4096], &[0x1f], &[0x1f, 0x8b], &[0x28, 0xb5], &[0x28, 0xb5, 0x2f], &[0x28, 0xb5, 0x2f, 0xfd]] {
+        for garbage in [
+            &b"\0"[..],
+            b"x",
+            b"\0\0",
+            b"xy",
+            b"xyz",
+            b"\0\0\0\0",
+            b"garbage",
+            &[0; 4096],
+            &[0x1f],
+            &[0x1f, 0x8b],
+            &[0x28, 0xb5],
+            &[0x28, 0xb5, 0x2f],
+            &[0x28, 0xb5, 0x2f, 0xfd],
+        ] {
             damaged.push([&whole, garbage].concat());
         }
         let mut flipped = whole.clone();
@@ -191,7 +265,10 @@ fn a_large_zstd_window_needs_the_option() {
         message(&error, &folder),
         "a.zst: a zstd frame needs a window over 2^27 bytes; raise zstd_window_log (at most 31)"
     );
-    let options = ReadOptions { zstd_window_log_max: 28, ..OPTIONS };
+    let options = ReadOptions {
+        zstd_window_log_max: 28,
+        ..OPTIONS
+    };
     assert_eq!(read(source, options).unwrap().len(), 1);
 }
 
@@ -206,7 +283,9 @@ fn a_source_that_changes_is_an_error() {
             let error = texts(source.clone()).unwrap_err();
             assert_eq!(
                 message(&error, &folder),
-                format!("{name}: changed while it was being read: it had {expected_bytes} bytes, now {found_bytes}; start again when nothing writes to it")
+                format!(
+                    "{name}: changed while it was being read: it had {expected_bytes} bytes, now {found_bytes}; start again when nothing writes to it"
+                )
             );
             source.bytes = found_bytes as u64;
         }
@@ -224,7 +303,11 @@ fn line_numbers_are_counted() {
     for bytes in [text.to_vec(), gzip(text)] {
         let source = file(&folder, "a", &bytes);
         for (offset, line) in [(0, 1), (3, 1), (4, 2), (5, 3), (34, 4), (99, 4)] {
-            assert_eq!(line_number(&source, offset, &OPTIONS).unwrap(), line, "{offset}");
+            assert_eq!(
+                line_number(&source, offset, &OPTIONS).unwrap(),
+                line,
+                "{offset}"
+            );
         }
     }
 }
@@ -234,7 +317,10 @@ fn an_index_chooses_lines_and_their_order() {
     let folder = TempDir::new().unwrap();
     let text = b"\xef\xbb\xbfone\ntwo\r\nthree is longer\nfour";
     let source = file(&folder, "a.jsonl", text);
-    let options = ReadOptions { max_document_bytes: 10, ..OPTIONS };
+    let options = ReadOptions {
+        max_document_bytes: 10,
+        ..OPTIONS
+    };
     let entries = vec![(28, 4), (0, 6), (7, 4), (12, 15), (7, 4), (32, 0)];
     let reader = Reader::indexed(source.clone(), entries, options).unwrap();
     let (lines, digests) = read_all(reader).unwrap();
@@ -251,12 +337,16 @@ fn an_index_chooses_lines_and_their_order() {
             (32, b"".to_vec(), 0, false),
         ]
     );
-    let error = Reader::indexed(source, vec![(0, 1), (30, 3)], OPTIONS).err().unwrap();
+    let error = Reader::indexed(source, vec![(0, 1), (30, 3)], OPTIONS)
+        .err()
+        .unwrap();
     assert_eq!(
         message(&error, &folder),
         "a.jsonl: index entry 1 covers 3 bytes from byte 30, but the file has 32 bytes; make the index again from this file"
     );
-    let error = Reader::indexed(file(&folder, "a.gz", &gzip(text)), vec![], OPTIONS).err().unwrap();
+    let error = Reader::indexed(file(&folder, "a.gz", &gzip(text)), vec![], OPTIONS)
+        .err()
+        .unwrap();
     assert_eq!(
         message(&error, &folder),
         "a.gz: is compressed, and a raw index counts bytes of a plain file; decompress it, or pack it without an index"
@@ -270,7 +360,10 @@ fn a_long_line_costs_little_more_than_itself() {
     let mut text = vec![b'x'; long];
     text.extend_from_slice(b"\nshort\n");
     let source = file(&folder, "a", &text);
-    let options = ReadOptions { chunk_bytes: 1 << 16, ..OPTIONS };
+    let options = ReadOptions {
+        chunk_bytes: 1 << 16,
+        ..OPTIONS
+    };
     let mut reader = Reader::new(vec![source], options);
     let chunk = reader.next_chunk(Vec::new()).unwrap().unwrap();
     let buffer = chunk.into_buffer();
@@ -346,8 +439,15 @@ mod expanding {
     }
 
     const TREE: [&str; 9] = [
-        "part10.jsonl", "part2.jsonl", "part1.jsonl.gz", "sub/b.jsonl.zst", "sub/deep/a.jsonl",
-        "readme.txt", ".hidden.jsonl", "sub/.h/x.jsonl", "notes.jsonl.bak",
+        "part10.jsonl",
+        "part2.jsonl",
+        "part1.jsonl.gz",
+        "sub/b.jsonl.zst",
+        "sub/deep/a.jsonl",
+        "readme.txt",
+        ".hidden.jsonl",
+        "sub/.h/x.jsonl",
+        "notes.jsonl.bak",
     ];
 
     #[test]
@@ -356,7 +456,13 @@ mod expanding {
         tree(&folder, &TREE);
         assert_eq!(
             labels(&folder, &[""]),
-            ["part1.jsonl.gz", "part2.jsonl", "part10.jsonl", "sub/b.jsonl.zst", "sub/deep/a.jsonl"]
+            [
+                "part1.jsonl.gz",
+                "part2.jsonl",
+                "part10.jsonl",
+                "sub/b.jsonl.zst",
+                "sub/deep/a.jsonl"
+            ]
         );
     }
 
@@ -373,10 +479,12 @@ mod expanding {
             ["part2.jsonl", "part10.jsonl", "sub/deep/a.jsonl"]
         );
         assert_eq!(
-            labels(&folder, &["**"]),
-            ["sub/b.jsonl.zst", "sub/deep/a.jsonl"]
+            labels(&folder, &["**/sub*"]),
+            ["b.jsonl.zst", "deep/a.jsonl"]
         );
         assert_eq!(labels(&folder, &["part?0.jsonl"]), ["part10.jsonl"]);
+        assert_eq!(labels(&folder, &["**"]), labels(&folder, &[""]));
+        assert_eq!(labels(&folder, &["su*/**"]), labels(&folder, &["sub"]));
     }
 
     #[test]
@@ -385,7 +493,13 @@ mod expanding {
         tree(&folder, &TREE);
         assert_eq!(
             labels(&folder, &["sub", "part10.jsonl", "part[12].jsonl*"]),
-            ["sub/b.jsonl.zst", "sub/deep/a.jsonl", "part10.jsonl", "part1.jsonl.gz", "part2.jsonl"]
+            [
+                "sub/b.jsonl.zst",
+                "sub/deep/a.jsonl",
+                "part10.jsonl",
+                "part1.jsonl.gz",
+                "part2.jsonl"
+            ]
         );
         assert_eq!(labels(&folder, &["readme.txt"]), ["readme.txt"]);
     }
@@ -402,23 +516,42 @@ mod expanding {
     fn what_cannot_be_read_is_named() {
         let folder = TempDir::new().unwrap();
         tree(&folder, &["a.jsonl", "empty/readme.txt"]);
-        std::os::unix::fs::symlink(folder.path().join("a.jsonl"), folder.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("a.jsonl"), folder.path().join("link"))
+            .unwrap();
         let socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         for (names, expected) in [
             (&["missing.jsonl"][..], "missing.jsonl"),
             (&["x*"], "no file matches; hidden files must be named"),
-            (&["empty"], "empty: the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob"),
-            (&["a.jsonl", "link"], "link: is the same file as a.jsonl, named before; name each file once"),
-            (&["a.jsonl", "*.jsonl"], "a.jsonl: is the same file as a.jsonl, named before; name each file once"),
-            (&["socket"], "socket: is a socket, not a file; give a regular file, a folder or a glob"),
-            (&["a**b"], "is not a valid glob; write [[] for a literal bracket"),
+            (
+                &["empty"],
+                "empty: the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+            ),
+            (
+                &["a.jsonl", "link"],
+                "link: is the same file as a.jsonl, named before; name each file once",
+            ),
+            (
+                &["a.jsonl", "*.jsonl"],
+                "a.jsonl: is the same file as a.jsonl, named before; name each file once",
+            ),
+            (
+                &["socket"],
+                "socket: is a socket, not a file; give a regular file, a folder or a glob",
+            ),
+            (
+                &["a**b"],
+                "is not a valid glob; write [[] for a literal bracket",
+            ),
         ] {
             let complaint = complaint(&folder, names);
             assert!(complaint.ends_with(expected), "{complaint}");
         }
         drop(socket);
         let error = expand(&[]).unwrap_err();
-        assert_eq!(error.to_string(), "no input is given; name at least one file, folder or glob");
+        assert_eq!(
+            error.to_string(),
+            "no input is given; name at least one file, folder or glob"
+        );
         let error = expand(&["/dev/null".to_owned()]).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -432,12 +565,17 @@ mod expanding {
             ("s3://key:secret@bucket/a.jsonl", "s3://…"),
             ("https://u:se/cr?et@host/a*.jsonl", "https://…"),
             ("https://host/a.jsonl?mail=a@b&token=secret", "https://…"),
-            ("https://host/a.jsonl?token=secret#secret", "https://host/a.jsonl"),
+            (
+                "https://host/a.jsonl?token=secret#secret",
+                "https://host/a.jsonl",
+            ),
         ] {
             let error = expand(&[url.to_owned()]).unwrap_err().to_string();
             assert_eq!(
                 error,
-                format!("{shown}: remote inputs cannot be read; download the file and give its path")
+                format!(
+                    "{shown}: remote inputs cannot be read; download the file and give its path"
+                )
             );
         }
     }

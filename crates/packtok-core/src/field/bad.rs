@@ -155,12 +155,16 @@ pub enum PatternError {
         name: String,
     },
     /// It names something that packtok leaves out of jq.
-    #[error("{name} is not available in packtok because the output must depend on the documents alone")]
+    #[error(
+        "{name} is not available in packtok because the output must depend on the documents alone"
+    )]
     Unavailable {
         /// Its name.
         name: String,
     },
     /// It has a module directive or an import.
-    #[error("modules and imports are not available in packtok; write the definitions into the pattern")]
+    #[error(
+        "modules and imports are not available in packtok; write the definitions into the pattern"
+    )]
     Module,
 }

@@ -43,11 +43,7 @@ impl Filter {
     }
 
     /// The filter's first output for `value`, which was read from a line of `line_bytes`.
-    pub(super) fn first_output(
-        &self,
-        value: Val,
-        line_bytes: usize,
-    ) -> Result<Val, BadDocument> {
+    pub(super) fn first_output(&self, value: Val, line_bytes: usize) -> Result<Val, BadDocument> {
         let result = Meter::run(line_bytes, |meter| {
             let run = Run {
                 lut: &self.compiled.lut,

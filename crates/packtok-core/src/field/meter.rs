@@ -24,7 +24,7 @@ const STEPS_PER_BYTE: u64 = 64;
 /// Half the stack of the smallest threads, those that Rust starts by default.
 const MAX_STACK_BYTES: usize = 1 << 20;
 
-const BASE_VALUE_BYTES: usize = 64 << 20;
+const BASE_VALUE_BYTES: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 const VALUE_BYTES_PER_BYTE: usize = 16;
 
 /// One step is counted for so many bytes of a value that was made.
@@ -33,8 +33,9 @@ const BYTES_PER_STEP: usize = 1024;
 /// Dropping or comparing a value recurses.
 const MAX_VALUE_NESTING: usize = 512;
 
-/// How many values are made between two looks into their depths.
-const VALUES_PER_WALK: u32 = 256;
+/// How many more values may be looked into for each value that is made: looking into a growing one
+/// each time would take quadratic time.
+const WALKED_PER_MADE: usize = 64;
 
 /// Longest big number, in bits: arithmetic on longer ones is too slow.
 const MAX_NUMBER_BITS: u64 = 1 << 20;
@@ -69,7 +70,8 @@ pub(super) struct Meter {
     steps_left: Cell<u64>,
     stack_start: usize,
     max_value_bytes: usize,
-    values_until_walk: Cell<u32>,
+    /// How many values may be looked into.
+    walk_credit: Cell<usize>,
 }
 
 /// What the evaluation is unwound with.
@@ -87,12 +89,14 @@ impl Meter {
         line_bytes: usize,
         evaluate: impl FnOnce(&Meter) -> T,
     ) -> Result<T, Excess> {
+        let max_value_bytes =
+            BASE_VALUE_BYTES.saturating_add(line_bytes.saturating_mul(VALUE_BYTES_PER_BYTE));
         let meter = Self {
             steps_left: Cell::new(BASE_STEPS + STEPS_PER_BYTE * line_bytes as u64),
             stack_start: stack_position(),
-            max_value_bytes: BASE_VALUE_BYTES
-                .saturating_add(line_bytes.saturating_mul(VALUE_BYTES_PER_BYTE)),
-            values_until_walk: Cell::new(VALUES_PER_WALK),
+            max_value_bytes,
+            // Enough for one that doubles again and again to be seen up to its limit.
+            walk_credit: Cell::new(4 * max_value_bytes / size_of::<Val>()),
         };
         // Unwound or not, nothing of the evaluation is used again but the meter, which ends here.
         catch_unwind(AssertUnwindSafe(|| evaluate(&meter))).map_err(|payload| {
@@ -127,12 +131,8 @@ impl Meter {
             stop(Excess::Value);
         }
         self.step((value_bytes / BYTES_PER_STEP) as u64);
-        match self.values_until_walk.get().checked_sub(1) {
-            Some(left) => self.values_until_walk.set(left),
-            None => {
-                self.values_until_walk.set(VALUES_PER_WALK);
-                self.walk(value);
-            }
+        if matches!(value, Val::Arr(_) | Val::Obj(_)) {
+            self.walk(value);
         }
     }
 
@@ -150,11 +150,15 @@ impl Meter {
         }
     }
 
-    /// Looks at everything in a value, shared parts as often as they occur.
+    /// Looks at everything in a value, shared parts as often as they occur, as far as the credit
+    /// goes: writing or comparing the value would do the same.
     fn walk(&self, value: &Val) {
+        let credit = self.walk_credit.get() + WALKED_PER_MADE;
         let mut todo = vec![(value, 0)];
         let mut num_values = 0;
-        while let Some((value, nesting)) = todo.pop() {
+        while num_values < credit
+            && let Some((value, nesting)) = todo.pop()
+        {
             num_values += 1;
             if nesting > MAX_VALUE_NESTING || num_values > self.max_value_bytes / size_of::<Val>() {
                 stop(Excess::Value);
@@ -168,6 +172,7 @@ impl Meter {
                 _ => {}
             }
         }
+        self.walk_credit.set(credit - num_values);
     }
 }
 

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use jaq_json::Val;
 
 pub use bad::{BadDocument, Excess, PatternError};
-pub(crate) use json::check as check_json;
 pub use json::MAX_NESTING;
+pub(crate) use json::check as check_json;
 
 use crate::error::{Error, Result};
 use general::Filter;
@@ -91,10 +91,7 @@ impl Extractor {
     ///
     /// # Errors
     /// The line is not JSON, or the pattern's first output for it is not a text.
-    pub fn text<'a>(
-        &'a mut self,
-        line: &'a [u8],
-    ) -> std::result::Result<&'a str, BadDocument> {
+    pub fn text<'a>(&'a mut self, line: &'a [u8]) -> std::result::Result<&'a str, BadDocument> {
         if self.unescaped.capacity() > KEPT_BYTES {
             self.unescaped = String::new();
         }

@@ -53,9 +53,9 @@ impl PlainPath {
         let mut here = document.clone();
         for step in &self.0 {
             let found = match (&here, step) {
-                (Val::Obj(object), Step::Key(key)) => {
-                    object.get(&Val::utf8_str(key.clone().into_bytes())).cloned()
-                }
+                (Val::Obj(object), Step::Key(key)) => object
+                    .get(&Val::utf8_str(key.clone().into_bytes()))
+                    .cloned(),
                 (Val::Arr(array), Step::Index(i)) => array.get(*i).cloned(),
                 (Val::Arr(array), Step::FromEnd(n)) => {
                     array.len().checked_sub(*n).map(|i| array[i].clone())
@@ -129,15 +129,34 @@ mod tests {
             (".a[\"k\"]", vec![key("a"), key("k")]),
             (".[10][-2]", vec![Step::Index(10), Step::FromEnd(2)]),
         ] {
-            assert_eq!(PlainPath::parse(pattern), Some(PlainPath(steps)), "{pattern}");
+            assert_eq!(
+                PlainPath::parse(pattern),
+                Some(PlainPath(steps)),
+                "{pattern}"
+            );
         }
     }
 
     #[test]
     fn anything_more_is_not_a_plain_path() {
         for pattern in [
-            "", "..", ".a?", ".a[]", ".a[1:]", ".a | .b", ".a[-0]", ".a[01]", ".a[1.0]", ".a.",
-            ".\"\\u0061\"", ".a[-65]", ".[9999999999]", "text", ".a b", ".a::b", ".a.[0]",
+            "",
+            "..",
+            ".a?",
+            ".a[]",
+            ".a[1:]",
+            ".a | .b",
+            ".a[-0]",
+            ".a[01]",
+            ".a[1.0]",
+            ".a.",
+            ".\"\\u0061\"",
+            ".a[-65]",
+            ".[9999999999]",
+            "text",
+            ".a b",
+            ".a::b",
+            ".a.[0]",
         ] {
             assert_eq!(PlainPath::parse(pattern), None, "{pattern}");
         }

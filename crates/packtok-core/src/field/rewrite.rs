@@ -12,7 +12,7 @@ use super::natives::{MADE, MULTIPLY};
 const OPERAND: &str = "$*operand";
 
 /// `definition` with the meter in its body.
-pub(super) fn definition<'s>(definition: Def<&'s str>) -> Def<&'s str> {
+pub(super) fn definition(definition: Def<&str>) -> Def<&str> {
     Def {
         body: term(definition.body),
         ..definition
@@ -20,7 +20,7 @@ pub(super) fn definition<'s>(definition: Def<&'s str>) -> Def<&'s str> {
 }
 
 /// `filter` with the meter in it.
-pub(super) fn term<'s>(filter: Term<&'s str>) -> Term<&'s str> {
+pub(super) fn term(filter: Term<&str>) -> Term<&str> {
     match filter {
         Term::Id
         | Term::Recurse
@@ -54,19 +54,17 @@ pub(super) fn term<'s>(filter: Term<&'s str>) -> Term<&'s str> {
             definitions.into_iter().map(definition).collect(),
             boxed(*body),
         ),
-        Term::Call(name, arguments) => {
-            Term::Call(name, arguments.into_iter().map(term).collect())
-        }
+        Term::Call(name, arguments) => Term::Call(name, arguments.into_iter().map(term).collect()),
         Term::Path(start, path) => Term::Path(boxed(*start), parts(path)),
     }
 }
 
-fn boxed<'s>(filter: Term<&'s str>) -> Box<Term<&'s str>> {
+fn boxed(filter: Term<&str>) -> Box<Term<&str>> {
     Box::new(term(filter))
 }
 
 /// `filter`, and a look at what it made.
-fn then_made<'s>(filter: Term<&'s str>) -> Term<&'s str> {
+fn then_made(filter: Term<&str>) -> Term<&str> {
     pipe(filter, None, Term::Call(MADE, Vec::new()))
 }
 
@@ -95,11 +93,9 @@ fn operation<'s>(
             then_made(Term::BinOp(Box::new(left), op, Box::new(right)))
         }
         BinaryOp::Pipe(variables) => pipe(left, variables.map(pattern), right),
-        BinaryOp::Comma
-        | BinaryOp::Alt
-        | BinaryOp::Or
-        | BinaryOp::And
-        | BinaryOp::Cmp(_) => Term::BinOp(Box::new(left), op, Box::new(right)),
+        BinaryOp::Comma | BinaryOp::Alt | BinaryOp::Or | BinaryOp::And | BinaryOp::Cmp(_) => {
+            Term::BinOp(Box::new(left), op, Box::new(right))
+        }
     }
 }
 
@@ -125,7 +121,11 @@ fn string<'s>(
         part => part,
     });
     let string = Term::Str(format, parts.collect());
-    if has_filter { then_made(string) } else { string }
+    if has_filter {
+        then_made(string)
+    } else {
+        string
+    }
 }
 
 /// An entry of an object; a key that stands for its value too must stay as it is.
@@ -138,18 +138,22 @@ fn entry<'s>(
     }
 }
 
-fn pattern<'s>(variables: Pattern<&'s str>) -> Pattern<&'s str> {
+fn pattern(variables: Pattern<&str>) -> Pattern<&str> {
     match variables {
         Pattern::Var(name) => Pattern::Var(name),
         Pattern::Arr(items) => Pattern::Arr(items.into_iter().map(pattern).collect()),
         Pattern::Obj(entries) => {
             let entries = entries.into_iter();
-            Pattern::Obj(entries.map(|(key, item)| (term(key), pattern(item))).collect())
+            Pattern::Obj(
+                entries
+                    .map(|(key, item)| (term(key), pattern(item)))
+                    .collect(),
+            )
         }
     }
 }
 
-fn parts<'s>(path: Path<Term<&'s str>>) -> Path<Term<&'s str>> {
+fn parts(path: Path<Term<&str>>) -> Path<Term<&str>> {
     let parts = path.0.into_iter().map(|(part, optional)| {
         let part = match part {
             Part::Index(index) => Part::Index(term(index)),

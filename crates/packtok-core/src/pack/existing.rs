@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use packtok_bpe::Tokenizer;
 use packtok_pbin::{Metadata, Reader};
 
-use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, metadata, report};
+use super::{
+    Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, metadata, report,
+};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
@@ -55,7 +57,14 @@ fn prove(
         monitor(&progress)
     })?;
     let rejects_path: Option<PathBuf> = (found.counts.rejected > 0).then(|| options.rejects_path());
-    let mut report = report(options, tokenizer, sources, found, reader.file_bytes(), rejects_path);
+    let mut report = report(
+        options,
+        tokenizer,
+        sources,
+        found,
+        reader.file_bytes(),
+        rejects_path,
+    );
     report.skipped_existing = true;
     if found.stopped_early {
         report.warnings.push(
@@ -67,7 +76,12 @@ fn prove(
 
 /// Holds what the file says of itself against what this run would write.
 fn compare(options: &PackOptions, tokenizer: &Tokenizer, found: &Metadata) -> Result<()> {
-    let expected = metadata(options, tokenizer, found.counts.clone(), found.stopped_early);
+    let expected = metadata(
+        options,
+        tokenizer,
+        found.counts.clone(),
+        found.stopped_early,
+    );
     let differs = |what: &'static str, found: String, expected: String| {
         if found == expected {
             return Ok(());
@@ -90,7 +104,11 @@ fn compare(options: &PackOptions, tokenizer: &Tokenizer, found: &Metadata) -> Re
     differs("an option", shown(&found.options), shown(&expected.options))?;
     differs("merged parts", shown(&found.parts), shown(&expected.parts))?;
     if options.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
-        differs("rejected documents", found.counts.rejected.to_string(), "none".to_owned())?;
+        differs(
+            "rejected documents",
+            found.counts.rejected.to_string(),
+            "none".to_owned(),
+        )?;
     }
     Ok(())
 }

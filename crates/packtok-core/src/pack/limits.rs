@@ -36,7 +36,9 @@ impl Limits {
         }
         batch.document_bytes.truncate(num_kept);
         batch.data.truncate(kept_bytes as usize);
-        batch.eods_in_text.retain(|&(document, _)| document < num_kept);
+        batch
+            .eods_in_text
+            .retain(|&(document, _)| document < num_kept);
         let num_lines = num_lines_through(&batch.outcomes, num_kept);
         batch.outcomes.truncate(num_lines);
         batch.rejects.retain(|reject| reject.line < num_lines);

@@ -111,7 +111,7 @@ impl PackOptions {
 
     /// The copy of the tokenizer that travels with the output.
     pub fn tokenizer_path(&self) -> PathBuf {
-        with_suffix(&self.output, ".tokenizer.json")
+        tokenizer_path_of(&self.output)
     }
 
     fn recorded(&self) -> Options {
@@ -246,13 +246,12 @@ fn write(
         .map_err(|error| name_panic(error, sources))?;
     let counts = sink.counts.clone();
     let stopped_early = sink.stopped_early;
-    let rejects_path = (counts.rejected > 0).then(|| options.rejects_path());
     let metadata = metadata(options, tokenizer, counts, stopped_early);
     let digests = recorded_digests(options, sources, digests, stopped_early)?;
     let recorded = recorded_sources(options, sources, digests);
-    sink.publish_rejects()?;
     let finished = sink.writer.finish(&metadata, &recorded)?;
-    publish_tokenizer(options, tokenizer)?;
+    let rejects_path = sink.rejects.publish()?;
+    publish_tokenizer(&options.output, tokenizer)?;
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
@@ -384,12 +383,19 @@ fn recorded_sources(
         .collect()
 }
 
-fn publish_tokenizer(options: &PackOptions, tokenizer: &Tokenizer) -> Result<()> {
-    let path = options.tokenizer_path();
+/// The name of the tokenizer's copy beside a pbin.
+pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {
+    with_suffix(output, ".tokenizer.json")
+}
+
+/// Writes the tokenizer beside a pbin, and returns where.
+pub(crate) fn publish_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
+    let path = tokenizer_path_of(output);
     let mut file = TempFile::create(&path)?;
     std::io::Write::write_all(&mut file, tokenizer.json().as_bytes())
         .map_err(|error| Error::io(&path, error))?;
-    Ok(file.publish(Replace::Existing)?)
+    file.publish(Replace::Existing)?;
+    Ok(path)
 }
 
 fn report(
@@ -453,7 +459,7 @@ fn redacted(text: &str, redactions: &[(String, String)]) -> String {
         })
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)

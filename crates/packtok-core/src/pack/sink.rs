@@ -2,8 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use packtok_pbin::{Counts, Replace, TempFile, Writer};
-use serde::Serialize;
+use packtok_pbin::{Counts, Writer};
 
 use super::limits::Limits;
 use super::ordered::{Consume, Flow};
@@ -11,16 +10,7 @@ use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, redacted};
 use crate::corpus::{ReadOptions, Source, line_number};
 use crate::error::{Error, Result};
-
-/// One line of the rejects file.
-#[derive(Serialize)]
-struct RejectRecord<'a> {
-    source: &'a str,
-    line: u64,
-    offset_bytes: u64,
-    len_bytes: u64,
-    reason: String,
-}
+use crate::rejects::{RejectRecord, Rejects};
 
 /// Writes what the workers made, in order.
 pub(crate) struct Sink<'a> {
@@ -29,7 +19,7 @@ pub(crate) struct Sink<'a> {
     is_indexed: bool,
     limits: Limits,
     pub(crate) writer: Writer,
-    pub(crate) rejects: Option<TempFile>,
+    pub(crate) rejects: Rejects,
     pub(crate) counts: Counts,
     pub(crate) stopped_early: bool,
     /// The source at hand and how many of its lines were consumed before.
@@ -51,7 +41,7 @@ impl<'a> Sink<'a> {
             is_indexed: options.index_path.is_some(),
             limits: Limits::new(options.max_documents, options.max_tokens),
             writer,
-            rejects: None,
+            rejects: Rejects::new(options.rejects_path()),
             counts: Counts::default(),
             stopped_early: false,
             position: (0, 0),
@@ -90,40 +80,16 @@ impl<'a> Sink<'a> {
 
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
         for reject in &batch.rejects {
-            let record = RejectRecord {
+            let line = self.line_of(batch, reject)?;
+            self.rejects.write(&RejectRecord {
                 source: &redacted(&self.sources[batch.source].label, &self.options.redactions),
-                line: self.line_of(batch, reject)?,
+                line,
                 offset_bytes: reject.offset_bytes,
                 len_bytes: reject.len_bytes,
-                reason: redacted(&reject.reason.to_string(), &self.options.redactions),
-            };
-            let path = self.options.rejects_path();
-            let file = match &mut self.rejects {
-                Some(file) => file,
-                none => none.insert(TempFile::create(&path)?),
-            };
-            let mut line = serde_json::to_vec(&record).map_err(|error| Error::io(&path, error.into()))?;
-            line.push(b'\n');
-            std::io::Write::write_all(file, &line).map_err(|error| Error::io(&path, error))?;
+                reason: &redacted(&reject.reason.to_string(), &self.options.redactions),
+            })?;
         }
         Ok(())
-    }
-
-    /// Publishes the rejects, or removes those of an earlier run: before the pbin, so that no
-    /// finished pbin is ever without its rejects.
-    pub(crate) fn publish_rejects(&mut self) -> Result<()> {
-        match self.rejects.take() {
-            Some(file) => Ok(file.publish(Replace::Existing)?),
-            None => {
-                let path = self.options.rejects_path();
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        Err(Error::io(&path, error))
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
     }
 }
 
@@ -149,7 +115,10 @@ impl Consume<DocBatch> for Sink<'_> {
         let flow = self.limits.cut(batch, self.writer.width());
         self.stopped_early |= flow == Flow::Stop;
         if batch.is_fatal {
-            let reject = batch.rejects.pop().expect("a fatal batch ends with its reject");
+            let reject = batch
+                .rejects
+                .pop()
+                .expect("a fatal batch ends with its reject");
             return Err(Error::Document {
                 line: self.line_of(batch, &reject)?,
                 path: self.sources[batch.source].path.clone(),

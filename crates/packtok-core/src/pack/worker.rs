@@ -136,7 +136,11 @@ impl Worker {
     }
 
     /// Packs one line into `out`, or says why not.
-    fn pack_line(&mut self, line: &Line<'_>, out: &mut DocBatch) -> std::result::Result<Outcome, Reason> {
+    fn pack_line(
+        &mut self,
+        line: &Line<'_>,
+        out: &mut DocBatch,
+    ) -> std::result::Result<Outcome, Reason> {
         if line.is_oversize {
             return Err(BadDocument::Oversize {
                 len_bytes: line.len_bytes,
@@ -144,7 +148,7 @@ impl Worker {
             }
             .into());
         }
-        if line.bytes.trim_ascii().is_empty() {
+        if line.is_blank() {
             return Ok(Outcome::Blank);
         }
         let text = self.extractor.text(line.bytes)?;

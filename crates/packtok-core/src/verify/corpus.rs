@@ -161,7 +161,13 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             let source = &self.sources[batch.source];
             let is_indexed = self.options.index_path.is_some();
             return Err(Error::Document {
-                line: line_of(source, is_indexed, self.position.1, &reject, &self.options.read)?,
+                line: line_of(
+                    source,
+                    is_indexed,
+                    self.position.1,
+                    &reject,
+                    &self.options.read,
+                )?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: reject.reason,

@@ -1,0 +1,209 @@
+"""Measures packtok against the bars it has set itself and prints a table; exit code 1 if one is missed.
+
+    python benches/bars.py [--only pack threads memory open peers] [--modalities-python ENV/bin/python]
+
+To be run by a Python that has packtok, on a machine with two idle cores. Every corpus is repeated to at least
+a gigabyte. Start-up, measured by packing ten lines, is subtracted everywhere. What is compared runs in turns;
+medians count. The files lie in a temporary folder; give ``--work`` a folder in memory to leave the disk out.
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cost import machine, run, run_side_by_side, spread
+from programs import Command, compiled, packtok_pack
+
+CORPORA = ["prose", "code", "multi"]
+GIGABYTE = 1_000_000_000
+TINY_LINES = 10
+TOKENIZER = "gpt2"
+NUM_OPEN_DOCUMENTS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One thing that was measured, what it must be, and whether it is."""
+
+    what: str
+    measured: str
+    bar: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all measurements need."""
+
+    work: Path
+    repetitions: int
+    modalities_python: Path | None
+
+    def corpus(self, name: str, min_bytes: int) -> tuple[Path, dict[str, int]]:
+        """The corpus of that name and length, and its counts; made when it is first asked for."""
+        path = self.work / f"{name}-{min_bytes}.jsonl"
+        counts = path.with_suffix(".json")
+        if not counts.exists():
+            counts.write_text(run(compiled("write_corpus", name, path, str(min_bytes))).output)
+        found: dict[str, int] = json.loads(counts.read_text())
+        return path, found
+
+    def tiny(self, name: str) -> Path:
+        """The first lines of a corpus, to measure start-up with."""
+        path = self.work / f"{name}-tiny.jsonl"
+        with self.corpus(name, 0)[0].open("rb") as lines:
+            path.write_bytes(b"".join(itertools.islice(lines, TINY_LINES)))
+        return path
+
+    def drop(self, *corpora: Path) -> None:
+        """Makes room; the next that asks for them has them made again."""
+        for corpus in corpora:
+            corpus.unlink(missing_ok=True)
+            corpus.with_suffix(".json").unlink(missing_ok=True)
+
+    def pack(self, corpora: list[Path], num_cpus: int, output: str = "out.pbin") -> Command:
+        return packtok_pack(corpora, self.work / output, TOKENIZER, num_cpus)
+
+    def times(self) -> range:
+        return range(self.repetitions)
+
+
+def main() -> None:
+    arguments = parse()
+    print(machine(), flush=True)
+    bars = []
+    with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
+        bench = Bench(Path(folder), arguments.repetitions, arguments.modalities_python)
+        for name in arguments.only:
+            for bar in MEASUREMENTS[name](bench):
+                bars.append(bar)
+                verdict = "ok" if bar.holds else "MISSED"
+                print(f"{verdict:6} {bar.what}: {bar.measured}; bar: {bar.bar}", flush=True)
+    sys.exit(0 if all(bar.holds for bar in bars) else 1)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    names = list(MEASUREMENTS)
+    parser.add_argument("--only", nargs="+", choices=names, default=names, help="some of: %(choices)s")
+    parser.add_argument("--modalities-python", type=Path, help="python that has modalities; needed for peers")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
+    arguments = parser.parse_args()
+    if "peers" in arguments.only and arguments.modalities_python is None:
+        parser.error("peers needs --modalities-python; name the others with --only to do without")
+    return arguments
+
+
+def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
+    """CPU time of packing on one core, against encoding the same texts and nothing else."""
+    for name in CORPORA:
+        once, _ = bench.corpus(name, 0)
+        corpus, counts = bench.corpus(name, GIGABYTE)
+        tiny = bench.tiny(name)
+        encode = [compiled("encode_only", TOKENIZER, once, str(n)) for n in (0, counts["repeat"])]
+        pack = [bench.pack([path], 1) for path in (tiny, corpus)]
+        run(encode[0])
+        encode_rates: list[float] = []
+        pack_rates: list[float] = []
+        for _ in bench.times():
+            for (start, whole), rates in ((encode, encode_rates), (pack, pack_rates)):
+                startup, total = run(start, "0").cpu_seconds, run(whole, "0").cpu_seconds
+                rates.append(counts["text_bytes"] / (total - startup) / 1e6)
+        bench.drop(once, corpus)
+        ratio = statistics.median(pack_rates) / statistics.median(encode_rates)
+        measured = f"{ratio:.1%}: {spread(pack_rates, '.1f')} of {spread(encode_rates, '.1f')} MB/s"
+        yield Bar(f"pack against encode-only, {name}", measured, ">= 80 %", ratio >= 0.80)
+
+
+def two_threads(bench: Bench) -> Iterator[Bar]:
+    """Wall time of two threads on a corpus and its copy, against one thread on each side by side."""
+    for name in CORPORA:
+        corpus, counts = bench.corpus(name, GIGABYTE)
+        copy = bench.work / f"{name}-copy.jsonl"
+        copy.hardlink_to(corpus)
+        tiny = bench.tiny(name)
+        alone_rates: list[float] = []
+        two_rates: list[float] = []
+        for _ in bench.times():
+            alone = [
+                run_side_by_side([(bench.pack([path], 1, f"{core}.pbin"), core) for core in ("0", "1")])
+                for path in (tiny, corpus)
+            ]
+            two = [run(bench.pack(paths, 2), "0,1").wall_seconds for paths in ([tiny], [corpus, copy])]
+            for (startup, total), rates in ((alone, alone_rates), (two, two_rates)):
+                rates.append(2 * counts["text_bytes"] / (total - startup) / 1e6)
+        copy.unlink()
+        bench.drop(corpus)
+        ratio = statistics.median(two_rates) / statistics.median(alone_rates)
+        measured = f"{ratio:.1%}: {spread(two_rates, '.1f')} of {spread(alone_rates, '.1f')} MB/s"
+        yield Bar(f"two threads against two runs, {name}", measured, ">= 92 %", ratio >= 0.92)
+
+
+def memory(bench: Bench) -> Iterator[Bar]:
+    """Peak memory of the process for short and long corpora, of long and of very short documents."""
+    for name in ["prose", "short"]:
+        small, _ = bench.corpus(name, GIGABYTE // 20)
+        large, _ = bench.corpus(name, 2 * GIGABYTE)
+        for num_cpus in (1, 2, 4):
+            peaks = [
+                statistics.median(
+                    run(bench.pack([path], num_cpus)).largest_rss_bytes / 1e6 for _ in bench.times()
+                )
+                for path in (small, large)
+            ]
+            limit, growth = 180 + 64 * num_cpus, peaks[1] / peaks[0]
+            what = f"peak memory, {name}, {num_cpus} threads"
+            measured = f"{peaks[0]:.0f} MB for 50 MB, {peaks[1]:.0f} MB for 2 GB of input ({growth - 1:+.1%})"
+            holds = max(peaks) <= limit and growth <= 1.10
+            yield Bar(what, measured, f"<= {limit} MB, within 10 %", holds)
+        bench.drop(small, large)
+
+
+def open_file(bench: Bench) -> Iterator[Bar]:
+    """Time and memory of opening a file of five million documents, in a process that opened one before."""
+    corpus, _ = bench.corpus("short", NUM_OPEN_DOCUMENTS * 20)
+    tiny = bench.tiny("short")
+    run(bench.pack([corpus], 2, "documents.pbin"))
+    run(bench.pack([tiny], 1, "tiny.pbin"))
+    opener = Path(__file__).resolve().parent / "open_once.py"
+    command: Command = [sys.executable, opener, bench.work / "tiny.pbin", bench.work / "documents.pbin"]
+    found = [json.loads(run(command, "0").output) for _ in bench.times()]
+    bench.drop(corpus)
+    documents = found[0]["documents"]
+    milliseconds = [1000 * one["seconds"] for one in found]
+    megabytes = [one["rss_bytes"] / 1e6 for one in found]
+    holds = statistics.median(milliseconds) <= 1 and statistics.median(megabytes) <= 1
+    measured = f"{spread(milliseconds, '.3f')} ms, {spread(megabytes, '.3f')} MB"
+    yield Bar(f"opening {documents:,} documents", measured, "<= 1 ms, <= 1 MB", holds)
+
+
+def peers(bench: Bench) -> Iterator[Bar]:
+    """Bytes per CPU second, against Modalities; the corpus is not repeated, as that would take an hour."""
+    compare = Path(__file__).resolve().parent / "peers/compare.py"
+    command: Command = [sys.executable, compare, "--json", "--work", bench.work]
+    command += ["--repetitions", str(bench.repetitions)]
+    command += ["--modalities-python", bench.modalities_python or ""]
+    rates = json.loads(run(command).output)
+    speeds = {tool: [one["mb_per_cpu_second"] for one in of_tool] for tool, of_tool in rates.items()}
+    ratio = statistics.median(speeds["packtok"]) / statistics.median(speeds["modalities"])
+    measured = f"{ratio:.1f}x: {spread(speeds['packtok'])} against {spread(speeds['modalities'])} MB/s"
+    yield Bar("against Modalities, prose, per CPU second", measured, ">= 40x", ratio >= 40)
+
+
+MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Bar]]] = {
+    "pack": pack_against_encode_only,
+    "threads": two_threads,
+    "memory": memory,
+    "open": open_file,
+    "peers": peers,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+//! A corpus on disk to a finished pbin, one thread, against encoding the same texts and nothing else.
+#![forbid(unsafe_code)]
+
+use std::ops::ControlFlow;
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use packtok_benches::{Corpus, encode_options, pack_options};
+use packtok_bpe::Tokenizer;
+use packtok_core::pack::pack;
+use packtok_pbin::Reader;
+
+const CORPUS_BYTES: usize = 32 << 20;
+
+fn main() {
+    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
+    let tokenizer = Tokenizer::builtin("gpt2").expect("it is built in");
+    for name in Corpus::NAMES {
+        bench(
+            &mut criterion,
+            &tokenizer,
+            &Corpus::load(name, CORPUS_BYTES),
+        );
+    }
+    criterion.final_summary();
+}
+
+fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let input = folder.path().join("corpus.jsonl");
+    std::fs::write(&input, corpus.jsonl()).expect("there is room for the corpus");
+    let options = pack_options(tokenizer, &input, folder.path().join("corpus.pbin"), 1);
+    let run = || {
+        pack(&options, tokenizer, &mut |_| ControlFlow::Continue(()))
+            .expect("the corpus can be packed")
+    };
+    let mut encoder = tokenizer
+        .encoder(&encode_options())
+        .expect("no limit is set");
+    let mut ids = Vec::new();
+    let mut encode = |text: &str| {
+        ids.clear();
+        encoder
+            .encode_into(text, &mut ids)
+            .expect("the text can be encoded");
+        ids.len()
+    };
+    run();
+    check(&options.output, tokenizer, corpus, options.eod.id);
+
+    let mut group = criterion.benchmark_group("pack/gpt2");
+    group.throughput(Throughput::Bytes(corpus.text_bytes()));
+    group.bench_function(BenchmarkId::new("packtok", &corpus.name), |bencher| {
+        bencher.iter(run);
+    });
+    group.bench_function(BenchmarkId::new("encode-only", &corpus.name), |bencher| {
+        bencher.iter(|| corpus.texts().map(&mut encode).sum::<usize>());
+    });
+    group.finish();
+}
+
+/// Holds each document of the file against the ids of its text.
+fn check(path: &std::path::Path, tokenizer: &Tokenizer, corpus: &Corpus, eod_id: u32) {
+    let reader = Reader::open(path).expect("the file can be read");
+    let mut documents = 0;
+    for text in corpus.texts() {
+        let mut ids = tokenizer
+            .encode(text, &encode_options())
+            .expect("the text can be encoded");
+        if ids.is_empty() {
+            continue;
+        }
+        if ids.last() != Some(&eod_id) {
+            ids.push(eod_id);
+        }
+        let expected: Vec<u8> = ids
+            .iter()
+            .flat_map(|&id| (id as u16).to_le_bytes())
+            .collect();
+        assert_eq!(
+            reader.document(documents).expect("the document is there"),
+            expected
+        );
+        documents += 1;
+    }
+    assert_eq!(reader.len(), documents);
+}

@@ -1,0 +1,66 @@
+//! Text to ids: the engine, against Hugging Face tokenizers 0.23.2 on a part of the same texts.
+#![forbid(unsafe_code)]
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use packtok_benches::{Corpus, encode_options};
+use packtok_bpe::Tokenizer;
+
+/// Lines per corpus; enough words that the engine's cache does not hold them all.
+const CORPUS_BYTES: usize = 16 << 20;
+
+/// The baseline is slow, and its rate does not depend on the length.
+const BASELINE_BYTES: usize = 1 << 20;
+
+fn main() {
+    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
+    for name in Corpus::NAMES {
+        let corpus = Corpus::load(name, CORPUS_BYTES);
+        let part = Corpus::load(name, BASELINE_BYTES);
+        for tokenizer in ["gpt2", "cl100k_base"] {
+            let tokenizer = Tokenizer::builtin(tokenizer).expect("it is built in");
+            bench(&mut criterion, &tokenizer, &corpus, &part);
+        }
+    }
+    criterion.final_summary();
+}
+
+fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part: &Corpus) {
+    let peer: tokenizers_0_23::Tokenizer =
+        tokenizer.json().parse().expect("the peer loads the file");
+    let peer_ids = |text: &str| {
+        let encoding = peer
+            .encode_fast(text, true)
+            .expect("the peer encodes the text");
+        encoding.get_ids().to_vec()
+    };
+    let mut encoder = tokenizer
+        .encoder(&encode_options())
+        .expect("no limit is set");
+    let mut ids = Vec::new();
+    let mut encode = |text: &str| {
+        ids.clear();
+        encoder
+            .encode_into(text, &mut ids)
+            .expect("the text can be encoded");
+        ids.len()
+    };
+    for text in part.texts() {
+        let found = tokenizer
+            .encode(text, &encode_options())
+            .expect("the text can be encoded");
+        assert_eq!(found, peer_ids(text));
+    }
+    let mut group = criterion.benchmark_group(format!("tokenize/{}", tokenizer.name()));
+    group.throughput(Throughput::Bytes(corpus.text_bytes()));
+    group.bench_function(BenchmarkId::new("packtok", &corpus.name), |bencher| {
+        bencher.iter(|| corpus.texts().map(&mut encode).sum::<usize>());
+    });
+    group.throughput(Throughput::Bytes(part.text_bytes()));
+    group.bench_function(
+        BenchmarkId::new("tokenizers-0.23.2", &part.name),
+        |bencher| {
+            bencher.iter(|| part.texts().map(|text| peer_ids(text).len()).sum::<usize>());
+        },
+    );
+    group.finish();
+}

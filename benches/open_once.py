@@ -1,0 +1,33 @@
+"""Opens one pbin, after another that loads the code, and prints what that took.
+
+Usage: ``open_once.py WARM_UP PBIN``.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from packtok import PbinReader
+
+
+def rss_bytes() -> int:
+    """Memory of this process, counted exactly: the figure in `/proc/self/status` may lag."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Rss:"))
+
+
+def main() -> None:
+    warm_up, path = sys.argv[1:]
+    PbinReader(warm_up)
+    rss_bytes()
+    before = rss_bytes()
+    started = time.perf_counter()
+    reader = PbinReader(path)
+    seconds = time.perf_counter() - started
+    grown = rss_bytes() - before
+    print(json.dumps({"documents": len(reader), "seconds": seconds, "rss_bytes": grown}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+//! Encodes the texts of a corpus again and again and does nothing else: the rate that packing is held against.
+//!
+//! `encode_only TOKENIZER CORPUS.jsonl REPEAT` prints the bytes of text encoded and the tokens they
+//! gave, as JSON. The texts lie in memory before the first is encoded, and all ids go to one buffer
+//! that is emptied for each document, so that it stays in the nearest cache. With REPEAT 0 it only
+//! starts, which is what is to be subtracted from its time.
+#![forbid(unsafe_code)]
+
+use packtok_benches::{Corpus, encode_options};
+use packtok_bpe::Tokenizer;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [tokenizer, path, repeat] = &arguments[..] else {
+        eprintln!("usage: encode_only TOKENIZER CORPUS.jsonl REPEAT");
+        std::process::exit(2);
+    };
+    let tokenizer = Tokenizer::builtin(tokenizer).expect("a built-in tokenizer");
+    let repeat: u64 = repeat.parse().expect("REPEAT is a number");
+    let jsonl = std::fs::read(path).expect("the corpus can be read");
+    let corpus = Corpus::from_jsonl(path, jsonl);
+    let mut encoder = tokenizer
+        .encoder(&encode_options())
+        .expect("no limit is set");
+    let (mut ids, mut tokens) = (Vec::new(), 0);
+    for _ in 0..repeat {
+        for text in corpus.texts() {
+            ids.clear();
+            encoder
+                .encode_into(text, &mut ids)
+                .expect("the texts can be encoded");
+            tokens += ids.len();
+        }
+    }
+    let bytes = repeat * corpus.text_bytes();
+    println!("{{\"text_bytes\": {bytes}, \"tokens\": {tokens}}}");
+}

@@ -1,0 +1,107 @@
+//! One corpus in memory: its lines as they would stand in a file, and the texts in them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use packtok_core::field::Field;
+
+use crate::synthetic;
+
+/// Length of what is made from the seed, in bytes of JSON lines; the shared corpora are about as long.
+const SYNTHETIC_BYTES: usize = 50 << 20;
+
+/// JSON lines and the texts in them, back to back.
+pub struct Corpus {
+    /// Its name: `prose`, `code` or `multi`.
+    pub name: String,
+    jsonl: Vec<u8>,
+    text: String,
+    spans: Vec<Range<usize>>,
+}
+
+impl Corpus {
+    /// The corpora that the benches use.
+    pub const NAMES: [&str; 3] = ["prose", "code", "multi"];
+
+    /// The corpus `name`, cut after the first document with which it has `max_bytes` of lines.
+    ///
+    /// It is the shared one of that name; where that is not there, documents of that kind are made
+    /// from a seed, and standard error says so.
+    ///
+    /// # Panics
+    /// If a shared corpus is there and cannot be read.
+    pub fn load(name: &str, max_bytes: usize) -> Self {
+        let mut jsonl = shared(name).unwrap_or_else(|| {
+            eprintln!("{name}: the shared corpus is not there; its documents are made from a seed");
+            synthetic::jsonl(name, max_bytes.min(SYNTHETIC_BYTES))
+        });
+        if let Some(rest) = jsonl.get(max_bytes..)
+            && let Some(end) = memchr::memchr(b'\n', rest)
+        {
+            jsonl.truncate(max_bytes + end + 1);
+        }
+        Self::from_jsonl(name, jsonl)
+    }
+
+    /// The corpus of these lines, each with its text under `text`.
+    ///
+    /// # Panics
+    /// If a line has no text.
+    pub fn from_jsonl(name: &str, jsonl: Vec<u8>) -> Self {
+        let field = Field::compile(".text").expect("the pattern is jq");
+        let mut extractor = field.extractor();
+        let (mut text, mut spans) = (String::new(), Vec::new());
+        for line in lines(&jsonl) {
+            let start = text.len();
+            text.push_str(extractor.text(line).expect("every line has a text"));
+            spans.push(start..text.len());
+        }
+        Self {
+            name: name.to_owned(),
+            jsonl,
+            text,
+            spans,
+        }
+    }
+
+    /// The lines as they stand in a file.
+    pub fn jsonl(&self) -> &[u8] {
+        &self.jsonl
+    }
+
+    /// The lines, without their line ends.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        lines(&self.jsonl)
+    }
+
+    /// The texts, in order.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.spans.iter().map(|span| &self.text[span.clone()])
+    }
+
+    /// Length of all texts in bytes.
+    pub fn text_bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+}
+
+fn lines(jsonl: &[u8]) -> impl Iterator<Item = &[u8]> {
+    jsonl
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+}
+
+/// The lines of the shared corpus `name`, if it is there.
+fn shared(name: &str) -> Option<Vec<u8>> {
+    let path = shared_folder().join(format!("data/corpora/{name}.jsonl.zst"));
+    let file = std::fs::File::open(&path).ok()?;
+    Some(zstd::decode_all(file).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+/// `PACKTOK_SHARED`, or the folder `shared` beside the repository.
+fn shared_folder() -> PathBuf {
+    std::env::var_os("PACKTOK_SHARED").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
+        PathBuf::from,
+    )
+}

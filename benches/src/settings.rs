@@ -1,0 +1,64 @@
+//! The options that the benches pack with: those of a plain `packtok pack`.
+
+use std::path::{Path, PathBuf};
+
+use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
+use packtok_core::corpus::ReadOptions;
+use packtok_core::field::Field;
+use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions};
+use packtok_pbin::SpecialToken;
+
+/// The token that closes documents in all benches.
+const EOD: &str = "<|endoftext|>";
+
+/// How documents are encoded.
+pub fn encode_options() -> EncodeOptions {
+    EncodeOptions {
+        add_special_tokens: true,
+        special_tokens_in_text: SpecialTokensInText::Parse,
+        truncate_to: None,
+    }
+}
+
+/// How corpora are read.
+pub fn read_options() -> ReadOptions {
+    ReadOptions {
+        chunk_bytes: 1 << 20,
+        max_document_bytes: 1 << 30,
+        zstd_window_log_max: 27,
+    }
+}
+
+/// Packs the texts of `input` into `output`, which may be replaced.
+///
+/// # Panics
+/// If the tokenizer has no EOD.
+pub fn pack_options(
+    tokenizer: &Tokenizer,
+    input: &Path,
+    output: PathBuf,
+    num_threads: usize,
+) -> PackOptions {
+    PackOptions {
+        inputs: vec![input.display().to_string()],
+        output,
+        index_path: None,
+        field: Field::compile(".text").expect("the pattern is jq"),
+        encode: encode_options(),
+        eod: SpecialToken {
+            token: EOD.to_owned(),
+            id: tokenizer
+                .token_to_id(EOD)
+                .expect("the tokenizers of the benches have this EOD"),
+        },
+        bos: None,
+        empty_document: EmptyDocument::Skip,
+        on_bad_document: OnBadDocument::Fail,
+        max_documents: None,
+        max_tokens: None,
+        num_threads,
+        read: read_options(),
+        existing: Existing::Replace,
+        redactions: Vec::new(),
+    }
+}

@@ -1,0 +1,166 @@
+"""What a corpus says, read naively: lines by Python's json, ids by the tokenizers wheel.
+
+Shares no code with packtok: tests compare the files that packtok writes with what stands here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import packtok
+import zstandard
+from tokenizers import Tokenizer
+from tokenizers.pre_tokenizers import ByteLevel
+
+EOD = "<|endoftext|>"
+BATCH = 2000
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """The lines of a plain or compressed file, without what ends them."""
+    if path.suffix == ".zst":
+        with path.open("rb") as file:
+            reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(
+                file, read_across_frames=True
+            )
+            data = io.BufferedReader(reader).read()
+    else:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    return [line.removesuffix(b"\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def texts_of(path: Path, key: str = "text") -> list[str]:
+    """The texts of a clean corpus."""
+    return [json.loads(line)[key] for line in lines_of(path)]
+
+
+def text_of(line: bytes) -> str | None:
+    """The value of ``text`` in a line; ``None`` where the line is no document."""
+    try:
+        value = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        text = value["text"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return text if isinstance(text, str) else None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def load(path: Path) -> Tokenizer:
+    """The tokenizer in a file, without its truncation and padding."""
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def encode(tokenizer: Tokenizer, texts: list[str], *, add_special_tokens: bool = True) -> Iterator[list[int]]:
+    """The ids of every text."""
+    for start in range(0, len(texts), BATCH):
+        batch = texts[start : start + BATCH]
+        for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=add_special_tokens):
+            yield encoding.ids
+
+
+def close(ids: list[int], eod_id: int) -> list[int]:
+    """A document: its ids, and EOD unless it stands there already."""
+    return ids if ids and ids[-1] == eod_id else [*ids, eod_id]
+
+
+def documents(
+    tokenizer: Tokenizer, texts: list[str], eod: str = EOD, *, add_special_tokens: bool = True
+) -> Iterator[list[int]]:
+    """What packing ``texts`` has to give, texts without ids left out."""
+    eod_id = tokenizer.token_to_id(eod)
+    for ids in encode(tokenizer, texts, add_special_tokens=add_special_tokens):
+        if ids:
+            yield close(ids, eod_id)
+
+
+def assert_holds(path: str | Path, expected: Iterable[list[int]]) -> None:
+    """The pbin at ``path`` holds the documents ``expected``, each of them and no others."""
+    reader = packtok.PbinReader(str(path))
+    num_documents, start = 0, 0
+    for i, document in enumerate(expected):
+        assert i < len(reader), f"document {i} is missing"
+        found = reader[i].tolist()
+        assert found == document, f"document {i}: {_difference(found, document)}"
+        start += len(document)
+        num_documents = i + 1
+    assert (len(reader), reader.num_tokens) == (num_documents, start)
+
+
+def _difference(found: list[int], expected: list[int]) -> str:
+    pairs = zip(found, expected, strict=False)
+    at = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(found), len(expected)))
+    return f"from token {at}: found {found[at : at + 8]}, expected {expected[at : at + 8]}"
+
+
+def write_lines(path: Path, texts: Iterable[str], key: str = "text") -> Path:
+    """A corpus of ``texts``, one JSON object in a line."""
+    lines = [json.dumps({key: text}, ensure_ascii=False) + "\n" for text in texts]
+    path.write_text("".join(lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def byte_level(
+    path: Path,
+    *,
+    vocab_size: int = 300,
+    added: tuple[str, ...] = (EOD, "<|bos|>"),
+    post_processor: dict[str, Any] | None = None,
+    merges: tuple[tuple[str, str], ...] = (("t", "h"), ("th", "e"), ("Ġ", "a")),
+) -> Path:
+    """Writes a small byte-level BPE tokenizer.json; ``added`` come on top of ``vocab_size``."""
+    symbols = sorted(ByteLevel.alphabet())
+    vocab = symbols + ["".join(merge) for merge in merges]
+    vocab += [f"<extra{i}>" for i in range(len(vocab), vocab_size)]
+    tokens = [
+        {"id": len(vocab) + i, "content": content, "single_word": False, "lstrip": False, "rstrip": False}
+        | {"normalized": False, "special": True}
+        for i, content in enumerate(added)
+    ]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    model = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None}
+    model |= {"end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False}
+    model |= {"vocab": {token: i for i, token in enumerate(vocab)}, "merges": [list(pair) for pair in merges]}
+    document = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": tokens}
+    document |= {"normalizer": None, "pre_tokenizer": byte_level, "post_processor": post_processor}
+    document |= {"decoder": byte_level, "model": model}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def template(*, before: tuple[str, ...] = (), after: tuple[str, ...] = (), ids: dict[str, int]) -> dict[str, Any]:
+    """A post-processor that puts tokens around every document."""
+
+    def special(name: str) -> dict[str, Any]:
+        return {"SpecialToken": {"id": name, "type_id": 0}}
+
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    single = [*map(special, before), text, *map(special, after)]
+    special_tokens = {
+        name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (*before, *after)
+    }
+    return {
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": [*single, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": special_tokens,
+    }
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A sort key by which ``part2`` stands before ``part10``."""
+    runs = [run for run in re.split(r"([0-9]+)", name) if run]
+    return [(0, int(run), run) if run.isdigit() else (1, 0, run) for run in runs]

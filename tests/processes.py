@@ -1,0 +1,110 @@
+"""Packtok as a process of its own that is signalled, limited or measured, and the corpora for that."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
+_ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéñΩ数"
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended."""
+
+    code: int
+    out: str
+    err: str
+    peak_bytes: int
+    seconds: float
+
+
+def start(*arguments: object, cwd: Path, within: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    """Starts ``packtok`` with these arguments, by the command ``within`` if there is one."""
+    return subprocess.Popen(
+        [*within, *PROGRAM, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+def measure(*arguments: object, cwd: Path) -> Ended:
+    """Runs ``packtok`` to its end; its peak memory is that of this one process."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        started = time.monotonic()
+        process = subprocess.Popen([*PROGRAM, *map(str, arguments)], cwd=cwd, stdout=out, stderr=err)
+        # Waited for here and not by the object, because only this call tells the usage of one process.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - started
+        texts = [(file.seek(0), file.read().decode())[1] for file in (out, err)]
+    return Ended(process.returncode, *texts, usage.ru_maxrss * 1024, seconds)
+
+
+def temporaries(folder: Path) -> list[Path]:
+    """The files in ``folder`` that are being filled, or were when their owner was killed."""
+    return sorted(path for path in folder.iterdir() if path.name.endswith(".tmp"))
+
+
+def wait_until_packing(process: subprocess.Popen[str], folder: Path, old: frozenset[Path] = frozenset()) -> bool:
+    """Waits for a new temporary file in ``folder``; false if the process ended without one."""
+    while not set(temporaries(folder)) - old:
+        if process.poll() is not None:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def texts(seed: int) -> Iterator[str]:
+    """Texts of a few to a few hundred invented words, the same for the same seed."""
+    rng = random.Random(seed)
+    words = ["".join(rng.choices(_ALPHABET, k=rng.randint(1, 9))) for _ in range(4000)]
+    while True:
+        yield " ".join(rng.choices(words, k=rng.randint(3, 300)))
+
+
+def write_corpus(path: Path, num_bytes: int, *, bad_every: int | None = None, seed: int = 1) -> Path:
+    """Writes whole lines until the file has ``num_bytes``; every ``bad_every``-th is no document."""
+    lines, block_bytes = [], 0
+    for i, text in enumerate(texts(seed), 1):
+        is_bad = bad_every is not None and i % bad_every == 0
+        line = b'{"text": 5}\n' if is_bad else json.dumps({"text": text}, ensure_ascii=False).encode() + b"\n"
+        lines.append(line)
+        block_bytes += len(line)
+        if block_bytes >= min(num_bytes, _BLOCK_BYTES):
+            break
+    block = b"".join(lines)
+    with path.open("wb") as file:
+        for _ in range(-(-num_bytes // len(block))):
+            file.write(block)
+    return path
+
+
+def write_one_line(path: Path, num_bytes: int) -> Path:
+    """Writes one document of about ``num_bytes`` bytes, which is one line; it has escapes, as most have."""
+    source = texts(seed=7)
+    block = "\\n".join(next(source) for _ in range(1000)).encode()
+    with path.open("wb") as file:
+        file.write(b'{"text": "')
+        for _ in range(-(-num_bytes // len(block))):
+            file.write(block)
+        file.write(b'"}\n')
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    """What is in ``folder``, sorted."""
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,113 @@
+"""Runs every check of the project and lists what was skipped for want of something.
+
+Called by the interpreter of an environment that has `packtok[test]` installed. Each step is a command of its own;
+all of them run even if one fails. With CI=true a skip is a failure.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+FUZZ_SECONDS = "20"
+
+
+class Run:
+    """The steps run so far: what failed and what was skipped."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+        self.skipped: list[str] = []
+
+    def step(self, name: str, command: Sequence[str | Path], *, needs: str | None = None) -> None:
+        """Runs one command, unless the program or module that it needs is missing."""
+        if needs is not None and not _is_there(needs):
+            self.skip(name, f"{needs} is not installed")
+            return
+        print(f"\n=== {name}", flush=True)
+        started = time.monotonic()
+        status = subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
+        print(
+            f"=== {name}: {'ok' if status == 0 else 'FAILED'} in {time.monotonic() - started:.0f} s",
+            flush=True,
+        )
+        if status != 0:
+            self.failed.append(name)
+
+    def skip(self, name: str, reason: str) -> None:
+        self.skipped.append(f"{name}: {reason}")
+
+    def pytest(self, arguments: Sequence[str]) -> None:
+        """Runs pytest and takes over the skips that it reports."""
+        report = ROOT / "target" / "pytest.log"
+        report.parent.mkdir(exist_ok=True)
+        print("\n=== pytest", flush=True)
+        command = [sys.executable, "-m", "pytest", "-rs", "--durations=10", *arguments]
+        with report.open("w", encoding="utf-8") as log:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                log.write(line)
+            if process.wait() != 0:
+                self.failed.append("pytest")
+        for line in report.read_text(encoding="utf-8").splitlines():
+            if found := re.match(r"SKIPPED \[\d+\] (.*)", line):
+                self.skip("pytest", found[1])
+
+    def finish(self) -> int:
+        """Prints the account of the run and returns the exit status."""
+        print()
+        for skipped in self.skipped:
+            print(f"skipped: {skipped}")
+        for failed in self.failed:
+            print(f"FAILED: {failed}")
+        if self.skipped and os.environ.get("CI") == "true":
+            print("in CI a skip is a failure")
+            return 1
+        if not self.failed:
+            print("all checks passed" + (f", {len(self.skipped)} skipped" if self.skipped else ""))
+        return 1 if self.failed else 0
+
+
+def _is_there(needed: str) -> bool:
+    if needed.startswith("cargo-"):
+        component = subprocess.run(
+            ["cargo", needed.removeprefix("cargo-"), "--version"], capture_output=True, check=False
+        )
+        return component.returncode == 0
+    return (
+        (BIN / needed).exists()
+        or shutil.which(needed) is not None
+        or importlib.util.find_spec(needed) is not None
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs all steps; `arguments` go to pytest."""
+    run = Run()
+    run.step("rustfmt", ["cargo", "fmt", "--all", "--check"], needs="cargo-fmt")
+    run.step(
+        "clippy",
+        ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"],
+        needs="cargo-clippy",
+    )
+    run.step("cargo test", ["cargo", "test", "--locked", "-q"])
+    run.step("ruff", [BIN / "ruff", "check", "python", "tests", "benches"], needs="ruff")
+    run.step("ruff format", [BIN / "ruff", "format", "--check", "python", "tests", "benches"], needs="ruff")
+    run.step("mypy", [BIN / "mypy"], needs="mypy")
+    run.step("stubtest", [BIN / "stubtest", "packtok._packtok"], needs="stubtest")
+    run.step("fuzz", ["bash", "tests/fuzz/run.sh", FUZZ_SECONDS], needs="g++")
+    run.pytest(arguments)
+    return run.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,371 @@
+"""Ids in packed files equal those of the Python package tokenizers 0.23.3; docs/exactness.md says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import oracle
+import packtok
+import pytest
+import sentencepiece_json
+import tokenizers
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+HERE = Path(__file__).resolve().parent
+CORPORA = ["prose", "code", "multi", "nasty"]
+EOD_OF = {"gpt2": oracle.EOD, "cl100k": oracle.EOD, "llama2": "</s>"}
+REFERENCE, SECOND = "tokenizers 1.0.0-rc.3", "tokenizers 0.23.2"
+SCALARS = [chr(scalar) for scalar in range(0x80, 0x110000) if not 0xD800 <= scalar < 0xE000]
+# Blocks in which Unicode tables of different years differ, and ordinary letters, marks and digits.
+TRICKY = "éßıİſǅΣςΩБ٣०৩༣中文가각한ｱﬁ①²½‿–—…“”«»¿¡§¶†‡€™∑≠√←↔😀🧑\u200d🚀🇩🇪\u0301\u0323\u3099\u200b\u2028\u00a0\u3000\ufeff\x85\u061d\u1b7d\u2e43\u1c89\u1dfa\ua7cb\U00010d40\U0001e5f0"
+
+
+def test_the_oracle_is_the_version_that_the_promise_names() -> None:
+    assert tokenizers.__version__ == "0.23.3"
+
+
+@lru_cache(maxsize=1)
+def corpus_texts(path: Path) -> list[str]:
+    return oracle.texts_of(path)
+
+
+def some(texts: list[str], corpus: str) -> list[str]:
+    """A slice for the fast tests: the first documents, and single ones from all over the corpus."""
+    first, step = (1000, 97) if corpus == "nasty" else (60, 499)
+    return texts[:first] + texts[first::step]
+
+
+@lru_cache(maxsize=1)
+def from_all_corpora(shared: Path) -> list[str]:
+    """A smaller slice, for the tests of many tokenizers."""
+    paths = [(shared / f"corpora/{corpus}.jsonl.zst", corpus) for corpus in CORPORA]
+    return [text for path, corpus in paths for text in some(oracle.texts_of(path), corpus)[::3]]
+
+
+def assert_exact(
+    corpus: Path, texts: list[str], tokenizer: Path | str, wheel: Tokenizer, folder: Path, eod: str
+) -> packtok.PackReport:
+    """Packs with and without special tokens; both files hold what the wheel gives for ``texts``."""
+    options: dict[str, Any] = {"input": corpus, "tokenizer": str(tokenizer), "eod": eod}
+    with_special, without = folder / "with.pbin", folder / "without.pbin"
+    report = packtok.pack(**options, output=with_special, existing="replace")
+    packtok.pack(**options, output=without, existing="replace", add_special_tokens=False)
+    assert report.lines == len(texts) == report.packed + report.empty
+    oracle.assert_holds(with_special, oracle.documents(wheel, texts, eod))
+    if wheel.num_special_tokens_to_add(is_pair=False) > 0:
+        expected = oracle.documents(wheel, texts, eod, add_special_tokens=False)
+        oracle.assert_holds(without, expected)
+    else:
+        # The wheel itself says that the two are one: there is nothing that it would add.
+        common = 12 + report.data_bytes
+        assert with_special.read_bytes()[:common] == without.read_bytes()[:common]
+    return report
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+@pytest.mark.parametrize("name", EOD_OF)
+def test_some_documents_of_every_corpus(shared: Path, tmp_path: Path, name: str, corpus: str) -> None:
+    texts = some(corpus_texts(shared / f"corpora/{corpus}.jsonl.zst"), corpus)
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    file = shared / f"tokenizers/{name}/tokenizer.json"
+    report = assert_exact(path, texts, file, oracle.load(file), tmp_path, EOD_OF[name])
+    assert report.engine == REFERENCE
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("corpus", CORPORA)
+@pytest.mark.parametrize("name", EOD_OF)
+def test_every_document_of_every_corpus(shared: Path, tmp_path: Path, name: str, corpus: str) -> None:
+    path = shared / f"corpora/{corpus}.jsonl.zst"
+    file = shared / f"tokenizers/{name}/tokenizer.json"
+    assert_exact(path, corpus_texts(path), file, oracle.load(file), tmp_path, EOD_OF[name])
+
+
+@pytest.mark.parametrize("name", ["gpt2", "r50k_base", "cl100k_base", "o200k_base"])
+def test_a_built_in_name_writes_a_tokenizer_that_gives_its_ids(
+    shared: Path, tmp_path: Path, name: str
+) -> None:
+    texts = from_all_corpora(shared)
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=name)
+    wheel = oracle.load(tmp_path / "out.pbin.tokenizer.json")
+    oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(wheel, texts))
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
+def test_every_nasty_document_with_a_built_in_name(shared: Path, tmp_path: Path, name: str) -> None:
+    path = shared / "corpora/nasty.jsonl.zst"
+    output = tmp_path / "nasty.pbin"
+    packtok.pack(input=path, output=output, tokenizer=name)
+    wheel = oracle.load(Path(f"{output}.tokenizer.json"))
+    oracle.assert_holds(output, oracle.documents(wheel, corpus_texts(path)))
+
+
+def test_built_in_gpt2_is_the_published_file(shared: Path, tmp_path: Path) -> None:
+    texts = some(corpus_texts(shared / "corpora/nasty.jsonl.zst"), "nasty")
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    packtok.pack(input=path, output=tmp_path / "gpt2.pbin", tokenizer="gpt2")
+    wheel = oracle.load(shared / "tokenizers/gpt2/tokenizer.json")
+    oracle.assert_holds(tmp_path / "gpt2.pbin", oracle.documents(wheel, texts))
+
+
+@pytest.mark.parametrize("model", ["bpe_32k", "unigram_32k"])
+def test_some_documents_with_a_converted_sentencepiece_model(
+    shared: Path, tmp_path: Path, model: str
+) -> None:
+    file, wheel = converted(shared, model, tmp_path)
+    texts = from_all_corpora(shared)
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    assert assert_exact(path, texts, file, wheel, tmp_path, "</s>").engine == SECOND
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("model", ["bpe_32k", "unigram_32k"])
+def test_every_nasty_document_with_a_converted_sentencepiece_model(
+    shared: Path, tmp_path: Path, model: str
+) -> None:
+    file, wheel = converted(shared, model, tmp_path)
+    path = shared / "corpora/nasty.jsonl.zst"
+    assert_exact(path, corpus_texts(path), file, wheel, tmp_path, "</s>")
+
+
+def converted(shared: Path, model: str, folder: Path) -> tuple[Path, Tokenizer]:
+    source = shared / f"tokenizers/sentencepiece/{model}.model"
+    file = sentencepiece_json.convert(source, folder / f"{model}.json")
+    return file, oracle.load(file)
+
+
+def example_texts() -> list[str]:
+    """The corpus in examples/, and each of its texts with something tricky in it."""
+    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
+    tricky = [f"{text[:40]}{char}{text[40:60]} {char}{char} 7{char}" for char in TRICKY for text in texts[:3]]
+    return [*texts, *tricky, TRICKY, " ".join(TRICKY), TRICKY.upper(), "", " ", "\n", "a  b   c\t\n d "]
+
+
+def word_piece() -> Tokenizer:
+    """Trained here; special tokens by BertProcessing."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[UNK]", "[CLS]", "[SEP]"]
+    tokenizer.train_from_iterator(
+        example_texts(), trainers.WordPieceTrainer(vocab_size=900, special_tokens=special, show_progress=False)
+    )
+    cls, sep = (tokenizer.token_to_id(token) for token in special[1:])
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", sep), ("[CLS]", cls))
+    return tokenizer
+
+
+def unigram() -> Tokenizer:
+    """Trained here; special tokens by a template."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<unk>", "[CLS]", "[SEP]"]
+    trainer = trainers.UnigramTrainer(
+        vocab_size=2000, special_tokens=special, unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(example_texts(), trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    return tokenizer
+
+
+def word_level() -> Tokenizer:
+    """Whole words; an added token that matches whole words only, so that the neighbours count."""
+    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(vocab_size=900, special_tokens=["[UNK]", "[SEP]"], show_progress=False)
+    tokenizer.train_from_iterator(example_texts(), trainer)
+    tokenizer.add_tokens([AddedToken("whole", single_word=True), AddedToken("left", lstrip=True)])
+    return tokenizer
+
+
+@pytest.mark.parametrize("make", [word_piece, unigram, word_level])
+def test_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
+    file = tmp_path / "tokenizer.json"
+    make().save(str(file))
+    texts = example_texts()
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    report = assert_exact(path, texts, file, oracle.load(file), tmp_path, "[SEP]")
+    assert report.engine == SECOND
+    assert any("is exact but slower" in warning for warning in report.warnings)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("make", [word_piece, unigram, word_level])
+def test_every_scalar_value_with_models_other_than_bpe(
+    tmp_path: Path, make: Callable[[], Tokenizer]
+) -> None:
+    file = tmp_path / "tokenizer.json"
+    make().save(str(file))
+    assert differing(file, SCALARS, tmp_path, "[SEP]") == []
+
+
+def bytes_tokenizer(path: Path, normalizer: Any, pre_tokenizer: Any) -> Path:
+    """Writes a tokenizer.json whose ids show each byte of the text and each cut of the pre-tokenizer."""
+    vocab = {"[SEP]": 0} | {f"<0x{byte:02X}>": byte + 1 for byte in range(256)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True))
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    # Metaspace puts its mark before every piece that the one before it has cut.
+    marks = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [marks] if pre_tokenizer is None else [pre_tokenizer, marks]
+    )
+    tokenizer.add_special_tokens(["[SEP]"])
+    tokenizer.add_tokens([AddedToken("1", single_word=True, normalized=False)])
+    tokenizer.save(str(path))
+    return path
+
+
+REGEX = tokenizers.Regex
+COMPONENTS: dict[str, tuple[Any, Any]] = {
+    "Nothing": (None, None),
+    "NFC": (normalizers.NFC(), None),
+    "NFD": (normalizers.NFD(), None),
+    "NFKC": (normalizers.NFKC(), None),
+    "NFKD": (normalizers.NFKD(), None),
+    "Lowercase": (normalizers.Lowercase(), None),
+    "Strip": (normalizers.Strip(), None),
+    "StripAccents": (normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()]), None),
+    "Nmt": (normalizers.Nmt(), None),
+    "BertNormalizer": (normalizers.BertNormalizer(), None),
+    "BertNormalizer cased": (normalizers.BertNormalizer(lowercase=False, strip_accents=True), None),
+    "Replace": (normalizers.Replace(REGEX(r"\p{Lu}|\p{Nd}|\p{So}"), "x"), None),
+    "BertPreTokenizer": (None, pre_tokenizers.BertPreTokenizer()),
+    "Whitespace": (None, pre_tokenizers.Whitespace()),
+    "WhitespaceSplit": (None, pre_tokenizers.WhitespaceSplit()),
+    "Punctuation": (None, pre_tokenizers.Punctuation()),
+    "Digits": (None, pre_tokenizers.Digits(individual_digits=True)),
+    "UnicodeScripts": (None, pre_tokenizers.UnicodeScripts()),
+    "Split by letters": (None, pre_tokenizers.Split(REGEX(r"\p{L}+|\p{N}+|\p{P}+|\p{S}+|\p{M}+"), "isolated")),
+    "Split by words": (None, pre_tokenizers.Split(REGEX(r"(?i)\w\b|\s|[[:punct:]]|[[:upper:]]"), "isolated")),
+}
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_tricky_characters_in_every_component(tmp_path: Path, name: str) -> None:
+    file = bytes_tokenizer(tmp_path / "tokenizer.json", *COMPONENTS[name])
+    assert differing(file, [*TRICKY, *SCALARS[:0x3000:7]], tmp_path, "[SEP]") == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_every_scalar_value_in_every_component(tmp_path: Path, name: str) -> None:
+    file = bytes_tokenizer(tmp_path / "tokenizer.json", *COMPONENTS[name])
+    assert differing(file, SCALARS, tmp_path, "[SEP]") == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", EOD_OF)
+def test_every_scalar_value_with_real_tokenizers(shared: Path, tmp_path: Path, name: str) -> None:
+    file = shared / f"tokenizers/{name}/tokenizer.json"
+    assert differing(file, SCALARS, tmp_path, EOD_OF[name]) == []
+
+
+def differing(file: Path, scalars: list[str], folder: Path, eod: str) -> list[str]:
+    """The scalar values that packtok and the wheel give other ids for, as ``U+XXXX``."""
+    texts = [f"a{scalar}1 {scalar}b {scalar}{scalar}A" for scalar in scalars]
+    path = oracle.write_lines(folder / "scalars.jsonl", texts)
+    packtok.pack(input=path, output=folder / "scalars.pbin", tokenizer=str(file), eod=eod)
+    reader = packtok.PbinReader(str(folder / "scalars.pbin"))
+    assert len(reader) == len(scalars)
+    expected: Iterator[list[int]] = oracle.documents(oracle.load(file), texts, eod)
+    return [
+        f"U+{ord(scalar):04X}"
+        for i, (scalar, document) in enumerate(zip(scalars, expected, strict=True))
+        if reader[i].tolist() != document
+    ]
+
+
+def test_special_tokens_around_documents(tmp_path: Path) -> None:
+    ids = {oracle.EOD: 300, "<|bos|>": 301}
+    for i, (before, after) in enumerate([(("<|bos|>",), ()), ((), (oracle.EOD,)), (("<|bos|>",), (oracle.EOD,))]):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        file = oracle.byte_level(
+            folder / "tokenizer.json", post_processor=oracle.template(before=before, after=after, ids=ids)
+        )
+        texts = ["the thing", "a", f"x{oracle.EOD}", f"<|bos|>y{oracle.EOD}z"]
+        path = oracle.write_lines(folder / "corpus.jsonl", texts)
+        assert_exact(path, texts, file, oracle.load(file), folder, oracle.EOD)
+
+
+def test_truncation_and_padding_in_the_file_are_off(tmp_path: Path) -> None:
+    file = oracle.byte_level(tmp_path / "tokenizer.json")
+    wheel = Tokenizer.from_file(str(file))
+    texts = ["the thing that is longer", "a"]
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    wheel.enable_truncation(3)
+    wheel.enable_padding(length=9)
+    wheel.save(str(file))
+    assert [len(ids) for ids in oracle.encode(wheel, texts)] == [9, 9]
+    assert_exact(path, texts, file, oracle.load(file), tmp_path, oracle.EOD)
+
+
+@pytest.mark.parametrize("max_length", [0, 1, 2, 3, 7, 100])
+@pytest.mark.parametrize("add_special_tokens", [True, False])
+def test_truncation_that_is_asked_for(tmp_path: Path, max_length: int, add_special_tokens: bool) -> None:
+    ids = {oracle.EOD: 300, "<|bos|>": 301}
+    processor = oracle.template(before=("<|bos|>",), after=(), ids=ids)
+    file = oracle.byte_level(tmp_path / "tokenizer.json", post_processor=processor)
+    texts = ["the thing that is longer", "the", "a", f"ab{oracle.EOD}cd"]
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    wheel = oracle.load(file)
+    options: dict[str, Any] = {"input": path, "output": tmp_path / "out.pbin", "tokenizer": str(file)}
+    options |= {"truncation": True, "max_length": max_length, "add_special_tokens": add_special_tokens}
+    if max_length == 0 and add_special_tokens:
+        with pytest.raises(ValueError, match="max_length 0 is below the 1 special tokens"):
+            packtok.pack(**options, eod=oracle.EOD)
+        return
+    packtok.pack(**options, eod=oracle.EOD)
+    wheel.enable_truncation(max_length)
+    expected = oracle.documents(wheel, texts, add_special_tokens=add_special_tokens)
+    oracle.assert_holds(tmp_path / "out.pbin", expected)
+
+
+def test_special_tokens_in_text_as_text(tmp_path: Path) -> None:
+    file = oracle.byte_level(tmp_path / "tokenizer.json")
+    texts = [f"a{oracle.EOD}b", oracle.EOD, "<|bos|>"]
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    report = packtok.pack(
+        input=path, output=tmp_path / "out.pbin", tokenizer=str(file), special_tokens_in_text="text"
+    )
+    assert report.eods_in_text == 0
+    wheel = oracle.load(file)
+    wheel.encode_special_tokens = True
+    oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(wheel, texts))
+
+
+def test_special_tokens_in_text_refused(tmp_path: Path) -> None:
+    file = oracle.byte_level(tmp_path / "tokenizer.json")
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", ["fine", f"a{oracle.EOD}b"])
+    with pytest.raises(packtok.DocumentError) as caught:
+        packtok.pack(
+            input=path, output=tmp_path / "out.pbin", tokenizer=str(file), special_tokens_in_text="fail"
+        )
+    assert str(caught.value) == (
+        f"{path}:2: byte 17: the text contains the special token \"{oracle.EOD}\"; mend the text, set "
+        "special_tokens_in_text to parse or text, or set on_bad_document to skip"
+    )
+    assert not (tmp_path / "out.pbin").exists()
+
+
+def test_added_tokens_with_gaps_in_their_ids_are_renumbered_and_reported(tmp_path: Path) -> None:
+    file = oracle.byte_level(tmp_path / "tokenizer.json")
+    content = json.loads(file.read_text())
+    content["added_tokens"][1]["id"] = 999
+    file.write_text(json.dumps(content))
+    texts = ["a<|bos|>b"]
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    report = assert_exact(path, texts, file, oracle.load(file), tmp_path, oracle.EOD)
+    assert report.warnings == (
+        'added token "<|bos|>" is declared with id 999, but tokenizers gives it 301, and so does packtok',
+    )

@@ -1,0 +1,576 @@
+"""What goes wrong on real machines, done for real: kills, full disks, files that vanish, change or lie.
+
+Whatever happens, a file under its final name is whole; what packtok can still answer is one clear line.
+"""
+
+from __future__ import annotations
+
+import bz2
+import ctypes
+import gzip
+import json
+import os
+import pickle
+import random
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import packtok
+import pytest
+import zstandard
+from conftest import PacktokCli
+from processes import Ended, measure, names, start, temporaries, wait_until_packing, write_corpus
+
+CORPUS_BYTES = 32_000_000
+NUM_KILLS = 50
+# Every run of the kill tests: several threads, and a second temporary file for what is rejected.
+KILLED = ("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet")
+OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    """The files under final names."""
+    return {name: (folder / name).read_bytes() for name in OUTPUTS if (folder / name).exists()}
+
+
+def failed(cli: PacktokCli, *arguments: object, cwd: Path, code: int = 1) -> str:
+    """The one line that a run which must fail answers with; it must leave nothing behind."""
+    before = names(cwd)
+    done = cli("pack", "-o", "o.pbin", "-t", "gpt2", *arguments, cwd=cwd, code=code)
+    assert done.stdout == ""
+    assert names(cwd) == before
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "c.jsonl", 200_000)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus that takes a second or more to pack, with lines that are no documents."""
+    return write_corpus(tmp_path_factory.mktemp("large") / "c.jsonl", CORPUS_BYTES, bad_every=40)
+
+
+@pytest.fixture(scope="module")
+def whole(large: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
+    """What an uninterrupted run leaves, and for how many seconds it has a temporary file."""
+    folder = tmp_path_factory.mktemp("whole")
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=folder)
+    assert wait_until_packing(process, folder)
+    packing = time.monotonic()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    files = outputs(folder)
+    assert set(files) == set(OUTPUTS)
+    return files, time.monotonic() - packing
+
+
+def kill_while_packing(large: Path, folder: Path, delay_seconds: float, *more: object) -> None:
+    """Kills a run this long after its first temporary file appeared."""
+    old = frozenset(temporaries(folder))
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, *more, cwd=folder)
+    if wait_until_packing(process, folder, old):
+        # The moment is the point of the test, not something that is waited for.
+        time.sleep(delay_seconds)
+    process.kill()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGKILL, 0), err
+    assert not old & set(temporaries(folder)), "the run did not remove what the one before it left"
+
+
+@pytest.mark.faults
+def test_a_kill_at_any_moment_leaves_no_half_file(
+    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    files, seconds = whole
+    rng = random.Random(9)
+    num_left = num_published = 0
+    for i in range(NUM_KILLS):
+        kill_while_packing(large, tmp_path, (i + rng.random()) / NUM_KILLS * seconds)
+        published = outputs(tmp_path)
+        assert all(content == files[name] for name, content in published.items())
+        num_left += bool(temporaries(tmp_path))
+        if "o.pbin" in published:
+            num_published += 1
+            packtok_cli("verify", "o.pbin", cwd=tmp_path)
+            assert set(published) == set(OUTPUTS)
+        if "o.pbin" in published or i % 10 == 9:
+            packtok_cli(
+                "pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path
+            )
+            assert names(tmp_path) == sorted(OUTPUTS)
+            assert outputs(tmp_path) == files
+            for name in OUTPUTS:
+                (tmp_path / name).unlink()
+    print(f"{NUM_KILLS} kills over {seconds:.2f} s: {num_left} left a temporary, {num_published} came too late")
+    assert num_left >= NUM_KILLS // 2
+
+
+@pytest.mark.faults
+def test_a_kill_while_replacing_leaves_the_old_file_or_the_new(
+    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    files, seconds = whole
+    write_corpus(tmp_path / "old.jsonl", 100_000)
+    packtok_cli("pack", "-i", "old.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    old = (tmp_path / "o.pbin").read_bytes()
+    for i in range(10):
+        kill_while_packing(large, tmp_path, i / 10 * seconds, "--existing", "replace")
+        assert (tmp_path / "o.pbin").read_bytes() in (old, files["o.pbin"])
+
+
+def test_a_next_run_says_what_it_removed(large: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", 1000)
+    kill_while_packing(large, tmp_path, 0)
+    (left, *_) = temporaries(tmp_path)
+    done = packtok_cli("pack", "-i", corpus, "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert f"packtok: warning: removed ./{left.name}, left by a run that was killed\n" in done.stderr
+    assert temporaries(tmp_path) == []
+
+
+def test_a_run_leaves_alone_what_another_one_is_filling(
+    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", 1000)
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path)
+    assert wait_until_packing(process, tmp_path)
+    process.send_signal(signal.SIGSTOP)
+    filling = temporaries(tmp_path)
+    packtok_cli("pack", "-i", corpus, "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert temporaries(tmp_path) == filling
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    packtok_cli("verify", "o.pbin", cwd=tmp_path)
+
+
+# --- a full disk -----------------------------------------------------------------------------------------------
+
+# Runs in a mount namespace of its own: packs at every size of a small file system and prints what each left.
+FULL_DISK = """
+    import errno, json, os, subprocess, sys
+    import packtok
+
+    folder, source, tokenizer, limit_name, first, last, step = sys.argv[1:8]
+    options = json.loads(sys.argv[8])
+    results = []
+    for limit in range(int(first), int(last), int(step)):
+        mount = ["mount", "-t", "tmpfs", "-o", f"{limit_name}={limit}", "tmpfs", folder]
+        subprocess.run(mount, check=True)
+        output = os.path.join(folder, "o.pbin")
+        try:
+            packtok.pack(input=source, output=output, tokenizer=tokenizer, **options)
+            said = None
+        except OSError as error:
+            said = error.errno
+        results.append((limit, said, sorted(os.listdir(folder))))
+        subprocess.run(["umount", folder], check=True)
+    print(json.dumps(results))
+"""
+
+
+def in_a_mount_namespace(*command: object, cwd: Path) -> str:
+    """The output of a command that may mount; skips where the system allows nobody to."""
+    within = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None or subprocess.run([*within, "true"], check=False).returncode != 0:
+        within = ["unshare", "--mount"]
+        if os.geteuid() != 0 or subprocess.run([*within, "true"], check=False).returncode != 0:
+            pytest.skip("needs the right to mount a small tmpfs (unshare --user --mount), not there")
+    done = subprocess.run([*within, *map(str, command)], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def small_tokenizer(folder: Path) -> Path:
+    """A tokenizer of a few hundred bytes, so that the output is what fills the disk."""
+    vocabulary = {"[UNK]": 0, "</s>": 1, "a": 2}
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    described = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": 1, "content": "</s>", **special}],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        "post_processor": None,
+        "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
+    }
+    path = folder / "small.json"
+    path.write_text(json.dumps(described))
+    return path
+
+
+def pack_on_small_disks(
+    tmp_path: Path, source: Path, limit_name: str, limits: range, **options: object
+) -> list[tuple[int, int | None, list[str]]]:
+    """(limit, errno or ``None``, names left) for each limit of the file system."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    arguments = (disk, source, small_tokenizer(tmp_path), limit_name, limits.start, limits.stop, limits.step)
+    options = {"eod": "</s>", "num_cpus": 2, **options}
+    script = textwrap.dedent(FULL_DISK)
+    printed = in_a_mount_namespace(sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path)
+    return [(limit, errno, left) for limit, errno, left in json.loads(printed)]
+
+
+@pytest.mark.faults
+def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
+    source = write_corpus(tmp_path / "c.jsonl", 600_000, bad_every=3)
+    results = pack_on_small_disks(tmp_path, source, "size", range(4096, 400_000, 4096), on_bad_document="skip")
+    enospc = [left for _, errno, left in results if errno == 28]
+    fitting = [left for _, errno, left in results if errno is None]
+    assert len(enospc) >= 20
+    assert len(enospc) + len(fitting) == len(results)
+    assert [left for left in enospc if left] == []
+    assert fitting
+    assert all(left == sorted(OUTPUTS) for left in fitting)
+
+
+@pytest.mark.faults
+def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "c.jsonl"
+    source.write_text('{"text": 5}\n' * 2000)
+    results = pack_on_small_disks(tmp_path, source, "size", range(4096, 400_000, 16384), on_bad_document="skip")
+    enospc = [left for _, errno, left in results if errno == 28]
+    assert len(enospc) >= 5
+    assert [left for left in enospc if left] == []
+    assert results[-1][2] == sorted(OUTPUTS)
+
+
+@pytest.mark.faults
+def test_a_disk_without_room_for_one_more_file_leaves_nothing(tmp_path: Path) -> None:
+    source = write_corpus(tmp_path / "c.jsonl", 10_000, bad_every=3)
+    results = pack_on_small_disks(tmp_path, source, "nr_inodes", range(1, 9), on_bad_document="skip")
+    assert [errno for _, errno, _ in results][0] == 28
+    assert [(limit, left) for limit, errno, left in results if errno is not None and left] == []
+    assert results[-1][2] == sorted(OUTPUTS)
+
+
+@pytest.mark.faults
+def test_a_full_disk_is_answered_in_one_line(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    program = [sys.executable, "-c", "from packtok.cli import main; main()"]
+    script = 'mount -t tmpfs -o size=64k tmpfs disk && shift 0 && "$@" 2>&1; echo "code $?"; ls -A disk'
+    arguments = ("pack", "-i", corpus, "-o", "disk/o.pbin", "-t", "gpt2")
+    printed = in_a_mount_namespace("sh", "-c", script, "sh", *program, *arguments, cwd=tmp_path)
+    assert printed == "packtok: disk/o.pbin: No space left on device\ncode 1\n"
+
+
+# --- inputs that cannot be read ---------------------------------------------------------------------------------
+
+
+def as_a_common_user(*arguments: object, cwd: Path) -> Ended:
+    """Runs ``packtok`` by a process to which permissions apply, even if its user is root."""
+    # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH leave the bounding set, so that the exec drops them.
+    script = (
+        "import ctypes, os, sys; libc = ctypes.CDLL(None); [libc.prctl(24, cap, 0, 0, 0) for cap in (1, 2)]; "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    process = start(*arguments, cwd=cwd, within=(sys.executable, "-c", script))
+    out, err = process.communicate(timeout=60)
+    return Ended(process.returncode, out, err, 0, 0.0)
+
+
+def test_an_input_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+    corpus.chmod(0)
+    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (1, "", "packtok: c.jsonl: Permission denied\n")
+    assert names(tmp_path) == ["c.jsonl"]
+
+
+def test_a_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "d" / "below").mkdir(parents=True)
+    (tmp_path / "d" / "below").chmod(0)
+    shutil.copy(corpus, tmp_path / "d")
+    done = as_a_common_user("pack", "-i", "d", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert (done.code, done.err) == (1, "packtok: d/below: Permission denied\n")
+
+
+def test_an_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir(mode=0o555)
+    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "d/o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (1, "", "packtok: d: Permission denied\n")
+
+
+@pytest.fixture
+def special_files(tmp_path: Path) -> Iterator[Path]:
+    """A folder with one of each kind of thing that is no regular file."""
+    folder = tmp_path / "special"
+    folder.mkdir()
+    os.mkfifo(folder / "fifo.jsonl")
+    (folder / "device.jsonl").symlink_to("/dev/zero")
+    (folder / "loop.jsonl").symlink_to("loop.jsonl")
+    (folder / "dangling.jsonl").symlink_to("none.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        # The path of a socket may have 107 bytes, the one of the folder is often longer.
+        here = Path.cwd()
+        os.chdir(folder)
+        listener.bind("socket.jsonl")
+        os.chdir(here)
+    yield folder
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fifo.jsonl", "is a FIFO, not a file; give a regular file, a folder or a glob"),
+        ("device.jsonl", "is a device, not a file; give a regular file, a folder or a glob"),
+        ("socket.jsonl", "is a socket, not a file; give a regular file, a folder or a glob"),
+        ("loop.jsonl", "Too many levels of symbolic links"),
+        ("dangling.jsonl", "No such file or directory"),
+        (
+            "folder.jsonl",
+            "the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+        ),
+    ],
+)
+def test_an_input_that_is_no_file_is_named(
+    special_files: Path, packtok_cli: PacktokCli, name: str, message: str
+) -> None:
+    line = failed(packtok_cli, "-i", name, cwd=special_files)
+    assert line == f"packtok: {name}: {message}"
+
+
+def test_folders_that_link_to_each_other_are_walked_once(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "d" / "below").mkdir(parents=True)
+    shutil.copy(corpus, tmp_path / "d" / "below")
+    (tmp_path / "d" / "below" / "up").symlink_to("../..")
+    (tmp_path / "d" / "again").symlink_to("again")
+    done = packtok_cli("pack", "-i", "d", "-o", "o.pbin", "-t", "gpt2", "--report", "r.json", cwd=tmp_path)
+    assert done.stderr == ""
+    assert json.loads((tmp_path / "r.json").read_text())["num_sources"] == 1
+
+
+@pytest.mark.parametrize("keep", [0, 1, 5, 18, 1000, -9, -4, -1])
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
+def test_compressed_data_that_is_cut_is_an_error(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, compress: object, keep: int
+) -> None:
+    assert callable(compress)
+    name = "c.jsonl.gz" if compress is gzip.compress else "c.jsonl.zst"
+    (tmp_path / name).write_bytes(compress(corpus.read_bytes())[: keep or None][: None if keep else 0])
+    line = failed(packtok_cli, "-i", name, cwd=tmp_path)
+    assert name in line
+    if keep != 1:
+        assert line.startswith(f"packtok: {name}: compressed data is damaged, cut off or followed by something")
+
+
+def test_compressed_data_that_is_cut_in_half_is_an_error(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    for name, data in (
+        ("half.jsonl.gz", gzip.compress(corpus.read_bytes())),
+        ("half.jsonl.zst", zstandard.compress(corpus.read_bytes())),
+    ):
+        (tmp_path / name).write_bytes(data[: len(data) // 2])
+        line = failed(packtok_cli, "-i", name, "--on-bad-document", "skip", cwd=tmp_path)
+        assert line.startswith(f"packtok: {name}: compressed data is damaged, cut off or followed by something")
+
+
+def test_another_compression_is_no_document(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "c.jsonl.bz2").write_bytes(bz2.compress(corpus.read_bytes()))
+    line = failed(packtok_cli, "-i", "c.jsonl.bz2", cwd=tmp_path)
+    assert line.startswith("packtok: c.jsonl.bz2:1: byte 0: ")
+
+
+# --- inputs that change while they are read ---------------------------------------------------------------------
+
+
+def change_while_packing(large: Path, tmp_path: Path, change: object) -> tuple[int, str]:
+    """Packs a corpus, changed when packing has begun; exit code and standard error."""
+    assert callable(change)
+    corpus = tmp_path / "c.jsonl"
+    shutil.copy(large, corpus)
+    output = tmp_path / "output"
+    output.mkdir()
+    arguments = ("pack", "-i", "c.jsonl", "-o", "output/o.pbin", *KILLED, "-t", "o200k_base", "-j", 1)
+    process = start(*arguments, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    # Stopped meanwhile: else the run might be over before the change is.
+    process.send_signal(signal.SIGSTOP)
+    change(corpus)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    if process.returncode != 0:
+        assert out == ""
+        assert names(output) == []
+        assert len(err.splitlines()) == 1
+    return process.returncode, err
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"text": "late"}\n')
+
+
+def test_an_input_that_grows_is_an_error(large: Path, tmp_path: Path) -> None:
+    code, err = change_while_packing(large, tmp_path, append)
+    expected, found = large.stat().st_size, large.stat().st_size + 17
+    assert code == 1
+    assert err == (
+        f"packtok: c.jsonl: changed while it was being read: it had {expected} bytes, now {found}; "
+        "start again when nothing writes to it\n"
+    )
+
+
+def test_an_input_that_shrinks_is_an_error(large: Path, tmp_path: Path) -> None:
+    code, err = change_while_packing(large, tmp_path, lambda path: os.truncate(path, CORPUS_BYTES // 2))
+    assert code == 1
+    assert err == (
+        f"packtok: c.jsonl: changed while it was being read: it had {large.stat().st_size} bytes, "
+        f"now {CORPUS_BYTES // 2}; start again when nothing writes to it\n"
+    )
+
+
+def test_an_input_that_is_deleted_while_it_is_read_is_read_to_its_end(large: Path, tmp_path: Path) -> None:
+    code, err = change_while_packing(large, tmp_path, Path.unlink)
+    assert (code, err) == (0, "")
+    reader = packtok.PbinReader(str(tmp_path / "output" / "o.pbin"))
+    lines = large.read_bytes().splitlines()
+    assert len(reader) == sum(line != b'{"text": 5}' for line in lines)
+
+
+def test_an_input_that_vanishes_before_its_turn_is_named(large: Path, tmp_path: Path) -> None:
+    second = write_corpus(tmp_path / "second.jsonl", 1000)
+    output = tmp_path / "output"
+    output.mkdir()
+    process = start("pack", "-i", large, "-i", second, "-o", "output/o.pbin", *KILLED, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    process.send_signal(signal.SIGSTOP)
+    second.unlink()
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert err == f"packtok: {second}: No such file or directory\n"
+    assert names(output) == []
+
+
+def test_an_output_folder_that_vanishes_is_an_error(large: Path, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    output.mkdir()
+    process = start("pack", "-i", large, "-o", "output/o.pbin", *KILLED, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    process.send_signal(signal.SIGSTOP)
+    output.rename(tmp_path / "elsewhere")
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("packtok: output")
+    assert names(tmp_path) == ["elsewhere"] or temporaries(tmp_path / "elsewhere") != []
+
+
+def test_an_output_that_appears_meanwhile_is_not_overwritten(large: Path, tmp_path: Path) -> None:
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
+    assert wait_until_packing(process, tmp_path)
+    process.send_signal(signal.SIGSTOP)
+    (tmp_path / "o.pbin").write_bytes(b"mine")
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err == (
+        "packtok: o.pbin: the output exists already; name another, or set existing to skip or replace\n"
+    )
+    assert (tmp_path / "o.pbin").read_bytes() == b"mine"
+    assert temporaries(tmp_path) == []
+
+
+# --- indexes that lie -------------------------------------------------------------------------------------------
+
+
+class Evil:
+    """What a pickle reader that executes would run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.folder / "executed"),)
+
+
+def test_an_index_that_lies_is_an_error(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    num_bytes = corpus.stat().st_size
+    lies = {
+        "beyond": [(0, num_bytes + 1)],
+        "overflow": [(2**64 - 1, 2)],
+        "too-large": [(2**70, 1)],
+        "negative": [(-1, 5)],
+        "no-pairs": [(0, 1, 2)],
+        "text": [("a", 1)],
+        "no-list": {"a": 1},
+        "code": [Evil(tmp_path)],
+    }
+    for name, entries in lies.items():
+        (tmp_path / f"{name}.idx").write_bytes(pickle.dumps(entries, protocol=4))
+    (tmp_path / "cut.idx").write_bytes(pickle.dumps([(0, 10)], protocol=4)[:-3])
+    (tmp_path / "empty.idx").write_bytes(b"")
+    for name in (*lies, "cut", "empty"):
+        line = failed(packtok_cli, "-i", "c.jsonl", "--index-path", f"{name}.idx", cwd=tmp_path)
+        assert line.startswith((f"packtok: {name}.idx: ", "packtok: c.jsonl: index entry 0 covers"))
+    assert not (tmp_path / "executed").exists()
+
+
+def test_index_entries_that_cut_lines_are_bad_documents(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "c.idx").write_bytes(pickle.dumps([(3, 20)], protocol=4))
+    line = failed(packtok_cli, "-i", "c.jsonl", "--index-path", "c.idx", cwd=tmp_path)
+    assert line.startswith("packtok: c.jsonl:1: byte 3: malformed JSON")
+
+
+# --- outputs that cannot be ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("existing", ["error", "skip", "replace"])
+def test_an_output_that_is_an_input_is_refused(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, existing: str
+) -> None:
+    (tmp_path / "link").symlink_to("c.jsonl")
+    os.link(corpus, tmp_path / "hard")
+    content = corpus.read_bytes()
+    for name in ("c.jsonl", "./c.jsonl", "link", "hard"):
+        done = packtok_cli(
+            *("pack", "-i", "c.jsonl", "-o", name, "-t", "gpt2", "--existing", existing), cwd=tmp_path, code=1
+        )
+        assert done.stderr.startswith("packtok: c.jsonl: is both input and output"), name
+    assert corpus.read_bytes() == content
+    assert names(tmp_path) == ["c.jsonl", "hard", "link"]
+
+
+@pytest.mark.parametrize("existing", ["error", "replace"])
+@pytest.mark.parametrize("kind", ["folder", "FIFO", "socket"])
+def test_an_output_that_is_no_file_is_refused_and_stays(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, kind: str, existing: str
+) -> None:
+    output = tmp_path / "o"
+    mode = {"folder": stat.S_IFDIR, "FIFO": stat.S_IFIFO, "socket": stat.S_IFSOCK}[kind]
+    output.mkdir() if kind == "folder" else os.mknod(output, 0o600 | mode)
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--existing", existing)
+    done = packtok_cli(*arguments, cwd=tmp_path, code=None)
+    assert stat.S_IFMT(output.lstat().st_mode) == mode
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("packtok: o: ")
+    assert names(tmp_path) == ["c.jsonl", "o"]
+
+
+def test_a_report_that_cannot_be_written_is_said_before_packing(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    line = failed(packtok_cli, "-i", "c.jsonl", "--report", "none/r.json", cwd=tmp_path)
+    assert line == "packtok: none: the folder of the report does not exist"

@@ -1,0 +1,180 @@
+"""Names of tokenizers: what they mean, in which order they are looked up, and what is said about them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtok import TokenizerError
+from packtok.config import ConfigError
+from packtok.tokenizer import default_eod, find_tokenizer
+
+REVISION = "0123456789abcdef0123456789abcdef01234567"
+
+
+def tokenizer_json(post_processor: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A byte-level BPE without merges: one id per byte, and two special tokens."""
+    alphabet = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 256))]
+    alphabet += [chr(256 + i) for i in range(256 - len(alphabet))]
+    special = {"id": 256, "content": "<s>", "special": True}
+    special |= {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [special, special | {"id": 257, "content": "</s>"}],
+        "normalizer": None,
+        "pre_tokenizer": {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "post_processor": post_processor,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {char: i for i, char in enumerate(alphabet)},
+            "merges": [],
+        },
+    }
+
+
+def write_tokenizer(folder: Path, config: Any = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
+    if config is not None:
+        (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def error_of(name: str) -> str:
+    with pytest.raises(TokenizerError) as caught:
+        find_tokenizer(name)
+    return str(caught.value)
+
+
+def test_a_folder_and_its_file_are_one_tokenizer(tmp_path: Path) -> None:
+    folder = write_tokenizer(tmp_path / "tiny", {"eos_token": {"content": "</s>"}})
+    by_folder, by_file = find_tokenizer(str(folder)), find_tokenizer(str(folder / "tokenizer.json"))
+    assert by_folder.tokenizer.name == by_file.tokenizer.name == "tiny"
+    assert by_folder.tokenizer.fingerprint == by_file.tokenizer.fingerprint
+    assert by_folder.eos_token == by_file.eos_token == "</s>"
+    assert by_folder.warnings == ()
+
+
+def test_a_path_goes_before_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_tokenizer("gpt2").tokenizer.vocab_size == 50257
+    write_tokenizer(tmp_path / "gpt2")
+    assert find_tokenizer("gpt2").tokenizer.vocab_size == 258
+
+
+def test_eod_comes_from_the_config_beside_it_or_is_asked_for(tmp_path: Path) -> None:
+    assert default_eod(find_tokenizer("cl100k_base")) == "<|endoftext|>"
+    assert default_eod(find_tokenizer(str(write_tokenizer(tmp_path / "a", {"eos_token": "</s>"})))) == "</s>"
+    with pytest.raises(ConfigError) as caught:
+        default_eod(find_tokenizer(str(write_tokenizer(tmp_path / "b"))))
+    assert str(caught.value) == (
+        "settings.eod_token is missing and tokenizer b names no EOS token; give it there or as --eod; "
+        "special tokens are '<s>', '</s>'"
+    )
+
+
+def test_what_would_change_ids_elsewhere_is_reported(tmp_path: Path) -> None:
+    config = {
+        "add_bos_token": True,
+        "add_eos_token": False,
+        "add_prefix_space": True,
+        "do_lower_case": True,
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "truncation_side": "left",
+        "split_special_tokens": True,
+        "added_tokens_decoder": {
+            "256": {"content": "<s>"},
+            "300": {"content": "</s>"},
+            "301": {"content": "<pad>"},
+        },
+    }
+    path = write_tokenizer(tmp_path / "odd", config)
+    beside = path / "tokenizer_config.json"
+    assert [text.removeprefix(f"{beside}: ") for text in find_tokenizer(str(path)).warnings] == [
+        "add_bos_token is true, but tokenizer.json does not add '<s>'; tokenizer.json counts",
+        "split_special_tokens is true and has no effect; use special_tokens_in_text: text",
+        "added_tokens_decoder gives '</s>' the id 300, tokenizer.json 257; that counts",
+        "added_tokens_decoder has '<pad>', which tokenizer.json lacks; it is not added",
+        "add_prefix_space is true, but tokenizer.json behaves otherwise; tokenizer.json counts",
+        "do_lower_case is true, but tokenizer.json behaves otherwise; tokenizer.json counts",
+        "truncation_side is left and has no effect; truncation is as tokenizer.json says, else right",
+    ]
+
+
+def test_a_damaged_config_beside_it_is_an_error(tmp_path: Path) -> None:
+    folder = write_tokenizer(tmp_path / "tiny", [1])
+    assert error_of(str(folder)) == f"{folder}/tokenizer_config.json: expected a JSON object, found list"
+    (folder / "tokenizer_config.json").write_text("{")
+    assert error_of(str(folder)).startswith(f"{folder}/tokenizer_config.json: no valid JSON: ")
+
+
+def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
+    assert error_of(str(tmp_path)) == f"{tmp_path}: there is no tokenizer.json in this folder"
+    (tmp_path / "tokenizer.model").touch()
+    assert error_of(str(tmp_path)) == (
+        f"{tmp_path}: there is no tokenizer.json, only a SentencePiece .model, which is not supported yet; "
+        "convert it to a tokenizer.json"
+    )
+
+
+@pytest.mark.parametrize("name", ["/no/such", "./no", "../no/such", "a/b/c", "no.json", "~/x"])
+def test_what_is_no_name_of_the_hub_is_a_missing_file(name: str) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        find_tokenizer(name)
+    assert (caught.value.strerror, caught.value.filename) == ("no such tokenizer file or folder", name)
+
+
+def test_without_the_hub_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert error_of("some/model") == (
+        "tokenizer 'some/model' is neither a path nor built in, and huggingface_hub, which could fetch it, "
+        "is not installed; run pip install 'packtok[hub]', or give the path of a tokenizer.json"
+    )
+
+
+@pytest.fixture
+def offline_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path
+
+
+def cache(folder: Path, config: Any) -> None:
+    repository = folder / "models--some--model"
+    write_tokenizer(repository / "snapshots" / REVISION, config)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(REVISION)
+
+
+@pytest.mark.parametrize("config", [{"eos_token": "</s>"}, None])
+def test_a_name_of_the_hub_comes_from_its_cache(offline_cache: Path, config: Any) -> None:
+    cache(offline_cache, config)
+    found = find_tokenizer("some/model")
+    assert (found.tokenizer.name, found.tokenizer.vocab_size) == ("some/model", 258)
+    assert found.eos_token == (config["eos_token"] if config else None)
+
+
+def test_a_hub_that_cannot_be_reached_is_an_error(offline_cache: Path) -> None:
+    assert error_of("some/model") == (
+        "tokenizer 'some/model': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
+        "reached; fetch it where there is a network, or give the path of a tokenizer.json"
+    )

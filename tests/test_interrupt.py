@@ -1,0 +1,260 @@
+"""Ctrl-C at any moment: an answer within a second, exit code 130, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import packtok
+import pytest
+from conftest import PacktokCli
+from processes import names, start, temporaries, wait_until_packing, write_corpus, write_one_line
+from test_faults import small_tokenizer
+
+# The answer is to come within a second; the rest is for a machine that is busy with other tests.
+ANSWER_SECONDS = 2.0
+HUGE_BYTES = 100_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("large") / "c.jsonl", 100_000_000, bad_every=40)
+
+
+@pytest.fixture(scope="module")
+def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One line of 100 MB."""
+    return write_one_line(tmp_path_factory.mktemp("huge") / "c.jsonl", HUGE_BYTES)
+
+
+def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = signal.SIGINT) -> str:
+    """Interrupts a process and returns what it said; it must be quick and end as interrupted."""
+    sent = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    seconds = time.monotonic() - sent
+    print(f"answered after {seconds:.2f} s")
+    assert process.returncode == 130, err
+    assert out == ""
+    assert err.endswith("packtok: interrupted\n")
+    assert "Traceback" not in err
+    assert seconds < ANSWER_SECONDS
+    return err
+
+
+@pytest.mark.faults
+def test_an_interrupt_at_any_moment_leaves_nothing(large: Path, tmp_path: Path) -> None:
+    rng = random.Random(4)
+    options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet")
+    for _ in range(12):
+        process = start("pack", "-i", large, "-o", "o.pbin", *options, cwd=tmp_path)
+        assert wait_until_packing(process, tmp_path)
+        # The moment is the point of the test, not something that is waited for.
+        time.sleep(rng.random())
+        assert interrupted(process) == "packtok: interrupted\n"
+        assert names(tmp_path) == []
+
+
+def test_a_terminated_run_leaves_what_the_next_one_removes(
+    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    process = start("pack", "-i", large, "-o", "o.pbin", "-t", "gpt2", "--set", "on_bad_document=skip", cwd=tmp_path)
+    assert wait_until_packing(process, tmp_path)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert not (tmp_path / "o.pbin").exists()
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    packtok_cli("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
+
+
+# From reading the line through extracting its text to the middle of tokenizing it.
+@pytest.mark.faults
+@pytest.mark.parametrize("delay_seconds", [0.0, 0.2, 1.0, 4.0])
+@pytest.mark.parametrize("engine", ["one-word", "second-engine"])
+def test_an_interrupt_inside_one_huge_document_is_answered(
+    huge: Path, tmp_path: Path, engine: str, delay_seconds: float
+) -> None:
+    output = tmp_path / "output"
+    output.mkdir()
+    tokenizer = one_word_tokenizer(tmp_path) if engine == "one-word" else small_tokenizer(tmp_path)
+    arguments = ("-i", huge, "-o", "output/o.pbin", "-t", tokenizer, "--eod", "</s>")
+    process = start("pack", *arguments, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    # The moment is the point of the test, not something that is waited for.
+    time.sleep(delay_seconds)
+    interrupted(process)
+    assert names(output) == []
+
+
+def one_word_tokenizer(folder: Path) -> Path:
+    """A tokenizer as Llama 2's: nothing splits a text, so that all of it is one word to be merged."""
+    import json
+
+    letters = [chr(code) for code in range(0x20, 0x7F)]
+    pairs = [a + b for a in letters for b in "etaoins "]
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokens = ["<unk>", "</s>", *letters, *pairs]
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": "<unk>",
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,
+        "byte_fallback": False,
+        "vocab": {token: i for i, token in enumerate(tokens)},
+        "merges": [[pair[0], pair[1]] for pair in pairs],
+    }
+    described = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": 0, "content": "<unk>", **special},
+            {"id": 1, "content": "</s>", **special},
+        ],
+        "normalizer": None,
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": model,
+    }
+    path = folder / "one-word.json"
+    path.write_text(json.dumps(described))
+    return path
+
+
+def sparse_corpus(folder: Path) -> Path:
+    """One short line and then 30 GB of zeros, which take no room on the disk but long to read."""
+    path = folder / "sparse.jsonl"
+    path.write_bytes(b'{"text": "hello"}\n')
+    os.truncate(path, 30_000_000_000)
+    return path
+
+
+@pytest.mark.faults
+def test_an_interrupt_while_sources_are_checksummed_is_answered(tmp_path: Path) -> None:
+    sparse_corpus(tmp_path)
+    (tmp_path / "c.idx").write_bytes(pickle.dumps([(0, 17)], protocol=4))
+    output = tmp_path / "output"
+    output.mkdir()
+    arguments = ("-i", "sparse.jsonl", "--index-path", "c.idx", "-o", "output/o.pbin", "-t", "gpt2")
+    process = start("pack", *arguments, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    # Packing one line is over at once; reading 30 GB is not.
+    time.sleep(1)
+    interrupted(process)
+    assert names(output) == []
+
+
+@pytest.mark.faults
+def test_an_interrupt_while_one_line_is_passed_over_is_answered(tmp_path: Path) -> None:
+    sparse_corpus(tmp_path)
+    output = tmp_path / "output"
+    output.mkdir()
+    options = ("--on-bad-document", "skip", "--max-document-bytes", 1_000_000)
+    process = start("pack", "-i", "sparse.jsonl", "-o", "output/o.pbin", "-t", "gpt2", *options, cwd=tmp_path)
+    assert wait_until_packing(process, output)
+    time.sleep(1)
+    interrupted(process)
+    assert names(output) == []
+
+
+@pytest.mark.faults
+def test_an_interrupt_while_an_existing_file_is_proven_is_answered(
+    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    write_corpus(tmp_path / "sparse.jsonl", 1000)
+    packtok_cli("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    sparse_corpus(tmp_path)
+    before = names(tmp_path)
+    process = start("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "skip", cwd=tmp_path)
+    # There is no file to see it by; a second after its start it has long begun to read.
+    time.sleep(2)
+    interrupted(process)
+    assert names(tmp_path) == before
+
+
+# Interrupts itself from a thread, as Ctrl-C would, and then goes on to show that it is as it was.
+USABLE = """
+import os, signal, sys, threading, time
+import packtok
+
+def interrupt_when_packing():
+    while not any(name.endswith(".tmp") for name in os.listdir(".")):
+        time.sleep(0.001)
+    time.sleep(0.3)
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+
+for corpus in sys.argv[1:]:
+    sent = []
+    threading.Thread(target=interrupt_when_packing).start()
+    try:
+        packtok.pack(input=corpus, output="o.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2)
+    except KeyboardInterrupt:
+        assert time.monotonic() - sent[0] < 2, time.monotonic() - sent[0]
+    else:
+        raise AssertionError("not interrupted")
+    assert os.listdir(".") == ["small.jsonl"], os.listdir(".")
+report = packtok.pack(input="small.jsonl", output="o.pbin", tokenizer="gpt2")
+print(report.documents, len(packtok.PbinReader("o.pbin")))
+"""
+
+
+@pytest.mark.faults
+def test_an_interrupted_call_leaves_the_process_usable(large: Path, huge: Path, tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "small.jsonl", 10_000)
+    done = subprocess.run(
+        [sys.executable, "-c", USABLE, large, huge, large],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stderr == ""
+    num_lines = len(corpus.read_bytes().splitlines())
+    assert done.stdout == f"{num_lines} {num_lines}\n"
+
+
+def test_what_a_progress_function_raises_ends_the_call(large: Path, tmp_path: Path) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(counts: dict[str, int]) -> None:
+        raise Enough(counts["total_bytes"])
+
+    with pytest.raises(Enough, match=str(large.stat().st_size)):
+        packtok.pack(
+            *(),
+            input=large,
+            output=tmp_path / "o.pbin",
+            tokenizer="gpt2",
+            on_bad_document="skip",
+            on_progress=stop,
+        )
+    assert names(tmp_path) == []
+
+
+def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", 100_000)
+    reports: list[packtok.PackReport] = []
+
+    def pack() -> None:
+        reports.append(packtok.pack(input=corpus, output=tmp_path / "o.pbin", tokenizer="gpt2"))
+
+    thread = threading.Thread(target=pack)
+    thread.start()
+    thread.join(60)
+    assert [report.documents for report in reports] == [len(corpus.read_bytes().splitlines())]
+    assert temporaries(tmp_path) == []

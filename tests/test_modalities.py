@@ -1,0 +1,141 @@
+"""Modalities reads what packtok writes: its own classes where there is an environment with them, else a plain unpickler."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import oracle
+import packtok
+import pytest
+import reference
+from packtok.merging import merge
+
+TEXTS = ["the first thing", "a second", "Grüße aus Köln", "数 🙂", "x" * 500, "", f"in{oracle.EOD}side", "z"]
+
+# Runs in the environment of Modalities, so it may name nothing of packtok: prints everything it reads as JSON.
+READ = """
+import json, sys
+from pathlib import Path
+from modalities.dataloader.dataset import PackedMemMapDatasetBase, PackedMemMapDatasetContinuous
+
+def listed(items):
+    return [item["ids"].tolist() for item in items]
+
+def everything(path, block_sizes):
+    base = PackedMemMapDatasetBase(path, "ids", load_index=True)
+    found = {"documents": listed(base[i] for i in range(len(base))), "slice": [d.tolist() for d in base[0:3]["ids"]]}
+    for block_size in block_sizes:
+        for reuse in (True, False):
+            for load_index in (True, False):
+                blocks = PackedMemMapDatasetContinuous(path, "ids", block_size, reuse, load_index)
+                key = f"{block_size} {reuse} {load_index}"
+                found[key] = listed(blocks[i] for i in range(len(blocks)))
+    return found
+
+paths, block_sizes = json.loads(sys.argv[1])
+print("\\n" + json.dumps([everything(Path(path), block_sizes) for path in paths]))
+"""
+
+
+def write_files(folder: Path) -> list[Path]:
+    """Packed files of the three token widths, ones that keep empty documents, and merged ones."""
+    corpus = oracle.write_lines(folder / "corpus.jsonl", TEXTS)
+    other = oracle.write_lines(folder / "other.jsonl", TEXTS[::-1])
+    tokenizers = {
+        1: narrow(folder / "1.json"),
+        2: oracle.byte_level(folder / "2.json"),
+        4: oracle.byte_level(folder / "4.json", vocab_size=65_536),
+    }
+    files = []
+    for width, tokenizer in tokenizers.items():
+        skip, keep, more, merged = (
+            folder / f"{width}-{name}.pbin" for name in ("skip", "keep", "more", "merged")
+        )
+        packtok.pack(input=corpus, output=skip, tokenizer=str(tokenizer))
+        packtok.pack(input=corpus, output=keep, tokenizer=str(tokenizer), empty_document="keep")
+        packtok.pack(input=other, output=more, tokenizer=str(tokenizer), empty_document="keep")
+        merge([str(keep), str(more)], str(merged))
+        assert reference.read_pbin(merged).width == width
+        files += [skip, keep, merged]
+    return files
+
+
+def narrow(path: Path) -> Path:
+    """A tokenizer with ids below 256: bytes that no UTF-8 has give their places to added tokens."""
+    oracle.byte_level(path, vocab_size=0, merges=())
+    content = json.loads(path.read_text())
+    symbols = list(content["model"]["vocab"])
+    impossible = {symbol for symbol in symbols if symbol in "ÀÁõö÷øùúûüýþÿ"}
+    kept = [symbol for symbol in symbols if symbol not in impossible]
+    content["model"]["vocab"] = {symbol: i for i, symbol in enumerate(kept)}
+    for i, token in enumerate(content["added_tokens"]):
+        token["id"] = len(kept) + i
+    path.write_text(json.dumps(content))
+    return path
+
+
+def blocks(documents: list[list[int]], block_size: int, reuse_last_target: bool) -> list[list[int]]:
+    """What a dataset of blocks serves; the tail is dropped."""
+    tokens = [token for document in documents for token in document]
+    step = block_size - 1 if reuse_last_target else block_size
+    return [tokens[at : at + block_size] for at in range(0, len(tokens) - block_size + 1, step)]
+
+
+def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
+    python = os.environ.get("PACKTOK_MODALITIES_PYTHON")
+    if not python:
+        pytest.skip("needs PACKTOK_MODALITIES_PYTHON, a Python with modalities installed, not set")
+    files = write_files(tmp_path)
+    block_sizes = [2, 3, 16, 101]
+    arguments = json.dumps([[str(file) for file in files], block_sizes])
+    done = subprocess.run(
+        [python, "-c", READ, arguments], capture_output=True, text=True, check=False, timeout=600, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    for file, found in zip(files, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        documents = reference.read_pbin(file).documents
+        expected: dict[str, Any] = {"documents": documents, "slice": documents[:3]}
+        for block_size in block_sizes:
+            for reuse in (True, False):
+                for load_index in (True, False):
+                    expected[f"{block_size} {reuse} {load_index}"] = blocks(documents, block_size, reuse)
+        assert found == expected, file.name
+
+
+def test_a_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
+    for file in write_files(tmp_path):
+        content = file.read_bytes()
+        data_bytes, width = int.from_bytes(content[:8], "little"), int.from_bytes(content[8:12], "little")
+        # As Modalities reads it: everything behind the data goes into the unpickler.
+        pairs = pickle.loads(content[12 + data_bytes :])
+        data = content[12 : 12 + data_bytes]
+        documents = [
+            [int.from_bytes(data[at : at + width], "little") for at in range(offset, offset + length, width)]
+            for offset, length in pairs
+        ]
+        reader = packtok.PbinReader(str(file))
+        assert documents == [reader[i].tolist() for i in range(len(reader))]
+        assert documents == reference.read_pbin(file).documents
+        assert content.startswith(reference.modalities_bytes(documents, width))
+
+
+@pytest.mark.parametrize("name", ["redpajama/train.jsonl", "modalities/lorem_long.jsonl"])
+def test_a_packed_file_cut_behind_its_index_is_the_one_of_modalities(
+    shared: Path, tmp_path: Path, name: str
+) -> None:
+    theirs = (shared / name).with_suffix(".pbin").read_bytes()
+    field = ".raw_content" if name.startswith("redpajama") else ".text"
+    output = tmp_path / "ours.pbin"
+    packtok.pack(
+        input=shared / name, output=output, tokenizer=str(shared / "tokenizers/gpt2"), field=field, eod=oracle.EOD
+    )
+    ours = output.read_bytes()
+    index = io.BytesIO(ours[12 + int.from_bytes(ours[:8], "little") :])
+    pickle.load(index)
+    assert ours[: len(ours) - len(index.read())] == theirs
