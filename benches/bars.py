@@ -151,7 +151,7 @@ def memory(bench: Bench) -> Iterator[Bar]:
     for name in ["prose", "short"]:
         small, _ = bench.corpus(name, GIGABYTE // 20)
         large, _ = bench.corpus(name, 2 * GIGABYTE)
-        for num_cpus in (1, 2, 4):
+        for num_cpus in (1, 2):
             peaks = [
                 statistics.median(
                     run(bench.pack([path], num_cpus)).largest_rss_bytes / 1e6 for _ in bench.times()

@@ -109,8 +109,19 @@ class Packing:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the user should know before it starts: keys without effect, remarks on the tokenizer."""
-        notes = (*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes)
+        notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
+        if self.index_path != self.config.settings.index_path:
+            notes.append(
+                f"settings.index_path names no file: {self.config.settings.index_path}; packtok needs no index "
+                "and packs the whole corpus"
+            )
         return tuple(self.config.redactor(note) for note in notes)
+
+    @property
+    def index_path(self) -> str | None:
+        """The raw index whose entries are packed; ``None`` also where the config names one that is not there."""
+        path = self.config.settings.index_path
+        return path if path is not None and os.path.lexists(path) else None
 
     def document_options(self) -> dict[str, Any]:
         """The arguments of the compiled module that say which ids the file holds."""
@@ -121,7 +132,7 @@ class Packing:
             "field": settings.jq_pattern,
             "eod_token": self.eod_token,
             "bos_token": settings.bos_token,
-            "index_path": settings.index_path,
+            "index_path": self.index_path,
             "num_cpus": settings.num_cpus,
             "add_special_tokens": settings.add_special_tokens,
             "special_tokens_in_text": settings.special_tokens_in_text,

@@ -184,14 +184,14 @@ pub enum Error {
     },
     /// The existing output was made from something else.
     #[error(
-        "{}: the existing output was made with another {what}: found {found}, expected {expected}; set existing to replace, or name another output",
+        "{}: the existing output is not what this run would write: {what} is {found}, expected {expected}; set existing to replace, or name another output",
         path.display()
     )]
     ExistingDiffers {
         /// The output.
         path: PathBuf,
         /// What differs.
-        what: &'static str,
+        what: String,
         /// As the output has it.
         found: String,
         /// As this run would have it.

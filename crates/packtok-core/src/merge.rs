@@ -130,7 +130,7 @@ fn check_parts(output: &Path, file: &Reader, parts: &[PathBuf]) -> Result<()> {
     })?;
     let differs = |found: String, expected: String| Error::ExistingDiffers {
         path: output.to_owned(),
-        what: "list of parts",
+        what: "its list of parts".to_owned(),
         found,
         expected,
     };

@@ -180,7 +180,7 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
     }
     Err(Error::ExistingDiffers {
         path: existing.to_owned(),
-        what: "content",
+        what: "its content".to_owned(),
         found: format!("{} bytes", found.len()),
         expected: format!("{} bytes, the index of the file as it is", expected.len()),
     })

@@ -54,9 +54,8 @@ def show_counts(counts: dict[str, Any], *, quiet: bool) -> None:
     """Prints the counts of the compiled module as a table, its warnings to stderr."""
     console.remarks(counts.get("warnings", ()))
     if not quiet:
-        console.table(
-            (name.replace("_", " "), _shown(item)) for name, item in counts.items() if name != "warnings"
-        )
+        rows = ((name.replace("_", " "), _shown(item)) for name, item in counts.items() if name != "warnings")
+        console.table((name, text) for name, text in rows if text)
 
 
 def _shown(item: Any) -> str:

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Metadata, Reader};
+use packtok_pbin::{Metadata, Options, Reader, SpecialToken};
 
 use super::{
     Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, metadata, report,
@@ -82,35 +82,103 @@ fn compare(options: &PackOptions, tokenizer: &Tokenizer, found: &Metadata) -> Re
         found.counts.clone(),
         found.stopped_early,
     );
-    let differs = |what: &'static str, found: String, expected: String| {
-        if found == expected {
-            return Ok(());
-        }
-        Err(Error::ExistingDiffers {
-            path: options.output.clone(),
-            what,
-            found,
-            expected,
-        })
-    };
     let fingerprint = |metadata: &Metadata| {
         let tokenizer = metadata.tokenizer.as_ref();
-        tokenizer.map_or_else(String::new, |tokenizer| tokenizer.fingerprint.clone())
+        tokenizer.map(|tokenizer| tokenizer.fingerprint.clone())
     };
-    differs("the tokenizer", fingerprint(found), fingerprint(&expected))?;
-    let shown = |value: &dyn std::fmt::Debug| format!("{value:?}");
-    differs("EOD", shown(&found.eod), shown(&expected.eod))?;
-    differs("BOS", shown(&found.bos), shown(&expected.bos))?;
-    differs("an option", shown(&found.options), shown(&expected.options))?;
-    differs("merged parts", shown(&found.parts), shown(&expected.parts))?;
+    let differs = |what: &str, found: &dyn Shown, expected: &dyn Shown| {
+        differing(options, what, found.shown(), expected.shown())
+    };
+    differs(
+        "its tokenizer",
+        &fingerprint(found),
+        &fingerprint(&expected),
+    )?;
+    differs("its EOD", &found.eod, &expected.eod)?;
+    differs("its BOS", &found.bos, &expected.bos)?;
+    compare_options(options, &found.options, &expected.options)?;
+    let num_parts = |metadata: &Metadata| Some(metadata.parts.len().to_string());
+    differs(
+        "its number of merged parts",
+        &num_parts(found),
+        &num_parts(&expected),
+    )?;
     if options.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
+        let num_rejected = Some(found.counts.rejected.to_string());
         differs(
-            "rejected documents",
-            found.counts.rejected.to_string(),
-            "none".to_owned(),
+            "its number of rejected documents",
+            &num_rejected,
+            &None::<String>,
         )?;
     }
     Ok(())
+}
+
+/// Names the first option that differs.
+fn compare_options(options: &PackOptions, found: &Options, expected: &Options) -> Result<()> {
+    let fields = |options: &Options| match serde_json::to_value(options) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => serde_json::Map::new(),
+    };
+    let (found, expected) = (fields(found), fields(expected));
+    let shown = |value: Option<&serde_json::Value>| {
+        value.map_or_else(|| "none".to_owned(), serde_json::Value::to_string)
+    };
+    for name in found.keys().chain(expected.keys()) {
+        differing(
+            options,
+            &format!("its option {name}"),
+            shown(found.get(name)),
+            shown(expected.get(name)),
+        )?;
+    }
+    Ok(())
+}
+
+fn differing(options: &PackOptions, what: &str, found: String, expected: String) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::ExistingDiffers {
+        path: options.output.clone(),
+        what: what.to_owned(),
+        found,
+        expected,
+    })
+}
+
+/// How a part of the metadata reads in a message.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for Option<String> {
+    fn shown(&self) -> String {
+        self.clone().unwrap_or_else(|| "none".to_owned())
+    }
+}
+
+impl Shown for Option<SpecialToken> {
+    fn shown(&self) -> String {
+        self.as_ref().map_or_else(
+            || "none".to_owned(),
+            |special| format!("{:?} ({})", special.token, special.id),
+        )
+    }
+}
+
+impl Shown for Option<&packtok_pbin::Source> {
+    fn shown(&self) -> String {
+        self.map_or_else(
+            || "none".to_owned(),
+            |source| {
+                let crc32c = source
+                    .crc32c
+                    .map_or_else(String::new, |crc32c| format!(", CRC32C {crc32c:08x}"));
+                format!("{} of {} bytes{crc32c}", source.path, source.bytes)
+            },
+        )
+    }
 }
 
 fn compare_sources(
@@ -125,14 +193,9 @@ fn compare_sources(
     };
     let expected = super::recorded_sources(options, sources, digests);
     let found = reader.sources()?;
-    let differing = (0..found.len().max(expected.len())).find(|&i| found.get(i) != expected.get(i));
-    match differing {
-        None => Ok(()),
-        Some(i) => Err(Error::ExistingDiffers {
-            path: options.output.clone(),
-            what: "a source",
-            found: format!("{:?}", found.get(i)),
-            expected: format!("{:?}", expected.get(i)),
-        }),
+    for i in 0..found.len().max(expected.len()) {
+        let (found, expected) = (found.get(i).shown(), expected.get(i).shown());
+        differing(options, &format!("its source {i}"), found, expected)?;
     }
+    Ok(())
 }

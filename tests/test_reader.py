@@ -1,0 +1,273 @@
+"""`PbinReader`: documents as read-only views on the map, from packtok's files and from those of Modalities."""
+
+from __future__ import annotations
+
+import gc
+import json
+import multiprocessing
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import make
+import numpy as np
+import oracle
+import packtok
+import pytest
+import reference
+from packtok import PbinReader
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+TEXTS = ["the first", "a", "Grüße 数 🙂", "x" * 3000, "last"]
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A packed file of five documents, two bytes a token."""
+    folder = tmp_path_factory.mktemp("packed")
+    tokenizer = oracle.byte_level(folder / "tokenizer.json")
+    corpus = oracle.write_lines(folder / "corpus.jsonl", TEXTS)
+    packtok.pack(input=corpus, output=folder / "out.pbin", tokenizer=str(tokenizer))
+    return folder / "out.pbin"
+
+
+def test_documents_by_position(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    documents = reference.read_pbin(packed).documents
+    assert len(reader) == len(TEXTS)
+    assert [reader[i].tolist() for i in range(5)] == documents
+    assert [reader[i].tolist() for i in range(-5, 0)] == documents
+    assert [document.tolist() for document in reader] == documents
+
+
+@pytest.mark.parametrize("i", [5, -6, 2**62, -(2**63)])
+def test_a_position_out_of_range_is_an_index_error(packed: Path, i: int) -> None:
+    with pytest.raises(IndexError) as caught:
+        PbinReader(str(packed))[i]
+    assert str(caught.value) == f"{packed}: document {i} is out of range, the file has 5"
+
+
+def test_tokens_go_across_documents(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    flat = [token for document in reference.read_pbin(packed).documents for token in document]
+    assert reader.num_tokens == len(flat)
+    for start, stop in [(0, len(flat)), (0, 0), (3, 9), (len(flat) - 1, len(flat)), (len(flat), len(flat))]:
+        assert reader.tokens(start, stop).tolist() == flat[start:stop]
+    for start, stop in [(0, len(flat) + 1), (5, 4), (2**63, 2**63 + 1)]:
+        with pytest.raises(IndexError):
+            reader.tokens(start, stop)
+    with pytest.raises(OverflowError):
+        reader.tokens(-1, 4)
+
+
+def test_views_are_read_only_and_stay_so(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    for view in (reader[0], reader.tokens(0, 4), reader[0][1:]):
+        assert not view.flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 1
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            view.flags.writeable = True
+
+
+def test_views_copy_nothing(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    first, whole = reader[0], reader.tokens(0, reader.num_tokens)
+    assert not first.flags.owndata
+    assert np.shares_memory(first, whole)
+    assert np.shares_memory(reader[0], first)
+
+
+def test_views_outlive_the_reader_and_the_name_of_the_file(packed: Path, tmp_path: Path) -> None:
+    file = tmp_path / "gone.pbin"
+    file.write_bytes(packed.read_bytes())
+    reader = PbinReader(str(file))
+    views = [reader[i] for i in range(len(reader))]
+    whole = reader.tokens(0, reader.num_tokens)
+    del reader
+    file.unlink()
+    gc.collect()
+    documents = reference.read_pbin(packed).documents
+    assert [view.tolist() for view in views] == documents
+    assert whole.tolist() == [token for document in documents for token in document]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("u8", np.uint8), ("u16", np.uint16), ("u32", np.uint32)])
+def test_dtype_follows_the_token_width(name: str, dtype: type) -> None:
+    reader = PbinReader(str(GOLDEN / f"plain_{name}.pbin"))
+    assert reader.dtype == np.dtype(dtype)
+    assert {reader[i].dtype for i in range(4)} | {reader.tokens(0, 2).dtype} == {np.dtype(dtype)}
+    assert [document.tolist() for document in reader] == make.DOCUMENTS
+
+
+def test_facts_of_a_packed_file(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    pbin = reference.read_pbin(packed)
+    assert (str(reader.path), reader.dialect) == (str(packed), "packtok")
+    assert reader.file_bytes == packed.stat().st_size
+    assert reader.data_bytes == 2 * reader.num_tokens
+    assert reader.metadata == pbin.metadata
+    assert reader.sources == pbin.sources
+    assert repr(reader) == f'PbinReader("{packed}", documents=5, tokens={reader.num_tokens})'
+
+
+def test_lengths_are_counted_in_buckets_that_double(packed: Path) -> None:
+    lengths = [len(document) for document in reference.read_pbin(packed).documents]
+    buckets = PbinReader(str(packed)).document_lengths_histogram()
+    assert sum(count for *_, count in buckets) == len(lengths)
+    for least, end, count in buckets:
+        assert sum(least <= length < end for length in lengths) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [
+        ("plain_u16", "modalities"),
+        ("plain_legacy", "modalities-legacy"),
+        ("plain_fixed_stride", "modalities"),
+        ("plain_protocol2", "modalities"),
+        ("plain_protocol5", "modalities"),
+    ],
+)
+def test_files_without_trailer(name: str, dialect: str) -> None:
+    reader = PbinReader(str(GOLDEN / f"{name}.pbin"))
+    assert [document.tolist() for document in reader] == make.DOCUMENTS
+    assert (reader.dialect, reader.metadata, reader.sources) == (dialect, None, [])
+
+
+@pytest.mark.parametrize("name", ["example", "offsets_only", "unknown_optional"])
+def test_golden_files_with_trailer(name: str) -> None:
+    pbin = reference.read_pbin(GOLDEN / f"{name}.pbin")
+    reader = PbinReader(str(GOLDEN / f"{name}.pbin"))
+    assert [document.tolist() for document in reader] == pbin.documents
+    assert (reader.metadata, reader.sources) == (pbin.metadata, pbin.sources)
+
+
+@pytest.mark.parametrize("name", ["train", "train.shuf42", "train.even"])
+def test_files_that_modalities_wrote(shared: Path, name: str) -> None:
+    path = shared / f"redpajama/{name}.pbin"
+    pbin = reference.read_pbin(path)
+    reader = PbinReader(str(path))
+    assert reader.dialect == "modalities"
+    assert [document.tolist() for document in reader] == pbin.documents
+
+
+def test_a_file_of_the_older_dialect_holds_the_same_documents(shared: Path, tmp_path: Path) -> None:
+    documents = reference.read_pbin(shared / "redpajama/train.pbin").documents
+    older = tmp_path / "older.pbin"
+    older.write_bytes(reference.modalities_bytes(documents, 2, origin=12))
+    reader = PbinReader(str(older))
+    assert reader.dialect == "modalities-legacy"
+    assert [document.tolist() for document in reader] == documents
+
+
+def test_a_packed_file_cut_behind_its_index_is_a_plain_one(packed: Path, tmp_path: Path) -> None:
+    pbin = reference.read_pbin(packed)
+    plain = reference.modalities_bytes(pbin.documents, pbin.width)
+    whole = packed.read_bytes()
+    cut = tmp_path / "cut.pbin"
+    for num_bytes in range(len(plain) - 8, len(whole)):
+        cut.write_bytes(whole[:num_bytes])
+        if num_bytes == len(plain):
+            assert [document.tolist() for document in PbinReader(str(cut))] == pbin.documents
+            continue
+        with pytest.raises(packtok.PbinFormatError):
+            PbinReader(str(cut))
+
+
+def test_an_unknown_required_section_is_refused() -> None:
+    with pytest.raises(packtok.PbinFormatError, match="99"):
+        PbinReader(str(GOLDEN / "unknown_required.pbin"))
+
+
+def test_a_pickle_that_would_execute_something_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    evil = b"\x80\x04cos\nsystem\n(X\x07\x00\x00\x00" + b"touch x" + b"tR."
+    path = tmp_path / "evil.pbin"
+    path.write_bytes(reference.HEADER.pack(2, 2) + b"\0\0" + evil.replace(b"touch x", b"touch x"))
+    with pytest.raises(packtok.PbinFormatError):
+        PbinReader(str(path))
+    assert not trace.exists()
+
+
+def test_missing_files_and_folders_are_os_errors(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        PbinReader(str(tmp_path / "none.pbin"))
+    assert caught.value.filename == str(tmp_path / "none.pbin")
+    with pytest.raises((OSError, ValueError)):
+        PbinReader(str(tmp_path))
+
+
+def test_a_path_object_is_a_path(packed: Path) -> None:
+    assert len(PbinReader(packed)) == 5  # type: ignore[arg-type]
+
+
+def test_pickles_as_its_path(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    pickled = pickle.dumps(reader)
+    assert len(pickled) < 200 + len(str(packed))
+    again = pickle.loads(pickled)
+    assert [document.tolist() for document in again] == [document.tolist() for document in reader]
+
+
+def total(reader: PbinReader) -> int:
+    """Something that needs every token; runs in other processes."""
+    return sum(int(document.astype(np.int64).sum()) for document in reader)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_read_what_this_one_opened(packed: Path, method: str) -> None:
+    reader = PbinReader(str(packed))
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(total, [reader] * 4) == [total(reader)] * 4
+
+
+def test_threads_share_one_reader(packed: Path) -> None:
+    reader = PbinReader(str(packed))
+    expected = [document.tolist() for document in reader]
+
+    def read(seed: int) -> bool:
+        order = np.random.default_rng(seed).integers(-5, 5, 2000).tolist()
+        return all(reader[i].tolist() == expected[i] for i in order)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(16)))
+
+
+OPEN = """
+import json, resource, sys
+from packtok import PbinReader
+
+def pages():
+    return int(open("/proc/self/statm").read().split()[1])
+
+PbinReader(sys.argv[1])  # what is loaded once is loaded now
+faults, resident = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, pages()
+reader = PbinReader(sys.argv[2])
+print(json.dumps([
+    resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults,
+    (pages() - resident) * resource.getpagesize(),
+    len(reader),
+]))
+"""
+
+
+def test_opening_costs_the_same_for_a_million_documents(packed: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_bytes(b'{"text":"ab"}\n' * 1_000_000)
+    large = tmp_path / "large.pbin"
+    packtok.pack(input=corpus, output=large, tokenizer=str(packed.parent / "tokenizer.json"))
+    measured: Callable[[Path], Any] = lambda path: json.loads(
+        subprocess.run(
+            [sys.executable, "-c", OPEN, str(packed), str(path)], check=True, capture_output=True, text=True
+        ).stdout
+    )
+    faults_small, _, _ = measured(packed)
+    faults_large, resident_bytes, num_documents = measured(large)
+    assert num_documents == 1_000_000
+    assert faults_large - faults_small < 64
+    assert resident_bytes < 1 << 20
