@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import packtok
 import zstandard
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import ByteLevel
+
+import packtok
 
 EOD = "<|endoftext|>"
 BATCH = 2000
@@ -141,7 +142,9 @@ def byte_level(
     return path
 
 
-def template(*, before: tuple[str, ...] = (), after: tuple[str, ...] = (), ids: dict[str, int]) -> dict[str, Any]:
+def template(
+    *, before: tuple[str, ...] = (), after: tuple[str, ...] = (), ids: dict[str, int]
+) -> dict[str, Any]:
     """A post-processor that puts tokens around every document."""
 
     def special(name: str) -> dict[str, Any]:
@@ -149,9 +152,7 @@ def template(*, before: tuple[str, ...] = (), after: tuple[str, ...] = (), ids: 
 
     text = {"Sequence": {"id": "A", "type_id": 0}}
     single = [*map(special, before), text, *map(special, after)]
-    special_tokens = {
-        name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (*before, *after)
-    }
+    special_tokens = {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in (*before, *after)}
     return {
         "type": "TemplateProcessing",
         "single": single,

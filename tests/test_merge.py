@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import oracle
-import packtok
 import pytest
 import reference
 from conftest import PacktokCli
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import packtok
 from packtok.merging import merge
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -49,11 +51,14 @@ def assert_equal(merged: Path, at_once: Path) -> None:
 
 
 def test_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
-    for name, key, cuts in [("redpajama/train", "raw_content", (3, 200, 511)), ("modalities/lorem_long", "text", (250,))]:
+    for name, key, cuts in [
+        ("redpajama/train", "raw_content", (3, 200, 511)),
+        ("modalities/lorem_long", "text", (250,)),
+    ]:
         lines = oracle.lines_of(shared / f"{name}.jsonl")
         bounds = [0, *cuts, len(lines)]
         corpora, parts = [], []
-        for i, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        for i, (start, stop) in enumerate(itertools.pairwise(bounds)):
             corpus = tmp_path / f"{key}{i}.jsonl"
             corpus.write_bytes(b"".join(line + b"\n" for line in lines[start:stop]))
             options = {"field": f".{key}", "eod": oracle.EOD}
@@ -70,12 +75,18 @@ def test_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
 )
 @given(
-    corpora=st.lists(st.lists(TEXT, max_size=6), min_size=1, max_size=4), empty=st.sampled_from(["skip", "keep"])
+    corpora=st.lists(st.lists(TEXT, max_size=6), min_size=1, max_size=4),
+    empty=st.sampled_from(["skip", "keep"]),
 )
-def test_merged_is_packed_at_once(tmp_path: Path, tokenizer: Path, corpora: list[list[str]], empty: str) -> None:
+def test_merged_is_packed_at_once(
+    tmp_path: Path, tokenizer: Path, corpora: list[list[str]], empty: str
+) -> None:
     sources, parts = [], []
     for i, texts in enumerate(corpora):
         sources.append(oracle.write_lines(tmp_path / f"{i}.jsonl", texts))
@@ -97,7 +108,9 @@ def test_merged_is_packed_at_once(tmp_path: Path, tokenizer: Path, corpora: list
 def test_checksums_recombine_where_parts_end_inside_a_checked_piece(tmp_path: Path, tokenizer: Path) -> None:
     sources, parts = [], []
     for i, num_texts in enumerate((3, 900, 2000, 1)):
-        source = oracle.write_lines(tmp_path / f"{i}.jsonl", [f"document {i} {j} " + "xyz" * 150 for j in range(num_texts)])
+        source = oracle.write_lines(
+            tmp_path / f"{i}.jsonl", [f"document {i} {j} " + "xyz" * 150 for j in range(num_texts)]
+        )
         sources.append(source)
         parts.append(pack(source, tmp_path / f"{i}.pbin", tokenizer))
     at_once = pack(sources, tmp_path / "at_once.pbin", tokenizer)
@@ -134,7 +147,9 @@ def parts(tmp_path: Path, tokenizer: Path) -> list[Path]:
     ]
 
 
-def refused(parts: list[Path], output: Path, error: type[Exception] = packtok.PacktokError, **options: Any) -> str:
+def refused(
+    parts: list[Path], output: Path, error: type[Exception] = packtok.PacktokError, **options: Any
+) -> str:
     """What a merge that is refused says; nothing is left of it."""
     before = sorted(output.parent.iterdir())
     with pytest.raises(error) as caught:

@@ -1,4 +1,4 @@
-"""Modalities reads what packtok writes: its own classes where there is an environment with them, else a plain unpickler."""
+"""Modalities reads what packtok writes: its own classes, where they are installed, and a plain unpickler."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import oracle
-import packtok
 import pytest
 import reference
+
+import packtok
 from packtok.merging import merge
 
 TEXTS = ["the first thing", "a second", "Grüße aus Köln", "数 🙂", "x" * 500, "", f"in{oracle.EOD}side", "z"]
 
-# Runs in the environment of Modalities, so it may name nothing of packtok: prints everything it reads as JSON.
+# Runs in the environment of Modalities, where packtok is not: prints everything that it reads as JSON.
 READ = """
 import json, sys
 from pathlib import Path
@@ -29,7 +30,8 @@ def listed(items):
 
 def everything(path, block_sizes):
     base = PackedMemMapDatasetBase(path, "ids", load_index=True)
-    found = {"documents": listed(base[i] for i in range(len(base))), "slice": [d.tolist() for d in base[0:3]["ids"]]}
+    found = {"documents": listed(base[i] for i in range(len(base)))}
+    found["slice"] = [document.tolist() for document in base[0:3]["ids"]]
     for block_size in block_sizes:
         for reuse in (True, False):
             for load_index in (True, False):
@@ -95,7 +97,12 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
     block_sizes = [2, 3, 16, 101]
     arguments = json.dumps([[str(file) for file in files], block_sizes])
     done = subprocess.run(
-        [python, "-c", READ, arguments], capture_output=True, text=True, check=False, timeout=600, cwd=tmp_path
+        [python, "-c", READ, arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     for file, found in zip(files, json.loads(done.stdout.splitlines()[-1]), strict=True):
@@ -133,7 +140,11 @@ def test_a_packed_file_cut_behind_its_index_is_the_one_of_modalities(
     field = ".raw_content" if name.startswith("redpajama") else ".text"
     output = tmp_path / "ours.pbin"
     packtok.pack(
-        input=shared / name, output=output, tokenizer=str(shared / "tokenizers/gpt2"), field=field, eod=oracle.EOD
+        input=shared / name,
+        output=output,
+        tokenizer=str(shared / "tokenizers/gpt2"),
+        field=field,
+        eod=oracle.EOD,
     )
     ours = output.read_bytes()
     index = io.BytesIO(ours[12 + int.from_bytes(ours[:8], "little") :])

@@ -1,4 +1,4 @@
-"""A corpus becomes a pbin: the bytes of Modalities, every line accounted for, the same file from any number of threads."""
+"""A corpus becomes a pbin: the bytes of Modalities, every line accounted for, whatever the threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import oracle
-import packtok
 import pytest
 import reference
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import packtok
 
 THREADS = [1, 2, 7]
 PROSE = ("cfa27fe0cab69e0f27f9f164e4647ef7101bbe6623968b0236245bc3ca650644", 33_063_507)
@@ -237,7 +238,9 @@ def test_limits_do_not_depend_on_threads(tmp_path: Path, small: Path, limit: dic
 
 # --- every line is accounted for
 
-CHUNKS = st.sampled_from(["the", "th", "e", " a", "\n", "数", "🙂", "\u0000", oracle.EOD, "<|bos|>", '"', "\\", "x"])
+CHUNKS = st.sampled_from(
+    ["the", "th", "e", " a", "\n", "数", "🙂", "\u0000", oracle.EOD, "<|bos|>", '"', "\\", "x"]
+)
 TEXT = st.lists(CHUNKS, max_size=6).map("".join)
 
 
@@ -248,7 +251,10 @@ def document_lines(text: str) -> st.SearchStrategy[bytes]:
             json.dumps({"text": text}).encode(),
             json.dumps({"text": text}, ensure_ascii=False).encode(),
             b' {"x": [1, {"text": 3}], "text" : ' + json.dumps(text).encode() + b"\t}",
-            json.dumps({"a": "b"}).encode()[:-1] + b', "text": 1, "text": ' + json.dumps(text).encode() + b"}",
+            json.dumps({"a": "b"}).encode()[:-1]
+            + b', "text": 1, "text": '
+            + json.dumps(text).encode()
+            + b"}",
             b'{"te\\u0078t": ' + json.dumps(text).encode() + b"}",
         ]
     )
@@ -263,7 +269,10 @@ LINE = st.one_of(
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
 )
 @given(
     lines=st.lists(LINE, max_size=12),
@@ -412,7 +421,12 @@ def test_what_is_not_one_token_closes_or_opens_nothing(
 
 @pytest.mark.parametrize(
     ("vocab_size", "added", "width"),
-    [(300, (oracle.EOD,), 2), (65_535, (oracle.EOD,), 2), (65_536, (oracle.EOD,), 4), (65_535, (oracle.EOD, "<x>"), 4)],
+    [
+        (300, (oracle.EOD,), 2),
+        (65_535, (oracle.EOD,), 2),
+        (65_536, (oracle.EOD,), 4),
+        (65_535, (oracle.EOD, "<x>"), 4),
+    ],
 )
 def test_width_follows_the_highest_id_added_tokens_included(
     tmp_path: Path, vocab_size: int, added: tuple[str, ...], width: int
@@ -511,7 +525,9 @@ def test_a_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path)
     assert pack(tmp_path, small, input=path, zstd_window_log=28).packed == 9
 
 
-def test_inputs_come_in_the_order_given_and_within_folders_in_natural_order(tmp_path: Path, small: Path) -> None:
+def test_inputs_come_in_the_order_given_and_within_folders_in_natural_order(
+    tmp_path: Path, small: Path
+) -> None:
     names = ["part10", "part9", "part1", "sub/a2", "sub/a10", "Zeta", "part09"]
     for name in names:
         path = tmp_path / "corpus" / f"{name}.jsonl"
@@ -527,7 +543,10 @@ def test_inputs_come_in_the_order_given_and_within_folders_in_natural_order(tmp_
         documents = packed_documents(tmp_path / "out.pbin")
         sources = reference.read_pbin(tmp_path / "out.pbin").sources
         texts = [wheel.decode(document[:-1]) for document in documents]
-        assert [source["path"].removesuffix(".jsonl").endswith(text) for source, text in zip(sources, texts, strict=True)]
+        assert [
+            source["path"].removesuffix(".jsonl").endswith(text)
+            for source, text in zip(sources, texts, strict=True)
+        ]
         return texts
 
     in_order = order(folder)
@@ -598,7 +617,9 @@ def test_skip_packs_where_there_is_nothing(tmp_path: Path, small: Path) -> None:
     assert len(packtok.PbinReader(str(tmp_path / "out.pbin"))) == 1
 
 
-@pytest.mark.parametrize("change", ["source", "name", "more", "option", "field", "eod", "bos", "tokenizer", "limit"])
+@pytest.mark.parametrize(
+    "change", ["source", "name", "more", "option", "field", "eod", "bos", "tokenizer", "limit"]
+)
 def test_skip_refuses_a_file_that_was_made_otherwise(tmp_path: Path, small: Path, change: str) -> None:
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     pack(tmp_path, small)

@@ -24,6 +24,7 @@ from packtok.errors import ConfigError
 
 _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
+_CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _LOCK = threading.Lock()
 
 
@@ -31,9 +32,11 @@ def read_yaml(path: Path) -> DictConfig:
     """The mapping in a YAML file, its interpolations still unresolved.
 
     Raises:
-        ConfigError: If the file is not UTF-8, no YAML or no mapping.
+        ConfigError: If the file is not UTF-8, no YAML or no mapping, or is named as a corpus.
         OSError: If it cannot be read.
     """
+    if path.name.endswith(_CORPUS_ENDINGS):
+        raise ConfigError(f"{path}: is named as a corpus, and a config was expected; give it as --input")
     try:
         config = OmegaConf.load(io.StringIO(path.read_bytes().decode("utf-8-sig")))
     except UnicodeDecodeError as error:

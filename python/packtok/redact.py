@@ -4,6 +4,7 @@ Two kinds of text count as secret: values that a config took from the environmen
 query strings of URLs. The first are replaced by the interpolation that fetched them, the second by ``***``.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,9 +15,10 @@ from typing import Any
 MIN_SECRET_CHARS = 4
 
 _URL = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^\s/?#]*@)?(?P<rest>[^\s?#'\"<>]*)"
+    # All up to the last @ counts as credentials, for passwords may hold any character.
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^\s'\"<>]*@)?(?P<rest>[^\s?#'\"<>]*)"
     # Punctuation at the end belongs to the sentence around the URL.
-    r"(?P<query>\?(?:[^\s'\"<>]*[^\s'\"<>,:;.)])?)?"
+    r"(?P<query>[?#](?:[^\s'\"<>]*[^\s'\"<>,:;.)])?)?"
 )
 
 
@@ -83,8 +85,9 @@ class Redactor:
             if isinstance(one, OSError):
                 # An OSError shows these attributes, not its args.
                 for name in ("filename", "filename2", "strerror"):
-                    if isinstance(text := getattr(one, name), str):
-                        setattr(one, name, self(text))
+                    # The compiled module gives file names as paths.
+                    if isinstance(text := getattr(one, name), str | os.PathLike):
+                        setattr(one, name, self(os.fsdecode(text)))
 
 
 def _public_url(match: re.Match[str]) -> str:

@@ -222,6 +222,9 @@ pub enum Error {
         /// Place of the line in the uncompressed source.
         offset_bytes: u64,
     },
+    /// A worker ended before its work did.
+    #[error("a worker thread died, which is a bug; nothing was written; please report it")]
+    WorkerDied,
     /// A worker panicked.
     #[error(
         "{}: byte {offset_bytes}: packtok failed on this document, which is a bug; please report it with this line",

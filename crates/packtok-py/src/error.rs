@@ -170,6 +170,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::ExistingUnknown { .. }
         | E::ExistingDiffers { .. }
         | E::Panicked { .. }
+        | E::WorkerDied
         | E::EnginePanicked { .. }
         | E::WidthDiffers { .. }
         | E::DocumentDiffers { .. }

@@ -20,26 +20,25 @@ impl Limits {
         }
     }
 
-    /// Cuts from `batch` what is beyond the limits: the first document that would exceed one, and
-    /// every line after the last packed document.
+    /// Cuts from `batch` what is beyond the limits.
     ///
-    /// A limit that is reached exactly ends the run there, before the next line is looked at, so
-    /// that lines after it are neither counted nor judged.
+    /// A limit that is reached exactly ends the run there, before the next line is looked at; a
+    /// document that would exceed one ends it right before its own line. Lines after that are
+    /// neither counted nor judged, so that the account does not depend on where chunks end.
     pub(crate) fn cut(&mut self, batch: &mut DocBatch, width: TokenWidth) -> Flow {
-        if self.documents == u64::MAX && self.tokens == u64::MAX {
-            return Flow::Continue;
-        }
         let (num_kept, kept_bytes) = self.take(&batch.document_bytes, width);
         let is_exhausted = self.documents == 0 || self.tokens == 0;
-        if num_kept == batch.document_bytes.len() && !is_exhausted {
-            return Flow::Continue;
-        }
+        let num_lines = match num_kept < batch.document_bytes.len() {
+            _ if is_exhausted => line_of_document(&batch.outcomes, num_kept.checked_sub(1))
+                .map_or(0, |line| line + 1),
+            true => line_of_document(&batch.outcomes, Some(num_kept)).unwrap_or(0),
+            false => return Flow::Continue,
+        };
         batch.document_bytes.truncate(num_kept);
         batch.data.truncate(kept_bytes as usize);
         batch
             .eods_in_text
             .retain(|&(document, _)| document < num_kept);
-        let num_lines = num_lines_through(&batch.outcomes, num_kept);
         batch.outcomes.truncate(num_lines);
         batch.rejects.retain(|reject| reject.line < num_lines);
         batch.is_fatal = false;
@@ -62,16 +61,12 @@ impl Limits {
     }
 }
 
-/// Number of lines up to and with the one of the `num_documents`-th packed document.
-fn num_lines_through(outcomes: &[Outcome], num_documents: usize) -> usize {
-    let mut packed = outcomes
-        .iter()
-        .enumerate()
+/// Position of the line that a packed document comes from.
+fn line_of_document(outcomes: &[Outcome], document: Option<usize>) -> Option<usize> {
+    let mut packed = (0..)
+        .zip(outcomes)
         .filter(|(_, outcome)| **outcome == Outcome::Packed);
-    match num_documents.checked_sub(1) {
-        Some(last) => packed.nth(last).map_or(outcomes.len(), |(i, _)| i + 1),
-        None => 0,
-    }
+    packed.nth(document?).map(|(line, _)| line)
 }
 
 #[cfg(test)]
@@ -100,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_is_after_the_last_document_that_fits() {
+    fn the_cut_is_after_an_exact_fit_and_before_what_exceeds() {
         for (max_documents, max_tokens, num_documents, num_lines) in [
             (Some(2), None, 2, 4),
             (None, Some(4), 2, 4),
-            (None, Some(5), 2, 4),
-            (None, Some(3), 1, 2),
+            (None, Some(5), 2, 5),
+            (None, Some(3), 1, 3),
             (Some(1), Some(100), 1, 2),
             (Some(3), None, 3, 6),
             (Some(0), None, 0, 0),
@@ -114,7 +109,10 @@ mod tests {
             let mut limits = Limits::new(max_documents, max_tokens);
             assert_eq!(limits.cut(&mut batch, TokenWidth::U16), Flow::Stop);
             assert_eq!(batch.document_bytes, [2, 6, 4][..num_documents]);
-            assert_eq!(batch.data.len() as u64, batch.document_bytes.iter().sum());
+            assert_eq!(
+                batch.data.len() as u64,
+                batch.document_bytes.iter().sum::<u64>()
+            );
             assert_eq!(batch.outcomes.len(), num_lines);
             assert!(batch.eods_in_text.iter().all(|&(i, _)| i < num_documents));
         }

@@ -69,7 +69,8 @@ struct Shared<T> {
 
 struct NextChunk {
     reader: Reader,
-    seq: u64,
+    /// Chunks read so far, a failed attempt among them.
+    num_chunks: u64,
     is_at_end: bool,
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn run<W: Work>(
     let shared = Arc::new(Shared {
         reader: Mutex::new(NextChunk {
             reader,
-            seq: 0,
+            num_chunks: 0,
             is_at_end: false,
         }),
         state: Mutex::new(State {
@@ -124,6 +125,8 @@ pub(crate) fn run<W: Work>(
         .num_threads(workers.len())
         .stack_size(STACK_BYTES)
         .thread_name(|i| format!("packtok-{i}"))
+        // Without one, a panic outside of a document would abort the process of the caller.
+        .panic_handler(|_| ())
         .build()
         .map_err(|source| Error::Threads { source })?;
     for worker in workers {
@@ -150,7 +153,8 @@ impl<T: Send + Default + 'static> Shared<T> {
                     break result;
                 }
                 if state.num_workers == 0 {
-                    return Ok(());
+                    drop(state);
+                    return self.check_all_consumed(next);
                 }
                 let (waited, timeout) = self
                     .ready
@@ -181,6 +185,7 @@ impl<T: Send + Default + 'static> Shared<T> {
 
 impl<T: Send + Default + 'static> Shared<T> {
     fn work_until_over<W: Work<Out = T>>(&self, mut worker: W) {
+        let _leaving = Leaving(self);
         let mut buffer = Vec::new();
         while let Some(mut out) = self.wait_for_room() {
             let Some((seq, chunk)) = self.next_chunk(std::mem::take(&mut buffer)) else {
@@ -209,10 +214,14 @@ impl<T: Send + Default + 'static> Shared<T> {
             lock(&self.state).results.insert(seq, result);
             self.ready.notify_one();
         }
-        lock(&self.state).num_workers -= 1;
-        self.ready.notify_one();
-        // Others that wait for room have nothing to wait for either.
-        self.room.notify_all();
+    }
+
+    /// Every chunk that was read has to have come out again.
+    fn check_all_consumed(&self, num_consumed: u64) -> Result<()> {
+        match lock(&self.reader).num_chunks == num_consumed {
+            true => Ok(()),
+            false => Err(Error::WorkerDied),
+        }
     }
 
     /// Waits until one more chunk may be under way; `None` when the run is over.
@@ -244,8 +253,20 @@ impl<T: Send + Default + 'static> Shared<T> {
         self.bytes_read
             .store(next.reader.bytes_read(), Ordering::Relaxed);
         next.is_at_end = !matches!(chunk, Some(Ok(_)));
-        let seq = next.seq;
-        next.seq += 1;
-        Some((seq, chunk?))
+        let chunk = chunk?;
+        next.num_chunks += 1;
+        Some((next.num_chunks - 1, chunk))
+    }
+}
+
+/// Takes a worker off the count, also when it panics.
+struct Leaving<'a, T>(&'a Shared<T>);
+
+impl<T> Drop for Leaving<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.0.state).num_workers -= 1;
+        self.0.ready.notify_one();
+        // Others that wait for room have nothing to wait for either.
+        self.0.room.notify_all();
     }
 }

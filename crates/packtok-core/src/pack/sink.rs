@@ -131,6 +131,7 @@ impl Consume<DocBatch> for Sink<'_> {
         self.write_rejects(batch)?;
         self.count(batch, tokens);
         self.position.1 += batch.outcomes.len() as u64;
+        batch.shrink();
         Ok(flow)
     }
 

@@ -50,6 +50,9 @@ impl Sample {
     }
 }
 
+/// Bytes of token data that are kept allocated between doc_batches.
+const KEPT_DATA_BYTES: usize = 16 << 20;
+
 /// What became of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -94,6 +97,13 @@ impl DocBatch {
         self.outcomes.clear();
         self.rejects.clear();
         self.is_fatal = false;
+    }
+
+    /// Gives back what one huge document needed.
+    pub(crate) fn shrink(&mut self) {
+        if self.data.capacity() > KEPT_DATA_BYTES {
+            self.data = Vec::new();
+        }
     }
 }
 

@@ -174,6 +174,7 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             });
         }
         self.position.1 += batch.outcomes.len() as u64;
+        batch.shrink();
         Ok(Flow::Continue)
     }
 
