@@ -209,7 +209,7 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
             path.unlink()
 
 
-@pytest.mark.parametrize("option", ["-o", "--report", "--index-path"])
+@pytest.mark.parametrize("option", ["-o", "--report"])
 def test_a_url_where_only_files_can_be_is_refused(folder: Path, packtok_cli: PacktokCli, option: str) -> None:
     url = "s3://key:s3cr3tPassw0rd@bucket/out.pbin"
     before = names(folder)

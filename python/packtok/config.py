@@ -33,6 +33,7 @@ _EXPECTED = {
     "tuple_type": "a path or a list of paths",
     "string_too_short": "at least one character",
     "too_short": "at least one path",
+    "url": "a path on this machine, for nothing is written to a URL",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
@@ -270,7 +271,9 @@ def _is_given(values: Mapping[str, Any], path: str) -> bool:
 
 def _worded(section: str, error: ValidationError) -> str:
     """The first thing that is wrong, in our words and without the address of pydantic's manual."""
-    first = error.errors(include_url=False)[0]
+    errors = error.errors(include_url=False)
+    # A misspelt key is the reason why the right one is missing, so it goes first.
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
     location = (section, *(str(part) for part in first["loc"]))
     path = _dotted(location)
     if first["type"] == "extra_forbidden":
@@ -309,4 +312,6 @@ def _unknown(location: tuple[str, ...]) -> str:
 def _strings_of(config: PackConfig) -> list[str]:
     settings, tokenizer = config.settings, config.tokenizer.config
     texts = [*settings.src_path, settings.dst_path, tokenizer.pretrained_model_name_or_path]
-    return texts + [text for text in (settings.index_path, settings.report) if text is not None]
+    texts += [settings.jq_pattern]
+    optional = (settings.index_path, settings.report, settings.eod_token, settings.bos_token)
+    return texts + [text for text in optional if text is not None]

@@ -6,7 +6,8 @@ Where the values come from, how they are merged and how errors are worded is in 
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Field(min_length=1)]
@@ -33,6 +34,16 @@ def _as_paths(value: Any) -> Any:
     return value
 
 
+def _no_url(value: str) -> str:
+    # As a path it would make folders that are named after the credentials in it.
+    if "://" in value:
+        raise PydanticCustomError("url", "a path")
+    return value
+
+
+OutputPath = Annotated[Text, AfterValidator(_no_url)]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -41,7 +52,7 @@ class Settings(_Section):
     """What is packed, where to, and how; the section ``settings``."""
 
     src_path: Annotated[tuple[Text, ...], BeforeValidator(_as_paths), Field(min_length=1)]
-    dst_path: Text
+    dst_path: OutputPath
     index_path: Text | None = None
     jq_pattern: Text = ".text"
     num_cpus: Annotated[int, Field(ge=1, le=4096)]
@@ -56,7 +67,7 @@ class Settings(_Section):
     max_tokens: Count | None = None
     existing: Literal["error", "skip", "replace"] = "error"
     zstd_window_log: Annotated[int, Field(ge=10, le=31)] = 27
-    report: Text | None = None
+    report: OutputPath | None = None
     processing_batch_size: Count | None = None
     raw_samples_queue_size: Count | None = None
     processed_samples_queue_size: Count | None = None

@@ -40,8 +40,27 @@ pub(crate) fn doubt(json: &Value) -> Option<String> {
     {
         return Some("it has added tokens that match whole words only".to_owned());
     }
+    if has_added_tokens_that_meet_in_white_space(json) {
+        return Some(
+            "it has added tokens that take away white space which another one holds".to_owned(),
+        );
+    }
     doubt_in_normalizer(&json["normalizer"])
         .or_else(|| doubt_in_pre_tokenizer(&json["pre_tokenizer"]))
+}
+
+/// Where one added token strips white space that another begins or ends with, engines differ in
+/// which of the two gets it.
+fn has_added_tokens_that_meet_in_white_space(json: &Value) -> bool {
+    let strips = |token: &Value| token["lstrip"] == true || token["rstrip"] == true;
+    let holds_space = |token: &Value| {
+        token["content"].as_str().is_some_and(|text| {
+            text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace)
+        })
+    };
+    json["added_tokens"]
+        .as_array()
+        .is_some_and(|tokens| tokens.iter().any(strips) && tokens.iter().any(holds_space))
 }
 
 fn doubt_in_normalizer(normalizer: &Value) -> Option<String> {

@@ -210,6 +210,17 @@ pub enum Error {
         /// The byte after its last by the trailer.
         stop: u64,
     },
+    /// An index that is right but not written as a writer writes it.
+    #[error(
+        "{}: index differs at byte {offset} from what its documents are written as; the file was changed",
+        path.display()
+    )]
+    IndexBytes {
+        /// The pbin.
+        path: PathBuf,
+        /// The first byte that differs, from the start of the file.
+        offset: u64,
+    },
     /// Two numbers that must be equal and are not.
     #[error("{}: {what} is {found}, expected {expected}", path.display())]
     Count {

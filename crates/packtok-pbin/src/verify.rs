@@ -3,6 +3,8 @@
 //! Responsible for what opening a file leaves unchecked. What ids mean is checked where tokenizers are
 //! known.
 
+use std::cell::Cell;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -12,6 +14,7 @@ use crate::header::HEADER_BYTES;
 use crate::index::{check_span, pickle_error};
 use crate::metadata::Metadata;
 use crate::pickle_parse::parse_pairs;
+use crate::pickle_write::write_pairs;
 use crate::reader::Reader;
 use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, Trailer, u32_at};
 
@@ -127,7 +130,27 @@ impl Reader {
                 bytes,
             });
         }
-        Ok(())
+        self.verify_index_bytes(&index[..index_bytes as usize], index_start)
+    }
+
+    /// Checks that the pickle has the very bytes that a writer emits: it has no checksum.
+    fn verify_index_bytes(&self, index: &[u8], index_start: u64) -> Result<()> {
+        let matched = Cell::new(0);
+        let expected = Expected {
+            bytes: index,
+            matched: &matched,
+        };
+        let pairs = (0..self.len()).map(|document| {
+            let start = self.offset(document);
+            (start, self.offset(document + 1) - start)
+        });
+        // The pairs were compared before, so that only the way they are written can differ.
+        write_pairs(expected, pairs)
+            .map(drop)
+            .map_err(|_| Error::IndexBytes {
+                path: self.path().into(),
+                offset: index_start + matched.get() as u64,
+            })
     }
 
     fn compare_document(&self, document: u64, pickled_start: u64, pickled_stop: u64) -> Result<()> {
@@ -242,4 +265,26 @@ fn check_count(what: &'static str, found: u64, expected: u64, path: &Path) -> Re
         found,
         expected,
     })
+}
+
+/// Takes what is written as long as it is what is expected.
+struct Expected<'a> {
+    bytes: &'a [u8],
+    matched: &'a Cell<usize>,
+}
+
+impl Write for Expected<'_> {
+    fn write(&mut self, written: &[u8]) -> io::Result<usize> {
+        let rest = &self.bytes[self.matched.get()..];
+        let num_equal = rest.iter().zip(written).take_while(|(a, b)| a == b).count();
+        self.matched.set(self.matched.get() + num_equal);
+        match num_equal == written.len() {
+            true => Ok(num_equal),
+            false => Err(io::Error::other("differs")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

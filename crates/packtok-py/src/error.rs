@@ -70,14 +70,14 @@ fn os_error(path: &Path, error: &io::Error) -> PyErr {
         Some(errno) => {
             let text = error.to_string();
             let said = text.split(" (os error").next().unwrap_or(&text);
-            PyOSError::new_err((errno, said.to_owned(), path.to_owned()))
+            PyOSError::new_err((errno, said.to_owned(), path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }
 }
 
 fn file_exists(path: &Path, remedy: &'static str) -> PyErr {
-    PyFileExistsError::new_err((EEXIST, remedy, path.to_owned()))
+    PyFileExistsError::new_err((EEXIST, remedy, path.as_os_str().to_owned()))
 }
 
 /// Maps an error of the format.
@@ -115,6 +115,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
         | E::Json { .. }
         | E::Checksum { .. }
         | E::IndexDisagrees { .. }
+        | E::IndexBytes { .. }
         | E::Count { .. } => PbinFormatError::new_err(chain(&error)),
     }
 }

@@ -201,13 +201,31 @@ fn any_flipped_bit_is_found() {
     let whole = example();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flipped.pbin");
-    for at in 0..whole.len() {
+    for (at, bit) in (0..whole.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
         let mut bytes = whole.clone();
-        bytes[at] ^= 1 << (at % 8);
+        bytes[at] ^= 1 << bit;
         fs::write(&path, &bytes).unwrap();
         let found = Reader::open(&path).and_then(|reader| reader.verify(&mut go_on));
-        assert!(found.is_err(), "byte {at}");
+        assert!(found.is_err(), "bit {bit} of byte {at}");
     }
+}
+
+#[test]
+fn an_index_written_in_another_way_is_found() {
+    let mut bytes = example();
+    // The protocol's number, which says nothing about the list.
+    bytes[0x1b] = 5;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("other.pbin");
+    fs::write(&path, &bytes).unwrap();
+    let found = Reader::open(&path).and_then(|reader| reader.verify(&mut go_on));
+    assert_eq!(
+        found.unwrap_err().to_string(),
+        format!(
+            "{}: index differs at byte 27 from what its documents are written as; the file was changed",
+            path.display()
+        )
+    );
 }
 
 #[test]
