@@ -159,7 +159,7 @@ pub enum Error {
         /// Place of its first byte in the uncompressed source.
         offset_bytes: u64,
         /// What is wrong with it.
-        reason: crate::pack::Reason,
+        reason: Box<crate::pack::Reason>,
     },
     /// The output is there already.
     #[error("{}: the output exists already; name another, or set existing to skip or replace", path.display())]

@@ -166,7 +166,7 @@ fn reject(
             path: source.path.clone(),
             line: number,
             offset_bytes: line.offset_bytes,
-            reason: reason.into(),
+            reason: Box::new(reason.into()),
         }),
     }
 }

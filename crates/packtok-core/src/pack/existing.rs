@@ -76,12 +76,7 @@ fn prove(
 
 /// Holds what the file says of itself against what this run would write.
 fn compare(options: &PackOptions, tokenizer: &Tokenizer, found: &Metadata) -> Result<()> {
-    let expected = metadata(
-        options,
-        tokenizer,
-        found.counts.clone(),
-        found.stopped_early,
-    );
+    let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
     let fingerprint = |metadata: &Metadata| {
         let tokenizer = metadata.tokenizer.as_ref();
         tokenizer.map(|tokenizer| tokenizer.fingerprint.clone())

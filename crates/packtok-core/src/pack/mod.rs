@@ -244,7 +244,7 @@ fn write(
     let mut sink = Sink::new(options, sources, writer, &mut monitor);
     let digests = run(reader, workers, 4 * options.read.chunk_bytes, &mut sink)
         .map_err(|error| name_panic(error, sources))?;
-    let counts = sink.counts.clone();
+    let counts = sink.counts;
     let stopped_early = sink.stopped_early;
     let metadata = metadata(options, tokenizer, counts, stopped_early);
     let digests = recorded_digests(options, sources, digests, stopped_early)?;

@@ -123,7 +123,7 @@ impl Consume<DocBatch> for Sink<'_> {
                 line: self.line_of(batch, &reject)?,
                 path: self.sources[batch.source].path.clone(),
                 offset_bytes: reject.offset_bytes,
-                reason: reject.reason,
+                reason: Box::new(reject.reason),
             });
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();

@@ -170,7 +170,7 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
                 )?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
-                reason: reject.reason,
+                reason: Box::new(reject.reason),
             });
         }
         self.position.1 += batch.outcomes.len() as u64;
