@@ -1,7 +1,7 @@
 """Runs every check of the project and lists what was skipped for want of something.
 
-Called by the interpreter of an environment that has `packtok[test]` installed. Each step is a command of its own;
-all of them run even if one fails. With CI=true a skip is a failure.
+Called by the interpreter of an environment that has `packtok[test]` installed. Each step is a command of its
+own, and all of them run even if one fails. With CI=true a skip is a failure.
 """
 
 import importlib.util

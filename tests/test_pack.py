@@ -104,7 +104,7 @@ class Bad:
 
 
 MEND = "repair the line, or set on_bad_document: skip to leave such lines out"
-OTHER = "change jq_pattern, or set on_bad_document: skip to leave such documents out"
+OTHER = "change jq_pattern (--field), or set on_bad_document: skip to leave such documents out"
 UTF8 = "convert the file to UTF-8, or set on_bad_document: skip to leave such lines out"
 LONGER = "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
 JSON = "malformed JSON at byte {} of the line: {}"

@@ -8,6 +8,21 @@ from typing import Any, TypedDict, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "DocumentError",
+    "PacktokError",
+    "PbinFormatError",
+    "PbinReader",
+    "Tokenizer",
+    "TokenizerError",
+    "__version__",
+    "available_cpus",
+    "merge",
+    "pack",
+    "verify",
+    "verify_corpus",
+    "write_raw_index",
+]
 __version__: str
 
 class PacktokError(Exception): ...
@@ -15,13 +30,13 @@ class PbinFormatError(PacktokError): ...
 class DocumentError(PacktokError): ...
 class TokenizerError(PacktokError): ...
 
-StrPath = str | PathLike[str]
-Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+_StrPath = str | PathLike[str]
+_Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 @final
 class Tokenizer:
     @staticmethod
-    def from_file(path: StrPath, *, name: str | None = None) -> Tokenizer: ...
+    def from_file(path: _StrPath, *, name: str | None = None) -> Tokenizer: ...
     @staticmethod
     def builtin(name: str) -> Tokenizer: ...
     @staticmethod
@@ -48,10 +63,10 @@ class Tokenizer:
 
 @final
 class PbinReader:
-    def __new__(cls, path: StrPath) -> PbinReader: ...
+    def __new__(cls, path: _StrPath) -> PbinReader: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, i: int) -> Tokens: ...
-    def tokens(self, start: int, stop: int) -> Tokens: ...
+    def __getitem__(self, i: int, /) -> _Tokens: ...
+    def tokens(self, start: int, stop: int) -> _Tokens: ...
     @property
     def path(self) -> Path: ...
     @property
@@ -71,7 +86,7 @@ class PbinReader:
     def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
-Progress = Callable[[dict[str, int]], None]
+_Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
 
@@ -92,7 +107,7 @@ class _Corpus(TypedDict):
     max_documents: int | None
     max_tokens: int | None
     zstd_window_log: int
-    on_progress: Progress | None
+    on_progress: _Progress | None
 
 class _Pack(_Corpus):
     output: str
@@ -112,7 +127,7 @@ def write_raw_index(
     on_bad_document: str,
     existing: str,
     max_document_bytes: int,
-    on_progress: Progress | None,
+    on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def merge(
     *,
@@ -120,11 +135,11 @@ def merge(
     output: str,
     existing: str,
     tokenizer: Tokenizer | None,
-    on_progress: Progress | None,
+    on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def verify(
     *,
     path: str,
     tokenizer: Tokenizer | None,
-    on_progress: Progress | None,
+    on_progress: _Progress | None,
 ) -> dict[str, Any]: ...

@@ -112,8 +112,8 @@ class Packing:
         notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
         if self.index_path != self.config.settings.index_path:
             notes.append(
-                f"settings.index_path names no file: {self.config.settings.index_path}; packtok needs no index "
-                "and packs the whole corpus"
+                f"settings.index_path names no file: {self.config.settings.index_path}; packtok needs no "
+                "index and packs the whole corpus"
             )
         return tuple(self.config.redactor(note) for note in notes)
 

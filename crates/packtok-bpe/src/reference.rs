@@ -42,9 +42,17 @@ impl Reference {
         };
         scratch.clear();
         self.0.encode_into(text, &options, scratch)?;
-        ids.extend_from_slice(PipelineToken::cast_slice(scratch));
         if scratch.capacity() > KEPT_SCRATCH_TOKENS {
-            *scratch = Vec::new();
+            // One huge document: a copy of its ids would be a good part of the memory it costs, and
+            // collecting into the same layout reuses the allocation.
+            let mut huge: Vec<u32> = std::mem::take(scratch)
+                .into_iter()
+                .map(PipelineToken::id)
+                .collect();
+            huge.splice(..0, ids.drain(..));
+            *ids = huge;
+        } else {
+            ids.extend_from_slice(PipelineToken::cast_slice(scratch));
         }
         Ok(())
     }

@@ -167,6 +167,14 @@ pub enum Error {
         /// The output.
         path: PathBuf,
     },
+    /// The output is a folder, a device or the like, which a file must not replace.
+    #[error("{}: the output is a {found}, not a file; name another", path.display())]
+    OutputNotAFile {
+        /// The output.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
     /// The output would be written over a source.
     #[error("{}: is both input and output; name another output", path.display())]
     OutputIsInput {

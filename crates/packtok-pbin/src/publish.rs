@@ -4,9 +4,9 @@
 //! for clearing away what killed processes left. What is in the file is the caller's matter.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -50,8 +50,8 @@ impl TempFile {
                 .prefix(&prefix)
                 .suffix(SUFFIX)
                 .rand_bytes(RANDOM_CHARS)
-                .permissions(Permissions::from_mode(0o666))
-                .tempfile_in(folder)
+                // Opened here, because the library would hide the system's error number in a text.
+                .make_in(folder, create_new)
                 .map_err(Error::io(folder))?;
             if is_ours(file.as_file()).map_err(Error::io(file.path()))? {
                 return Ok(Self {
@@ -133,6 +133,15 @@ impl Seek for TempFile {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         self.file.as_file_mut().seek(position)
     }
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o666)
+        .open(path)
 }
 
 /// The folder of `dst`, and what the names of its temporary files start with.

@@ -159,6 +159,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::RemoteInput { .. }
         | E::DuplicateInput { .. }
         | E::OutputIsInput { .. }
+        | E::OutputNotAFile { .. }
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }

@@ -101,7 +101,7 @@ impl CorpusArguments {
         redactions: Vec<(String, String)>,
     ) -> PyResult<PackOptions> {
         let tokenizer = &self.tokenizer.get().inner;
-        let special = |token: &String| special_token(tokenizer, token);
+        let special = |option: &str, token: &str| special_token(tokenizer, option, token);
         Ok(PackOptions {
             inputs: self.inputs.clone(),
             output,
@@ -120,8 +120,10 @@ impl CorpusArguments {
                 )?,
                 truncate_to: self.truncate_to,
             },
-            eod: special(&self.eod_token)?,
-            bos: self.bos_token.as_ref().map(special).transpose()?,
+            eod: special("eod_token (--eod)", &self.eod_token)?,
+            bos: (self.bos_token.as_ref())
+                .map(|token| special("bos_token (--bos)", token))
+                .transpose()?,
             empty_document: choice(
                 "empty_document",
                 &self.empty_document,
@@ -173,7 +175,7 @@ fn on_bad_document(value: &str) -> PyResult<OnBadDocument> {
 }
 
 /// A token by its name, which has to be exactly one token.
-fn special_token(tokenizer: &Tokenizer, token: &str) -> PyResult<SpecialToken> {
+fn special_token(tokenizer: &Tokenizer, option: &str, token: &str) -> PyResult<SpecialToken> {
     if let Some(id) = tokenizer.token_to_id(token) {
         return Ok(SpecialToken {
             token: token.to_owned(),
@@ -185,7 +187,7 @@ fn special_token(tokenizer: &Tokenizer, token: &str) -> PyResult<SpecialToken> {
         .map(|special| format!("{:?}", special.content))
         .collect();
     Err(PyValueError::new_err(format!(
-        "{token:?} is not one token of {}; its special tokens are {}",
+        "{option} {token:?} is not one token of {}; its special tokens are {}",
         tokenizer.name(),
         match names.is_empty() {
             true => "none".to_owned(),

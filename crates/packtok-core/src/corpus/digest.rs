@@ -11,16 +11,26 @@ const READ_BYTES: usize = 1 << 20;
 
 /// CRC32C of the raw bytes of each source, by reading them all.
 ///
+/// `tick` is called now and then with the bytes read so far; its error ends the reading.
+///
 /// # Errors
-/// A source cannot be read, or has another length than at the start.
-pub fn digests(sources: &[Source]) -> Result<Vec<Option<u32>>> {
+/// A source cannot be read, or has another length than at the start; or what `tick` returned.
+pub fn digests(
+    sources: &[Source],
+    mut tick: impl FnMut(u64) -> Result<()>,
+) -> Result<Vec<Option<u32>>> {
+    let mut bytes_before = 0;
     sources
         .iter()
-        .map(|source| digest(source).map(Some))
+        .map(|source| {
+            let crc = digest(source, |found_bytes| tick(bytes_before + found_bytes))?;
+            bytes_before += source.bytes;
+            Ok(Some(crc))
+        })
         .collect()
 }
 
-fn digest(source: &Source) -> Result<u32> {
+fn digest(source: &Source, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u32> {
     let mut file = File::open(&source.path).map_err(|error| Error::io(&source.path, error))?;
     let mut buffer = vec![0; READ_BYTES];
     let (mut crc, mut found_bytes) = (0, 0);
@@ -33,6 +43,7 @@ fn digest(source: &Source) -> Result<u32> {
         }
         crc = crc32c::crc32c_append(crc, &buffer[..n]);
         found_bytes += n as u64;
+        tick(found_bytes)?;
     }
     if found_bytes != source.bytes {
         return Err(Error::SourceChanged {

@@ -166,10 +166,11 @@ fn regular_file(path: PathBuf, metadata: &Metadata) -> Result<Found> {
 }
 
 #[cfg(unix)]
-fn kind(metadata: &Metadata) -> &'static str {
+pub(crate) fn kind(metadata: &Metadata) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     let file_type = metadata.file_type();
     match () {
+        () if file_type.is_dir() => "folder",
         () if file_type.is_fifo() => "FIFO",
         () if file_type.is_socket() => "socket",
         () => "device",
@@ -177,7 +178,7 @@ fn kind(metadata: &Metadata) -> &'static str {
 }
 
 #[cfg(not(unix))]
-fn kind(_: &Metadata) -> &'static str {
+pub(crate) fn kind(_: &Metadata) -> &'static str {
     "device"
 }
 

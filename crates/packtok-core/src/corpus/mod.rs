@@ -9,6 +9,7 @@ mod digest;
 mod expand;
 mod indexed;
 mod label;
+mod line_counter;
 mod reader;
 mod sequential;
 mod stream;
@@ -18,7 +19,9 @@ use std::path::PathBuf;
 pub use chunk::{Chunk, Line, Lines};
 pub use digest::digests;
 pub use expand::expand;
-pub use reader::{Reader, line_number};
+pub(crate) use expand::kind;
+pub(crate) use line_counter::LineCounter;
+pub use reader::Reader;
 pub(crate) use stream::{Compression, compression};
 
 /// The byte order mark, which some tools write at the start of a file; it is no part of its text.

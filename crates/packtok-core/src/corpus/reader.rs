@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use memchr::memchr_iter;
-
 use super::chunk::Chunk;
 use super::indexed::Indexed;
 use super::sequential::Sequential;
-use super::stream::Stream;
 use super::{ReadOptions, Source};
 use crate::error::Result;
 
@@ -65,27 +62,4 @@ impl Reader {
             Kind::Indexed(_) => &[None],
         }
     }
-}
-
-/// 1-based number of the line that holds the byte at `offset_bytes` of the uncompressed source.
-///
-/// It reads the source up to there, so it is meant for error messages.
-///
-/// # Errors
-/// The source cannot be read up to there.
-pub fn line_number(source: &Source, offset_bytes: u64, options: &ReadOptions) -> Result<u64> {
-    let mut stream = Stream::open(source, options)?;
-    let mut buffer = vec![0; options.chunk_bytes];
-    let mut rest = offset_bytes;
-    let mut line = 1;
-    while rest > 0 {
-        let n = stream.read(&mut buffer)?;
-        if n == 0 {
-            break;
-        }
-        let before = usize::try_from(rest).map_or(n, |rest| rest.min(n));
-        line += memchr_iter(b'\n', &buffer[..before]).count() as u64;
-        rest -= before as u64;
-    }
-    Ok(line)
 }

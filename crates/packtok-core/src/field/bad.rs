@@ -42,10 +42,12 @@ pub enum BadDocument {
         max_digits: usize,
     },
     /// A plain path leads to nothing.
-    #[error("field {pattern} is missing")]
+    #[error("field {pattern} is missing{found}")]
     Missing {
         /// The pattern.
         pattern: Arc<str>,
+        /// What is there instead.
+        found: Keys,
     },
     /// The first output is not a string.
     #[error("{pattern} is {found}, not a string")]
@@ -93,6 +95,28 @@ pub enum BadDocument {
     },
 }
 
+/// The keys of an object, as far as a message needs them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keys(pub Vec<String>);
+
+impl Keys {
+    /// How many keys a message names.
+    pub(super) const MAX_SHOWN: usize = 8;
+}
+
+impl std::fmt::Display for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(shown) = self.0.get(..self.0.len().min(Self::MAX_SHOWN)) else {
+            return Ok(());
+        };
+        match shown {
+            [] => Ok(()),
+            shown if shown.len() < self.0.len() => write!(f, "; there are {}, …", shown.join(", ")),
+            shown => write!(f, "; there are {}", shown.join(", ")),
+        }
+    }
+}
+
 /// What a filter that runs away used too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
@@ -125,9 +149,9 @@ impl BadDocument {
             | Self::OutputNotUtf8 { .. }
             | Self::NoOutput { .. }
             | Self::FilterFails { .. } => {
-                "change jq_pattern, or set on_bad_document: skip to leave such documents out"
+                "change jq_pattern (--field), or set on_bad_document: skip to leave such documents out"
             }
-            Self::Runaway { .. } => "change jq_pattern so that it ends on every document",
+            Self::Runaway { .. } => "change jq_pattern (--field) so that it ends on every document",
             Self::Oversize { .. } => {
                 "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
             }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use jaq_json::Val;
 
-pub use bad::{BadDocument, Excess, PatternError};
+pub use bad::{BadDocument, Excess, Keys, PatternError};
 pub use json::MAX_NESTING;
 pub(crate) use json::check as check_json;
 
@@ -92,10 +92,7 @@ impl Extractor {
     /// # Errors
     /// The line is not JSON, or the pattern's first output for it is not a text.
     pub fn text<'a>(&'a mut self, line: &'a [u8]) -> std::result::Result<&'a str, BadDocument> {
-        if self.unescaped.capacity() > KEPT_BYTES {
-            self.unescaped = String::new();
-        }
-        self.output = Val::Null;
+        self.release();
         if let Some(path) = &self.field.0.path {
             match fast::text(path, line, &mut self.unescaped) {
                 Some(fast::Text::InLine(text)) => return Ok(text),
@@ -104,6 +101,14 @@ impl Extractor {
             }
         }
         self.general_text(line)
+    }
+
+    /// Gives back the room that the text of one huge document took; the next text has its own.
+    pub fn release(&mut self) {
+        if self.unescaped.capacity() > KEPT_BYTES {
+            self.unescaped = String::new();
+        }
+        self.output = Val::Null;
     }
 
     /// [`Self::text`] without the fast path.
@@ -119,10 +124,33 @@ impl Extractor {
         {
             return Err(BadDocument::Missing {
                 pattern: pattern.clone(),
+                found: keys_of(&value),
             });
         }
         self.output = filter.first_output(value, line.len())?;
         general::text_of(&self.output, pattern)
+    }
+}
+
+/// The keys of a document that is an object, one more than are shown at most.
+fn keys_of(document: &Val) -> Keys {
+    let Val::Obj(object) = document else {
+        return Keys::default();
+    };
+    let keys = object.keys().take(Keys::MAX_SHOWN + 1);
+    Keys(keys.map(|key| format!(".{}", shortened(key))).collect())
+}
+
+/// A key for a message: quoted if it is no plain name.
+fn shortened(key: &Val) -> String {
+    let text: String = match key {
+        Val::TStr(bytes) => String::from_utf8_lossy(bytes).chars().take(40).collect(),
+        _ => String::new(),
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match text.chars().all(is_name) && !text.starts_with(|c: char| c.is_ascii_digit()) {
+        true => text,
+        false => format!("{text:?}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What to do about an output that is already there.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use packtok_bpe::Tokenizer;
@@ -23,8 +24,15 @@ pub(super) fn check(
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<PackReport>> {
     // A dangling link counts as existing: publishing would replace it.
-    if std::fs::symlink_metadata(&options.output).is_err() {
+    let Ok(found) = std::fs::symlink_metadata(&options.output) else {
         return Ok(None);
+    };
+    // Renaming over a device or a FIFO would succeed, and take it away from everybody.
+    if !found.is_file() && !found.is_symlink() {
+        return Err(Error::OutputNotAFile {
+            path: options.output.clone(),
+            found: corpus::kind(&found),
+        });
     }
     match options.existing {
         Existing::Replace => Ok(None),
@@ -33,6 +41,16 @@ pub(super) fn check(
         }),
         Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
+}
+
+/// An output that another run has published meanwhile must keep its rejects and its tokenizer.
+pub(super) fn refuse_newcomer(options: &PackOptions) -> Result<()> {
+    if options.existing != Existing::Replace && options.output.symlink_metadata().is_ok() {
+        return Err(Error::OutputExists {
+            path: options.output.clone(),
+        });
+    }
+    Ok(())
 }
 
 fn prove(
@@ -46,7 +64,7 @@ fn prove(
         path: options.output.clone(),
     })?;
     compare(options, tokenizer, found)?;
-    compare_sources(options, sources, &reader, found.stopped_early)?;
+    compare_sources(options, sources, &reader, found.stopped_early, monitor)?;
     let total_bytes = reader.data_bytes();
     reader.verify(&mut |bytes_read| {
         let progress = Progress {
@@ -181,10 +199,23 @@ fn compare_sources(
     sources: &[Source],
     reader: &Reader,
     stopped_early: bool,
+    monitor: &mut Monitor<'_>,
 ) -> Result<()> {
+    let total_bytes = sources.iter().map(|source| source.bytes).sum();
+    let tick = |bytes_read| {
+        let progress = Progress {
+            bytes_read,
+            total_bytes,
+            ..Progress::default()
+        };
+        match monitor(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+        }
+    };
     let digests = match stopped_early {
         true => vec![None; sources.len()],
-        false => corpus::digests(sources)?,
+        false => corpus::digests(sources, tick)?,
     };
     let expected = super::recorded_sources(options, sources, digests);
     let found = reader.sources()?;

@@ -26,7 +26,7 @@ use serde::Serialize;
 pub use reason::Reason;
 
 pub(crate) use ordered::{Consume, Flow, run};
-pub(crate) use sink::line_of;
+pub(crate) use sink::LineNumbers;
 pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED, Worker};
 
 use crate::corpus::{self, ReadOptions, Source};
@@ -247,11 +247,14 @@ fn write(
     let counts = sink.counts;
     let stopped_early = sink.stopped_early;
     let metadata = metadata(options, tokenizer, counts, stopped_early);
-    let digests = recorded_digests(options, sources, digests, stopped_early)?;
+    let digests = recorded_digests(options, sources, digests, stopped_early, &mut sink)?;
     let recorded = recorded_sources(options, sources, digests);
     let finished = sink.writer.finish(&metadata, &recorded)?;
+    let tokenizer_copy = write_tokenizer(&options.output, tokenizer)?;
+    // All that needs room on the disk is there: from here on names are given.
+    existing::refuse_newcomer(options)?;
     let rejects_path = sink.rejects.publish()?;
-    publish_tokenizer(&options.output, tokenizer)?;
+    tokenizer_copy.publish(Replace::Existing)?;
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
@@ -359,10 +362,11 @@ fn recorded_digests(
     sources: &[Source],
     digests: Vec<Option<u32>>,
     stopped_early: bool,
+    sink: &mut Sink<'_>,
 ) -> Result<Vec<Option<u32>>> {
     match options.index_path {
         _ if stopped_early => Ok(vec![None; sources.len()]),
-        Some(_) => corpus::digests(sources),
+        Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
         None => Ok(digests),
     }
 }
@@ -390,12 +394,20 @@ pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {
 
 /// Writes the tokenizer beside a pbin, and returns where.
 pub(crate) fn publish_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
+    let file = write_tokenizer(output, tokenizer)?;
+    let path = file.dst().to_owned();
+    file.publish(Replace::Existing)?;
+    Ok(path)
+}
+
+/// The tokenizer's copy, on the disk and without its name.
+fn write_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<TempFile> {
     let path = tokenizer_path_of(output);
     let mut file = TempFile::create(&path)?;
     std::io::Write::write_all(&mut file, tokenizer.json().as_bytes())
         .map_err(|error| Error::io(&path, error))?;
-    file.publish(Replace::Existing)?;
-    Ok(path)
+    file.sync()?;
+    Ok(file)
 }
 
 fn report(

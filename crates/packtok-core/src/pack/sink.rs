@@ -8,15 +8,37 @@ use super::limits::Limits;
 use super::ordered::{Consume, Flow};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, redacted};
-use crate::corpus::{ReadOptions, Source, line_number};
+use crate::corpus::{LineCounter, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};
+
+/// 1-based line numbers of rejects; a run by index does not pass all lines, so there they are counted.
+pub(crate) struct LineNumbers {
+    counter: Option<LineCounter>,
+}
+
+impl LineNumbers {
+    pub(crate) fn new(options: &PackOptions, sources: &[Source]) -> Self {
+        let indexed = sources.first().filter(|_| options.index_path.is_some());
+        Self {
+            counter: indexed.map(LineCounter::new),
+        }
+    }
+
+    /// The line of a reject in a batch that `num_lines_before` lines of its source precede.
+    pub(crate) fn of(&mut self, num_lines_before: u64, reject: &Reject) -> Result<u64> {
+        match &mut self.counter {
+            Some(counter) => counter.line_at(reject.offset_bytes),
+            None => Ok(num_lines_before + reject.line as u64 + 1),
+        }
+    }
+}
 
 /// Writes what the workers made, in order.
 pub(crate) struct Sink<'a> {
     options: &'a PackOptions,
     sources: &'a [Source],
-    is_indexed: bool,
+    lines: LineNumbers,
     limits: Limits,
     pub(crate) writer: Writer,
     pub(crate) rejects: Rejects,
@@ -38,7 +60,7 @@ impl<'a> Sink<'a> {
         Self {
             options,
             sources,
-            is_indexed: options.index_path.is_some(),
+            lines: LineNumbers::new(options, sources),
             limits: Limits::new(options.max_documents, options.max_tokens),
             writer,
             rejects: Rejects::new(options.rejects_path()),
@@ -67,20 +89,9 @@ impl<'a> Sink<'a> {
         counts.eods_in_text += batch.eods_in_text.iter().map(|eods| eods.1).sum::<u64>();
     }
 
-    /// 1-based line of a reject in its source.
-    fn line_of(&self, batch: &DocBatch, reject: &Reject) -> Result<u64> {
-        line_of(
-            &self.sources[batch.source],
-            self.is_indexed,
-            self.position.1,
-            reject,
-            &self.options.read,
-        )
-    }
-
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
         for reject in &batch.rejects {
-            let line = self.line_of(batch, reject)?;
+            let line = self.lines.of(self.position.1, reject)?;
             self.rejects.write(&RejectRecord {
                 source: &redacted(&self.sources[batch.source].label, &self.options.redactions),
                 line,
@@ -91,20 +102,6 @@ impl<'a> Sink<'a> {
         }
         Ok(())
     }
-}
-
-/// 1-based line of a reject; a run by index does not pass all lines, so there it is counted.
-pub(crate) fn line_of(
-    source: &Source,
-    is_indexed: bool,
-    num_lines_before: u64,
-    reject: &Reject,
-    options: &ReadOptions,
-) -> Result<u64> {
-    if is_indexed {
-        return line_number(source, reject.offset_bytes, options);
-    }
-    Ok(num_lines_before + reject.line as u64 + 1)
 }
 
 impl Consume<DocBatch> for Sink<'_> {
@@ -120,7 +117,7 @@ impl Consume<DocBatch> for Sink<'_> {
                 .pop()
                 .expect("a fatal batch ends with its reject");
             return Err(Error::Document {
-                line: self.line_of(batch, &reject)?,
+                line: self.lines.of(self.position.1, &reject)?,
                 path: self.sources[batch.source].path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),

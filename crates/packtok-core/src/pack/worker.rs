@@ -177,6 +177,8 @@ impl Worker {
         self.encoder
             .encode_into(text, &mut self.ids)
             .map_err(Reason::Tokenizer)?;
+        // Before the tokens are made, which for a huge document take as much room again.
+        self.extractor.release();
         if self.ids.is_empty() {
             match self.empty_document {
                 EmptyDocument::Skip => return Ok(Outcome::Empty),

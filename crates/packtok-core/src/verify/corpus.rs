@@ -9,8 +9,8 @@ use super::id_of;
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::pack::{
-    Consume, DocBatch, Flow, Monitor, Outcome, PackOptions, Progress, Sample, UNSAMPLED, Worker,
-    line_of, name_panic, reader, run,
+    Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
+    UNSAMPLED, Worker, name_panic, reader, run,
 };
 
 /// What a comparison with the corpus covered.
@@ -58,6 +58,7 @@ pub fn verify_corpus(
             documents: 0,
             compared: 0,
         },
+        lines: LineNumbers::new(options, &sources),
         position: (0, 0),
         monitor,
     };
@@ -94,6 +95,7 @@ struct Comparison<'a, 'm> {
     /// Documents after which the corpus counts no more.
     limit: u64,
     report: CorpusReport,
+    lines: LineNumbers,
     position: (usize, u64),
     monitor: &'a mut Monitor<'m>,
 }
@@ -159,15 +161,8 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
         }
         if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
             let source = &self.sources[batch.source];
-            let is_indexed = self.options.index_path.is_some();
             return Err(Error::Document {
-                line: line_of(
-                    source,
-                    is_indexed,
-                    self.position.1,
-                    &reject,
-                    &self.options.read,
-                )?,
+                line: self.lines.of(self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),

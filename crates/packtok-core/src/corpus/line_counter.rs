@@ -1,0 +1,59 @@
+//! Line numbers for places in a file that is not read from its start to its end.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use memchr::memchr_iter;
+
+use super::Source;
+use crate::error::{Error, Result};
+
+/// Bytes read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// Counts the lines of one plain file, going on from the place that was asked for last.
+#[derive(Debug)]
+pub(crate) struct LineCounter {
+    path: PathBuf,
+    /// A place in the file, and the number of the line that it is in.
+    known: (u64, u64),
+}
+
+impl LineCounter {
+    pub(crate) fn new(source: &Source) -> Self {
+        Self {
+            path: source.path.clone(),
+            known: (0, 1),
+        }
+    }
+
+    /// 1-based number of the line that holds the byte at `offset_bytes`.
+    ///
+    /// # Errors
+    /// The file cannot be read up to there.
+    pub(crate) fn line_at(&mut self, offset_bytes: u64) -> Result<u64> {
+        if offset_bytes < self.known.0 {
+            self.known = (0, 1);
+        }
+        let line = self.known.1 + self.count_breaks(self.known.0, offset_bytes)?;
+        self.known = (offset_bytes, line);
+        Ok(line)
+    }
+
+    fn count_breaks(&self, start: u64, stop: u64) -> Result<u64> {
+        let io = |cause| Error::io(&self.path, cause);
+        let mut file = File::open(&self.path).map_err(io)?;
+        file.seek(SeekFrom::Start(start)).map_err(io)?;
+        let mut bytes = file.take(stop - start);
+        let mut buffer = vec![0; READ_BYTES];
+        let mut num_breaks = 0;
+        loop {
+            let n = bytes.read(&mut buffer).map_err(io)?;
+            if n == 0 {
+                return Ok(num_breaks);
+            }
+            num_breaks += memchr_iter(b'\n', &buffer[..n]).count() as u64;
+        }
+    }
+}
