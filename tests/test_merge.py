@@ -247,9 +247,10 @@ def test_an_output_that_is_there_is_kept_unless_told_otherwise(tmp_path: Path, p
     assert merge([str(part) for part in parts], str(output), existing="skip")["skipped_existing"]
     assert output.stat() == before
     message = refused(parts[::-1], output, existing="skip")
-    assert message.startswith(f"{output}: the existing output was made with another list of parts: ")
+    start = f"{output}: the existing output is not what this run would write: its list of parts is "
+    assert message.startswith(start)
     message = refused(parts[:1], output, existing="skip")
-    assert "found 2 parts, expected 1 parts" in message
+    assert "its list of parts is 2 parts, expected 1 parts" in message
 
 
 def test_an_output_is_no_part(tmp_path: Path, parts: list[Path]) -> None:

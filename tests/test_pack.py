@@ -117,7 +117,7 @@ BAD = {
     "byte string": Bad(b'{"text": b"a"}', JSON.format(10, "expected value"), MEND),
     "no-break space": Bad(b"\xc2\xa0", JSON.format(1, "expected value"), MEND),
     "late BOM": Bad(b'\xef\xbb\xbf{"text": "a"}', JSON.format(1, "expected value"), MEND),
-    "missing": Bad(b'{"body": "a"}', "field .text is missing", OTHER),
+    "missing": Bad(b'{"body": "a"}', "field .text is missing; the object has .body", OTHER),
     "null": Bad(b'{"text": null}', ".text is null, not a string", OTHER),
     "number": Bad(b'{"text": 5}', ".text is a number, not a string", OTHER),
     "boolean": Bad(b'{"text": true}', ".text is a boolean, not a string", OTHER),
@@ -455,7 +455,8 @@ def test_limits_end_a_run_after_whole_documents(tmp_path: Path, small: Path) -> 
         ({"max_documents": 6}, 5, 10),
         ({"max_tokens": 2}, 0, 0),
         ({"max_tokens": 3}, 1, 1),
-        ({"max_tokens": 8}, 2, 3),
+        # The document that would exceed the limit ends the run, so that the blank line before it counts.
+        ({"max_tokens": 8}, 2, 4),
         ({"max_tokens": 9}, 3, 5),
         ({"max_tokens": 100}, 5, 10),
         ({"max_tokens": 9, "max_documents": 2}, 2, 3),
@@ -618,9 +619,22 @@ def test_skip_packs_where_there_is_nothing(tmp_path: Path, small: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["source", "name", "more", "option", "field", "eod", "bos", "tokenizer", "limit"]
+    ("change", "named"),
+    [
+        ("source", "its source 0"),
+        ("name", "its source 0"),
+        ("more", "its source 1"),
+        ("option", "its option empty_document"),
+        ("field", "its option field"),
+        ("eod", "its EOD"),
+        ("bos", "its BOS"),
+        ("tokenizer", "its tokenizer"),
+        ("limit", "its option max_documents"),
+    ],
 )
-def test_skip_refuses_a_file_that_was_made_otherwise(tmp_path: Path, small: Path, change: str) -> None:
+def test_skip_refuses_a_file_that_was_made_otherwise(
+    tmp_path: Path, small: Path, change: str, named: str
+) -> None:
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     pack(tmp_path, small)
     before = (tmp_path / "out.pbin").read_bytes()
@@ -648,7 +662,8 @@ def test_skip_refuses_a_file_that_was_made_otherwise(tmp_path: Path, small: Path
     with pytest.raises(packtok.PacktokError) as caught:
         pack(tmp_path, tokenizer, existing="skip", **options)
     message = str(caught.value)
-    assert message.startswith(f"{tmp_path / 'out.pbin'}: the existing output was made with another ")
+    start = f"{tmp_path / 'out.pbin'}: the existing output is not what this run would write: {named} is "
+    assert message.startswith(start)
     assert message.endswith("; set existing to replace, or name another output")
     assert (tmp_path / "out.pbin").read_bytes() == before
 

@@ -119,7 +119,7 @@ class Packing:
 
     @property
     def index_path(self) -> str | None:
-        """The raw index whose entries are packed; ``None`` also where the config names one that is not there."""
+        """The raw index whose entries are packed; ``None`` also where the one named is not there."""
         path = self.config.settings.index_path
         return path if path is not None and os.path.lexists(path) else None
 

@@ -111,8 +111,8 @@ impl std::fmt::Display for Keys {
         };
         match shown {
             [] => Ok(()),
-            shown if shown.len() < self.0.len() => write!(f, "; there are {}, …", shown.join(", ")),
-            shown => write!(f, "; there are {}", shown.join(", ")),
+            shown if shown.len() < self.0.len() => write!(f, "; the object has {}, …", shown.join(", ")),
+            shown => write!(f, "; the object has {}", shown.join(", ")),
         }
     }
 }
