@@ -364,6 +364,18 @@ pub enum Error {
     Tokenizer(#[from] packtok_bpe::Error),
 }
 
+/// An error and its causes, joined by `: `.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
 /// An id for a message.
 fn shown_id(id: Option<u32>) -> String {
     id.map_or_else(

@@ -15,6 +15,6 @@ pub mod raw_index;
 mod rejects;
 pub mod verify;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, chain};
 pub use inspect::document_lengths_histogram;
 pub use packtok_pbin as pbin;

@@ -4,11 +4,10 @@
 //! and file name; bad arguments are `ValueError`, positions out of range `IndexError`. The matches
 //! have no `_` arm, so that a new variant has to find its place here.
 
-use std::error::Error as StdError;
 use std::io;
 use std::path::Path;
 
-use packtok_core::{Error as CoreError, pbin::Error as PbinError};
+use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
@@ -49,18 +48,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("PbinFormatError", py.get_type::<PbinFormatError>())?;
     module.add("DocumentError", py.get_type::<DocumentError>())?;
     module.add("TokenizerError", py.get_type::<TokenizerError>())
-}
-
-/// An error and its causes, joined by `: `.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// The `OSError` subclass for what the system said of `path`.

@@ -111,7 +111,9 @@ impl std::fmt::Display for Keys {
         };
         match shown {
             [] => Ok(()),
-            shown if shown.len() < self.0.len() => write!(f, "; the object has {}, …", shown.join(", ")),
+            shown if shown.len() < self.0.len() => {
+                write!(f, "; the object has {}, …", shown.join(", "))
+            }
             shown => write!(f, "; the object has {}", shown.join(", ")),
         }
     }

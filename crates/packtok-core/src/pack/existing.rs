@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use packtok_bpe::Tokenizer;
 use packtok_pbin::{Metadata, Options, Reader, SpecialToken};
 
-use super::{
-    Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, metadata, report,
-};
+use super::recorded::{metadata, recorded_sources};
+use super::report::report;
+use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
@@ -217,7 +217,7 @@ fn compare_sources(
         true => vec![None; sources.len()],
         false => corpus::digests(sources, tick)?,
     };
-    let expected = super::recorded_sources(options, sources, digests);
+    let expected = recorded_sources(options, sources, digests);
     let found = reader.sources()?;
     for i in 0..found.len().max(expected.len()) {
         let (found, expected) = (found.get(i).shown(), expected.get(i).shown());

@@ -1,5 +1,6 @@
 //! Why a line is not packed, and what to do about it.
 
+use crate::error::chain;
 use crate::field::BadDocument;
 
 /// Why a line could not become a document.
@@ -29,16 +30,4 @@ impl Reason {
             Self::Empty => "set empty_document to skip or keep".to_owned(),
         }
     }
-}
-
-/// An error and its causes in one line; what a library says may have several.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -6,8 +6,9 @@ use packtok_pbin::{Counts, Writer};
 
 use super::limits::Limits;
 use super::ordered::{Consume, Flow};
+use super::recorded::redacted;
 use super::worker::{DocBatch, Outcome, Reject};
-use super::{Monitor, PackOptions, Progress, redacted};
+use super::{Monitor, PackOptions, Progress};
 use crate::corpus::{LineCounter, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};

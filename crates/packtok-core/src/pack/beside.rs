@@ -1,0 +1,40 @@
+//! The files that stand beside an output.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use packtok_bpe::Tokenizer;
+use packtok_pbin::{Replace, TempFile};
+
+use crate::error::{Error, Result};
+
+/// `path` with more at the end of its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The name of the tokenizer's copy beside a pbin.
+pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {
+    with_suffix(output, ".tokenizer.json")
+}
+
+/// Writes the tokenizer beside a pbin, and returns where.
+pub(crate) fn publish_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
+    let file = write_tokenizer(output, tokenizer)?;
+    let path = file.dst().to_owned();
+    file.publish(Replace::Existing)?;
+    Ok(path)
+}
+
+/// The tokenizer's copy, on the disk and without its name.
+pub(super) fn write_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<TempFile> {
+    let path = tokenizer_path_of(output);
+    let mut file = TempFile::create(&path)?;
+    file.write_all(tokenizer.json().as_bytes())
+        .map_err(|error| Error::io(&path, error))?;
+    file.sync()?;
+    Ok(file)
+}
