@@ -591,6 +591,16 @@ def test_an_index_that_would_execute_something_is_refused(tmp_path: Path, small:
 # --- an output that is there already
 
 
+def test_an_index_that_is_not_there_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:
+    oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
+    report = pack(tmp_path, small, index_path=tmp_path / "none.idx")
+    assert report.packed == 2
+    assert report.warnings == (
+        f"settings.index_path names no file: {tmp_path / 'none.idx'}; "
+        "packtok needs no index and packs the whole corpus",
+    )
+
+
 def test_an_existing_output_is_an_error_unless_told_otherwise(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
     output = tmp_path / "out.pbin"
