@@ -21,8 +21,9 @@ use crate::monitor::Watch;
 use crate::tokenizer::PyTokenizer;
 
 /// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
-/// that many chunks fit into a core's share of memory.
-const CHUNK_BYTES: usize = 1 << 20;
+/// that lines, texts and tokens of one chunk stay in a core's second-level cache (4 to 7 % less CPU
+/// time than 1 MiB on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
+const CHUNK_BYTES: usize = 1 << 18;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)?;

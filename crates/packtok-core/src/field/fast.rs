@@ -4,29 +4,98 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 
-use memchr::memchr;
+use memchr::memchr2;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json::{check_nesting, check_surrogates, unit};
+use super::json::{check_nesting_around, check_surrogates};
 use super::path::{PlainPath, Step};
+use super::string::decode;
 
 /// Where the text of a document was found.
 pub(super) enum Text<'a> {
     /// In the line itself.
     InLine(&'a str),
-    /// In the room for unescaped text.
-    Unescaped,
+    /// In the room for unescaped text, of this length.
+    Unescaped(usize),
 }
 
 /// The text at `path`, or `None` if anything at all is unusual: that is for the general path.
-pub(super) fn text<'a>(
-    path: &PlainPath,
-    line: &'a [u8],
-    unescaped: &mut String,
-) -> Option<Text<'a>> {
+pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> Option<Text<'a>> {
     let line = simdutf8::basic::from_utf8(line).ok()?;
+    let found = match path.steps() {
+        [Step::Key(key)] => member(key, line, room),
+        _ => None,
+    };
+    let (inside, unescaped) = match found {
+        Some(found) => found,
+        None => by_steps(path, line, room)?,
+    };
+    // What is in the text is no nesting and was decoded: both checks are for what is around it.
+    let (before, after) = (&line[..inside.start], &line[inside.end..]);
+    check_nesting_around(line, before, after).ok()?;
+    check_surrogates(before).ok()?;
+    check_surrogates(after).ok()?;
+    Some(match unescaped {
+        None => Text::InLine(&line[inside]),
+        Some(len) => Text::Unescaped(len),
+    })
+}
+
+/// Where the inside of a text is in its line, and its length in the room if it had escapes.
+type Found = (Range<usize>, Option<usize>);
+
+/// The text of `key` in the object that is `line`, if all its keys are plain.
+fn member(key: &str, line: &str, room: &mut Vec<u8>) -> Option<Found> {
+    let bytes = line.as_bytes();
+    let mut at = expect(bytes, 0, b'{')?;
+    let mut found = None;
+    loop {
+        let start = expect(bytes, at, b'"')?;
+        let end = start + memchr2(b'"', b'\\', &bytes[start..])?;
+        let name = &line[start..end];
+        if bytes[end] == b'\\' || name.bytes().any(|byte| byte < b' ') {
+            return None;
+        }
+        at = skip_space(bytes, expect(bytes, end + 1, b':')?);
+        if name == key {
+            // The last of several equal keys counts, as it does in jq.
+            let start = expect(bytes, at, b'"')?;
+            let decoded = decode(bytes, start, room)?;
+            found = Some((start..decoded.close, decoded.unescaped));
+            at = decoded.close + 1;
+        } else {
+            let mut values =
+                serde_json::Deserializer::from_str(&line[at..]).into_iter::<IgnoredAny>();
+            values.next()?.ok()?;
+            at += values.byte_offset();
+        }
+        at = skip_space(bytes, at);
+        match bytes.get(at)? {
+            b',' => at += 1,
+            b'}' => break,
+            _ => return None,
+        }
+    }
+    (skip_space(bytes, at + 1) == bytes.len()).then_some(found)?
+}
+
+/// Position behind `byte`, which must stand at `at` or behind the space there.
+fn expect(json: &[u8], at: usize, byte: u8) -> Option<usize> {
+    let at = skip_space(json, at);
+    (*json.get(at)? == byte).then_some(at + 1)
+}
+
+fn skip_space(json: &[u8], at: usize) -> usize {
+    let is_space = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+    let rest = json.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(is_space).count()
+}
+
+/// The text at the end of a path of any length.
+fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<Found> {
     let mut value = line;
     // The first step reads the line as a whole, so it must happen even if there is none.
     match path.steps() {
@@ -37,14 +106,10 @@ pub(super) fn text<'a>(
             }
         }
     }
-    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    check_nesting(line).ok()?;
-    check_surrogates(line).ok()?;
-    if memchr(b'\\', inner.as_bytes()).is_none() {
-        return Some(Text::InLine(inner));
-    }
-    unescape(inner, unescaped)?;
-    Some(Text::Unescaped)
+    value.strip_prefix('"')?;
+    let start = value.as_ptr() as usize - line.as_ptr() as usize + 1;
+    let decoded = decode(line.as_bytes(), start, room)?;
+    Some((start..decoded.close, decoded.unescaped))
 }
 
 /// The one JSON value in `json`, without the space around it.
@@ -140,46 +205,4 @@ impl Visitor<'_> for Is<'_> {
     fn visit_str<E: Error>(self, key: &str) -> Result<bool, E> {
         Ok(key == self.0)
     }
-}
-
-/// Puts the text that the inside of a JSON string stands for into `out`.
-fn unescape(inner: &str, out: &mut String) -> Option<()> {
-    out.clear();
-    let bytes = inner.as_bytes();
-    let mut at = 0;
-    while let Some(step) = memchr(b'\\', &bytes[at..]) {
-        out.push_str(inner.get(at..at + step)?);
-        at += step;
-        let (c, len) = escape(bytes, at)?;
-        out.push(c);
-        at += len;
-    }
-    out.push_str(inner.get(at..)?);
-    Some(())
-}
-
-/// The character that the escape at `at` stands for, and the length of the escape.
-fn escape(bytes: &[u8], at: usize) -> Option<(char, usize)> {
-    let c = match bytes.get(at + 1)? {
-        b'n' => '\n',
-        b'"' => '"',
-        b'\\' => '\\',
-        b'/' => '/',
-        b't' => '\t',
-        b'r' => '\r',
-        b'b' => '\u{8}',
-        b'f' => '\u{c}',
-        b'u' => {
-            return match unit(bytes, at)? {
-                high @ 0xd800..=0xdbff => {
-                    let low = unit(bytes, at + 6)?.checked_sub(0xdc00)?;
-                    let c = 0x1_0000 + ((high - 0xd800) << 10) + low;
-                    Some((char::from_u32(c)?, 12))
-                }
-                unit => Some((char::from_u32(unit)?, 6)),
-            };
-        }
-        _ => return None,
-    };
-    Some((c, 2))
 }

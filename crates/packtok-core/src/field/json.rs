@@ -45,12 +45,29 @@ fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
     }
 }
 
+/// Checks the nesting of `json`, which is `before`, the inside of a string, and `after`: most of a
+/// line is one string, and nothing nests in there.
+pub(super) fn check_nesting_around(
+    json: &str,
+    before: &str,
+    after: &str,
+) -> Result<(), BadDocument> {
+    if num_brackets(before) + num_brackets(after) <= MAX_NESTING {
+        return Ok(());
+    }
+    check_nesting(json)
+}
+
+/// Number of opening brackets, those in strings included.
+fn num_brackets(json: &str) -> usize {
+    json.bytes().filter(|&byte| byte | 0x20 == b'{').count()
+}
+
 /// Checks the nesting of JSON whose strings are well-formed.
 pub(super) fn check_nesting(json: &str) -> Result<(), BadDocument> {
     let bytes = json.as_bytes();
     // Nearly every line has fewer brackets in all, strings included, than may be nested.
-    let num_brackets = bytes.iter().filter(|&&byte| byte | 0x20 == b'{').count();
-    if num_brackets <= MAX_NESTING {
+    if num_brackets(json) <= MAX_NESTING {
         return Ok(());
     }
     let mut nesting = 0usize;

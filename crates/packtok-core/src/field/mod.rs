@@ -14,6 +14,7 @@ mod meter;
 mod natives;
 mod path;
 mod rewrite;
+mod string;
 
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl Field {
     pub fn extractor(&self) -> Extractor {
         Extractor {
             field: self.clone(),
-            unescaped: String::new(),
+            unescaped: Vec::new(),
             output: Val::Null,
         }
     }
@@ -79,7 +80,7 @@ impl Field {
 /// Applies a [`Field`] to lines, one after another, in memory that it reuses.
 pub struct Extractor {
     field: Field,
-    unescaped: String,
+    unescaped: Vec<u8>,
     output: Val,
 }
 
@@ -96,7 +97,10 @@ impl Extractor {
         if let Some(path) = &self.field.0.path {
             match fast::text(path, line, &mut self.unescaped) {
                 Some(fast::Text::InLine(text)) => return Ok(text),
-                Some(fast::Text::Unescaped) => return Ok(&self.unescaped),
+                Some(fast::Text::Unescaped(len)) => {
+                    let text = simdutf8::basic::from_utf8(&self.unescaped[..len]);
+                    return Ok(text.expect("the line is UTF-8, and escapes stand for characters"));
+                }
                 None => {}
             }
         }
@@ -106,7 +110,7 @@ impl Extractor {
     /// Gives back the room that the text of one huge document took; the next text has its own.
     pub fn release(&mut self) {
         if self.unescaped.capacity() > KEPT_BYTES {
-            self.unescaped = String::new();
+            self.unescaped = Vec::new();
         }
         self.output = Val::Null;
     }

@@ -77,7 +77,7 @@ fn the_last_of_equal_keys_counts() {
     );
     assert_eq!(
         complaint(".a.b", r#"{"a":{"b":"x"},"a":{}}"#),
-        "field .a.b is missing"
+        "field .a.b is missing; the object has .a"
     );
 }
 
@@ -86,7 +86,11 @@ fn bad_documents_say_what_is_wrong() {
     for (pattern, line, expected) in [
         (".t", "{}", "field .t is missing"),
         (".t", "null", "field .t is missing"),
-        (".t.u", r#"{"t":null}"#, "field .t.u is missing"),
+        (
+            ".t.u",
+            r#"{"t":null}"#,
+            "field .t.u is missing; the object has .t",
+        ),
         (".[3]", "[]", "field .[3] is missing"),
         (".t", r#"{"t":null}"#, ".t is null, not a string"),
         (".t", r#"{"t":true}"#, ".t is a boolean, not a string"),

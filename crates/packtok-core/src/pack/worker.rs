@@ -198,13 +198,17 @@ impl Worker {
     }
 
     fn append_document(&mut self, out: &mut DocBatch) {
-        let highest = self.ids.iter().copied().max().unwrap_or(0);
+        let (mut highest, mut num_eods) = (0, 0u32);
+        for &id in &self.ids {
+            highest = highest.max(id);
+            num_eods += u32::from(id == self.eod_id);
+        }
         // The width holds every id below this, so that an id beyond would be written as another.
         assert!(
             u64::from(highest) < self.vocab_size,
             "the engine gave id {highest}, beyond the vocabulary"
         );
-        let num_eods = self.ids.iter().filter(|&&id| id == self.eod_id).count() as u64;
+        let num_eods = u64::from(num_eods);
         if num_eods > 1 {
             out.eods_in_text
                 .push((out.document_bytes.len(), num_eods - 1));
