@@ -23,7 +23,7 @@ pub fn encode_options() -> EncodeOptions {
 /// How corpora are read.
 pub fn read_options() -> ReadOptions {
     ReadOptions {
-        chunk_bytes: 1 << 20,
+        chunk_bytes: 1 << 18,
         max_document_bytes: 1 << 30,
         zstd_window_log_max: 27,
     }
