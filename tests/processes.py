@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -41,17 +40,34 @@ def start(*arguments: object, cwd: Path, within: tuple[str, ...] = ()) -> subpro
     )
 
 
+# The usage that the system reports of a child counts what its parent had when it was forked; this does not.
+_MEASURED = """
+from packtok.cli import main
+try:
+    main()
+finally:
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    open(PEAK, "w").write(status["VmHWM"].split()[0])
+"""
+
+
 def measure(*arguments: object, cwd: Path) -> Ended:
     """Runs ``packtok`` to its end; its peak memory is that of this one process."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    with tempfile.TemporaryDirectory() as folder:
+        peak = Path(folder) / "peak_kib"
+        program = _MEASURED.replace("PEAK", repr(str(peak)))
         started = time.monotonic()
-        process = subprocess.Popen([*PROGRAM, *map(str, arguments)], cwd=cwd, stdout=out, stderr=err)
-        # Waited for here and not by the object, because only this call tells the usage of one process.
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
         seconds = time.monotonic() - started
-        texts = [(file.seek(0), file.read().decode())[1] for file in (out, err)]
-    return Ended(process.returncode, *texts, usage.ru_maxrss * 1024, seconds)
+        peak_bytes = int(peak.read_text()) * 1024
+    return Ended(done.returncode, done.stdout, done.stderr, peak_bytes, seconds)
 
 
 def temporaries(folder: Path) -> list[Path]:

@@ -247,6 +247,9 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     if (named.dev(), named.ino()) != (locked.dev(), locked.ino()) {
         return Ok(false);
     }
-    fs::remove_file(path)?;
-    Ok(true)
+    match fs::remove_file(path) {
+        // Its owner found the lock taken, gave the name up and took another.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
 }
