@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-use crate::pack::{Existing, Monitor, OnBadDocument, Progress, with_suffix};
+use crate::pack::{Existing, Monitor, OnBadDocument, Progress, tell, with_suffix};
 use crate::rejects::{RejectRecord, Rejects};
 
 /// How an index is made.
@@ -134,9 +134,7 @@ fn index(
             documents: report.entries,
             tokens: 0,
         };
-        if monitor(&progress).is_break() {
-            return Err(Error::Cancelled);
-        }
+        tell(monitor, &progress)?;
         buffer = chunk.into_buffer();
     }
     let mut file = pairs.finish().map_err(io)?;

@@ -1,6 +1,5 @@
 //! What to do about an output that is already there.
 
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use packtok_bpe::Tokenizer;
@@ -8,7 +7,7 @@ use packtok_pbin::{Metadata, Options, Reader, SpecialToken};
 
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
-use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress};
+use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, tell};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
@@ -208,10 +207,7 @@ fn compare_sources(
             total_bytes,
             ..Progress::default()
         };
-        match monitor(&progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::Cancelled),
-        }
+        tell(monitor, &progress)
     };
     let digests = match stopped_early {
         true => vec![None; sources.len()],

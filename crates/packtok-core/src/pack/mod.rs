@@ -27,16 +27,18 @@ pub use reason::Reason;
 pub use report::PackReport;
 
 pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
-pub(crate) use ordered::{Consume, Flow, run};
+pub(crate) use ordered::{Consume, Flow};
 pub(crate) use sink::LineNumbers;
-pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED, Worker};
+pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED};
 
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use beside::write_tokenizer;
+use ordered::run;
 use recorded::{metadata, recorded_digests, recorded_sources};
 use report::report;
 use sink::Sink;
+use worker::Worker;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,16 +85,11 @@ fn write(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
-    let workers = (0..options.num_threads.max(1))
-        .map(|_| Worker::new(tokenizer, options, Sample::ALL))
-        .collect::<Result<Vec<_>>>()?;
-    let reader = reader(options, sources)?;
     let width = TokenWidth::for_vocab(tokenizer.vocab_size());
     let writer = Writer::create(&options.output, width)?;
     let mut monitor = |progress: &Progress| monitor(progress);
     let mut sink = Sink::new(options, sources, writer, &mut monitor);
-    let digests = run(reader, workers, 4 * options.read.chunk_bytes, &mut sink)
-        .map_err(|error| name_panic(error, sources))?;
+    let digests = process(options, tokenizer, sources, Sample::ALL, &mut sink)?;
     let counts = sink.counts;
     let stopped_early = sink.stopped_early;
     let metadata = metadata(options, tokenizer, counts, stopped_early);
@@ -119,7 +116,33 @@ fn write(
     ))
 }
 
-pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
+/// Tokenizes a sample of the corpus on all threads, the results to `consumer` in order.
+///
+/// Returns the digests of the sources, as far as they are known.
+pub(crate) fn process(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    sources: &[Source],
+    sample: Sample,
+    consumer: &mut impl Consume<DocBatch>,
+) -> Result<Vec<Option<u32>>> {
+    let workers = (0..options.num_threads.max(1))
+        .map(|_| Worker::new(tokenizer, options, sample))
+        .collect::<Result<Vec<_>>>()?;
+    let reader = reader(options, sources)?;
+    run(reader, workers, 4 * options.read.chunk_bytes, consumer)
+        .map_err(|error| name_panic(error, sources))
+}
+
+/// Reports how far a run is; the error is that the caller asked to stop.
+pub(crate) fn tell(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {
+    match monitor(progress) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Cancelled),
+    }
+}
+
+fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
     let Some(index_path) = &options.index_path else {
         return Ok(corpus::Reader::new(sources.to_vec(), options.read));
     };
@@ -134,7 +157,7 @@ pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus
 }
 
 /// The thread that panicked knows only the number of the source.
-pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
+fn name_panic(error: Error, sources: &[Source]) -> Error {
     match error {
         Error::Panicked {
             source_index,

@@ -1,14 +1,12 @@
 //! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
 
-use std::ops::ControlFlow;
-
 use packtok_pbin::{Counts, Writer};
 
 use super::limits::Limits;
 use super::ordered::{Consume, Flow};
 use super::recorded::redacted;
 use super::worker::{DocBatch, Outcome, Reject};
-use super::{Monitor, PackOptions, Progress};
+use super::{Monitor, PackOptions, Progress, tell};
 use crate::corpus::{LineCounter, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};
@@ -140,9 +138,6 @@ impl Consume<DocBatch> for Sink<'_> {
             documents: self.counts.documents,
             tokens: self.counts.tokens,
         };
-        match (self.monitor)(&progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::Cancelled),
-        }
+        tell(self.monitor, &progress)
     }
 }

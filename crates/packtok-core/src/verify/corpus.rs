@@ -1,17 +1,15 @@
 //! Compares a pbin with its corpus: every document is tokenized again.
 
-use packtok_bpe::{SpecialTokensInText, Tokenizer};
-use packtok_pbin::{Reader, TokenWidth};
-use serde::Serialize;
-use std::ops::ControlFlow;
-
 use super::id_of;
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
-    UNSAMPLED, Worker, name_panic, reader, run,
+    UNSAMPLED, process, tell,
 };
+use packtok_bpe::{SpecialTokensInText, Tokenizer};
+use packtok_pbin::{Reader, TokenWidth};
+use serde::Serialize;
 
 /// What a comparison with the corpus covered.
 #[derive(Debug, Serialize)]
@@ -43,9 +41,6 @@ pub fn verify_corpus(
     }
     let sources = corpus::expand(&options.inputs)?;
     let sample = sample(options, fraction);
-    let workers = (0..options.num_threads.max(1))
-        .map(|_| Worker::new(tokenizer, options, sample))
-        .collect::<Result<Vec<_>>>()?;
     let mut comparison = Comparison {
         options,
         sources: &sources,
@@ -62,14 +57,7 @@ pub fn verify_corpus(
         position: (0, 0),
         monitor,
     };
-    let reader = reader(options, &sources)?;
-    run(
-        reader,
-        workers,
-        4 * options.read.chunk_bytes,
-        &mut comparison,
-    )
-    .map_err(|error| name_panic(error, &sources))?;
+    process(options, tokenizer, &sources, sample, &mut comparison)?;
     if comparison.report.documents != file.len() {
         return Err(Error::CorpusShorter {
             path: options.output.clone(),
@@ -180,9 +168,6 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             documents: self.report.documents,
             tokens: 0,
         };
-        match (self.monitor)(&progress) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::Cancelled),
-        }
+        tell(self.monitor, &progress)
     }
 }
