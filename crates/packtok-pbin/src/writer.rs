@@ -18,7 +18,8 @@ use crate::trailer::{
 use crate::trailer_write::TrailerWriter;
 use crate::verify::check_counts;
 
-const BUFFER_BYTES: usize = 256 * 1024;
+/// Less than what packing appends at a time, so that such data goes to the file without a copy.
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A pbin that is being written to a temporary file.
 #[derive(Debug)]
