@@ -178,3 +178,11 @@ def test_a_hub_that_cannot_be_reached_is_an_error(offline_cache: Path) -> None:
         "tokenizer 'some/model': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
         "reached; fetch it where there is a network, or give the path of a tokenizer.json"
     )
+
+
+def test_a_name_like_a_built_in_one_is_answered_with_that(offline_cache: Path) -> None:
+    assert error_of("gpt-2") == (
+        "tokenizer 'gpt-2': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
+        "reached; fetch it where there is a network, or give the path of a tokenizer.json; did you mean "
+        "gpt2, which is built in?"
+    )

@@ -19,6 +19,7 @@ __all__ = [
     "available_cpus",
     "merge",
     "pack",
+    "publish_bytes",
     "verify",
     "verify_corpus",
     "write_raw_index",
@@ -89,6 +90,7 @@ class PbinReader:
 _Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
+def publish_bytes(path: _StrPath, data: bytes) -> None: ...
 
 class _Corpus(TypedDict):
     inputs: Sequence[str]

@@ -252,10 +252,4 @@ def _check_report_folder(report: str | None) -> None:
 
 def _write_report(path: Path, report: PackReport) -> None:
     text = json.dumps(report.to_dict(), indent=2) + "\n"
-    # Written whole and then renamed, so that a reader never sees half a report.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="ascii")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    _packtok.publish_bytes(path, text.encode("ascii"))

@@ -4,6 +4,7 @@ Beside a `tokenizer.json` stands, often, a `tokenizer_config.json`. Only the nam
 from it; what else in it would change ids in other libraries is reported, so that no difference is silent.
 """
 
+import difflib
 import errno
 import json
 import os
@@ -214,7 +215,13 @@ def _yaml(value: bool) -> str:
 def _from_hub(name: str) -> FoundTokenizer:
     from packtok.hub import fetch_tokenizer
 
-    tokenizer_path, config_path = fetch_tokenizer(name)
+    try:
+        tokenizer_path, config_path = fetch_tokenizer(name)
+    except TokenizerError as error:
+        near = difflib.get_close_matches(name, Tokenizer.builtin_names(), n=1)
+        if not near:
+            raise
+        raise TokenizerError(f"{error}; did you mean {near[0]}, which is built in?") from error.__cause__
     tokenizer = Tokenizer.from_file(str(tokenizer_path), name=name)
     if config_path is None:
         return FoundTokenizer(tokenizer, None, ())

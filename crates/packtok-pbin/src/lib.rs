@@ -32,7 +32,7 @@ pub use metadata::{
 };
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};
-pub use publish::{Replace, TempFile, remove_abandoned};
+pub use publish::{Replace, TempFile, publish_bytes, remove_abandoned};
 pub use reader::Reader;
 pub use trailer::{CHECKED_DATA_BYTES, MAX_METADATA_BYTES};
 pub use writer::{Finished, Summary, Writer};

@@ -8,14 +8,14 @@ use packtok_core::corpus::ReadOptions;
 use packtok_core::field::Field;
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions, Progress};
-use packtok_core::pbin::SpecialToken;
+use packtok_core::pbin::{self, SpecialToken};
 use packtok_core::raw_index::RawIndexOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::Serialize;
 
-use crate::error::core_error;
+use crate::error::{core_error, pbin_error};
 use crate::json;
 use crate::monitor::Watch;
 use crate::tokenizer::PyTokenizer;
@@ -27,6 +27,7 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
+    module.add_function(wrap_pyfunction!(publish_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(pack, module)?)?;
     module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
@@ -38,6 +39,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn available_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Writes a small file whole, synced and under its name in one step, replacing what has the name.
+#[pyfunction]
+fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
+    py.detach(|| pbin::publish_bytes(&path, data))
+        .map_err(pbin_error)
 }
 
 /// Runs `call` without the GIL, with Ctrl-C and progress, and returns its report as a dict.
