@@ -356,6 +356,9 @@ pub enum Error {
         /// Fingerprint of the tokenizer given.
         expected: String,
     },
+    /// What keeps files from serving items.
+    #[error(transparent)]
+    Sampling(#[from] crate::sampling::Error),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
