@@ -150,7 +150,9 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
+        | E::BlockTokens { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
@@ -167,6 +169,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::CorpusShorter { .. }
         | E::IdBeyondVocab { .. }
         | E::NoEod { .. }
+        | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
     }
 }
