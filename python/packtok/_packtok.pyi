@@ -101,6 +101,7 @@ class Blocks:
         block_size: int | None = None,
         overlap: int = 0,
         by_file: bool = False,
+        plan_path: _StrPath | None = None,
         dtype: npt.DTypeLike | None = None,
         verify: bool = False,
         entries: Sequence[tuple[str, int, int, int, int, int | None, int | None]] | None = None,

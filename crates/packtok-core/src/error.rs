@@ -356,9 +356,36 @@ pub enum Error {
         /// Fingerprint of the tokenizer given.
         expected: String,
     },
+    /// A block longer than planners can do.
+    #[error(
+        "blocks of {found} tokens cannot be planned, expected 1 to {}",
+        crate::sampling::plan::MAX_BLOCK_TOKENS
+    )]
+    BlockTokens {
+        /// The length asked for.
+        found: u64,
+    },
+    /// A block number past the end.
+    #[error("{}: no block {block}, the plan has {num_blocks}", path.display())]
+    NoSuchBlock {
+        /// The plan.
+        path: PathBuf,
+        /// Number asked for.
+        block: u64,
+        /// Blocks there are.
+        num_blocks: u64,
+    },
+    /// A plan file that cannot be used.
+    #[error("{}: {fault}; delete it, and it is made again", path.display())]
+    PlanFile {
+        /// The plan file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: crate::sampling::plan_file::PlanFault,
+    },
     /// What keeps files from serving items.
     #[error(transparent)]
-    Sampling(#[from] crate::sampling::Error),
+    Sampling(#[from] crate::sampling::SamplingError),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

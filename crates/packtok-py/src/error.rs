@@ -7,9 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use packtok_core::{
-    Error as CoreError, chain, pbin::Error as PbinError, sampling::Error as SamplingError,
-};
+use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError, sampling::SamplingError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
@@ -129,11 +127,10 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
 }
 
 /// Maps an error of items and batches.
-pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
+fn sampling_error(error: &SamplingError) -> PyErr {
     use SamplingError as E;
     match error {
-        E::Pbin(error) => pbin_error(error),
-        E::NoSuchItem { .. } => PyIndexError::new_err(chain(&error)),
+        E::NoSuchItem { .. } => PyIndexError::new_err(chain(error)),
         E::NoFiles
         | E::NotUtf8 { .. }
         | E::NoChecksums { .. }
@@ -142,12 +139,13 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
         | E::TooFewTokens { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
-        | E::NoRows => PyValueError::new_err(chain(&error)),
-        E::WidthDiffers { .. } | E::FileReplaced { .. } | E::ManifestReplaced { .. } => {
-            PacktokError::new_err(chain(&error))
-        }
+        | E::NoRows => PyValueError::new_err(chain(error)),
+        E::WidthDiffers { .. }
+        | E::PlanTokens { .. }
+        | E::FileReplaced { .. }
+        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
         E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
-            PbinFormatError::new_err(chain(&error))
+            PbinFormatError::new_err(chain(error))
         }
     }
 }
@@ -156,7 +154,7 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
 pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {
-        E::Sampling(error) => sampling_error(error),
+        E::Sampling(error) => sampling_error(&error),
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
@@ -177,7 +175,9 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
+        | E::BlockTokens { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
@@ -194,6 +194,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::CorpusShorter { .. }
         | E::IdBeyondVocab { .. }
         | E::NoEod { .. }
+        | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
     }
 }

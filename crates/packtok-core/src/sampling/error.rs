@@ -1,13 +1,10 @@
-//! Everything that can go wrong while items are read, with the data to say so.
+//! What can go wrong while items are read: the details of one variant of the crate's error.
 
 use std::path::PathBuf;
 
-/// Result of this module's functions.
-pub type Result<T> = std::result::Result<T, Error>;
-
 /// Why files cannot serve the items asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SamplingError {
     /// There is no file.
     #[error("no pbin is given; name at least one")]
     NoFiles,
@@ -120,6 +117,16 @@ pub enum Error {
         /// Tokens in all; where blocks stay within files, in the longest.
         tokens: u64,
     },
+    /// A plan for another number of tokens.
+    #[error("{}: plans {found} tokens, the dataset has {expected}; delete it, and it is made again", path.display())]
+    PlanTokens {
+        /// The plan.
+        path: PathBuf,
+        /// Tokens that it plans.
+        found: u64,
+        /// Tokens there are.
+        expected: u64,
+    },
     /// An item past the end.
     #[error("item {item} is out of range, the dataset has {items}")]
     NoSuchItem {
@@ -153,9 +160,6 @@ pub enum Error {
     /// Items that have no row form.
     #[error("whole documents have no common length; take packing \"document\" for batches")]
     NoRows,
-    /// The file format's own errors.
-    #[error(transparent)]
-    Pbin(#[from] packtok_pbin::Error),
 }
 
 /// A file and how many follow it.

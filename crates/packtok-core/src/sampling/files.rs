@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use packtok_pbin::{AccessPattern, CHECKED_DATA_BYTES, Reader, TokenWidth};
 
-use super::error::{Error, Result};
+use super::error::SamplingError;
 use super::manifest::{self, Entry};
+use super::plan_file::DataFingerprint;
+use crate::error::Result;
 
 /// Pbins of one token width.
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Files {
     /// Opens all of `paths`.
     ///
     /// # Errors
-    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` cannot be done, and
+    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::NoChecksums`] if `verify` cannot be done, and
     /// what opening a pbin may find.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
         let mut slots = Vec::with_capacity(paths.len());
@@ -67,7 +69,7 @@ impl Files {
     /// The files that `entries` tell of; none is opened before it is needed.
     ///
     /// # Errors
-    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
+    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::ImpossibleEntry`].
     pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
         entries.iter().try_for_each(Entry::check)?;
         let slots = entries.into_iter().map(|entry| Slot {
@@ -78,17 +80,18 @@ impl Files {
     }
 
     fn new(slots: Vec<Slot>, verify: bool) -> Result<Self> {
-        let first = &slots.first().ok_or(Error::NoFiles)?.entry;
+        let first = &slots.first().ok_or(SamplingError::NoFiles)?.entry;
         if let Some(Slot { entry, .. }) = slots
             .iter()
             .find(|slot| slot.entry.token_bytes != first.token_bytes)
         {
-            return Err(Error::WidthDiffers {
+            return Err(SamplingError::WidthDiffers {
                 path: entry.path.clone(),
                 found: entry.token_bytes,
                 first: first.path.clone(),
                 expected: first.token_bytes,
-            });
+            }
+            .into());
         }
         Ok(Self {
             width: match first.token_bytes {
@@ -130,7 +133,7 @@ impl Files {
     }
 
     /// SHA-256 of the entries.
-    pub fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self) -> DataFingerprint {
         manifest::fingerprint(self.entries())
     }
 
@@ -167,7 +170,7 @@ impl Files {
     /// The open file; opened now if it was not touched before.
     ///
     /// # Errors
-    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and what opening a pbin may find.
+    /// [`SamplingError::FileReplaced`], [`SamplingError::NoChecksums`], and what opening a pbin may find.
     pub fn reader(&self, file: usize) -> Result<&Reader> {
         Ok(&self.opened(file)?.reader)
     }
@@ -225,9 +228,10 @@ impl Opened {
         let mut words = 0;
         if verify {
             if !reader.has_data_checksums() {
-                return Err(Error::NoChecksums {
+                return Err(SamplingError::NoChecksums {
                     path: reader.path().into(),
-                });
+                }
+                .into());
             }
             reader.verify_offsets()?;
             words = reader
@@ -260,7 +264,7 @@ fn sums(slots: &[Slot], number: impl Fn(&Entry) -> u64) -> Result<Vec<u64>> {
     for Slot { entry, .. } in slots {
         sum = sum
             .checked_add(number(entry))
-            .ok_or_else(|| Error::TooMany {
+            .ok_or_else(|| SamplingError::TooMany {
                 path: entry.path.clone(),
             })?;
         firsts.push(sum);

@@ -1,16 +1,21 @@
 //! From pbins to batches: which tokens an item has, in which order items come, and what is written for them.
 //!
 //! Data flows one way: [`files`] opens pbins, [`stream`] makes one run of tokens of them, [`blocks`] and
-//! [`items`] say which of these an item has, and [`batch`] writes many items at once.
+//! plans ([`plan`], made by [`best_fit`] and [`megatron`]) say which of these belong together, [`items`] which
+//! of them an item has, and [`batch`] writes many items at once.
 
 pub mod batch;
+pub mod best_fit;
 pub mod blocks;
 mod error;
 pub mod files;
 mod ids;
 pub mod items;
 pub mod manifest;
+pub mod megatron;
+pub mod plan;
+pub mod plan_file;
 pub mod stream;
 
-pub use error::{Error, Result};
+pub use error::SamplingError;
 pub use ids::{Id, IdsMut};

@@ -5,8 +5,11 @@
 
 use std::ops::Range;
 
-use super::error::Result;
+use super::error::SamplingError;
 use super::files::Files;
+use super::ids::{Id, write_ids};
+use super::plan_file::DataFingerprint;
+use crate::error::Result;
 
 /// The tokens of a dataset, one behind the other.
 #[derive(Debug)]
@@ -44,6 +47,11 @@ impl Stream {
     /// The files.
     pub fn files(&self) -> &Files {
         &self.files
+    }
+
+    /// What tells this stream from others; plans are made for one.
+    pub fn fingerprint(&self) -> DataFingerprint {
+        self.files.fingerprint()
     }
 
     /// Number of tokens.
@@ -89,5 +97,29 @@ impl Stream {
                 piece
             })
         })
+    }
+
+    /// Writes the tokens of `range`, which must be within the stream, to the start of `out`.
+    ///
+    /// # Errors
+    /// [`SamplingError::IdTooLarge`], and what reading files may find.
+    ///
+    /// # Panics
+    /// If `out` is too short.
+    pub fn copy<T: Id>(&self, range: Range<u64>, mut out: &mut [T]) -> Result<()> {
+        for Piece { file, tokens } in self.pieces(range) {
+            let Range { start, end: stop } = tokens;
+            let bytes = self.files.tokens(file, tokens)?;
+            let (ids, rest) = out.split_at_mut((stop - start) as usize);
+            write_ids(self.files.width(), bytes, ids).map_err(|id| SamplingError::IdTooLarge {
+                path: self.files.path(file).into(),
+                start,
+                stop,
+                id,
+                dtype: T::DTYPE,
+            })?;
+            out = rest;
+        }
+        Ok(())
     }
 }
