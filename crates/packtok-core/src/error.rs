@@ -404,6 +404,9 @@ pub enum Error {
         /// What is wrong with it.
         fault: crate::sampling::plan_file::PlanFault,
     },
+    /// What keeps files from serving items.
+    #[error(transparent)]
+    Sampling(#[from] crate::sampling::SamplingError),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

@@ -102,6 +102,11 @@ impl Plan {
         self.file.counts()[3]
     }
 
+    /// Tokens of the stream that it was made for: no piece goes beyond.
+    pub fn num_tokens(&self) -> u64 {
+        self.file.counts()[4]
+    }
+
     /// Reads the whole file and compares it with its checksum.
     ///
     /// # Errors
@@ -147,7 +152,7 @@ impl Plan {
             return None;
         }
         let pieces = &entries[first as usize * PIECE_BYTES..stop as usize * PIECE_BYTES];
-        let num_tokens = self.file.counts()[4];
+        let num_tokens = self.num_tokens();
         let mut len_tokens = 0;
         for piece in pieces.chunks_exact(PIECE_BYTES) {
             let len = u64::from(u32_at(piece, 8));
