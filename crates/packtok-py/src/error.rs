@@ -176,7 +176,9 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
         | E::BlockTokens { .. }
+        | E::NoSuchSplit { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }

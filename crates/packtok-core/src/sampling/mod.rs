@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod best_fit;
 pub mod blocks;
+pub mod cache;
 mod error;
 pub mod files;
 mod ids;
@@ -15,6 +16,7 @@ pub mod manifest;
 pub mod megatron;
 pub mod plan;
 pub mod plan_file;
+pub mod split;
 pub mod stream;
 
 pub use error::SamplingError;

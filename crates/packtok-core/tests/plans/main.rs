@@ -4,6 +4,8 @@
 #![allow(clippy::single_range_in_vec_init)]
 
 mod best_fit;
+mod cache;
 mod files;
 mod megatron;
+mod split;
 mod twins;
