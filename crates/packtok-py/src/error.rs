@@ -150,7 +150,10 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
-        | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        | E::Threads { .. }
+        | E::MixtureWithoutSources
+        | E::MixtureWeightZero { .. }
+        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(&error)),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
