@@ -216,7 +216,7 @@ def _collate_masked(
     end: int,
 ) -> Any:
     collated = wrapped_collate_fn(batch)
-    targets: dict[str, torch.Tensor] = getattr(collated, "targets", collated)
+    targets = collated.targets if hasattr(collated, "targets") else collated
     for key in keys:
         targets[key] = _masked(targets[key], key, ignore_index, begin, end)
     return collated

@@ -356,24 +356,9 @@ pub enum Error {
         /// Fingerprint of the tokenizer given.
         expected: String,
     },
-    /// A mixture of nothing.
-    #[error("the mixture has no source; name at least one")]
-    MixtureWithoutSources,
-    /// A source that would never come.
-    #[error("the weight of source {source_index} is 0; leave the source out")]
-    MixtureWeightZero {
-        /// Position of the source among the weights.
-        source_index: usize,
-    },
-    /// Weights that cannot be added and multiplied exactly.
-    #[error(
-        "the weights add up to {sum}, more than {}; divide them by a common number",
-        crate::sampling::mixture::MAX_TOTAL_WEIGHT
-    )]
-    MixtureWeightsTooLarge {
-        /// What they add up to.
-        sum: u128,
-    },
+    /// What keeps files from serving items.
+    #[error(transparent)]
+    Sampling(#[from] crate::sampling::Error),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

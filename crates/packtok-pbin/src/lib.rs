@@ -16,6 +16,7 @@ mod opcode;
 mod pickle_parse;
 mod pickle_write;
 mod publish;
+mod random_access;
 mod reader;
 mod trailer;
 mod trailer_write;
@@ -33,6 +34,7 @@ pub use metadata::{
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};
 pub use publish::{Replace, TempFile, remove_abandoned};
+pub use random_access::AccessPattern;
 pub use reader::Reader;
 pub use trailer::{CHECKED_DATA_BYTES, MAX_METADATA_BYTES};
 pub use writer::{Finished, Summary, Writer};

@@ -1,11 +1,14 @@
 //! Python bindings: registers what the other modules define, and does nothing else.
 
+mod arrays;
+mod blocks;
 mod error;
 mod json;
 mod monitor;
 mod operations;
 mod reader;
 mod tokenizer;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -16,5 +19,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
+    blocks::register(module)?;
     operations::register(module)
 }

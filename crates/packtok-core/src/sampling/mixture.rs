@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::{Error, Result};
+use super::error::{Error, Result};
 
 /// Largest sum of weights: two of them still add in 64 bits, and products with a count fit in 128.
 pub const MAX_TOTAL_WEIGHT: u64 = 1 << 62;
