@@ -13,6 +13,7 @@ pub mod merge;
 pub mod pack;
 pub mod raw_index;
 mod rejects;
+pub mod sampling;
 pub mod verify;
 
 pub use error::{Error, Result, chain};

@@ -4,6 +4,7 @@ mod error;
 mod json;
 mod monitor;
 mod operations;
+mod order;
 mod reader;
 mod tokenizer;
 
@@ -16,5 +17,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
+    module.add_class::<order::PyPermutation>()?;
+    module.add_class::<order::PyOrder>()?;
     operations::register(module)
 }
