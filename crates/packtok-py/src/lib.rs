@@ -4,8 +4,10 @@ mod arrays;
 mod blocks;
 mod error;
 mod json;
+mod mixture;
 mod monitor;
 mod operations;
+mod order;
 mod reader;
 mod tokenizer;
 mod views;
@@ -20,5 +22,8 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
     blocks::register(module)?;
+    module.add_class::<mixture::PyMixture>()?;
+    module.add_class::<order::PyPermutation>()?;
+    module.add_class::<order::PyOrder>()?;
     operations::register(module)
 }

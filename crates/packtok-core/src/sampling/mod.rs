@@ -11,6 +11,9 @@ mod ids;
 pub mod items;
 pub mod manifest;
 pub mod mixture;
+pub mod order;
+pub mod passes;
+pub mod permutation;
 pub mod stream;
 
 pub use error::{Error, Result};
