@@ -21,6 +21,7 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "fill_from",
     "merge",
     "pack",
     "verify",
@@ -104,6 +105,9 @@ class Blocks:
         block_size: int | None = None,
         overlap: int = 0,
         by_file: bool = False,
+        plan_path: _StrPath | None = None,
+        split_path: _StrPath | None = None,
+        side: str | None = None,
         dtype: npt.DTypeLike | None = None,
         verify: bool = False,
         entries: Sequence[tuple[str, int, int, int, int, int | None, int | None]] | None = None,
@@ -166,6 +170,21 @@ class Order:
     def num_positions(self, epoch: int, skip: int) -> int: ...
     def items(self, epoch: int, start: int, step: int, num: int) -> npt.NDArray[np.int64]: ...
 
+def fill_from(
+    blocks: Sequence[Blocks],
+    sources: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int64],
+    *,
+    input_ids: _Ids,
+    labels: _Ids | None = None,
+    position_ids: _Ids | None = None,
+    document_ids: _Ids | None = None,
+    loss_mask: npt.NDArray[np.bool_] | None = None,
+    pad_token_id: int = 0,
+    ignore_index: int = -100,
+    aligned: bool = False,
+    segments: bool = False,
+) -> tuple[npt.NDArray[np.int32], int] | None: ...
 @final
 class Mixture:
     def __new__(

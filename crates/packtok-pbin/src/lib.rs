@@ -28,6 +28,7 @@ pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
 pub use join::{JoinOptions, join};
+pub use map::MappedFile;
 pub use metadata::{
     Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,
 };

@@ -1,35 +1,42 @@
 //! `Blocks`: the items of one or many pbins as views and as batches, for Python.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyArrayDescrMethods, PyReadonlyArray1};
+use packtok_core::Result;
 use packtok_core::pbin::{AccessPattern, Replace, TokenWidth};
-use packtok_core::sampling::batch::{Batch, Filling, copy_tokens, fill};
+use packtok_core::sampling::batch::{Batch, Filling, context_length, fill};
 use packtok_core::sampling::files::Files;
 use packtok_core::sampling::items::{Items, Packing};
 use packtok_core::sampling::manifest::{self, Entry};
+use packtok_core::sampling::plan::Plan;
+use packtok_core::sampling::split::{Runs, Side};
 use packtok_core::sampling::stream::Stream;
-use packtok_core::sampling::{Error, Id};
+use packtok_core::sampling::{Id, SamplingError};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
-use crate::error::sampling_error;
+use crate::error::core_error;
 use crate::views;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyBlocks>()?;
+    module.add_function(wrap_pyfunction!(fill_from, module)?)?;
     module.add_function(wrap_pyfunction!(write_manifest, module)?)
 }
 
 /// The items of one or many pbins, as read-only NumPy arrays and as batches.
 ///
 /// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
-/// which are the first of the next item; `"document"`, one document cut after `block_size` tokens;
-/// `"whole"`, one document. Rows of batches have `context_length` inputs, one fewer than a block has tokens.
+/// which are the first of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
+/// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
+/// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
+///
+/// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
 ///
 /// Item `i` is a view in the width of the files, which copies nothing and outlives this object; a copy, read-only
 /// too, where the item is not one piece of one file or `dtype` is another. Slices give lists of items.
@@ -37,9 +44,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
 pub(crate) struct PyBlocks {
-    items: Items,
+    pub(crate) items: Items,
     made_from: MadeFrom,
-    packing: Packing,
+    packing: PackingOptions,
     dtype: Dtype,
     verify: bool,
     fingerprint: OnceLock<String>,
@@ -49,6 +56,17 @@ pub(crate) struct PyBlocks {
 enum MadeFrom {
     Paths,
     Manifest(PathBuf),
+}
+
+/// How tokens become items, as the caller said it.
+struct PackingOptions {
+    packing: String,
+    block_size: Option<u64>,
+    overlap: u64,
+    by_file: bool,
+    plan_path: Option<PathBuf>,
+    split_path: Option<PathBuf>,
+    side: Option<String>,
 }
 
 /// Type of the items' arrays.
@@ -72,22 +90,33 @@ impl PyBlocks {
     /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, overlap=0, by_file=false,
-                        dtype=None, verify=false, entries=None, fingerprint=None))]
+                        plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
         py: Python<'_>,
         paths: Option<Vec<PathBuf>>,
         manifest: Option<PathBuf>,
-        packing: &str,
+        packing: String,
         block_size: Option<u64>,
         overlap: u64,
         by_file: bool,
+        plan_path: Option<PathBuf>,
+        split_path: Option<PathBuf>,
+        side: Option<String>,
         dtype: Option<Bound<'_, PyAny>>,
         verify: bool,
         entries: Option<Vec<EntryTuple>>,
         fingerprint: Option<String>,
     ) -> PyResult<Self> {
-        let packing = parse_packing(packing, block_size, overlap, by_file)?;
+        let packing = PackingOptions {
+            packing,
+            block_size,
+            overlap,
+            by_file,
+            plan_path,
+            split_path,
+            side,
+        };
         let dtype = dtype.map_or(Ok(Dtype::File), |dtype| parse_dtype(&dtype))?;
         let (files, made_from) = py.detach(|| match (paths, manifest, entries) {
             (Some(paths), None, None) => Ok((Files::open(&paths, verify), MadeFrom::Paths)),
@@ -103,9 +132,11 @@ impl PyBlocks {
                 "give either paths or a manifest, not both",
             )),
         })?;
-        let stream = Stream::new(files.map_err(sampling_error)?);
+        let stream = packing.stream(files.map_err(core_error)?)?;
+        let parsed = packing.parse(&stream)?;
+        let items = Items::new(stream, parsed).map_err(core_error)?;
         Ok(Self {
-            items: Items::new(stream, packing).map_err(sampling_error)?,
+            items,
             made_from,
             packing,
             dtype,
@@ -134,7 +165,7 @@ impl PyBlocks {
                 error
             }
         })?;
-        let i = slf.get().items.ordinal(item).map_err(sampling_error)?;
+        let i = slf.get().items.ordinal(item).map_err(core_error)?;
         Self::array(slf, i)
     }
 
@@ -159,52 +190,25 @@ impl PyBlocks {
         ignore_index: i32,
         aligned: bool,
         segments: bool,
-    ) -> PyResult<Option<(Bound<'py, PyArray1<i32>>, i32)>> {
+    ) -> PyResult<Option<Boundaries<'py>>> {
         let items = self.ordinals(items)?;
-        let shape = Shape {
-            num_rows: items.len(),
-            context_length: self.context_length()? as usize,
-        };
-        let ids = |name: &str, array: Option<&Bound<'py, PyAny>>| {
-            array
-                .map(|array| IdArray::borrow(name, array, shape))
-                .transpose()
-        };
-        let mut input_ids = IdArray::borrow("input_ids", input_ids, shape)?;
-        let mut labels = ids("labels", labels)?;
-        let mut position_ids = ids("position_ids", position_ids)?;
-        let mut document_ids = ids("document_ids", document_ids)?;
-        let mut loss_mask = loss_mask
-            .map(|array| borrow_mask("loss_mask", array, shape))
-            .transpose()?;
-        let mut batch = Batch {
-            input_ids: input_ids.ids()?,
-            labels: labels.as_mut().map(IdArray::ids).transpose()?,
-            position_ids: position_ids.as_mut().map(IdArray::ids).transpose()?,
-            document_ids: document_ids.as_mut().map(IdArray::ids).transpose()?,
-            loss_mask: loss_mask
-                .as_mut()
-                .map(|mask| mask.as_slice_mut())
-                .transpose()?,
-        };
+        let rows: Vec<_> = items.into_iter().map(|i| (&self.items, i)).collect();
         let filling = Filling {
             pad_token_id,
             ignore_index,
             aligned,
             segments,
         };
-        let segments = py
-            .detach(|| fill(&self.items, &items, filling, &mut batch))
-            .map_err(sampling_error)?;
-        Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
+        let ids = [Some(input_ids), labels, position_ids, document_ids];
+        fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)
     }
 
     /// The documents that `item` has tokens of: (path, document in that file, start, stop), the last two
     /// counted in tokens from the document's start.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
-        let i = self.items.ordinal(item).map_err(sampling_error)?;
+        let i = self.items.ordinal(item).map_err(core_error)?;
         let files = self.items.stream().files();
-        let parts = self.items.locate(i).map_err(sampling_error)?;
+        let parts = self.items.locate(i).map_err(core_error)?;
         let told = parts.into_iter().map(|part| {
             let path = files.path(part.file).as_os_str().to_owned();
             (path, part.document, part.tokens.start, part.tokens.end)
@@ -225,30 +229,30 @@ impl PyBlocks {
             }
         };
         let files = self.items.stream().files();
-        files.advise(pattern).map_err(sampling_error)
+        files.advise(pattern).map_err(core_error)
     }
 
     /// Asks the system to read the pages of `items`, and does not wait for them.
     fn prefetch(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let items = self.ordinals(items)?;
         py.detach(|| items.iter().try_for_each(|&i| self.items.prefetch(i)))
-            .map_err(sampling_error)
+            .map_err(core_error)
     }
 
     /// Number of inputs in a row of a batch.
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| sampling_error(Error::NoRows))
+        context_length.ok_or_else(|| core_error(SamplingError::NoRows.into()))
     }
 
-    /// Number of tokens in the files.
+    /// Number of tokens, those of items and those that are in none.
     #[getter]
     fn num_tokens(&self) -> u64 {
         self.items.stream().num_tokens()
     }
 
-    /// Number of documents in the files.
+    /// Number of documents.
     #[getter]
     fn num_documents(&self) -> u64 {
         self.items.stream().num_documents()
@@ -258,14 +262,14 @@ impl PyBlocks {
     #[getter]
     fn num_dropped_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_dropped_tokens())
-            .map_err(sampling_error)
+            .map_err(core_error)
     }
 
     /// Number of inputs that are padding, in batches of all items.
     #[getter]
     fn num_padding_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_padding_tokens())
-            .map_err(sampling_error)
+            .map_err(core_error)
     }
 
     /// dtype of the items.
@@ -287,15 +291,15 @@ impl PyBlocks {
         let files = self.items.stream().files();
         let metadata = py
             .detach(|| Ok(files.reader(0)?.metadata()?))
-            .map_err(sampling_error)?;
+            .map_err(core_error)?;
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
-    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums.
+    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums, and of the split.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.fingerprint
-            .get_or_init(|| self.items.stream().files().fingerprint())
+            .get_or_init(|| manifest::hex(&self.items.stream().fingerprint()))
     }
 
     /// Paths of the files, in order.
@@ -313,7 +317,8 @@ impl PyBlocks {
         match &self.made_from {
             MadeFrom::Manifest(path) => {
                 options.set_item("manifest", path.as_os_str())?;
-                options.set_item("fingerprint", self.fingerprint())?;
+                let files = self.items.stream().files();
+                options.set_item("fingerprint", manifest::hex(&files.fingerprint()))?;
             }
             MadeFrom::Paths => {
                 let entries = self.items.stream().files().entries();
@@ -321,19 +326,15 @@ impl PyBlocks {
                 options.set_item("entries", entries)?;
             }
         }
-        let (name, block_size, overlap, by_file) = match self.packing {
-            Packing::Fixed {
-                block_size,
-                overlap,
-                by_file,
-            } => ("fixed", Some(block_size), overlap, by_file),
-            Packing::Document { block_size } => ("document", Some(block_size), 0, false),
-            Packing::Whole => ("whole", None, 0, false),
-        };
-        options.set_item("packing", name)?;
-        options.set_item("block_size", block_size)?;
-        options.set_item("overlap", overlap)?;
-        options.set_item("by_file", by_file)?;
+        let packing = &self.packing;
+        options.set_item("packing", &packing.packing)?;
+        options.set_item("block_size", packing.block_size)?;
+        options.set_item("overlap", packing.overlap)?;
+        options.set_item("by_file", packing.by_file)?;
+        options.set_item(
+            "plan_path",
+            packing.plan_path.as_deref().map(Path::as_os_str),
+        )?;
         options.set_item("verify", self.verify)?;
         if self.dtype != Dtype::File {
             options.set_item("dtype", self.dtype(py))?;
@@ -348,7 +349,7 @@ impl PyBlocks {
             files.path(0),
             files.len(),
             self.items.len(),
-            files.num_tokens()
+            self.num_tokens()
         )
     }
 }
@@ -376,7 +377,7 @@ impl PyBlocks {
     fn array<'py>(slf: &Bound<'py, Self>, i: u64) -> PyResult<Bound<'py, PyAny>> {
         let (this, py) = (slf.get(), slf.py());
         if this.dtype == Dtype::File
-            && let Some(bytes) = this.items.one_piece(i).map_err(sampling_error)?
+            && let Some(bytes) = this.items.one_piece(i).map_err(core_error)?
         {
             // SAFETY: the bytes are whole tokens of a map of the files; the class is frozen and files that are
             // open stay so, so the map lives as long as the object.
@@ -395,25 +396,114 @@ impl PyBlocks {
     where
         T: Id + numpy::Element + Default,
     {
-        let copy = || {
-            let tokens = self.items.tokens(i)?;
-            let mut ids = vec![T::default(); (tokens.end - tokens.start) as usize];
-            copy_tokens(self.items.stream(), tokens, &mut ids)?;
-            Ok(ids)
-        };
-        let ids = py.detach(copy).map_err(sampling_error)?;
+        let ids = py
+            .detach(|| self.items.copied::<T>(i))
+            .map_err(core_error)?;
         Ok(views::own(py, ids))
     }
 
     /// Ordinals of items given as any iterable of integers.
     fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let ordinal = |item| self.items.ordinal(item).map_err(sampling_error);
+        let ordinal = |item| self.items.ordinal(item).map_err(core_error);
         if let Ok(items) = items.extract::<PyReadonlyArray1<'_, i64>>() {
             return items.as_array().iter().map(|&item| ordinal(item)).collect();
         }
         let items = items.try_iter()?;
         items.map(|item| ordinal(item?.extract::<i64>()?)).collect()
     }
+}
+
+/// As `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
+#[pyfunction]
+#[pyo3(signature = (blocks, sources, items, *, input_ids, labels=None, position_ids=None, document_ids=None,
+                    loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
+fn fill_from<'py>(
+    py: Python<'py>,
+    blocks: Vec<Bound<'py, PyBlocks>>,
+    sources: PyReadonlyArray1<'py, i64>,
+    items: PyReadonlyArray1<'py, i64>,
+    input_ids: &Bound<'py, PyAny>,
+    labels: Option<&Bound<'py, PyAny>>,
+    position_ids: Option<&Bound<'py, PyAny>>,
+    document_ids: Option<&Bound<'py, PyAny>>,
+    loss_mask: Option<&Bound<'py, PyAny>>,
+    pad_token_id: i32,
+    ignore_index: i32,
+    aligned: bool,
+    segments: bool,
+) -> PyResult<Option<Boundaries<'py>>> {
+    let blocks: Vec<&Items> = blocks.iter().map(|blocks| &blocks.get().items).collect();
+    let row = |(&source, &item): (&i64, &i64)| {
+        let source = usize::try_from(source)
+            .ok()
+            .and_then(|source| blocks.get(source));
+        let source = *source.ok_or_else(|| PyIndexError::new_err("a source is out of range"))?;
+        Ok((source, source.ordinal(item).map_err(core_error)?))
+    };
+    let (sources, items) = (sources.as_array(), items.as_array());
+    let rows = sources.iter().zip(items.iter()).map(row);
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    let context_length = context_length(blocks.iter().copied()).map_err(core_error)?;
+    let filling = Filling {
+        pad_token_id,
+        ignore_index,
+        aligned,
+        segments,
+    };
+    let ids = [Some(input_ids), labels, position_ids, document_ids];
+    fill_rows(
+        py,
+        &rows,
+        context_length.unwrap_or(0),
+        filling,
+        ids,
+        loss_mask,
+    )
+}
+
+/// Boundaries of segments, and the length of the longest.
+type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
+
+/// Writes `rows` into the arrays of ids, in the order of the batch's fields, and the mask.
+fn fill_rows<'py>(
+    py: Python<'py>,
+    rows: &[(&Items, u64)],
+    context_length: u64,
+    filling: Filling,
+    ids: [Option<&Bound<'py, PyAny>>; 4],
+    loss_mask: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Boundaries<'py>>> {
+    let shape = Shape {
+        num_rows: rows.len(),
+        context_length: context_length as usize,
+    };
+    let names = ["input_ids", "labels", "position_ids", "document_ids"];
+    let mut arrays = [const { None }; 4];
+    for ((place, name), array) in arrays.iter_mut().zip(names).zip(ids) {
+        *place = array
+            .map(|array| IdArray::borrow(name, array, shape))
+            .transpose()?;
+    }
+    let [input_ids, labels, position_ids, document_ids] = &mut arrays;
+    let mut loss_mask = loss_mask
+        .map(|array| borrow_mask("loss_mask", array, shape))
+        .transpose()?;
+    let input_ids = input_ids.as_mut().expect("every caller gives input_ids");
+    let mut batch = Batch {
+        input_ids: input_ids.ids()?,
+        labels: labels.as_mut().map(IdArray::ids).transpose()?,
+        position_ids: position_ids.as_mut().map(IdArray::ids).transpose()?,
+        document_ids: document_ids.as_mut().map(IdArray::ids).transpose()?,
+        loss_mask: loss_mask
+            .as_mut()
+            .map(|mask| mask.as_slice_mut())
+            .transpose()?,
+    };
+    let segments = py
+        .detach(|| fill(rows, filling, &mut batch))
+        .map_err(core_error)?;
+    Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
 }
 
 /// Writes the entries of `paths`, told as `names`, to the manifest at `output`; gives files, documents, tokens.
@@ -440,49 +530,71 @@ fn write_manifest(
         manifest::write_manifest(&output, &entries, replace)?;
         Ok((files.len(), files.num_documents(), files.num_tokens()))
     })
-    .map_err(sampling_error)
+    .map_err(core_error)
 }
 
 /// The files of a manifest, which must be the one of `fingerprint` if that is known.
-fn listed(
-    path: &std::path::Path,
-    fingerprint: Option<&str>,
-    verify: bool,
-) -> packtok_core::sampling::Result<Files> {
+fn listed(path: &std::path::Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
     let entries = manifest::read_manifest(path)?;
     if let Some(expected) = fingerprint {
-        let found = manifest::fingerprint(&entries);
+        let found = manifest::hex(&manifest::fingerprint(&entries));
         if found != expected {
-            return Err(Error::ManifestReplaced {
+            return Err(SamplingError::ManifestReplaced {
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
-            });
+            }
+            .into());
         }
     }
     Files::listed(entries, verify)
 }
 
-fn parse_packing(
-    name: &str,
-    block_size: Option<u64>,
-    overlap: u64,
-    by_file: bool,
-) -> PyResult<Packing> {
-    let expect = || block_size.ok_or_else(|| PyTypeError::new_err("block_size is missing"));
-    match name {
-        "fixed" => Ok(Packing::Fixed {
-            block_size: expect()?,
-            overlap,
-            by_file,
-        }),
-        "document" => Ok(Packing::Document {
-            block_size: expect()?,
-        }),
-        "whole" => Ok(Packing::Whole),
-        other => Err(PyValueError::new_err(format!(
-            "packing is {other:?}, expected \"fixed\", \"document\" or \"whole\""
-        ))),
+impl PackingOptions {
+    /// The documents of `files` that the options ask for.
+    fn stream(&self, files: Files) -> PyResult<Stream> {
+        let (path, side) = match (&self.split_path, self.side.as_deref()) {
+            (None, None) => return Ok(Stream::new(files)),
+            (Some(path), Some("train")) => (path, Side::Train),
+            (Some(path), Some("validation")) => (path, Side::Validation),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "split_path and side {:?} do not go together, expected a split and \"train\" or \"validation\"",
+                    self.side
+                )));
+            }
+        };
+        let runs = Runs::open(path, &files.fingerprint(), side).map_err(core_error)?;
+        Stream::selected(files, runs).map_err(core_error)
+    }
+
+    /// What the options ask for, of `stream`.
+    fn parse(&self, stream: &Stream) -> PyResult<Packing> {
+        let missing =
+            |name: &str| PyTypeError::new_err(format!("packing {:?} needs {name}", self.packing));
+        let block_size = || self.block_size.ok_or_else(|| missing("block_size"));
+        match self.packing.as_str() {
+            "fixed" => Ok(Packing::Fixed {
+                block_size: block_size()?,
+                overlap: self.overlap,
+                by_file: self.by_file,
+            }),
+            "document" => Ok(Packing::Document {
+                block_size: block_size()?,
+            }),
+            "planned" => {
+                let path = self
+                    .plan_path
+                    .as_ref()
+                    .ok_or_else(|| missing("plan_path"))?;
+                let plan = Plan::open(path, &stream.fingerprint()).map_err(core_error)?;
+                Ok(Packing::Planned(plan))
+            }
+            "whole" => Ok(Packing::Whole),
+            other => Err(PyValueError::new_err(format!(
+                "packing is {other:?}, expected \"fixed\", \"document\", \"planned\" or \"whole\""
+            ))),
+        }
     }
 }
 

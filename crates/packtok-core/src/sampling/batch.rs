@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use super::error::{Error, Result};
-use super::ids::{Id, IdsMut, write_ids};
-use super::items::{Inputs, Items};
+use super::error::SamplingError;
+use super::ids::IdsMut;
+use super::items::{Items, LastLabel};
 use super::stream::{Piece, Stream};
+use crate::error::Result;
 
 /// The arrays of a batch, each of as many rows as there are items, row by row.
 #[derive(Debug)]
@@ -47,41 +48,39 @@ pub struct Segments {
     pub max_seqlen: i32,
 }
 
-/// Writes the rows of `items`, ordinals below [`Items::len`], each of [`Items::context_length`] tokens.
+/// Writes `rows`, each an item of some source: its ordinal is below [`Items::len`], and all sources have rows of
+/// one length.
 ///
 /// # Errors
-/// [`Error::NoRows`], [`Error::BatchTooLong`], [`Error::IdTooLarge`], and what reading files may find. What is
-/// in the arrays then is not specified.
+/// [`SamplingError::NoRows`], [`SamplingError::RowsDiffer`], [`SamplingError::BatchTooLong`],
+/// [`SamplingError::IdTooLarge`], and what reading files may find. What is in the arrays then is not specified.
 ///
 /// # Panics
 /// If an array is shorter than its rows.
 pub fn fill(
-    source: &Items,
-    items: &[u64],
+    rows: &[(&Items, u64)],
     filling: Filling,
     batch: &mut Batch<'_>,
 ) -> Result<Option<Segments>> {
-    let len = source.context_length().ok_or(Error::NoRows)? as usize;
-    let num_tokens = (items.len() as u64).saturating_mul(len as u64);
+    let len = context_length(rows.iter().map(|&(source, _)| source))?.unwrap_or(0) as usize;
+    let num_tokens = (rows.len() as u64).saturating_mul(len as u64);
     if filling.segments && num_tokens > i32::MAX as u64 {
-        return Err(Error::BatchTooLong { tokens: num_tokens });
+        return Err(SamplingError::BatchTooLong { tokens: num_tokens }.into());
     }
-    let walks = filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
-    let mut row = Row::default();
+    let wants_segments =
+        filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
     let mut segments = filling.segments.then(|| Segments {
-        cu_seqlens: Vec::with_capacity(items.len() * 2 + 1),
+        cu_seqlens: Vec::with_capacity(rows.len() * 2 + 1),
         max_seqlen: 0,
     });
-    for (i, &item) in items.iter().enumerate() {
-        let inputs = source.inputs(item)?;
+    let mut row = Row::default();
+    for (i, &(source, item)) in rows.iter().enumerate() {
         let place = i * len..(i + 1) * len;
-        write_tokens(source.stream(), &inputs, filling, batch, place.clone())?;
-        if walks {
-            row.find_segments(source.stream(), &inputs, len)?;
-            row.write(batch, place.clone());
-            if let Some(segments) = &mut segments {
-                row.append_to(segments, place.start);
-            }
+        row.read(source, item, len, wants_segments)?;
+        row.write_tokens(source.stream(), filling, batch, place.clone())?;
+        row.write_segments(batch, place.clone());
+        if let Some(segments) = &mut segments {
+            row.append_to(segments, place.start);
         }
     }
     if let Some(segments) = &mut segments {
@@ -90,77 +89,40 @@ pub fn fill(
     Ok(segments)
 }
 
-/// Writes the fields of one row that are tokens or follow from their number.
-fn write_tokens(
-    stream: &Stream,
-    inputs: &Inputs,
-    filling: Filling,
-    batch: &mut Batch<'_>,
-    place: Range<usize>,
-) -> Result<()> {
-    let Inputs {
-        tokens,
-        next_is_label,
-    } = inputs;
-    let end = place.start + (tokens.end - tokens.start) as usize;
-    copy(stream, tokens.clone(), &mut batch.input_ids, place.start)?;
-    batch.input_ids.set(end..place.end, filling.pad_token_id);
-    // A row without tokens has no label to lose.
-    let first = tokens.end.min(tokens.start + 1);
-    let labelled = match (filling.aligned, next_is_label) {
-        (true, _) => tokens.clone(),
-        (false, true) => tokens.start + 1..tokens.end + 1,
-        (false, false) => first..tokens.end,
+/// Inputs in a row of each of `sources`; `None` if there are none.
+///
+/// # Errors
+/// [`SamplingError::NoRows`]; [`SamplingError::RowsDiffer`].
+pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Result<Option<u64>> {
+    let mut lengths = sources
+        .into_iter()
+        .map(|source| source.context_length().ok_or(SamplingError::NoRows));
+    let Some(first) = lengths.next().transpose()? else {
+        return Ok(None);
     };
-    let labels_end = place.start + (labelled.end - labelled.start) as usize;
-    if let Some(labels) = &mut batch.labels {
-        copy(stream, labelled, labels, place.start)?;
-        labels.set(labels_end..place.end, filling.ignore_index);
+    for found in lengths {
+        let found = found?;
+        if found != first {
+            return Err(SamplingError::RowsDiffer { first, found }.into());
+        }
     }
-    if let Some(loss_mask) = &mut batch.loss_mask {
-        loss_mask[place.start..labels_end].fill(true);
-        loss_mask[labels_end..place.end].fill(false);
-    }
-    Ok(())
+    Ok(Some(first))
 }
 
 /// Writes virtual tokens `tokens` to `out`, from `at` on.
 fn copy(stream: &Stream, tokens: Range<u64>, out: &mut IdsMut<'_>, at: usize) -> Result<()> {
     match out {
-        IdsMut::I32(out) => copy_tokens(stream, tokens, &mut out[at..]),
-        IdsMut::I64(out) => copy_tokens(stream, tokens, &mut out[at..]),
+        IdsMut::I32(out) => stream.copy(tokens, &mut out[at..]),
+        IdsMut::I64(out) => stream.copy(tokens, &mut out[at..]),
     }
 }
 
-/// Writes virtual tokens `tokens` to the start of `out`.
-///
-/// # Errors
-/// [`Error::IdTooLarge`], and what reading files may find.
-///
-/// # Panics
-/// If `out` is too short.
-pub fn copy_tokens<T: Id>(stream: &Stream, tokens: Range<u64>, mut out: &mut [T]) -> Result<()> {
-    let files = stream.files();
-    for Piece { file, tokens } in stream.pieces(tokens) {
-        let Range { start, end: stop } = tokens;
-        let bytes = files.tokens(file, tokens)?;
-        let (ids, rest) = out.split_at_mut((stop - start) as usize);
-        write_ids(files.width(), bytes, ids).map_err(|id| Error::IdTooLarge {
-            path: files.path(file).into(),
-            start,
-            stop,
-            id,
-            dtype: T::DTYPE,
-        })?;
-        out = rest;
-    }
-    Ok(())
-}
-
-/// The segments of one row; kept from row to row, so that their memory is asked for once.
+/// One row; kept from row to row, so that its memory is asked for once.
 #[derive(Default)]
 struct Row {
-    /// Where segments start, ascending; the first is 0 unless the row is all padding.
+    /// The inputs, and whether the token behind each span is the label of its last.
+    spans: Vec<(Range<u64>, bool)>,
+    /// Where segments start, ascending, if they are wanted; the first is 0 unless the row is all padding.
     starts: Vec<usize>,
     /// Where padding starts.
     end: usize,
@@ -169,11 +131,31 @@ struct Row {
 }
 
 impl Row {
-    /// Finds where documents start among `inputs`, in a row of `len` tokens.
-    fn find_segments(&mut self, stream: &Stream, inputs: &Inputs, len: usize) -> Result<()> {
+    /// Looks up what belongs into the row of `item`, which has room for `len` inputs.
+    fn read(&mut self, source: &Items, item: u64, len: usize, wants_segments: bool) -> Result<()> {
+        self.spans.clear();
         self.starts.clear();
-        let mut at = 0;
-        for Piece { file, tokens } in stream.pieces(inputs.tokens.clone()) {
+        self.end = 0;
+        self.len = len;
+        for span in source.spans(item)? {
+            let (tokens, last_label) = source.inputs(span);
+            let mut next_is_label = last_label == LastLabel::Next;
+            if wants_segments || last_label == LastLabel::NextOfDocument {
+                let goes_on = self.find_segments(source.stream(), tokens.clone())?;
+                next_is_label |= goes_on && last_label == LastLabel::NextOfDocument;
+            }
+            self.end += (tokens.end - tokens.start) as usize;
+            self.spans.push((tokens, next_is_label));
+        }
+        Ok(())
+    }
+
+    /// Appends where documents start among `tokens`; returns whether the last one goes on behind them.
+    fn find_segments(&mut self, stream: &Stream, tokens: Range<u64>) -> Result<bool> {
+        let mut at = self.end;
+        let mut goes_on = false;
+        for piece in stream.pieces(tokens) {
+            let Piece { file, tokens } = piece?;
             let reader = stream.files().reader(file)?;
             let mut document = reader.document_at(tokens.start)?;
             let mut start = tokens.start;
@@ -187,15 +169,53 @@ impl Row {
                 }
                 start = stop;
             }
+            goes_on = start > tokens.end;
             at += (tokens.end - tokens.start) as usize;
         }
-        self.end = at;
-        self.len = len;
+        Ok(goes_on)
+    }
+
+    /// Writes the fields that are tokens or follow from their number.
+    fn write_tokens(
+        &self,
+        stream: &Stream,
+        filling: Filling,
+        batch: &mut Batch<'_>,
+        place: Range<usize>,
+    ) -> Result<()> {
+        let mut at = place.start;
+        for (tokens, next_is_label) in &self.spans {
+            let end = at + (tokens.end - tokens.start) as usize;
+            copy(stream, tokens.clone(), &mut batch.input_ids, at)?;
+            let labelled = match (filling.aligned, next_is_label) {
+                (true, _) => tokens.clone(),
+                (false, true) => tokens.start + 1..tokens.end + 1,
+                (false, false) => tokens.end.min(tokens.start + 1)..tokens.end,
+            };
+            let labels_end = at + (labelled.end - labelled.start) as usize;
+            if let Some(labels) = &mut batch.labels {
+                copy(stream, labelled, labels, at)?;
+                labels.set(labels_end..end, filling.ignore_index);
+            }
+            if let Some(loss_mask) = &mut batch.loss_mask {
+                loss_mask[at..labels_end].fill(true);
+                loss_mask[labels_end..end].fill(false);
+            }
+            at = end;
+        }
+        let padding = at..place.end;
+        batch.input_ids.set(padding.clone(), filling.pad_token_id);
+        if let Some(labels) = &mut batch.labels {
+            labels.set(padding.clone(), filling.ignore_index);
+        }
+        if let Some(loss_mask) = &mut batch.loss_mask {
+            loss_mask[padding].fill(false);
+        }
         Ok(())
     }
 
-    /// Writes the fields of the row that follow from its segments.
-    fn write(&self, batch: &mut Batch<'_>, place: Range<usize>) {
+    /// Writes the fields that follow from the segments.
+    fn write_segments(&self, batch: &mut Batch<'_>, place: Range<usize>) {
         for (document, segment) in self.segments().enumerate() {
             let segment = place.start + segment.start..place.start + segment.end;
             if let Some(position_ids) = &mut batch.position_ids {

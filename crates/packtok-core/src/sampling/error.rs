@@ -1,13 +1,10 @@
-//! Everything that can go wrong while items are read, with the data to say so.
+//! What can go wrong while items are read: the details of one variant of the crate's error.
 
 use std::path::PathBuf;
 
-/// Result of this module's functions.
-pub type Result<T> = std::result::Result<T, Error>;
-
 /// Why files cannot serve the items asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SamplingError {
     /// There is no file.
     #[error("no pbin is given; name at least one")]
     NoFiles,
@@ -120,6 +117,25 @@ pub enum Error {
         /// Tokens in all; where blocks stay within files, in the longest.
         tokens: u64,
     },
+    /// A plan for another number of tokens.
+    #[error("{}: plans {found} tokens, the dataset has {expected}; delete it, and it is made again", path.display())]
+    PlanTokens {
+        /// The plan.
+        path: PathBuf,
+        /// Tokens that it plans.
+        found: u64,
+        /// Tokens there are.
+        expected: u64,
+    },
+    /// A split of other files.
+    #[error("{}: is not a split of these files; delete it, and it is made again", path.display())]
+    SplitDisagrees {
+        /// The split.
+        path: PathBuf,
+    },
+    /// Blocks within files whose documents are only in part there.
+    #[error("blocks by file and a split exclude each other; leave by_file out")]
+    ByFileOfSplit,
     /// An item past the end.
     #[error("item {item} is out of range, the dataset has {items}")]
     NoSuchItem {
@@ -153,6 +169,16 @@ pub enum Error {
     /// Items that have no row form.
     #[error("whole documents have no common length; take packing \"document\" for batches")]
     NoRows,
+    /// Sources whose items cannot be rows of one batch.
+    #[error(
+        "a source has rows of {found} inputs, another of {first}; give both the same context_length"
+    )]
+    RowsDiffer {
+        /// Inputs in a row of the first source.
+        first: u64,
+        /// Inputs in a row of the other.
+        found: u64,
+    },
     /// A mixture of nothing.
     #[error("the mixture has no source; name at least one")]
     MixtureWithoutSources,
@@ -171,9 +197,6 @@ pub enum Error {
         /// What they add up to.
         sum: u128,
     },
-    /// The file format's own errors.
-    #[error(transparent)]
-    Pbin(#[from] packtok_pbin::Error),
 }
 
 /// A file and how many follow it.

@@ -10,8 +10,10 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use packtok_pbin::{AccessPattern, CHECKED_DATA_BYTES, Reader, TokenWidth};
 
-use super::error::{Error, Result};
+use super::error::SamplingError;
 use super::manifest::{self, Entry};
+use super::plan_file::DataFingerprint;
+use crate::error::Result;
 
 /// Pbins of one token width.
 #[derive(Debug)]
@@ -50,8 +52,8 @@ impl Files {
     /// Opens all of `paths`.
     ///
     /// # Errors
-    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` cannot be done, and
-    /// what opening a pbin may find.
+    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::NoChecksums`] if `verify` cannot be
+    /// done, [`packtok_pbin::Error::PartDiffers`] if ids mean different things, and what opening a pbin may find.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
@@ -61,13 +63,14 @@ impl Files {
                 opened: Opened::new(reader, verify)?.into(),
             });
         }
+        check_alike(slots.iter().filter_map(|slot| slot.opened.get()))?;
         Self::new(slots, verify)
     }
 
     /// The files that `entries` tell of; none is opened before it is needed.
     ///
     /// # Errors
-    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
+    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::ImpossibleEntry`].
     pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
         entries.iter().try_for_each(Entry::check)?;
         let slots = entries.into_iter().map(|entry| Slot {
@@ -78,17 +81,18 @@ impl Files {
     }
 
     fn new(slots: Vec<Slot>, verify: bool) -> Result<Self> {
-        let first = &slots.first().ok_or(Error::NoFiles)?.entry;
+        let first = &slots.first().ok_or(SamplingError::NoFiles)?.entry;
         if let Some(Slot { entry, .. }) = slots
             .iter()
             .find(|slot| slot.entry.token_bytes != first.token_bytes)
         {
-            return Err(Error::WidthDiffers {
+            return Err(SamplingError::WidthDiffers {
                 path: entry.path.clone(),
                 found: entry.token_bytes,
                 first: first.path.clone(),
                 expected: first.token_bytes,
-            });
+            }
+            .into());
         }
         Ok(Self {
             width: match first.token_bytes {
@@ -130,7 +134,7 @@ impl Files {
     }
 
     /// SHA-256 of the entries.
-    pub fn fingerprint(&self) -> String {
+    pub fn fingerprint(&self) -> DataFingerprint {
         manifest::fingerprint(self.entries())
     }
 
@@ -167,7 +171,7 @@ impl Files {
     /// The open file; opened now if it was not touched before.
     ///
     /// # Errors
-    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and what opening a pbin may find.
+    /// [`SamplingError::FileReplaced`], [`SamplingError::NoChecksums`], and what opening a pbin may find.
     pub fn reader(&self, file: usize) -> Result<&Reader> {
         Ok(&self.opened(file)?.reader)
     }
@@ -225,9 +229,10 @@ impl Opened {
         let mut words = 0;
         if verify {
             if !reader.has_data_checksums() {
-                return Err(Error::NoChecksums {
+                return Err(SamplingError::NoChecksums {
                     path: reader.path().into(),
-                });
+                }
+                .into());
             }
             reader.verify_offsets()?;
             words = reader
@@ -252,6 +257,57 @@ impl Opened {
     }
 }
 
+/// Checks that ids mean the same in all files that say what they mean.
+fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
+    let mut first: Option<(&Reader, Meaning)> = None;
+    for Opened { reader, .. } in files {
+        let Some(found) = Meaning::of(reader)? else {
+            continue;
+        };
+        let (first, expected) = first.get_or_insert_with(|| (reader, found.clone()));
+        if let Some((what, found, expected)) = found.difference(expected) {
+            return Err(packtok_pbin::Error::PartDiffers {
+                path: reader.path().into(),
+                what,
+                found: found.to_owned(),
+                first: first.path().into(),
+                expected: expected.to_owned(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// What the ids of a file mean, as its metadata tell it.
+#[derive(Clone)]
+struct Meaning {
+    tokenizer: String,
+    eod: String,
+}
+
+impl Meaning {
+    /// What differs first, here and there.
+    fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
+        [
+            ("tokenizer", &*self.tokenizer, &*other.tokenizer),
+            ("EOD", &*self.eod, &*other.eod),
+        ]
+        .into_iter()
+        .find(|(_, here, there)| here != there)
+    }
+
+    fn of(file: &Reader) -> Result<Option<Self>> {
+        let metadata = file.metadata()?;
+        Ok(metadata.and_then(|metadata| {
+            Some(Self {
+                tokenizer: metadata.tokenizer.as_ref()?.fingerprint.clone(),
+                eod: metadata.eod.as_ref()?.token.clone(),
+            })
+        }))
+    }
+}
+
 /// Where each file starts if they stand one behind the other, and where the last one ends.
 fn sums(slots: &[Slot], number: impl Fn(&Entry) -> u64) -> Result<Vec<u64>> {
     let mut firsts = Vec::with_capacity(slots.len() + 1);
@@ -260,7 +316,7 @@ fn sums(slots: &[Slot], number: impl Fn(&Entry) -> u64) -> Result<Vec<u64>> {
     for Slot { entry, .. } in slots {
         sum = sum
             .checked_add(number(entry))
-            .ok_or_else(|| Error::TooMany {
+            .ok_or_else(|| SamplingError::TooMany {
                 path: entry.path.clone(),
             })?;
         firsts.push(sum);

@@ -11,7 +11,9 @@ use packtok_pbin::{HEADER_BYTES, Reader, Replace, TempFile};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::error::{Error, Result};
+use super::error::SamplingError;
+use super::plan_file::DataFingerprint;
+use crate::error::{Error, Result};
 
 /// What tells a pbin from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +54,7 @@ impl Entry {
     /// Checks that a file found under the path is the one that the entry is of.
     ///
     /// # Errors
-    /// [`Error::FileReplaced`] names the first number that differs.
+    /// [`SamplingError::FileReplaced`] names the first number that differs.
     pub(crate) fn compare(&self, found: &Self) -> Result<()> {
         let crc = |crc: Option<u32>| u64::from(crc.unwrap_or(0));
         let numbers = [
@@ -76,12 +78,13 @@ impl Entry {
             .find(|(_, found, expected)| found != expected)
         {
             None => Ok(()),
-            Some((what, found, expected)) => Err(Error::FileReplaced {
+            Some((what, found, expected)) => Err(SamplingError::FileReplaced {
                 path: self.path.clone(),
                 what,
                 found,
                 expected,
-            }),
+            }
+            .into()),
         }
     }
 
@@ -93,26 +96,23 @@ impl Entry {
         if width_is_known && least.is_some_and(|least| least <= self.file_bytes) {
             return Ok(());
         }
-        Err(Error::ImpossibleEntry {
+        Err(SamplingError::ImpossibleEntry {
             path: self.path.clone(),
             tokens: self.tokens,
             token_bytes: self.token_bytes,
             file_bytes: self.file_bytes,
-        })
+        }
+        .into())
     }
 }
 
 /// SHA-256 of the entries in order: names without folders, numbers and checksums.
-pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
+pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFingerprint {
     let mut hash = Sha256::new();
     for entry in entries {
-        let name = entry
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .as_encoded_bytes();
+        let name = entry.path.file_name().unwrap_or_default();
         hash.update((name.len() as u64).to_le_bytes());
-        hash.update(name);
+        hash.update(name.as_encoded_bytes());
         for number in [
             entry.file_bytes,
             entry.token_bytes,
@@ -126,7 +126,12 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
             hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
         }
     }
-    hash.finalize()
+    hash.finalize().into()
+}
+
+/// A fingerprint as people read it.
+pub fn hex(fingerprint: &DataFingerprint) -> String {
+    fingerprint
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
@@ -135,7 +140,7 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
 /// The entries of the manifest at `path`; their paths lead from where `path` leads from.
 ///
 /// # Errors
-/// [`Error::Pbin`] if it cannot be read, [`Error::ManifestLine`].
+/// [`Error::Io`], [`SamplingError::ManifestLine`].
 pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
     let text = fs::read(path).map_err(io(path))?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -149,18 +154,19 @@ pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
 /// The entries that `text` lists, with the paths that stand there; `path` is named in errors.
 ///
 /// # Errors
-/// [`Error::ManifestLine`].
+/// [`SamplingError::ManifestLine`].
 pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let entry: Entry = serde_json::from_slice(line).map_err(|source| Error::ManifestLine {
-            path: path.into(),
-            line: i + 1,
-            source,
-        })?;
+        let entry: Entry =
+            serde_json::from_slice(line).map_err(|source| SamplingError::ManifestLine {
+                path: path.into(),
+                line: i + 1,
+                source,
+            })?;
         entries.push(entry);
     }
     Ok(entries)
@@ -169,11 +175,11 @@ pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
 /// `entries` as lines of a manifest.
 ///
 /// # Errors
-/// [`Error::NotUtf8`].
+/// [`SamplingError::NotUtf8`].
 pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for entry in entries {
-        serde_json::to_writer(&mut text, entry).map_err(|_| Error::NotUtf8 {
+        serde_json::to_writer(&mut text, entry).map_err(|_| SamplingError::NotUtf8 {
             path: entry.path.clone(),
         })?;
         text.push(b'\n');
@@ -184,7 +190,7 @@ pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
 /// Writes `entries`, whose paths lead from its folder, to the manifest at `path` in one step.
 ///
 /// # Errors
-/// [`Error::NotUtf8`]; [`Error::Pbin`] if it cannot be written.
+/// [`SamplingError::NotUtf8`]; [`Error::Io`], [`Error::Pbin`].
 pub fn write_manifest(path: &Path, entries: &[Entry], replace: Replace) -> Result<()> {
     let text = format_entries(entries)?;
     let mut file = TempFile::create(path)?;
@@ -193,10 +199,5 @@ pub fn write_manifest(path: &Path, entries: &[Entry], replace: Replace) -> Resul
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-    move |source| {
-        Error::Pbin(packtok_pbin::Error::Io {
-            path: path.into(),
-            source,
-        })
-    }
+    move |source| Error::io(path, source)
 }

@@ -13,7 +13,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{Error, Result};
+use super::error::SamplingError;
+use crate::error::Result;
 
 /// Largest sum of weights: two of them still add in 64 bits, and products with a count fit in 128.
 pub const MAX_TOTAL_WEIGHT: u64 = 1 << 62;
@@ -47,7 +48,7 @@ impl Mixture {
     /// A mixture of `weights.len()` sources.
     ///
     /// # Errors
-    /// [`Error::MixtureWithoutSources`]; [`Error::MixtureWeightZero`]; [`Error::MixtureWeightsTooLarge`].
+    /// [`SamplingError::MixtureWithoutSources`]; [`SamplingError::MixtureWeightZero`]; [`SamplingError::MixtureWeightsTooLarge`].
     pub fn new(weights: &[u64]) -> Result<Self> {
         let rates = Rates::new(weights)?;
         let walk = Mutex::new(Walk::new(&rates));
@@ -98,14 +99,14 @@ struct Rates {
 impl Rates {
     fn new(weights: &[u64]) -> Result<Self> {
         if weights.is_empty() {
-            return Err(Error::MixtureWithoutSources);
+            return Err(SamplingError::MixtureWithoutSources.into());
         }
         if let Some(source_index) = weights.iter().position(|&weight| weight == 0) {
-            return Err(Error::MixtureWeightZero { source_index });
+            return Err(SamplingError::MixtureWeightZero { source_index }.into());
         }
         let sum: u128 = weights.iter().map(|&weight| u128::from(weight)).sum();
         if sum > u128::from(MAX_TOTAL_WEIGHT) {
-            return Err(Error::MixtureWeightsTooLarge { sum });
+            return Err(SamplingError::MixtureWeightsTooLarge { sum }.into());
         }
         let measure = weights.iter().copied().fold(0, gcd);
         let weights: Vec<u64> = weights.iter().map(|weight| weight / measure).collect();
