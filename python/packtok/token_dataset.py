@@ -6,20 +6,21 @@ batch is asked for once, filled by one call, and given out as tensors.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from os import PathLike
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, overload
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset, get_worker_info
 
-from packtok._packtok import Blocks
+from packtok._packtok import Blocks, fill_from
 from packtok.collate import Item, ItemList
+from packtok.sources import Source, find_files
 
 __all__ = ["TokenDataset", "document_mask"]
 
-StrPath = str | PathLike[str]
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
 
@@ -39,7 +40,29 @@ class _Fields:
     document_mask: Literal["compact", "dense"] | None
     pin_memory: bool
 
-    def allocate(self, num_rows: int) -> dict[str, torch.Tensor]:
+    def filled(self, num_rows: int, fill: Callable[..., tuple[np.ndarray[Any, Any], int] | None]) -> ItemList:
+        """A batch in new memory.
+
+        Args:
+            num_rows: Items of the batch.
+            fill: `Blocks.fill` or its like, with the items bound.
+        """
+        batch: dict[str, Any] = self._allocate(num_rows)
+        segments = fill(
+            **{name: field.numpy() for name, field in batch.items()},
+            pad_token_id=self.pad_token_id,
+            aligned=self.aligned,
+            segments=self.segments,
+        )
+        if segments is not None:
+            batch["cu_seqlens"], batch["max_seqlen"] = torch.from_numpy(segments[0]), segments[1]
+        if self.document_mask == "compact":
+            batch["document_mask"] = batch["document_ids"]
+        elif self.document_mask == "dense":
+            batch["document_mask"] = document_mask(batch["document_ids"])
+        return ItemList(batch)
+
+    def _allocate(self, num_rows: int) -> dict[str, torch.Tensor]:
         """Unfilled tensors ``(num_rows, context_length)`` that share one new piece of memory."""
         num_tokens = num_rows * self.context_length
         starts, total_bytes = [], 0
@@ -47,8 +70,7 @@ class _Fields:
             starts.append(total_bytes)
             total_bytes += -(-num_tokens * dtype.itemsize // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         storage = self._storage(total_bytes)
-        shape = (num_rows, self.context_length)
-        strides = (self.context_length, 1)
+        shape, strides = (num_rows, self.context_length), (self.context_length, 1)
         return {
             name: torch.empty(0, dtype=dtype).set_(storage, start // dtype.itemsize, shape, strides)
             for (name, dtype), start in zip(self.dtypes.items(), starts, strict=True)
@@ -70,7 +92,7 @@ class TokenDataset(Dataset[Item]):
     table of all fields, and what labels and padding are for each packing.
 
     Args:
-        paths: A pbin, or several, whose documents follow each other.
+        paths: A pbin; or many, whose documents follow each other: a list, a folder, a glob or a manifest.
         context_length: Inputs of an item.
         packing: ``"concat"`` cuts the stream of all tokens every ``context_length`` tokens. ``"document"``
             makes one item of each document, cut or padded.
@@ -100,7 +122,7 @@ class TokenDataset(Dataset[Item]):
 
     def __init__(
         self,
-        paths: StrPath | Sequence[StrPath],
+        paths: Source,
         context_length: int,
         *,
         packing: Packing = "concat",
@@ -125,7 +147,7 @@ class TokenDataset(Dataset[Item]):
         self.packing = packing
         self._by_file = by_file
         self._blocks = Blocks(
-            [paths] if isinstance(paths, str | PathLike) else list(paths),
+            **find_files(paths),
             packing="fixed" if packing == "concat" else packing,
             block_size=context_length + 1,
             overlap=1 if packing == "concat" else 0,
@@ -164,31 +186,7 @@ class TokenDataset(Dataset[Item]):
 
     def __getitems__(self, items: Sequence[int]) -> ItemList:
         """The items as rows of one batch, each array of which is written once."""
-        tensors = self._fields.allocate(len(items))
-        self.fill(items, tensors)
-        return ItemList(tensors)
-
-    def fill(self, items: Sequence[int], batch: dict[str, Any]) -> None:
-        """Writes ``items`` into the tensors of ``batch``, and adds to it the fields of other shapes.
-
-        Args:
-            items: As many as the tensors have rows.
-            batch: Contiguous tensors of main memory by field.
-        """
-        fields = self._fields
-        segments = self._blocks.fill(
-            items,
-            **{name: field.numpy() for name, field in batch.items()},
-            pad_token_id=fields.pad_token_id,
-            aligned=fields.aligned,
-            segments=fields.segments,
-        )
-        if segments is not None:
-            batch["cu_seqlens"], batch["max_seqlen"] = torch.from_numpy(segments[0]), segments[1]
-        if fields.document_mask == "compact":
-            batch["document_mask"] = batch["document_ids"]
-        elif fields.document_mask == "dense":
-            batch["document_mask"] = document_mask(batch["document_ids"])
+        return self._fields.filled(len(items), partial(self._blocks.fill, items))
 
     @property
     def context_length(self) -> int:
@@ -248,6 +246,31 @@ class TokenDataset(Dataset[Item]):
             return asked
         # Nothing is padded in "concat"; asking for the EOD id would open a file that only a manifest names.
         return 0 if self.packing == "concat" else self._blocks.eod_id or 0
+
+
+class RowsOfMany:
+    """Rows of one batch from several datasets, which must have the same fields.
+
+    Raises:
+        ValueError: If they do not.
+    """
+
+    def __init__(self, datasets: Sequence[TokenDataset]) -> None:
+        pads = {dataset.pad_token_id for dataset in datasets if dataset.packing != "concat"}
+        if len(pads) > 1:
+            raise ValueError(f"the datasets pad with the ids {sorted(pads)}; give all the same pad_token_id")
+        alike = [replace(dataset._fields, pad_token_id=max(pads, default=0)) for dataset in datasets]
+        for i, fields in enumerate(alike):
+            if fields != alike[0]:
+                raise ValueError(
+                    f"dataset {i} gives {fields}, dataset 0 {alike[0]}; make both with the same options"
+                )
+        self._fields = alike[0]
+        self._blocks = [dataset._blocks for dataset in datasets]
+
+    def __call__(self, sources: np.ndarray[Any, Any], items: np.ndarray[Any, Any]) -> ItemList:
+        """A batch whose row ``i`` is item ``items[i]`` of dataset ``sources[i]``."""
+        return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:
