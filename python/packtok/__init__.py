@@ -6,28 +6,41 @@ are first used, so that importing the package stays cheap.
 
 from typing import TYPE_CHECKING, Any
 
-from packtok._packtok import PbinReader, Tokenizer, __version__
+from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__
 from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
+    from packtok.loader import DataLoader
     from packtok.packing import PackReport, pack
+    from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
 
 __all__ = [
     "ConfigError",
+    "DataLoader",
     "DocumentError",
     "PackConfig",
     "PackReport",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
+    "Permutation",
+    "ResumableBatchSampler",
+    "ResumableDistributedSampler",
     "Tokenizer",
     "TokenizerError",
     "__version__",
     "pack",
 ]
 
-_HOME = {"PackConfig": "packtok.config", "PackReport": "packtok.packing", "pack": "packtok.packing"}
+_HOME = {
+    "DataLoader": "packtok.loader",
+    "PackConfig": "packtok.config",
+    "PackReport": "packtok.packing",
+    "ResumableBatchSampler": "packtok.sampler",
+    "ResumableDistributedSampler": "packtok.sampler",
+    "pack": "packtok.packing",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -86,10 +86,9 @@ def _share_of_mesh(mesh: "DeviceMesh", dp_dim: MeshDim | None) -> Share:
     if dp_dim is None and mesh.ndim == 1:
         dp_dim = 0
     if dp_dim is None:
-        names = mesh.mesh_dim_names or tuple(range(mesh.ndim))
-        share = Share(mesh.get_rank(), mesh.size())
-        _warn_of_mesh([str(name) for name in names], share.num_replicas)
-        return share
+        names = mesh.mesh_dim_names or [str(number) for number in range(mesh.ndim)]
+        _warn_of_mesh(names, mesh.size())
+        return process_share()
     rank, num_replicas = 0, 1
     for dim in [dp_dim] if isinstance(dp_dim, str | int) else dp_dim:
         number = _dim_number(mesh, dim)
@@ -127,8 +126,8 @@ def _mesh_dims_in_use(world_size: int) -> list[str]:
 
 def _warn_of_mesh(dims: Sequence[str], world_size: int) -> None:
     warnings.warn(
-        f"a device mesh ({', '.join(dims)}) is in use but no data-parallel dimension was named, so each of the "
-        f"{world_size} ranks gets items of its own, also ranks that hold parts of one model and need the same; "
-        "pass device_mesh and dp_dim",
+        f"a device mesh ({', '.join(dims)}) is in use but no data-parallel dimension was named, so each of "
+        f"the {world_size} ranks gets items of its own, also ranks that hold parts of one model and need the "
+        "same; pass device_mesh and dp_dim",
         stacklevel=2,
     )

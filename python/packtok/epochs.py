@@ -1,7 +1,7 @@
 """The order of an epoch, cut into global batches and divided among ranks.
 
-Plain arithmetic around the compiled module's `Order`, which is asked for items in chunks, so that memory does not
-grow with the dataset. Where a run stands is the sampler's matter.
+Plain arithmetic around the compiled module's `Order`, which is asked for items in chunks, so that memory does
+not grow with the dataset. Where a run stands is the sampler's matter.
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ class Epochs:
             yield from self._chunk(epoch, start, first, min(CHUNK_ITEMS, num_own - first))
 
     def batches(self, epoch: int, start: int) -> Iterator[list[int]]:
-        """The batches of this rank in ``epoch`` from position ``start`` on, as many as of every other rank."""
+        """This rank's batches of ``epoch`` from position ``start`` on; all ranks have the same number."""
         num_own, num_rows = self.num_own(epoch, start), self.num_steps(epoch, start) * self.batch_size
         chunk_rows = max(1, CHUNK_ITEMS // self.batch_size) * self.batch_size
         for first in range(0, num_rows, chunk_rows):
@@ -85,7 +85,7 @@ class Epochs:
         return items
 
     def global_batch(self, step: int, epoch: int | None = None) -> tuple[int, list[int]]:
-        """The epoch and the items of a global batch; rank ``r`` of ``R`` has every ``R``-th from the ``r``-th.
+        """The epoch and the items of a global batch; rank ``r`` of ``R`` has every ``R``-th from ``r`` on.
 
         Args:
             step: Counted from 0, over all epochs, or in ``epoch`` if one is given.

@@ -1,4 +1,4 @@
-"""`DataLoader`: torch's loader with packtok's order, and a state that counts the batches given to the caller."""
+"""`DataLoader`: torch's loader in packtok's order, with a state that counts the batches that were given."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import torch
 import torch.utils.data
 
-from packtok.distributed import MeshDim, find_share
+from packtok.distributed import MeshDim
 from packtok.epochs import AtEpochEnd
 from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
 
@@ -32,7 +32,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     """Batches of a map-style dataset in an order that depends on seed, data and global batch size only.
 
     Iterating serves the epoch from where the loader stands: its beginning, or where `load_state_dict` led.
-    Iterating again serves the next epoch, whether the last one was finished or broken off; `set_epoch` chooses.
+    Iterating again serves the next epoch, whether the last one was finished or broken off; `set_epoch`
+    chooses another.
 
     Args:
         dataset: Anything with a length that gives items by number, or whole batches by ``__getitems__``.
@@ -42,10 +43,10 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         shuffle: Whether items come in an order given by seed and epoch.
         seed: From 0 to 2**64 - 1.
         epoch: The epoch to begin with.
-        at_epoch_end: What becomes of items that fill no global batch: ``"drop"`` leaves them out; ``"carry"``
-            puts them first in the next epoch; ``"pad"`` fills the batch from the beginning of the epoch's order;
-            ``"short"``, for evaluation, serves each item exactly once: all ranks get the same number of batches,
-            the last ones with fewer rows, or none.
+        at_epoch_end: What becomes of items that fill no global batch. ``"drop"`` leaves them out; ``"carry"``
+            puts them first in the next epoch; ``"pad"`` fills the batch from the beginning of the epoch's
+            order; ``"short"``, for evaluation, serves each item exactly once: all ranks get the same number
+            of batches, the last one with fewer rows or none.
         skip_num_global_samples: Items of the first epoch, over all ranks, that are done already.
         rank: By default, with ``num_replicas``, that of the process group, or else of RANK and WORLD_SIZE.
         num_replicas: How many ranks divide the items.
@@ -76,7 +77,6 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         collate_fn: Callable[[Any], Any] | None = None,
         **options: Unpack[TorchOptions],
     ) -> None:
-        share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         sampler = ResumableDistributedSampler(
             dataset,
             rank,
@@ -85,22 +85,17 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
             shuffle,
             seed,
             skip_num_global_samples=skip_num_global_samples,
-            global_batch_size=_global_batch_size(batch_size, global_batch_size, share.num_replicas),
+            batch_size=1 if batch_size is None and global_batch_size is None else batch_size,
+            global_batch_size=global_batch_size,
             at_epoch_end=at_epoch_end,
             device_mesh=device_mesh,
             dp_dim=dp_dim,
         )
         if at_epoch_end == "short":
             collate_fn = CollateOrEmpty(collate_fn or torch.utils.data.default_collate, dataset)
-        super().__init__(
-            dataset, batch_sampler=ResumableBatchSampler(sampler), collate_fn=collate_fn, **options
-        )
-
-    @property
-    def _resumable(self) -> ResumableDistributedSampler:
-        batch_sampler = self.batch_sampler
-        assert isinstance(batch_sampler, ResumableBatchSampler)
-        return batch_sampler.sampler
+        self._resumable = sampler
+        batch_sampler = ResumableBatchSampler(sampler)
+        super().__init__(dataset, batch_sampler=batch_sampler, collate_fn=collate_fn, **options)
 
     @property
     def epoch(self) -> int:
@@ -108,7 +103,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._resumable.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of ``epoch``, but stays in the middle of it where a state has just led there."""
+        """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
         self._resumable.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
@@ -138,18 +133,18 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on behind the last batch given when the state was taken.
 
-        The number of ranks, of workers, and what they prefetch may be others now. The state may be used again.
+        The number of ranks, of workers, and what they prefetch may be others now. The state stays usable.
 
         Raises:
-            ValueError: If the state was taken with other data or another order; the message says what differs.
+            ValueError: If the state was taken with other data or in another order; it says what differs.
         """
         self._resumable.load_state_dict(state_dict)
 
     def locate(self, step: int, *, epoch: int | None = None) -> list[dict[str, Any]]:
         """Where the rows of a step's global batch come from, row after row, each rank's first row first.
 
-        Each has ``rank``, ``row`` (in that rank's batch), ``item``, ``epoch`` and ``documents``, which the dataset
-        lists by its ``locate``.
+        Each has ``epoch``, ``rank``, ``row`` (in that rank's batch), ``item``, and in ``documents`` what the
+        dataset's ``locate`` says of the item.
 
         Args:
             step: Counted from 0 over all epochs of a run without a skipped beginning, or in ``epoch``.
@@ -157,7 +152,13 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
         Raises:
             IndexError: If there is no such step.
+            TypeError: If the dataset cannot locate items.
         """
+        locate = getattr(self.dataset, "locate", None)
+        if locate is None:
+            raise TypeError(
+                f"{type(self.dataset).__name__} has no method locate, which packtok's datasets have"
+            )
         sampler = self._resumable
         epoch, items = sampler.epochs.global_batch(step, epoch)
         return [
@@ -166,7 +167,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
                 "rank": place % sampler.num_replicas,
                 "row": place // sampler.num_replicas,
                 "item": item,
-                "documents": self.dataset.locate(item),
+                "documents": locate(item),
             }
             for place, item in enumerate(items)
         ]
@@ -195,14 +196,3 @@ def _without_rows(batch: Any) -> Any:
     if isinstance(batch, list):
         return [_without_rows(value) for value in batch if isinstance(value, torch.Tensor)]
     return batch[:0]
-
-
-def _global_batch_size(batch_size: int | None, global_batch_size: int | None, num_replicas: int) -> int:
-    if global_batch_size is None:
-        return (1 if batch_size is None else batch_size) * num_replicas
-    if batch_size is not None and batch_size * num_replicas != global_batch_size:
-        raise ValueError(
-            f"batch_size {batch_size} on {num_replicas} ranks is not global_batch_size {global_batch_size}; "
-            "leave one out"
-        )
-    return global_batch_size

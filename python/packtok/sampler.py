@@ -24,8 +24,8 @@ ORDER_VERSION = 1
 class ResumableDistributedSampler(Sampler[int]):
     """The items of one rank, shuffled or in sequence, from any place of any epoch.
 
-    Of an epoch's order, from sample ``skip_num_global_samples`` on, rank ``r`` of ``R`` takes every ``R``-th from
-    the ``r``-th. Iterating begins where the sampler was placed, by its arguments, `set_epoch` or
+    Of an epoch's order, from sample ``skip_num_global_samples`` on, rank ``r`` of ``R`` takes every ``R``-th
+    from the ``r``-th. Iterating begins where the sampler was placed, by its arguments, `set_epoch` or
     `load_state_dict`; iterating again begins the next epoch.
 
     Args:
@@ -37,11 +37,12 @@ class ResumableDistributedSampler(Sampler[int]):
         seed: From 0 to 2**64 - 1.
         drop_last: The same as ``at_epoch_end="drop"``; false is the same as ``"pad"``.
         skip_num_global_samples: Samples of the first epoch, counted over all ranks, that are done already.
-        global_batch_size: Samples that all ranks take together in a step, by default one each. It decides what is
-            left at an epoch's end, and must be the same for all parts of a stopped run.
-        at_epoch_end: What becomes of the samples that fill no global batch: ``"drop"``; ``"pad"``, the batch is
-            filled from the beginning of the epoch's order; ``"carry"``, they come first in the next epoch;
-            ``"short"``, each item exactly once, so that ranks may get different numbers of items.
+        batch_size: Samples that each rank takes in a step. The steps decide what is left at an epoch's end;
+            where neither this nor ``global_batch_size`` is given, each rank takes one.
+        global_batch_size: The same for all ranks together. All parts of a stopped run need the same.
+        at_epoch_end: What becomes of the samples that fill no global batch. ``"drop"`` leaves them out;
+            ``"pad"`` fills the batch from the beginning of the epoch's order; ``"carry"`` puts them first in
+            the next epoch; ``"short"`` gives each item exactly once, some ranks one more than others.
         device_mesh: Instead of rank and num_replicas: the mesh whose dimension ``dp_dim`` divides the items.
         dp_dim: Its name or number, or several, the first coarsest.
 
@@ -60,6 +61,7 @@ class ResumableDistributedSampler(Sampler[int]):
         drop_last: bool = False,
         skip_num_global_samples: int = 0,
         *,
+        batch_size: int | None = None,
         global_batch_size: int | None = None,
         at_epoch_end: AtEpochEnd | None = None,
         device_mesh: "DeviceMesh | None" = None,
@@ -67,17 +69,17 @@ class ResumableDistributedSampler(Sampler[int]):
     ) -> None:
         if shuffle and getattr(dataset, "orders_itself", False):
             raise ValueError(
-                f"shuffle=True, but {type(dataset).__name__} orders its items itself; leave shuffle out and give "
-                "the dataset a seed"
+                f"shuffle=True, but {type(dataset).__name__} orders its items itself; leave shuffle out and "
+                "give the dataset a seed"
             )
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         self.dataset = dataset
-        self.global_batch_size = global_batch_size
+        self.global_batch_size = _global_batch_size(batch_size, global_batch_size, share.num_replicas)
         self.epochs = Epochs(
             len(dataset),
             _checked("seed", seed, below=1 << 64) if shuffle else None,
-            share.num_replicas if global_batch_size is None else global_batch_size,
-            _epoch_end(at_epoch_end, drop_last=drop_last, global_batch_size=global_batch_size),
+            share.num_replicas if self.global_batch_size is None else self.global_batch_size,
+            _epoch_end(at_epoch_end, drop_last=drop_last, has_batches=self.global_batch_size is not None),
             share,
         )
         self._finds_share = rank is None and device_mesh is None
@@ -121,7 +123,7 @@ class ResumableDistributedSampler(Sampler[int]):
         return skip if epoch == first_epoch else 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of ``epoch``, but stays in the middle of it where a state has just led there."""
+        """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
         if _checked("epoch", epoch) != self._epoch or self._is_under_way:
             self.place(epoch, self.start_of(epoch))
 
@@ -147,11 +149,11 @@ class ResumableDistributedSampler(Sampler[int]):
         return self._epoch, self._position
 
     def place(self, epoch: int, position: int, *, is_under_way: bool = False) -> None:
-        """Goes to a position of an epoch; the next iteration begins there, or in the next epoch if under way."""
+        """Goes to a position; the next iteration begins there, or with the next epoch if one is under way."""
         self._epoch, self._position, self._is_under_way = epoch, position, is_under_way
 
     def _check_share(self) -> None:
-        """Made before the process group, the sampler would give every rank all items, and nobody would notice."""
+        """Made before the process group, a sampler would give every rank everything, unnoticed."""
         if self._finds_share and (now := process_share()) != self.epochs.share:
             raise RuntimeError(
                 f"the sampler was made for rank {self.rank} of {self.num_replicas}, but this process is rank "
@@ -177,7 +179,7 @@ class ResumableDistributedSampler(Sampler[int]):
         """Goes where the state was taken; the number of ranks may be another now.
 
         Raises:
-            ValueError: If the state was taken with other data or another order; the message says what differs.
+            ValueError: If the state was taken with other data or in another order; it says what differs.
         """
         check_state(state_dict, self.state_dict())
         epoch = _checked("epoch", state_dict["epoch"])
@@ -185,10 +187,10 @@ class ResumableDistributedSampler(Sampler[int]):
 
 
 class ResumableBatchSampler(Sampler[list[int]]):
-    """The items of a `ResumableDistributedSampler` batch by batch; every rank gets the same number of batches.
+    """The items of a `ResumableDistributedSampler` batch by batch; all ranks have the same number of batches.
 
-    Goes where torch takes a ``batch_sampler``. Its state counts the batches drawn from it, and workers draw ahead
-    of what they give; `packtok.DataLoader` and torchdata's ``StatefulDataLoader`` keep account of that.
+    Goes where torch takes a ``batch_sampler``. Its state counts the batches drawn from it, and workers draw
+    ahead of what they give; `packtok.DataLoader` and torchdata's ``StatefulDataLoader`` keep account of that.
     """
 
     def __init__(self, sampler: ResumableDistributedSampler) -> None:
@@ -236,19 +238,31 @@ def check_state(state_dict: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     ]
     if differing:
         raise ValueError(
-            f"the state does not fit: {'; '.join(differing)}; to begin anew with what is here, leave the state out"
+            f"the state does not fit: {'; '.join(differing)}; go on with what the state names, or begin anew "
+            "without it"
         )
 
 
-def _epoch_end(
-    at_epoch_end: AtEpochEnd | None, *, drop_last: bool, global_batch_size: int | None
-) -> AtEpochEnd:
+def _global_batch_size(
+    batch_size: int | None, global_batch_size: int | None, num_replicas: int
+) -> int | None:
+    if batch_size is None:
+        return global_batch_size
+    if global_batch_size is not None and batch_size * num_replicas != global_batch_size:
+        raise ValueError(
+            f"batch_size {batch_size} on {num_replicas} ranks is not global_batch_size {global_batch_size}; "
+            "leave one out"
+        )
+    return batch_size * num_replicas
+
+
+def _epoch_end(at_epoch_end: AtEpochEnd | None, *, drop_last: bool, has_batches: bool) -> AtEpochEnd:
     if at_epoch_end is None:
         return "drop" if drop_last else "pad"
     if drop_last and at_epoch_end != "drop":
         raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; leave one out")
-    if at_epoch_end == "carry" and global_batch_size is None:
-        raise ValueError('at_epoch_end="carry" needs a global_batch_size, which decides what is left over')
+    if at_epoch_end == "carry" and not has_batches:
+        raise ValueError('at_epoch_end="carry" needs a batch_size or global_batch_size')
     return at_epoch_end
 
 
