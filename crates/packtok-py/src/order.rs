@@ -109,6 +109,15 @@ impl PyOrder {
         self.order.num_positions(epoch, skip)
     }
 
+    /// The epoch of global batch `step`, counted over all epochs, and its number there.
+    fn epoch_of(&self, step: u64) -> PyResult<(u64, u64)> {
+        self.order.epoch_of(step).ok_or_else(|| {
+            PyIndexError::new_err(
+                "an epoch has fewer items than a global batch, so there is no step",
+            )
+        })
+    }
+
     /// The items at positions start, start + step, and so on, `num` of them, as int64.
     fn items<'py>(
         &self,

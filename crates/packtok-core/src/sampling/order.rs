@@ -67,6 +67,24 @@ impl Order {
         }
     }
 
+    /// The epoch of global batch `step`, counted over all epochs, and its number there.
+    ///
+    /// `None` where epochs have no global batch at all.
+    pub fn epoch_of(&self, step: u64) -> Option<(u64, u64)> {
+        let batch_len = u128::from(self.batch_len.get());
+        if self.epoch_end != EpochEnd::Carry {
+            let steps = u128::from(self.num_positions(0, 0)).div_ceil(batch_len);
+            let steps = NonZeroU64::new(steps as u64)?;
+            return Some((step / steps, step % steps));
+        }
+        let num_items = u128::from(NonZeroU64::new(self.num_items)?.get());
+        // A batch belongs to the epoch of its last item.
+        let last = (u128::from(step) + 1) * batch_len - 1;
+        let epoch = last / num_items;
+        let steps_before = epoch * num_items / batch_len;
+        Some((epoch.try_into().ok()?, step - steps_before as u64))
+    }
+
     /// Writes the items at positions `start`, `start + step`, `start + 2 * step`, and so on.
     ///
     /// Positions past the last item of an epoch go round to its first, which is what padding takes;
@@ -220,6 +238,24 @@ mod tests {
                 prop_assert_eq!(served(&order, epoch, rank, ranks), expected);
             }
         }
+    }
+
+    #[test]
+    fn steps_over_all_epochs_are_those_of_the_epochs_in_turn() {
+        for (num_items, batch_len) in [(10, 4), (3, 7), (12, 4), (1, 1), (5, 3)] {
+            for end in ALL {
+                let order = order(num_items, None, batch_len, end);
+                let steps = (0..6).flat_map(|epoch| {
+                    let num = order.num_positions(epoch, 0).div_ceil(batch_len);
+                    (0..num).map(move |step| (epoch, step))
+                });
+                for (step, expected) in (0..).zip(steps) {
+                    assert_eq!(order.epoch_of(step), Some(expected), "{step} of {order:?}");
+                }
+            }
+        }
+        assert_eq!(order(3, None, 4, EpochEnd::Drop).epoch_of(0), None);
+        assert_eq!(order(0, None, 4, EpochEnd::Carry).epoch_of(0), None);
     }
 
     #[test]
