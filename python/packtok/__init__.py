@@ -1,6 +1,6 @@
 """Packs text corpora into token files for language-model training: exact, safe, fast.
 
-The names below are the whole public interface. Those that need OmegaConf and pydantic are imported when they
+The names below are the whole public interface. Those that need OmegaConf, pydantic or torch are imported when they
 are first used, so that importing the package stays cheap.
 """
 
@@ -11,13 +11,24 @@ from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatE
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
+    from packtok.dataset import (
+        CombinedDataset,
+        PackedMemMapDatasetBase,
+        PackedMemMapDatasetContinuous,
+        PackedMemMapDatasetMegatron,
+    )
+    from packtok.manifest import write_manifest
     from packtok.packing import PackReport, pack
 
 __all__ = [
+    "CombinedDataset",
     "ConfigError",
     "DocumentError",
     "PackConfig",
     "PackReport",
+    "PackedMemMapDatasetBase",
+    "PackedMemMapDatasetContinuous",
+    "PackedMemMapDatasetMegatron",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
@@ -25,9 +36,19 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "pack",
+    "write_manifest",
 ]
 
-_HOME = {"PackConfig": "packtok.config", "PackReport": "packtok.packing", "pack": "packtok.packing"}
+_HOME = {
+    "CombinedDataset": "packtok.dataset",
+    "PackConfig": "packtok.config",
+    "PackReport": "packtok.packing",
+    "PackedMemMapDatasetBase": "packtok.dataset",
+    "PackedMemMapDatasetContinuous": "packtok.dataset",
+    "PackedMemMapDatasetMegatron": "packtok.dataset",
+    "pack": "packtok.packing",
+    "write_manifest": "packtok.manifest",
+}
 
 
 def __getattr__(name: str) -> Any:

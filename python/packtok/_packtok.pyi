@@ -102,6 +102,8 @@ class Blocks:
         overlap: int = 0,
         by_file: bool = False,
         plan_path: _StrPath | None = None,
+        split_path: _StrPath | None = None,
+        side: str | None = None,
         dtype: npt.DTypeLike | None = None,
         verify: bool = False,
         entries: Sequence[tuple[str, int, int, int, int, int | None, int | None]] | None = None,

@@ -12,6 +12,7 @@ use packtok_core::sampling::files::Files;
 use packtok_core::sampling::items::{Items, Packing};
 use packtok_core::sampling::manifest::{self, Entry};
 use packtok_core::sampling::plan::Plan;
+use packtok_core::sampling::split::{Runs, Side};
 use packtok_core::sampling::stream::Stream;
 use packtok_core::sampling::{Id, SamplingError};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
@@ -34,13 +35,15 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
 /// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
 ///
+/// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
+///
 /// Item `i` is a view in the width of the files, which copies nothing and outlives this object; a copy, read-only
 /// too, where the item is not one piece of one file or `dtype` is another. Slices give lists of items.
 ///
 /// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
 pub(crate) struct PyBlocks {
-    items: Items,
+    pub(crate) items: Items,
     made_from: MadeFrom,
     packing: PackingOptions,
     dtype: Dtype,
@@ -61,6 +64,8 @@ struct PackingOptions {
     overlap: u64,
     by_file: bool,
     plan_path: Option<PathBuf>,
+    split_path: Option<PathBuf>,
+    side: Option<String>,
 }
 
 /// Type of the items' arrays.
@@ -84,7 +89,7 @@ impl PyBlocks {
     /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, overlap=0, by_file=false,
-                        plan_path=None, dtype=None, verify=false, entries=None, fingerprint=None))]
+                        plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
         py: Python<'_>,
@@ -95,6 +100,8 @@ impl PyBlocks {
         overlap: u64,
         by_file: bool,
         plan_path: Option<PathBuf>,
+        split_path: Option<PathBuf>,
+        side: Option<String>,
         dtype: Option<Bound<'_, PyAny>>,
         verify: bool,
         entries: Option<Vec<EntryTuple>>,
@@ -106,6 +113,8 @@ impl PyBlocks {
             overlap,
             by_file,
             plan_path,
+            split_path,
+            side,
         };
         let dtype = dtype.map_or(Ok(Dtype::File), |dtype| parse_dtype(&dtype))?;
         let (files, made_from) = py.detach(|| match (paths, manifest, entries) {
@@ -122,7 +131,7 @@ impl PyBlocks {
                 "give either paths or a manifest, not both",
             )),
         })?;
-        let stream = Stream::new(files.map_err(core_error)?);
+        let stream = packing.stream(files.map_err(core_error)?)?;
         let parsed = packing.parse(&stream)?;
         let items = Items::new(stream, parsed).map_err(core_error)?;
         Ok(Self {
@@ -263,13 +272,13 @@ impl PyBlocks {
         context_length.ok_or_else(|| core_error(SamplingError::NoRows.into()))
     }
 
-    /// Number of tokens in the files.
+    /// Number of tokens, those of items and those that are in none.
     #[getter]
     fn num_tokens(&self) -> u64 {
         self.items.stream().num_tokens()
     }
 
-    /// Number of documents in the files.
+    /// Number of documents.
     #[getter]
     fn num_documents(&self) -> u64 {
         self.items.stream().num_documents()
@@ -312,11 +321,11 @@ impl PyBlocks {
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
-    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums.
+    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums, and of the split.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.fingerprint
-            .get_or_init(|| manifest::hex(&self.items.stream().files().fingerprint()))
+            .get_or_init(|| manifest::hex(&self.items.stream().fingerprint()))
     }
 
     /// Paths of the files, in order.
@@ -334,7 +343,8 @@ impl PyBlocks {
         match &self.made_from {
             MadeFrom::Manifest(path) => {
                 options.set_item("manifest", path.as_os_str())?;
-                options.set_item("fingerprint", self.fingerprint())?;
+                let files = self.items.stream().files();
+                options.set_item("fingerprint", manifest::hex(&files.fingerprint()))?;
             }
             MadeFrom::Paths => {
                 let entries = self.items.stream().files().entries();
@@ -365,7 +375,7 @@ impl PyBlocks {
             files.path(0),
             files.len(),
             self.items.len(),
-            files.num_tokens()
+            self.num_tokens()
         )
     }
 }
@@ -474,6 +484,23 @@ fn listed(path: &std::path::Path, fingerprint: Option<&str>, verify: bool) -> Re
 }
 
 impl PackingOptions {
+    /// The documents of `files` that the options ask for.
+    fn stream(&self, files: Files) -> PyResult<Stream> {
+        let (path, side) = match (&self.split_path, self.side.as_deref()) {
+            (None, None) => return Ok(Stream::new(files)),
+            (Some(path), Some("train")) => (path, Side::Train),
+            (Some(path), Some("validation")) => (path, Side::Validation),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "split_path and side {:?} do not go together, expected a split and \"train\" or \"validation\"",
+                    self.side
+                )));
+            }
+        };
+        let runs = Runs::open(path, &files.fingerprint(), side).map_err(core_error)?;
+        Stream::selected(files, runs).map_err(core_error)
+    }
+
     /// What the options ask for, of `stream`.
     fn parse(&self, stream: &Stream) -> PyResult<Packing> {
         let missing =

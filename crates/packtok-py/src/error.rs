@@ -139,9 +139,11 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::TooFewTokens { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
+        | E::ByFileOfSplit
         | E::NoRows => PyValueError::new_err(chain(error)),
         E::WidthDiffers { .. }
         | E::PlanTokens { .. }
+        | E::SplitDisagrees { .. }
         | E::FileReplaced { .. }
         | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
         E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {

@@ -134,7 +134,8 @@ impl Row {
     fn find_segments(&mut self, stream: &Stream, tokens: Range<u64>) -> Result<bool> {
         let mut at = self.end;
         let mut goes_on = false;
-        for Piece { file, tokens } in stream.pieces(tokens) {
+        for piece in stream.pieces(tokens) {
+            let Piece { file, tokens } = piece?;
             let reader = stream.files().reader(file)?;
             let mut document = reader.document_at(tokens.start)?;
             let mut start = tokens.start;

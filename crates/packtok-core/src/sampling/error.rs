@@ -127,6 +127,15 @@ pub enum SamplingError {
         /// Tokens there are.
         expected: u64,
     },
+    /// A split of other files.
+    #[error("{}: is not a split of these files; delete it, and it is made again", path.display())]
+    SplitDisagrees {
+        /// The split.
+        path: PathBuf,
+    },
+    /// Blocks within files whose documents are only in part there.
+    #[error("blocks by file and a split exclude each other; leave by_file out")]
+    ByFileOfSplit,
     /// An item past the end.
     #[error("item {item} is out of range, the dataset has {items}")]
     NoSuchItem {

@@ -52,8 +52,8 @@ impl Files {
     /// Opens all of `paths`.
     ///
     /// # Errors
-    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::NoChecksums`] if `verify` cannot be done, and
-    /// what opening a pbin may find.
+    /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::NoChecksums`] if `verify` cannot be
+    /// done, [`packtok_pbin::Error::PartDiffers`] if ids mean different things, and what opening a pbin may find.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
@@ -63,6 +63,7 @@ impl Files {
                 opened: Opened::new(reader, verify)?.into(),
             });
         }
+        check_alike(slots.iter().filter_map(|slot| slot.opened.get()))?;
         Self::new(slots, verify)
     }
 
@@ -253,6 +254,57 @@ impl Opened {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks that ids mean the same in all files that say what they mean.
+fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
+    let mut first: Option<(&Reader, Meaning)> = None;
+    for Opened { reader, .. } in files {
+        let Some(found) = Meaning::of(reader)? else {
+            continue;
+        };
+        let (first, expected) = first.get_or_insert_with(|| (reader, found.clone()));
+        if let Some((what, found, expected)) = found.difference(expected) {
+            return Err(packtok_pbin::Error::PartDiffers {
+                path: reader.path().into(),
+                what,
+                found: found.to_owned(),
+                first: first.path().into(),
+                expected: expected.to_owned(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// What the ids of a file mean, as its metadata tell it.
+#[derive(Clone)]
+struct Meaning {
+    tokenizer: String,
+    eod: String,
+}
+
+impl Meaning {
+    /// What differs first, here and there.
+    fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
+        [
+            ("tokenizer", &*self.tokenizer, &*other.tokenizer),
+            ("EOD", &*self.eod, &*other.eod),
+        ]
+        .into_iter()
+        .find(|(_, here, there)| here != there)
+    }
+
+    fn of(file: &Reader) -> Result<Option<Self>> {
+        let metadata = file.metadata()?;
+        Ok(metadata.and_then(|metadata| {
+            Some(Self {
+                tokenizer: metadata.tokenizer.as_ref()?.fingerprint.clone(),
+                eod: metadata.eod.as_ref()?.token.clone(),
+            })
+        }))
     }
 }
 

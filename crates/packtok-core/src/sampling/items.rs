@@ -208,7 +208,7 @@ impl Items {
             return Ok(None);
         }
         let len = span.end - span.start;
-        let piece = self.stream.piece(span);
+        let piece = self.stream.piece(span)?;
         if piece.len() < len {
             return Ok(None);
         }
@@ -254,7 +254,8 @@ impl Items {
     pub fn locate(&self, i: u64) -> Result<Vec<DocumentPart>> {
         let mut parts = Vec::new();
         let pieces = self.spans(i)?.flat_map(|span| self.stream.pieces(span));
-        for Piece { file, tokens } in pieces {
+        for piece in pieces {
+            let Piece { file, tokens } = piece?;
             let reader = self.stream.files().reader(file)?;
             let mut start = tokens.start;
             let mut document = reader.document_at(start)?;
@@ -326,6 +327,7 @@ impl Items {
     pub fn prefetch(&self, i: u64) -> Result<()> {
         let pieces = self.spans(i)?.flat_map(|span| self.stream.pieces(span));
         for piece in pieces {
+            let piece = piece?;
             self.stream
                 .files()
                 .reader(piece.file)?
@@ -380,6 +382,9 @@ fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Resul
             return Err(too_few(stream.num_tokens()).into());
         }
         return Ok(Layout::Blocks(blocks));
+    }
+    if stream.is_selected() {
+        return Err(SamplingError::ByFileOfSplit.into());
     }
     let tokens: Vec<u64> = files.entries().map(|entry| entry.tokens).collect();
     let layouts = tokens.iter().map(|&tokens| layout(tokens));

@@ -144,6 +144,12 @@ impl Runs {
         self.file.path()
     }
 
+    /// Number of documents and of tokens on both sides: those of the stream that was split.
+    pub fn totals(&self) -> (u64, u64) {
+        let totals = self.record(self.num_runs);
+        (totals.document, totals.token)
+    }
+
     /// Number of documents on this side.
     pub fn num_documents(&self) -> u64 {
         self.record(self.num_runs).before(self.side).0
