@@ -59,11 +59,15 @@ fn bench_batches(criterion: &mut Criterion, items: &Items) {
     let mut group = criterion.benchmark_group("gather/batches of 64 x 2048");
     let num_tokens = NUM_ROWS * CONTEXT_LENGTH;
     let mut numbers = SplitMix::new(SEED);
-    let batches: Vec<Vec<u64>> = (0..NUM_BATCHES)
-        .map(|_| (0..NUM_ROWS).map(|_| numbers.below(items.len())).collect())
+    let batches: Vec<Vec<(&Items, u64)>> = (0..NUM_BATCHES)
+        .map(|_| {
+            (0..NUM_ROWS)
+                .map(|_| (items, numbers.below(items.len())))
+                .collect()
+        })
         .collect();
     let mut arrays = vec![0i64; 3 * num_tokens];
-    check(items, &batches[0], &mut arrays);
+    check(&batches[0], &mut arrays);
 
     group.throughput(Throughput::Bytes((2 * num_tokens * 8) as u64));
     let source = vec![1i64; 2 * num_tokens];
@@ -73,7 +77,6 @@ fn bench_batches(criterion: &mut Criterion, items: &Items) {
     bench_fill(
         &mut group,
         "input_ids, labels",
-        items,
         &batches,
         |ids| {
             let (input_ids, labels) = ids.split_at_mut(num_tokens);
@@ -84,7 +87,6 @@ fn bench_batches(criterion: &mut Criterion, items: &Items) {
     bench_fill(
         &mut group,
         "and position_ids, cu_seqlens",
-        items,
         &batches,
         |ids| {
             let (input_ids, rest) = ids.split_at_mut(num_tokens);
@@ -99,8 +101,7 @@ fn bench_batches(criterion: &mut Criterion, items: &Items) {
 fn bench_fill(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
-    items: &Items,
-    batches: &[Vec<u64>],
+    batches: &[Vec<(&Items, u64)>],
     parts: impl Fn(&mut [i64]) -> (Batch<'_>, bool),
     arrays: &mut [i64],
 ) {
@@ -113,7 +114,7 @@ fn bench_fill(
                 segments,
                 ..FILLING
             };
-            fill(items, rows, filling, &mut batch).expect("the items are there")
+            fill(rows, filling, &mut batch).expect("the items are there")
         });
     });
 }
@@ -133,7 +134,7 @@ fn batch<'a>(
 }
 
 /// The batch is what going from document to document finds.
-fn check(items: &Items, rows: &[u64], arrays: &mut [i64]) {
+fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
     let num_tokens = NUM_ROWS * CONTEXT_LENGTH;
     let (input_ids, rest) = arrays.split_at_mut(num_tokens);
     let (labels, position_ids) = rest.split_at_mut(num_tokens);
@@ -142,9 +143,9 @@ fn check(items: &Items, rows: &[u64], arrays: &mut [i64]) {
         ..FILLING
     };
     let mut batch = batch(input_ids, labels, Some(position_ids));
-    let found = fill(items, rows, filling, &mut batch).expect("the items are there");
+    let found = fill(rows, filling, &mut batch).expect("the items are there");
     let mut starts = Vec::new();
-    for (row, &item) in rows.iter().enumerate() {
+    for (row, &(items, item)) in rows.iter().enumerate() {
         let block = items.copied::<i64>(item).expect("the item is there");
         let place = row * CONTEXT_LENGTH..(row + 1) * CONTEXT_LENGTH;
         assert_eq!(input_ids[place.clone()], block[..CONTEXT_LENGTH]);

@@ -6,7 +6,7 @@ they are first used, so that importing the package stays cheap.
 
 from typing import TYPE_CHECKING, Any
 
-from packtok._packtok import PbinReader, Tokenizer, __version__
+from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__
 from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
 if TYPE_CHECKING:
@@ -17,13 +17,19 @@ if TYPE_CHECKING:
         PackedMemMapDatasetContinuous,
         PackedMemMapDatasetMegatron,
     )
+    from packtok.loader import DataLoader
     from packtok.manifest import write_manifest
+    from packtok.mixture import Mixture
     from packtok.packing import PackReport, pack
+    from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
+    from packtok.token_dataset import TokenDataset
 
 __all__ = [
     "CombinedDataset",
     "ConfigError",
+    "DataLoader",
     "DocumentError",
+    "Mixture",
     "PackConfig",
     "PackReport",
     "PackedMemMapDatasetBase",
@@ -32,6 +38,10 @@ __all__ = [
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
+    "Permutation",
+    "ResumableBatchSampler",
+    "ResumableDistributedSampler",
+    "TokenDataset",
     "Tokenizer",
     "TokenizerError",
     "__version__",
@@ -41,11 +51,16 @@ __all__ = [
 
 _HOME = {
     "CombinedDataset": "packtok.dataset",
+    "DataLoader": "packtok.loader",
+    "Mixture": "packtok.mixture",
     "PackConfig": "packtok.config",
     "PackReport": "packtok.packing",
     "PackedMemMapDatasetBase": "packtok.dataset",
     "PackedMemMapDatasetContinuous": "packtok.dataset",
     "PackedMemMapDatasetMegatron": "packtok.dataset",
+    "ResumableBatchSampler": "packtok.sampler",
+    "ResumableDistributedSampler": "packtok.sampler",
+    "TokenDataset": "packtok.token_dataset",
     "pack": "packtok.packing",
     "write_manifest": "packtok.manifest",
 }

@@ -11,13 +11,17 @@ import numpy.typing as npt
 __all__ = [
     "Blocks",
     "DocumentError",
+    "Mixture",
+    "Order",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
+    "Permutation",
     "Tokenizer",
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "fill_from",
     "merge",
     "pack",
     "verify",
@@ -150,6 +154,47 @@ class Blocks:
     @property
     def paths(self) -> list[Path]: ...
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+
+@final
+class Permutation:
+    def __new__(cls, num_items: int, seed: int, epoch: int) -> Permutation: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> int: ...
+    def fill(self, start: int, step: int, num: int) -> npt.NDArray[np.int64]: ...
+    def __getnewargs__(self) -> tuple[int, int, int]: ...
+
+@final
+class Order:
+    def __new__(
+        cls, num_items: int, *, seed: int | None, global_batch_size: int, at_epoch_end: str
+    ) -> Order: ...
+    def num_positions(self, epoch: int, skip: int) -> int: ...
+    def epoch_of(self, step: int) -> tuple[int, int]: ...
+    def items(self, epoch: int, start: int, step: int, num: int) -> npt.NDArray[np.int64]: ...
+
+def fill_from(
+    blocks: Sequence[Blocks],
+    sources: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int64],
+    *,
+    input_ids: _Ids,
+    labels: _Ids | None = None,
+    position_ids: _Ids | None = None,
+    document_ids: _Ids | None = None,
+    loss_mask: npt.NDArray[np.bool_] | None = None,
+    pad_token_id: int = 0,
+    ignore_index: int = -100,
+    aligned: bool = False,
+    segments: bool = False,
+) -> tuple[npt.NDArray[np.int32], int] | None: ...
+
+@final
+class Mixture:
+    def __new__(cls, weights: Sequence[int], *, lengths: Sequence[int], seed: int | None) -> Mixture: ...
+    def draws(
+        self, items: Sequence[SupportsIndex]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def counts(self, num_items: int) -> list[int]: ...
 
 _Progress = Callable[[dict[str, int]], None]
 

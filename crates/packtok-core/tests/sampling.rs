@@ -160,9 +160,9 @@ impl Row {
 /// What `fill` writes for all items, as rows.
 fn filled(items: &Items) -> Vec<Row> {
     let len = items.context_length().unwrap() as usize;
-    let order: Vec<u64> = (0..items.len()).collect();
-    let mut arrays = vec![vec![77i64; len * order.len()]; 4];
-    let mut loss_mask = vec![true; len * order.len()];
+    let rows: Vec<(&Items, u64)> = (0..items.len()).map(|i| (items, i)).collect();
+    let mut arrays = vec![vec![77i64; len * rows.len()]; 4];
+    let mut loss_mask = vec![true; len * rows.len()];
     let [input_ids, labels, position_ids, document_ids] = &mut arrays[..] else {
         unreachable!("four were made");
     };
@@ -179,10 +179,10 @@ fn filled(items: &Items) -> Vec<Row> {
         aligned: false,
         segments: true,
     };
-    let segments = fill(items, &order, filling, &mut batch).unwrap().unwrap();
+    let segments = fill(&rows, filling, &mut batch).unwrap().unwrap();
     let lengths = lengths(&segments);
     let mut taken = 0;
-    let rows = (0..order.len()).map(|row| {
+    let rows = (0..rows.len()).map(|row| {
         let mut tokens = 0;
         let first = taken;
         while tokens < len {
@@ -354,7 +354,7 @@ fn batches_that_32_bits_cannot_count_are_refused() {
         aligned: false,
         segments: true,
     };
-    let error = fill(&items, &[0, 0], filling, &mut batch).unwrap_err();
+    let error = fill(&[(&items, 0), (&items, 0)], filling, &mut batch).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a batch of 4294967294 tokens is too long for cu_seqlens, which are 32 bits wide; make it smaller"

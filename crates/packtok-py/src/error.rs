@@ -140,7 +140,11 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
         | E::ByFileOfSplit
-        | E::NoRows => PyValueError::new_err(chain(error)),
+        | E::NoRows
+        | E::RowsDiffer { .. }
+        | E::MixtureWithoutSources
+        | E::MixtureWeightZero { .. }
+        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(error)),
         E::WidthDiffers { .. }
         | E::PlanTokens { .. }
         | E::SplitDisagrees { .. }

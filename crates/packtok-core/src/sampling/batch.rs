@@ -48,33 +48,33 @@ pub struct Segments {
     pub max_seqlen: i32,
 }
 
-/// Writes the rows of `items`, ordinals below [`Items::len`], each of [`Items::context_length`] tokens.
+/// Writes `rows`, each an item of some source: its ordinal is below [`Items::len`], and all sources have rows of
+/// one length.
 ///
 /// # Errors
-/// [`SamplingError::NoRows`], [`SamplingError::BatchTooLong`], [`SamplingError::IdTooLarge`], and what reading files may find. What is
-/// in the arrays then is not specified.
+/// [`SamplingError::NoRows`], [`SamplingError::RowsDiffer`], [`SamplingError::BatchTooLong`],
+/// [`SamplingError::IdTooLarge`], and what reading files may find. What is in the arrays then is not specified.
 ///
 /// # Panics
 /// If an array is shorter than its rows.
 pub fn fill(
-    source: &Items,
-    items: &[u64],
+    rows: &[(&Items, u64)],
     filling: Filling,
     batch: &mut Batch<'_>,
 ) -> Result<Option<Segments>> {
-    let len = source.context_length().ok_or(SamplingError::NoRows)? as usize;
-    let num_tokens = (items.len() as u64).saturating_mul(len as u64);
+    let len = context_length(rows.iter().map(|&(source, _)| source))?.unwrap_or(0) as usize;
+    let num_tokens = (rows.len() as u64).saturating_mul(len as u64);
     if filling.segments && num_tokens > i32::MAX as u64 {
         return Err(SamplingError::BatchTooLong { tokens: num_tokens }.into());
     }
     let wants_segments =
         filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
     let mut segments = filling.segments.then(|| Segments {
-        cu_seqlens: Vec::with_capacity(items.len() * 2 + 1),
+        cu_seqlens: Vec::with_capacity(rows.len() * 2 + 1),
         max_seqlen: 0,
     });
     let mut row = Row::default();
-    for (i, &item) in items.iter().enumerate() {
+    for (i, &(source, item)) in rows.iter().enumerate() {
         let place = i * len..(i + 1) * len;
         row.read(source, item, len, wants_segments)?;
         row.write_tokens(source.stream(), filling, batch, place.clone())?;
@@ -87,6 +87,26 @@ pub fn fill(
         segments.cu_seqlens.push(num_tokens as i32);
     }
     Ok(segments)
+}
+
+/// Inputs in a row of each of `sources`; `None` if there are none.
+///
+/// # Errors
+/// [`SamplingError::NoRows`]; [`SamplingError::RowsDiffer`].
+pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Result<Option<u64>> {
+    let mut lengths = sources
+        .into_iter()
+        .map(|source| source.context_length().ok_or(SamplingError::NoRows));
+    let Some(first) = lengths.next().transpose()? else {
+        return Ok(None);
+    };
+    for found in lengths {
+        let found = found?;
+        if found != first {
+            return Err(SamplingError::RowsDiffer { first, found }.into());
+        }
+    }
+    Ok(Some(first))
 }
 
 /// Writes virtual tokens `tokens` to `out`, from `at` on.

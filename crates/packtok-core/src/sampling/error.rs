@@ -169,6 +169,34 @@ pub enum SamplingError {
     /// Items that have no row form.
     #[error("whole documents have no common length; take packing \"document\" for batches")]
     NoRows,
+    /// Sources whose items cannot be rows of one batch.
+    #[error(
+        "a source has rows of {found} inputs, another of {first}; give both the same context_length"
+    )]
+    RowsDiffer {
+        /// Inputs in a row of the first source.
+        first: u64,
+        /// Inputs in a row of the other.
+        found: u64,
+    },
+    /// A mixture of nothing.
+    #[error("the mixture has no source; name at least one")]
+    MixtureWithoutSources,
+    /// A source that would never come.
+    #[error("the weight of source {source_index} is 0; leave the source out")]
+    MixtureWeightZero {
+        /// Position of the source among the weights.
+        source_index: usize,
+    },
+    /// Weights that cannot be added and multiplied exactly.
+    #[error(
+        "the weights add up to {sum}, more than {}; divide them by a common number",
+        super::mixture::MAX_TOTAL_WEIGHT
+    )]
+    MixtureWeightsTooLarge {
+        /// What they add up to.
+        sum: u128,
+    },
 }
 
 /// A file and how many follow it.
