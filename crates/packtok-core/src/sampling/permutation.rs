@@ -26,7 +26,7 @@ const ROUNDS: usize = 8;
 const LANES: usize = 8;
 
 /// Step of SplitMix64: 2^64 divided by the golden ratio.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A permutation of `0..len`, given by a seed and an epoch.
 #[derive(Debug, Clone)]
@@ -232,7 +232,7 @@ impl Keys {
 }
 
 /// The output function of SplitMix64, a bijection whose every output bit depends on every input bit.
-fn mixed(word: u64) -> u64 {
+pub(crate) fn mixed(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)

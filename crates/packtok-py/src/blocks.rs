@@ -1,0 +1,341 @@
+//! `Blocks`: the items of one or many pbins as views and as batches, for Python.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use numpy::{PyArrayDescr, PyReadonlyArray1};
+use packtok_core::pbin::{AccessPattern, TokenWidth};
+use packtok_core::sampling::batch::Filling;
+use packtok_core::sampling::items::Items;
+use packtok_core::sampling::{Id, SamplingError, manifest};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
+
+use crate::block_options::{Dtype, EntryTuple, PackingOptions, Sources};
+use crate::error::core_error;
+use crate::rows::{Boundaries, fill_rows};
+use crate::views;
+
+/// The items of one or many pbins, as read-only NumPy arrays and as batches.
+///
+/// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
+/// which are the first of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
+/// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
+/// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
+///
+/// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
+///
+/// Item `i` is a view in the width of the files, which copies nothing and outlives this object; a copy, read-only
+/// too, where the item is not one piece of one file or `dtype` is another. Slices give lists of items.
+///
+/// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
+#[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
+pub(crate) struct PyBlocks {
+    pub(crate) items: Items,
+    /// The manifest that the files are listed in, if they are.
+    manifest: Option<PathBuf>,
+    packing: PackingOptions,
+    dtype: Dtype,
+    verify: bool,
+    fingerprint: OnceLock<String>,
+}
+
+#[pymethods]
+impl PyBlocks {
+    /// Opens `paths`, or lists what `manifest` lists and opens no file before it is needed.
+    ///
+    /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
+    #[new]
+    #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, overlap=0, by_file=false,
+                        plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
+    fn new(
+        py: Python<'_>,
+        paths: Option<Vec<PathBuf>>,
+        manifest: Option<PathBuf>,
+        packing: String,
+        block_size: Option<u64>,
+        overlap: u64,
+        by_file: bool,
+        plan_path: Option<PathBuf>,
+        split_path: Option<PathBuf>,
+        side: Option<String>,
+        dtype: Option<Bound<'_, PyAny>>,
+        verify: bool,
+        entries: Option<Vec<EntryTuple>>,
+        fingerprint: Option<String>,
+    ) -> PyResult<Self> {
+        let packing = PackingOptions {
+            packing,
+            block_size,
+            overlap,
+            by_file,
+            plan_path,
+            split_path,
+            side,
+        };
+        let sources = Sources {
+            paths,
+            manifest,
+            entries,
+            fingerprint,
+        };
+        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype))?;
+        let (files, manifest) = py.detach(|| sources.open(verify))?;
+        let stream = packing.stream(files)?;
+        let parsed = packing.parse(&stream)?;
+        let items = Items::new(stream, parsed).map_err(core_error)?;
+        Ok(Self {
+            items,
+            manifest,
+            packing,
+            dtype,
+            verify,
+            fingerprint: OnceLock::new(),
+        })
+    }
+
+    /// Number of items.
+    fn __len__(&self) -> usize {
+        self.items.len() as usize
+    }
+
+    /// Item `item` as an array, or a list of arrays for a slice; negative ones count from the end.
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        item: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = item.cast::<PySlice>() {
+            return Self::slice(slf, slice);
+        }
+        let item = item.extract::<i64>().map_err(|error| {
+            if error.is_instance_of::<PyOverflowError>(slf.py()) {
+                PyIndexError::new_err(format!("item {item} is out of range"))
+            } else {
+                error
+            }
+        })?;
+        let i = slf.get().items.ordinal(item).map_err(core_error)?;
+        Self::array(slf, i)
+    }
+
+    /// Writes the rows of `items` into arrays of shape (len(items), context_length), without the GIL.
+    ///
+    /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64 or int32, `loss_mask` is bool. Gives
+    /// `None`, or with `segments` the boundaries of the documents in the rows laid end to end, as int32, and
+    /// the length of the longest.
+    #[pyo3(signature = (items, *, input_ids, labels=None, position_ids=None, document_ids=None, loss_mask=None,
+                        pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
+    fn fill<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        input_ids: &Bound<'py, PyAny>,
+        labels: Option<&Bound<'py, PyAny>>,
+        position_ids: Option<&Bound<'py, PyAny>>,
+        document_ids: Option<&Bound<'py, PyAny>>,
+        loss_mask: Option<&Bound<'py, PyAny>>,
+        pad_token_id: i32,
+        ignore_index: i32,
+        aligned: bool,
+        segments: bool,
+    ) -> PyResult<Option<Boundaries<'py>>> {
+        let items = self.ordinals(items)?;
+        let rows: Vec<_> = items.into_iter().map(|i| (&self.items, i)).collect();
+        let filling = Filling {
+            pad_token_id,
+            ignore_index,
+            aligned,
+            segments,
+        };
+        let ids = [Some(input_ids), labels, position_ids, document_ids];
+        fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)
+    }
+
+    /// The documents that `item` has tokens of: (path, document in that file, start, stop), the last two
+    /// counted in tokens from the document's start.
+    fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
+        let i = self.items.ordinal(item).map_err(core_error)?;
+        let files = self.items.stream().files();
+        let parts = self.items.locate(i).map_err(core_error)?;
+        let told = parts.into_iter().map(|part| {
+            let path = files.path(part.file).as_os_str().to_owned();
+            (path, part.document, part.tokens.start, part.tokens.end)
+        });
+        Ok(told.collect())
+    }
+
+    /// Tells the system how the files will be read: "normal", "sequential" or "random".
+    fn advise(&self, pattern: &str) -> PyResult<()> {
+        let pattern = match pattern {
+            "normal" => AccessPattern::Normal,
+            "sequential" => AccessPattern::Sequential,
+            "random" => AccessPattern::Random,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "pattern is {other:?}, expected \"normal\", \"sequential\" or \"random\""
+                )));
+            }
+        };
+        let files = self.items.stream().files();
+        files.advise(pattern).map_err(core_error)
+    }
+
+    /// Asks the system to read the pages of `items`, and does not wait for them.
+    fn prefetch(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
+        let items = self.ordinals(items)?;
+        py.detach(|| items.iter().try_for_each(|&i| self.items.prefetch(i)))
+            .map_err(core_error)
+    }
+
+    /// Number of inputs in a row of a batch.
+    #[getter]
+    fn context_length(&self) -> PyResult<u64> {
+        let context_length = self.items.context_length();
+        context_length.ok_or_else(|| core_error(SamplingError::NoRows.into()))
+    }
+
+    /// Number of tokens, those of items and those that are in none.
+    #[getter]
+    fn num_tokens(&self) -> u64 {
+        self.items.stream().num_tokens()
+    }
+
+    /// Number of documents.
+    #[getter]
+    fn num_documents(&self) -> u64 {
+        self.items.stream().num_documents()
+    }
+
+    /// Number of tokens that are in no item.
+    #[getter]
+    fn num_dropped_tokens(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.items.num_dropped_tokens())
+            .map_err(core_error)
+    }
+
+    /// Number of inputs that are padding, in batches of all items.
+    #[getter]
+    fn num_padding_tokens(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.items.num_padding_tokens())
+            .map_err(core_error)
+    }
+
+    /// dtype of the items.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
+        self.dtype.descr(py, self.width())
+    }
+
+    /// Id that closes documents, if the first file says so.
+    #[getter]
+    fn eod_id(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+        let files = self.items.stream().files();
+        let metadata = py
+            .detach(|| Ok(files.reader(0)?.metadata()?))
+            .map_err(core_error)?;
+        Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
+    }
+
+    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums, and of the split.
+    #[getter]
+    fn fingerprint(&self) -> &str {
+        self.fingerprint
+            .get_or_init(|| manifest::hex(&self.items.stream().fingerprint()))
+    }
+
+    /// Paths of the files, in order.
+    #[getter]
+    fn paths(&self) -> Vec<PathBuf> {
+        let entries = self.items.stream().files().entries();
+        entries.map(|entry| entry.path.clone()).collect()
+    }
+
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        let files = self.items.stream().files();
+        Sources::tell(files, self.manifest.as_deref(), &options)?;
+        self.packing.tell(&options)?;
+        options.set_item("verify", self.verify)?;
+        if self.dtype != Dtype::File {
+            options.set_item("dtype", self.dtype(py))?;
+        }
+        Ok((PyTuple::empty(py), options))
+    }
+
+    fn __repr__(&self) -> String {
+        let files = self.items.stream().files();
+        format!(
+            "Blocks({:?}, files={}, items={}, tokens={})",
+            files.path(0),
+            files.len(),
+            self.items.len(),
+            self.num_tokens()
+        )
+    }
+}
+
+impl PyBlocks {
+    fn width(&self) -> TokenWidth {
+        self.items.stream().files().width()
+    }
+
+    fn slice<'py>(
+        slf: &Bound<'py, Self>,
+        slice: &Bound<'py, PySlice>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let indices = slice.indices(slf.get().items.len() as isize)?;
+        let list = PyList::empty(slf.py());
+        let mut i = indices.start;
+        for _ in 0..indices.slicelength {
+            list.append(Self::array(slf, i as u64)?)?;
+            i += indices.step;
+        }
+        Ok(list.into_any())
+    }
+
+    /// Item `i`, which is below the number of items.
+    fn array<'py>(slf: &Bound<'py, Self>, i: u64) -> PyResult<Bound<'py, PyAny>> {
+        let (this, py) = (slf.get(), slf.py());
+        if this.dtype == Dtype::File
+            && let Some(bytes) = this.items.one_piece(i).map_err(core_error)?
+        {
+            // SAFETY: the bytes are whole tokens of a map of the files; the class is frozen and files that are
+            // open stay so, so the map lives as long as the object.
+            return Ok(unsafe { views::lend(slf.as_any(), this.width(), bytes) });
+        }
+        match (this.dtype, this.width()) {
+            (Dtype::U8, _) | (Dtype::File, TokenWidth::U8) => this.copied::<u8>(py, i),
+            (Dtype::U16, _) | (Dtype::File, TokenWidth::U16) => this.copied::<u16>(py, i),
+            (Dtype::U32, _) | (Dtype::File, TokenWidth::U32) => this.copied::<u32>(py, i),
+            (Dtype::I32, _) => this.copied::<i32>(py, i),
+            (Dtype::I64, _) => this.copied::<i64>(py, i),
+        }
+    }
+
+    fn copied<'py, T>(&self, py: Python<'py>, i: u64) -> PyResult<Bound<'py, PyAny>>
+    where
+        T: Id + numpy::Element + Default,
+    {
+        let ids = py
+            .detach(|| self.items.copied::<T>(i))
+            .map_err(core_error)?;
+        Ok(views::own(py, ids))
+    }
+
+    /// Ordinals of items given as any iterable of integers.
+    fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+        let ordinal = |item| self.items.ordinal(item).map_err(core_error);
+        if let Ok(items) = items.extract::<PyReadonlyArray1<'_, i64>>() {
+            return items.as_array().iter().map(|&item| ordinal(item)).collect();
+        }
+        let items = items.try_iter()?;
+        items.map(|item| ordinal(item?.extract::<i64>()?)).collect()
+    }
+}
