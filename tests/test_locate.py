@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ import reference_order
 import torch
 
 import packtok
+from packtok.errors import ConfigError
+from packtok.locating import locate
 
 LENGTHS = [7, 1, 12, 3, 3, 9, 20, 2, 5, 8]
 CONTEXT_LENGTH = 4
@@ -69,15 +72,10 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
     loader = packtok.DataLoader(dataset, 2, shuffle=True, seed=9)
     for _ in zip(range(3), loader, strict=False):
         pass
-    rows = [
-        {
-            **row,
-            "documents": [
-                dict(zip(("path", "document", "start", "stop"), part)) for part in row["documents"]
-            ],
-        }
-        for row in packtok.DataLoader(dataset, 2, shuffle=True, seed=9).locate(2)
-    ]
+    rows = packtok.DataLoader(dataset, 2, shuffle=True, seed=9).locate(2)
+    names = ("path", "document", "start", "stop")
+    for row in rows:
+        row["documents"] = [dict(zip(names, part, strict=True)) for part in row["documents"]]
     saved, checkpoint = config.parent / "state.json", config.parent / "checkpoint.pt"
     saved.write_text(json.dumps(loader.state_dict()))
     torch.save({"model": {"w": torch.zeros(3)}, "train": [loader.state_dict()]}, checkpoint)
@@ -92,36 +90,36 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "code", "text"),
+    ("old", "new", "kind", "text"),
     [
-        ("seed: 5", "sed: 5", 2, "loader.sed: is unknown; there are global_batch_size, shuffle, seed"),
-        (
-            "dataset: {",
-            "dataset: {type: Images, ",
-            2,
-            "dataset.type is 'Images', expected TokenDataset or Mixture",
-        ),
-        (
-            "context_length",
-            "context",
-            2,
-            "dataset: TokenDataset.__init__() got an unexpected keyword argument",
-        ),
-        ("loader: {", "loader: 3 # {", 2, "loader: expected a mapping, found 3"),
-        ("global_batch_size: 3", "global_batch_size: 90", 1, "an epoch has fewer items than a global batch"),
+        ("seed: 5", "sed: 5", ConfigError, "loader.sed: is unknown; there are global_batch_size, shuffle, "),
+        ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
+        ("context_length", "context", ConfigError, "dataset: TokenDataset.__init__() got an unexpected "),
+        ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
+        ("size: 3", "size: 90", IndexError, "an epoch has fewer items than a global batch"),
     ],
 )
-def test_what_is_wrong_is_named(packtok_cli, config: Path, old: str, new: str, code: int, text: str) -> None:
-    config.write_text(config.read_text().replace(old, new))
-    done = packtok_cli("locate", config, "--step", 0, code=code)
-    assert text in done.stderr
+def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exception], text: str) -> None:
+    config.write_text(config.read_text().replace(old, new).replace("num_replicas: 3", "num_replicas: 1"))
+    with pytest.raises(kind, match=re.escape(text)):
+        locate(str(config), 0)
 
 
-def test_a_file_without_a_state_is_named(packtok_cli, config: Path) -> None:
-    empty, torn = config.parent / "empty.json", config.parent / "torn.pt"
+def test_a_step_that_is_not_there_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
+    done = packtok_cli("locate", config, "--step", 7, "--epoch", 1, code=1)
+    assert done.stderr == "packtok: there is no step 7: epoch 1 has 5\n"
+
+
+def test_a_file_without_a_state_is_named(config: Path) -> None:
+    empty, torn, two = (config.parent / name for name in ("empty.json", "torn.pt", "two.json"))
     empty.write_text("{}")
     torn.write_bytes(b"PK\x03\x04")
-    done = packtok_cli("locate", config, "--step", 0, "--state", empty, code=2)
-    assert done.stderr == f"packtok: {empty}: holds no state of a packtok.DataLoader; save one as JSON\n"
-    done = packtok_cli("locate", config, "--step", 0, "--state", torn, code=2)
-    assert f"{torn}: is neither JSON nor a checkpoint of torch.save" in done.stderr
+    states = [packtok.DataLoader(range(10), 2, seed=seed, shuffle=True).state_dict() for seed in (1, 2)]
+    two.write_text(json.dumps(states))
+    for file, text in (
+        (empty, "holds no state of a packtok.DataLoader; save one as JSON"),
+        (two, "holds several states that differ of a packtok.DataLoader; save one as JSON"),
+        (torn, "is neither JSON nor a checkpoint of torch.save"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{re.escape(f'{file}: {text}')}$"):
+            locate(str(config), 0, state=str(file))
