@@ -181,10 +181,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 class ReadAhead:
-    """The batches of ``batch_sampler``, each announced to the system some batches before its turn.
-
-    Its state is that of the batches drawn, as the batch sampler's.
-    """
+    """The batches of ``batch_sampler``, each announced to the system some batches before its turn."""
 
     def __init__(self, batch_sampler: ResumableBatchSampler, dataset: Any, num_batches: int) -> None:
         if num_batches < 0:
