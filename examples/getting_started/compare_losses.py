@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
-import losses
 import typer
+
+import losses
 
 
 def first_difference(one: list[losses.Row], other: list[losses.Row]) -> int | None:

@@ -4,13 +4,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import checkpoint
-import packtok
 import torch
 import typer
-from model import GPT
 
-_EOD = "<|endoftext|>"
+import checkpoint
+import packtok
+from model import GPT
 
 
 class Writer:
@@ -30,7 +29,7 @@ class Writer:
         self.model.load_state_dict(content["model"])
         self.device = device
         self.tokenizer = packtok.Tokenizer.from_file(folder / "tokenizer.json")
-        self.eod_id = self.tokenizer.token_to_id(_EOD)
+        self.eod_id: int = content["eod_id"]
 
     def go_on(self, prompt: str, *, num_tokens: int, temperature: float, generator: torch.Generator) -> str:
         """``prompt`` and up to ``num_tokens`` more tokens, fewer where the document ends."""
@@ -68,9 +67,12 @@ def main(
         print(f"generate.py: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     generator = torch.Generator().manual_seed(seed)
-    options = {"num_tokens": num_tokens, "temperature": temperature, "generator": generator}
+
+    def answer(text: str) -> str:
+        return writer.go_on(text, num_tokens=num_tokens, temperature=temperature, generator=generator)
+
     if prompt is not None:
-        print(writer.go_on(prompt, **options))
+        print(answer(prompt))
         return
     print("Type the beginning of a text; Ctrl-D ends.", file=sys.stderr)
     while True:
@@ -79,7 +81,7 @@ def main(
         except (EOFError, KeyboardInterrupt):
             print(file=sys.stderr)
             return
-        print(writer.go_on(line, **options) + "\n")
+        print(answer(line) + "\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 # Rows of the embedding are a multiple of this, for which GPUs have fast matrix products.
 _VOCAB_MULTIPLE = 64
@@ -20,11 +20,13 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """The attended ``x`` ``(rows, tokens, width)``; ``mask`` (True: may attend) replaces the causal one."""
+        """What each token of ``x`` gathers from others, ``(rows, tokens, width)``; see `GPT.forward`."""
         rows, tokens, width = x.shape
         heads = self.inputs(x).view(rows, tokens, 3 * self.num_heads, -1).transpose(1, 2)
         query, key, value = heads.chunk(3, dim=1)
-        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=mask is None)
+        attended = functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, is_causal=mask is None
+        )
         return self.output(attended.transpose(1, 2).reshape(rows, tokens, width))
 
 
@@ -36,14 +38,13 @@ class Block(nn.Module):
         self.attention_norm = nn.LayerNorm(width, bias=False)
         self.attention = Attention(width, num_heads)
         self.feed_forward_norm = nn.LayerNorm(width, bias=False)
-        self.feed_forward = nn.Sequential(
-            nn.Linear(width, 4 * width, bias=False), nn.GELU(), nn.Linear(4 * width, width, bias=False)
-        )
+        self.widen = nn.Linear(width, 4 * width, bias=False)
+        self.narrow = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         """``x`` with both parts added."""
         x = x + self.attention(self.attention_norm(x), mask)
-        return x + self.feed_forward(self.feed_forward_norm(x))
+        return x + self.narrow(functional.gelu(self.widen(self.feed_forward_norm(x))))
 
 
 class GPT(nn.Module):
@@ -66,12 +67,13 @@ class GPT(nn.Module):
         num_rows = -(-vocab_size // _VOCAB_MULTIPLE) * _VOCAB_MULTIPLE
         self.tokens = nn.Embedding(num_rows, width)
         self.positions = nn.Embedding(context_length, width)
-        self.blocks = nn.ModuleList(Block(width, num_heads) for _ in range(num_layers))
+        blocks = [Block(width, num_heads) for _ in range(num_layers)]
+        self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(width, bias=False)
         self.apply(_initialise)
         # What each layer adds is made smaller, so that the sum of all does not grow with their number.
-        for block in self.blocks:
-            for layer in (block.attention.output, block.feed_forward[-1]):
+        for block in blocks:
+            for layer in (block.attention.output, block.narrow):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(
@@ -85,15 +87,15 @@ class GPT(nn.Module):
         Args:
             input_ids: ``(rows, tokens)``.
             position_ids: The same shape; by default 0, 1, 2, … in each row.
-            mask: Booleans ``(rows, tokens, tokens)``: what each input may attend to; by default what is before
-                it, and itself.
+            mask: Booleans ``(rows, tokens, tokens)``: what each input may attend to; by default itself and
+                what is before it.
         """
         if position_ids is None:
             position_ids = torch.arange(input_ids.shape[1], device=input_ids.device)
         x = self.tokens(input_ids) + self.positions(position_ids)
         for block in self.blocks:
             x = block(x, None if mask is None else mask.unsqueeze(1))
-        return F.linear(self.norm(x), self.tokens.weight)
+        return functional.linear(self.norm(x), self.tokens.weight)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-import losses
 import matplotlib as mpl
 import typer
+
+import losses
 
 mpl.use("Agg")
 
@@ -16,7 +17,7 @@ _LINES = {"train": "-", "test": "o--"}
 
 def main(
     files: Annotated[list[Path], typer.Argument(help="Files losses.csv.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A .png, .svg or .pdf.")] = Path("losses.png"),
+    output: Annotated[Path, typer.Option(help="A .png, .svg or .pdf.")] = Path("losses.png"),
 ) -> None:
     """Draws the losses in FILES into one picture."""
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")

@@ -1,4 +1,4 @@
-"""The shape of a training config, and reading it: YAML and options, merged by OmegaConf, checked by pydantic."""
+"""The shape of a training config, and reading it: OmegaConf merges YAML and options, pydantic checks them."""
 
 from collections.abc import Sequence
 from pathlib import Path
