@@ -16,7 +16,7 @@ import typer
 
 import checkpoint
 import packtok
-from processes import from_first, join_processes, make_deterministic
+from process_group import from_first, join_processes, make_deterministic
 from reporting import FullReport, NoReport
 from settings import Settings, SettingsError, load_settings
 from training import Run

@@ -16,7 +16,7 @@ import packtok
 from losses import Row
 from model import GPT
 from packtok.token_dataset import document_mask
-from processes import summed
+from process_group import summed
 from reporting import Report
 from settings import Data, Settings, SettingsError
 
