@@ -195,11 +195,26 @@ class Row:
 
 
 def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[int]]:
-    """Blocks of ``block_size`` tokens, each sharing ``overlap`` of them with the next; the tail is in none."""
+    """Blocks of ``block_size`` tokens that share ``overlap`` of them with the next; the tail is in none."""
     blocks = []
     while len(tokens) >= block_size:
         blocks.append(tokens[:block_size])
         tokens = tokens[block_size - overlap :]
+    return blocks
+
+
+def megatron_blocks(documents: list[list[int]], block_size: int) -> list[list[int]]:
+    """Blocks that start where a document does, each at the first that is not wholly in the one before."""
+    documents = [document for document in documents if document]
+    blocks = []
+    first = 0
+    while len(rest := [token for document in documents[first:] for token in document]) >= block_size:
+        blocks.append(rest[:block_size])
+        room, following = block_size, first
+        while following < len(documents) and len(documents[following]) <= room:
+            room -= len(documents[following])
+            following += 1
+        first = max(following, first + 1)
     return blocks
 
 

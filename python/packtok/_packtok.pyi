@@ -21,9 +21,9 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "fill_from",
     "find_or_plan",
     "find_or_split",
-    "fill_from",
     "merge",
     "pack",
     "verify",
@@ -130,7 +130,7 @@ class Blocks:
         document_ids: _Ids | None = None,
         loss_mask: npt.NDArray[np.bool_] | None = None,
         pad_token_id: int = 0,
-        ignore_index: int = -100,
+        ignore_index: int = ...,
         aligned: bool = False,
         segments: bool = False,
     ) -> tuple[npt.NDArray[np.int32], int] | None: ...
@@ -185,7 +185,7 @@ def fill_from(
     document_ids: _Ids | None = None,
     loss_mask: npt.NDArray[np.bool_] | None = None,
     pad_token_id: int = 0,
-    ignore_index: int = -100,
+    ignore_index: int = ...,
     aligned: bool = False,
     segments: bool = False,
 ) -> tuple[npt.NDArray[np.int32], int] | None: ...
