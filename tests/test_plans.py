@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import make
 import pbins
 import pytest
 import reference
@@ -47,6 +48,23 @@ def items(blocks: Blocks) -> list[list[int]]:
 
 documents = st.lists(st.lists(st.integers(0, 255), max_size=12), min_size=1, max_size=15)
 datasets = st.lists(documents, min_size=1, max_size=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "blocks", "runs"),
+    [
+        ("best_fit.plan", reference.best_fit_blocks(make.PLANNED_LENGTHS, 10), []),
+        ("megatron.plan", [[(0, 10)], [(25, 35)], [(30, 40)]], []),
+        ("split_by_hash.plan", [], [(0, 0), (1, 3), (3, 5), (4, 9)]),
+    ],
+)
+def test_golden_files_are_what_the_oracle_makes_and_reads(
+    name: str, blocks: list[list[tuple[int, int]]], runs: list[tuple[int, int]]
+) -> None:
+    path = Path(make.__file__).parent / name
+    assert path.read_bytes() == make.golden()[name]
+    plan = reference.read_plan_file(path)
+    assert (plan.blocks, plan.runs) == (blocks, runs)
 
 
 @given(files=datasets, context_length=st.integers(1, 20), width=st.sampled_from([1, 2, 4]))
@@ -183,7 +201,8 @@ def test_a_plan_of_other_files_is_refused(tmp_path: Path) -> None:
     found, expected = (whole([file]).fingerprint[:16] for file in (one, other))
     assert str(caught.value) == (
         f"{plan}: file was made as best_fit 4 0 of data {found}, "
-        f"expected as best_fit 4 0 of data {expected}; the data or the options have changed; delete it, and it is made again"
+        f"expected as best_fit 4 0 of data {expected}; "
+        "the data or the options have changed; delete it, and it is made again"
     )
     with pytest.raises(PacktokError, match=r"holds best_fit, expected a split; delete it"):
         whole([one], split_path=plan, side="train")
