@@ -481,5 +481,5 @@ def test_batches_are_pinned_on_request(pbin: Path) -> None:
         assert all(field.is_pinned() for field in dataset.__getitems__([0, 1]).batch.values())
     else:
         # Memory can only be pinned for a device; what is asked for and cannot be is no silent copy.
-        with pytest.raises(RuntimeError, match="driver|accelerator|CUDA"):
+        with pytest.raises(RuntimeError, match=r"driver|accelerator|CUDA"):
             dataset.__getitems__([0, 1])
