@@ -306,7 +306,7 @@ def best_fit_blocks(lengths: list[int], context_length: int) -> list[list[tuple[
     return sorted(sorted(block) for block in bins)
 
 
-def megatron_blocks(lengths: list[int], block_size: int) -> list[tuple[int, int]]:
+def megatron_spans(lengths: list[int], block_size: int) -> list[tuple[int, int]]:
     """Blocks of consecutive tokens, each from the start of a document, as (start, stop)."""
     documents = [(start, stop) for start, stop in _documents(lengths) if start < stop]
     blocks: list[tuple[int, int]] = []

@@ -100,7 +100,7 @@ def test_megatron_plans_are_those_of_the_oracle(
     folder = scratch()
     paths = write(folder, files, width)
     stream = [token for document in joined(files) for token in document]
-    expected = reference.megatron_blocks([len(document) for document in joined(files)], block_size)
+    expected = reference.megatron_spans([len(document) for document in joined(files)], block_size)
     served = {token for start, stop in expected for token in range(start, stop)}
 
     path = find_or_plan(whole(paths), planner="megatron", block_size=block_size, folders=[folder])

@@ -164,7 +164,7 @@ def golden() -> dict[str, bytes]:
     files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
     files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])
     files["best_fit.plan"] = plan(1, 10, reference.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
-    megatron = [[block] for block in reference.megatron_blocks(PLANNED_LENGTHS, 10)]
+    megatron = [[block] for block in reference.megatron_spans(PLANNED_LENGTHS, 10)]
     files["megatron.plan"] = plan(2, 10, megatron, 25)
     # Held out are documents 1 and 2 of the lengths 3, 0, 2, 4.
     files["split_by_hash.plan"] = split([(0, 0, 0, 0), (1, 3, 0, 0), (3, 5, 2, 2), (4, 9, 2, 2)])
