@@ -183,8 +183,8 @@ class CollateOrEmpty:
 
     def __call__(self, items: Any) -> Any:
         """The batch; without items, one that has all the fields of a batch of item 0, each of length 0."""
-        # A dataset that makes batches itself, not lists of items, knows best what one without rows is;
-        # torch's default collation would look at the first item, which is not there.
+        # A dataset that makes whole batches knows best what one without rows is; torch's default collation
+        # would look at the first item, which is not there.
         if isinstance(items, ItemList) and not items:
             return items.batch
         if type(items) is list and not items:

@@ -10,6 +10,7 @@ mod mixture;
 mod monitor;
 mod operations;
 mod order;
+mod plans;
 mod reader;
 mod rows;
 mod tokenizer;
@@ -30,5 +31,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mixture::PyMixture>()?;
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;
+    plans::register(module)?;
     operations::register(module)
 }
