@@ -76,6 +76,18 @@ def test_torchdatas_loader_goes_on_where_it_was_stopped(path: str, num_workers: 
     assert all(map(torch.equal, found, expected))
 
 
+def test_an_epoch_that_was_served_whole_is_not_resumed_without_batches(path: str) -> None:
+    served, resumed = (packtok.DataLoader(packtok.TokenDataset(path, 64), BATCH_SIZE) for _ in range(2))
+    for _, _batch in zip(range(STEPS_PER_EPOCH), served, strict=False):
+        pass
+    assert (served.state_dict()["epoch"], served.state_dict()["num_global_samples"]) == (1, 0)
+    resumed.load_state_dict(served.state_dict())
+    batches = iter(resumed)
+    # Lightning names the epoch when it has begun to iterate.
+    resumed.set_epoch(1)
+    assert len(list(batches)) == STEPS_PER_EPOCH
+
+
 @pytest.fixture(scope="module")
 def lightning_run(
     path: str, tmp_path_factory: pytest.TempPathFactory

@@ -2,9 +2,9 @@
 
     python lightning_trainer.py train.pbin
 
-Lightning saves and loads the state of any loader that has one. What it must not do is put a sampler of its own
-in packtok's place: ``use_distributed_sampler=False``. And checkpoints are for its callback: saved after ``fit``
-has ended at ``max_steps``, they count the epoch that was not finished, and resuming begins the next.
+Lightning saves and loads the state of any loader that has one. What it must not do is put a sampler of its
+own in packtok's place: ``use_distributed_sampler=False``. And checkpoints are for its callback: those saved
+after ``fit`` has ended at ``max_steps`` count the unfinished epoch as done.
 """
 
 import sys

@@ -19,9 +19,13 @@ def loader(path: str, *, batch_size: int, steps_done: int = 0, num_workers: int 
     """Shuffled batches of the first epoch, behind those of the ``steps_done``."""
     dataset = packtok.TokenDataset(path, context_length=64)
     sampler = packtok.ResumableDistributedSampler(
-        dataset, shuffle=True, seed=1, batch_size=batch_size, skip_num_global_samples=steps_done * batch_size
+        dataset,
+        shuffle=True,
+        seed=1,
+        batch_size=batch_size,
+        drop_last=True,
+        skip_num_global_samples=steps_done * batch_size,
     )
-    # Sampler and not batch_size: all batches of an epoch are whole, on all ranks.
     return DataLoader(dataset, batch_sampler=packtok.ResumableBatchSampler(sampler), num_workers=num_workers)
 
 

@@ -13,7 +13,9 @@ import packtok
 def loader(path: str, *, batch_size: int, num_workers: int = 0) -> StatefulDataLoader[object]:
     """Shuffled batches, whose ``state_dict`` counts those that were given."""
     dataset = packtok.TokenDataset(path, context_length=64)
-    sampler = packtok.ResumableDistributedSampler(dataset, shuffle=True, seed=1, batch_size=batch_size)
+    sampler = packtok.ResumableDistributedSampler(
+        dataset, shuffle=True, seed=1, batch_size=batch_size, drop_last=True
+    )
     return StatefulDataLoader(
         dataset, batch_sampler=packtok.ResumableBatchSampler(sampler), num_workers=num_workers
     )
