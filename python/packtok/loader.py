@@ -126,7 +126,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         sampler = self._resumable
         for batch in batches:
             position += sampler.epochs.global_batch_size
-            sampler.place(epoch, position, is_under_way=True)
+            if sampler.epochs.num_steps(epoch, position):
+                sampler.place(epoch, position, is_under_way=True)
+            else:
+                # Not the end of this epoch, which a resumed loop would take for an epoch without batches.
+                sampler.place(epoch + 1, sampler.start_of(epoch + 1))
             yield batch
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))
 
