@@ -183,8 +183,9 @@ impl Reader {
     /// # Errors
     /// [`Error::NoSuchTokens`], [`Error::Io`].
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
-        let start = HEADER_BYTES + tokens.start.saturating_mul(self.width().bytes());
+        let first = tokens.start;
         let bytes = self.tokens(tokens)?.len();
+        let start = HEADER_BYTES + first * self.width().bytes();
         self.map()
             .advise_range(Advice::WillNeed, start as usize, bytes)
             .map_err(Error::io(self.path()))
