@@ -27,7 +27,7 @@ import train
 from losses import LossFile, Row
 from make_corpus import main as make_corpus
 from model import GPT
-from packtok.fields import document_mask
+from packtok import document_mask
 from reporting import FullReport
 from settings import Settings, SettingsError, load_settings
 

@@ -15,7 +15,7 @@ import checkpoint
 import packtok
 from losses import Row
 from model import GPT
-from packtok.fields import document_mask
+from packtok import document_mask
 from process_group import summed
 from reporting import Report
 from settings import Data, Settings, SettingsError
