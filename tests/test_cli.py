@@ -17,7 +17,7 @@ from packtok.cli.console import printable
 from packtok.cli.inspect import histogram
 from packtok.cli.progress import PlainLines, status
 from packtok.cli.verify import fraction_of
-from packtok.merging import natural_key
+from packtok.sources import natural_key
 
 TEXTS = ["Hello world", "Grüße aus Köln", "Ω≈ç√ 数 🙂", "def f(x):\n    return x\n", "x"]
 MAIN = "from packtok.cli import main; main()"

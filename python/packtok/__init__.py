@@ -1,33 +1,69 @@
 """Packs text corpora into token files for language-model training: exact, safe, fast.
 
-The names below are the whole public interface. Those that need OmegaConf and pydantic are imported when they
+The names below are the whole public interface. Those that need OmegaConf, pydantic or torch are imported when they
 are first used, so that importing the package stays cheap.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from packtok._packtok import PbinReader, Tokenizer, __version__
+from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__
 from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
+    from packtok.dataset import (
+        CombinedDataset,
+        PackedMemMapDatasetBase,
+        PackedMemMapDatasetContinuous,
+        PackedMemMapDatasetMegatron,
+    )
+    from packtok.loader import DataLoader
+    from packtok.manifest import write_manifest
+    from packtok.mixture import Mixture
     from packtok.packing import PackReport, pack
+    from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
+    from packtok.token_dataset import TokenDataset
 
 __all__ = [
+    "CombinedDataset",
     "ConfigError",
+    "DataLoader",
     "DocumentError",
+    "Mixture",
     "PackConfig",
     "PackReport",
+    "PackedMemMapDatasetBase",
+    "PackedMemMapDatasetContinuous",
+    "PackedMemMapDatasetMegatron",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
+    "Permutation",
+    "ResumableBatchSampler",
+    "ResumableDistributedSampler",
+    "TokenDataset",
     "Tokenizer",
     "TokenizerError",
     "__version__",
     "pack",
+    "write_manifest",
 ]
 
-_HOME = {"PackConfig": "packtok.config", "PackReport": "packtok.packing", "pack": "packtok.packing"}
+_HOME = {
+    "CombinedDataset": "packtok.dataset",
+    "DataLoader": "packtok.loader",
+    "Mixture": "packtok.mixture",
+    "PackConfig": "packtok.config",
+    "PackReport": "packtok.packing",
+    "PackedMemMapDatasetBase": "packtok.dataset",
+    "PackedMemMapDatasetContinuous": "packtok.dataset",
+    "PackedMemMapDatasetMegatron": "packtok.dataset",
+    "ResumableBatchSampler": "packtok.sampler",
+    "ResumableDistributedSampler": "packtok.sampler",
+    "TokenDataset": "packtok.token_dataset",
+    "pack": "packtok.packing",
+    "write_manifest": "packtok.manifest",
+}
 
 
 def __getattr__(name: str) -> Any:

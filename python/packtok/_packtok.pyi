@@ -1,27 +1,33 @@
 """Types of the compiled module; the docstrings are in the Rust sources, where ``help()`` finds them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, final
+from typing import Any, SupportsIndex, TypedDict, Unpack, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Blocks",
     "DocumentError",
+    "Mixture",
+    "Order",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
+    "Permutation",
     "Tokenizer",
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "fill_from",
     "merge",
     "pack",
     "publish_bytes",
     "verify",
     "verify_corpus",
+    "write_manifest",
     "write_raw_index",
 ]
 __version__: str
@@ -87,6 +93,110 @@ class PbinReader:
     def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
+_Ids = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+
+@final
+class Blocks:
+    def __new__(
+        cls,
+        paths: Sequence[_StrPath] | None = None,
+        *,
+        manifest: _StrPath | None = None,
+        packing: str,
+        block_size: int | None = None,
+        overlap: int = 0,
+        by_file: bool = False,
+        plan_path: _StrPath | None = None,
+        split_path: _StrPath | None = None,
+        side: str | None = None,
+        dtype: npt.DTypeLike | None = None,
+        verify: bool = False,
+        entries: Sequence[tuple[str, int, int, int, int, int | None, int | None]] | None = None,
+        fingerprint: str | None = None,
+    ) -> Blocks: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, item: SupportsIndex, /) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, item: slice, /) -> list[npt.NDArray[Any]]: ...
+    def fill(
+        self,
+        items: Iterable[SupportsIndex],
+        *,
+        input_ids: _Ids,
+        labels: _Ids | None = None,
+        position_ids: _Ids | None = None,
+        document_ids: _Ids | None = None,
+        loss_mask: npt.NDArray[np.bool_] | None = None,
+        pad_token_id: int = 0,
+        ignore_index: int = -100,
+        aligned: bool = False,
+        segments: bool = False,
+    ) -> tuple[npt.NDArray[np.int32], int] | None: ...
+    def locate(self, item: int) -> list[tuple[str, int, int, int]]: ...
+    def advise(self, pattern: str) -> None: ...
+    def prefetch(self, items: Iterable[SupportsIndex]) -> None: ...
+    @property
+    def context_length(self) -> int: ...
+    @property
+    def num_tokens(self) -> int: ...
+    @property
+    def num_documents(self) -> int: ...
+    @property
+    def num_dropped_tokens(self) -> int: ...
+    @property
+    def num_padding_tokens(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def eod_id(self) -> int | None: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def paths(self) -> list[Path]: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+
+@final
+class Permutation:
+    def __new__(cls, num_items: int, seed: int, epoch: int) -> Permutation: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> int: ...
+    def fill(self, start: int, step: int, num: int) -> npt.NDArray[np.int64]: ...
+    def __getnewargs__(self) -> tuple[int, int, int]: ...
+
+@final
+class Order:
+    def __new__(
+        cls, num_items: int, *, seed: int | None, global_batch_size: int, at_epoch_end: str
+    ) -> Order: ...
+    def num_positions(self, epoch: int, skip: int) -> int: ...
+    def epoch_of(self, step: int) -> tuple[int, int]: ...
+    def items(self, epoch: int, start: int, step: int, num: int) -> npt.NDArray[np.int64]: ...
+
+def fill_from(
+    blocks: Sequence[Blocks],
+    sources: npt.NDArray[np.int64],
+    items: npt.NDArray[np.int64],
+    *,
+    input_ids: _Ids,
+    labels: _Ids | None = None,
+    position_ids: _Ids | None = None,
+    document_ids: _Ids | None = None,
+    loss_mask: npt.NDArray[np.bool_] | None = None,
+    pad_token_id: int = 0,
+    ignore_index: int = -100,
+    aligned: bool = False,
+    segments: bool = False,
+) -> tuple[npt.NDArray[np.int32], int] | None: ...
+
+@final
+class Mixture:
+    def __new__(cls, weights: Sequence[int], *, lengths: Sequence[int], seed: int | None) -> Mixture: ...
+    def draws(
+        self, items: Sequence[SupportsIndex]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]: ...
+    def counts(self, num_items: int) -> list[int]: ...
+
 _Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
@@ -145,3 +255,6 @@ def verify(
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+def write_manifest(
+    *, paths: Sequence[_StrPath], names: Sequence[_StrPath], output: _StrPath, replace: bool
+) -> tuple[int, int, int]: ...

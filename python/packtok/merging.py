@@ -1,12 +1,12 @@
 """The function behind `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.errors import ConfigError
+from packtok.sources import natural_key
 from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
 
 Progress = Callable[[dict[str, int]], None]
@@ -46,15 +46,6 @@ def _files(part: Path, output: Path) -> list[str]:
     if not files:
         raise ConfigError(f"{part}: there is no .pbin file in this folder")
     return [str(file) for file in sorted(files, key=natural_key)]
-
-
-def natural_key(path: Path) -> list[tuple[int, int, str]]:
-    """A sort key by which ``part2`` stands before ``part10``."""
-    return [
-        (0, int(run), run) if run.isdecimal() else (1, 0, run)
-        for run in re.split(r"([0-9]+)", path.as_posix())
-        if run
-    ]
 
 
 def beside(path: str) -> str | None:

@@ -356,6 +356,57 @@ pub enum Error {
         /// Fingerprint of the tokenizer given.
         expected: String,
     },
+    /// A block longer than planners can do.
+    #[error(
+        "blocks of {found} tokens cannot be planned, expected 1 to {}",
+        crate::sampling::plan::MAX_BLOCK_TOKENS
+    )]
+    BlockTokens {
+        /// The length asked for.
+        found: u64,
+    },
+    /// A block number past the end.
+    #[error("{}: no block {block}, the plan has {num_blocks}", path.display())]
+    NoSuchBlock {
+        /// The plan.
+        path: PathBuf,
+        /// Number asked for.
+        block: u64,
+        /// Blocks there are.
+        num_blocks: u64,
+    },
+    /// A split beyond the last document.
+    #[error(
+        "no document {document} to begin the validation side with, the data has {num_documents}"
+    )]
+    NoSuchSplit {
+        /// The first document of the validation side.
+        document: u64,
+        /// Documents there are.
+        num_documents: u64,
+    },
+    /// No folder takes a plan file.
+    #[error(
+        "{name} can be written nowhere; name a folder that takes it{}",
+        reasons(refusals)
+    )]
+    NoWritableFolder {
+        /// Name of the file.
+        name: String,
+        /// Why each folder takes nothing.
+        refusals: Vec<Error>,
+    },
+    /// A plan file that cannot be used.
+    #[error("{}: {fault}; delete it, and it is made again", path.display())]
+    PlanFile {
+        /// The plan file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: crate::sampling::plan_file::PlanFault,
+    },
+    /// What keeps files from serving items.
+    #[error(transparent)]
+    Sampling(#[from] crate::sampling::SamplingError),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
@@ -374,6 +425,14 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Each error with its causes, for the end of a message.
+fn reasons(errors: &[Error]) -> String {
+    let texts = errors.iter().enumerate();
+    texts
+        .map(|(i, error)| [": ", "; "][i.min(1)].to_owned() + &chain(error))
+        .collect()
 }
 
 /// An id for a message.

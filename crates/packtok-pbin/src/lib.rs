@@ -16,6 +16,7 @@ mod opcode;
 mod pickle_parse;
 mod pickle_write;
 mod publish;
+mod random_access;
 mod reader;
 mod trailer;
 mod trailer_write;
@@ -27,12 +28,14 @@ pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
 pub use join::{JoinOptions, join};
+pub use map::MappedFile;
 pub use metadata::{
     Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,
 };
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};
 pub use publish::{Replace, TempFile, publish_bytes, remove_abandoned};
+pub use random_access::AccessPattern;
 pub use reader::Reader;
 pub use trailer::{CHECKED_DATA_BYTES, MAX_METADATA_BYTES};
 pub use writer::{Finished, Summary, Writer};

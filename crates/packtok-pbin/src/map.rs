@@ -1,4 +1,4 @@
-//! Mapping a file for reading: the one place where a pbin's bytes enter memory.
+//! Mapping a file for reading: the one place where a file's bytes enter memory.
 //!
 //! Responsible for refusing what is no regular file without waiting for it, and for the only `unsafe`
 //! of this crate.
@@ -26,4 +26,25 @@ pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
     // under a temporary name and published whole by rename. A file shortened by others ends the
     // process by SIGBUS; its content is never trusted to stay as it was checked.
     unsafe { Mmap::map(&file) }.map_err(Error::io(path))
+}
+
+/// The bytes of a file, mapped for reading; cheap to share between threads.
+///
+/// For files beside a pbin that are published whole by rename, as a pbin is, and are read at random.
+#[derive(Debug)]
+pub struct MappedFile(Mmap);
+
+impl MappedFile {
+    /// Maps the regular file at `path`, in the same time for any length.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::NotAFile`] for a folder, a FIFO or a device.
+    pub fn open(path: &Path) -> Result<Self> {
+        map_file(path).map(Self)
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }

@@ -250,6 +250,10 @@ impl Reader {
         &self.file
     }
 
+    pub(crate) fn map(&self) -> &Mmap {
+        &self.file
+    }
+
     pub(crate) fn trailer(&self) -> Option<&Trailer> {
         match &self.index {
             Index::Trailer(trailer) => Some(trailer),
@@ -268,7 +272,7 @@ impl Reader {
     }
 
     /// The bytes of a section after comparing their checksum.
-    fn checked_section(&self, section: &Section) -> Result<&[u8]> {
+    pub(crate) fn checked_section(&self, section: &Section) -> Result<&[u8]> {
         let bytes = self.section_bytes(section);
         let found = crc32c::crc32c(bytes);
         if found != section.crc32c {

@@ -178,7 +178,14 @@ impl Reader {
         })
     }
 
-    fn check(&self, what: Checked, start: u64, stop: u64, found: u32, expected: u32) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        what: Checked,
+        start: u64,
+        stop: u64,
+        found: u32,
+        expected: u32,
+    ) -> Result<()> {
         if found == expected {
             return Ok(());
         }

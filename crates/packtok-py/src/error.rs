@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError, sampling::SamplingError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
@@ -126,10 +126,41 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
     }
 }
 
+/// Maps an error of items and batches.
+fn sampling_error(error: &SamplingError) -> PyErr {
+    use SamplingError as E;
+    match error {
+        E::NoSuchItem { .. } => PyIndexError::new_err(chain(error)),
+        E::NoFiles
+        | E::NotUtf8 { .. }
+        | E::NoChecksums { .. }
+        | E::BlockTooSmall { .. }
+        | E::Overlap { .. }
+        | E::TooFewTokens { .. }
+        | E::IdTooLarge { .. }
+        | E::BatchTooLong { .. }
+        | E::ByFileOfSplit
+        | E::NoRows
+        | E::RowsDiffer { .. }
+        | E::MixtureWithoutSources
+        | E::MixtureWeightZero { .. }
+        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(error)),
+        E::WidthDiffers { .. }
+        | E::PlanTokens { .. }
+        | E::SplitDisagrees { .. }
+        | E::FileReplaced { .. }
+        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
+        E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
+            PbinFormatError::new_err(chain(error))
+        }
+    }
+}
+
 /// Maps an error of making, merging and verifying.
 pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {
+        E::Sampling(error) => sampling_error(&error),
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
@@ -150,7 +181,11 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
+        | E::BlockTokens { .. }
+        | E::NoSuchSplit { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
+        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
@@ -167,6 +202,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::CorpusShorter { .. }
         | E::IdBeyondVocab { .. }
         | E::NoEod { .. }
+        | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
     }
 }

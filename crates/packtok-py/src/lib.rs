@@ -1,11 +1,16 @@
 //! Python bindings: registers what the other modules define, and does nothing else.
 
+mod arrays;
+mod blocks;
 mod error;
 mod json;
+mod mixture;
 mod monitor;
 mod operations;
+mod order;
 mod reader;
 mod tokenizer;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -16,5 +21,9 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
+    blocks::register(module)?;
+    module.add_class::<mixture::PyMixture>()?;
+    module.add_class::<order::PyPermutation>()?;
+    module.add_class::<order::PyOrder>()?;
     operations::register(module)
 }

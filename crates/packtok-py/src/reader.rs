@@ -1,16 +1,14 @@
 //! `PbinReader`: zero-copy views on a pbin, for Python.
 
-use std::os::raw::c_int;
 use std::path::PathBuf;
 
-use numpy::npyffi::flags::NPY_ARRAY_WRITEABLE;
-use numpy::{Element, PyArray1, PyArrayDescr, PyUntypedArrayMethods};
-use packtok_core::pbin::{Dialect, Reader, TokenWidth};
+use numpy::PyArrayDescr;
+use packtok_core::pbin::{Dialect, Reader};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::error::{core_error, pbin_error};
-use crate::json;
+use crate::{json, views};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, EOD included.
 ///
@@ -51,13 +49,13 @@ impl PyPbinReader {
             )));
         }
         let bytes = reader.document(position).map_err(pbin_error)?;
-        view(&slf, bytes)
+        Ok(view(&slf, bytes))
     }
 
     /// Tokens `start..stop` of the data segment, across documents, as a read-only view.
     fn tokens<'py>(slf: Bound<'py, Self>, start: u64, stop: u64) -> PyResult<Bound<'py, PyAny>> {
         let bytes = slf.get().reader.tokens(start..stop).map_err(pbin_error)?;
-        view(&slf, bytes)
+        Ok(view(&slf, bytes))
     }
 
     /// Path of the file, as given.
@@ -87,11 +85,7 @@ impl PyPbinReader {
     /// dtype of the views: uint8, uint16 or uint32.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        match self.reader.width() {
-            TokenWidth::U8 => u8::get_dtype(py),
-            TokenWidth::U16 => u16::get_dtype(py),
-            TokenWidth::U32 => u32::get_dtype(py),
-        }
+        views::dtype(py, self.reader.width())
     }
 
     /// Who wrote the file: "packtok", "modalities" or "modalities-legacy".
@@ -142,36 +136,8 @@ impl PyPbinReader {
 }
 
 /// `bytes` of the reader's map as a read-only array of the file's token width.
-fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    match slf.get().reader.width() {
-        TokenWidth::U8 => Ok(lend::<u8>(slf, bytes)),
-        TokenWidth::U16 => Ok(lend::<u16>(slf, bytes)),
-        TokenWidth::U32 => Ok(lend::<u32>(slf, bytes)),
-    }
-}
-
-/// Lends `bytes`, whole tokens of `T`, to NumPy with the reader as owner.
-fn lend<'py, T: Element + Copy>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
-    let len_tokens = bytes.len() / size_of::<T>();
-    debug_assert!(bytes.as_ptr().cast::<T>().is_aligned());
-    // SAFETY: the pointer is to `len_tokens` tokens of the map, initialised (every bit pattern is a
-    // `T`) and aligned: the map is page-aligned, the data starts at byte 12, which every width
-    // divides, and the reader hands out whole tokens only.
-    let tokens = unsafe {
-        numpy::ndarray::ArrayView1::from_shape_ptr(len_tokens, bytes.as_ptr().cast::<T>())
-    };
-    // SAFETY: `slf` becomes the array's base object and keeps the map alive; the class is frozen,
-    // so the map is never replaced.
-    let array = unsafe { PyArray1::borrow_from_array(&tokens, slf.clone().into_any()) };
-    clear_writeable_flag(&array);
-    array.into_any()
-}
-
-/// Makes an array read-only: the map is, and a write through NumPy would end the process.
-///
-/// `readwrite().make_nonwriteable()` panics when another thread holds a borrow of the same block,
-/// so the flag is cleared where it stands.
-fn clear_writeable_flag<T: Element>(array: &Bound<'_, PyArray1<T>>) {
-    // SAFETY: the array was made just now and no other thread knows of it.
-    unsafe { (*array.as_array_ptr()).fields.flags &= !(NPY_ARRAY_WRITEABLE as c_int) };
+fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
+    let width = slf.get().reader.width();
+    // SAFETY: the reader hands out whole tokens of its map; the class is frozen, so the map is never replaced.
+    unsafe { views::lend(slf.as_any(), width, bytes) }
 }

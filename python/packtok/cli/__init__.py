@@ -15,6 +15,7 @@ from packtok.cli import console, data
 from packtok.cli.cat import cat
 from packtok.cli.index import index
 from packtok.cli.inspect import inspect
+from packtok.cli.manifest import manifest
 from packtok.cli.merge import merge
 from packtok.cli.pack import pack
 from packtok.cli.verify import verify
@@ -70,7 +71,7 @@ def _packtok(
     pass
 
 
-for _command in (pack, index, inspect, cat, verify, merge):
+for _command in (pack, index, inspect, cat, verify, merge, manifest):
     app.command()(_command)
 app.add_typer(data.app, name="data")
 

@@ -1,0 +1,114 @@
+//! Best-fit decreasing on lengths alone: which bin each piece goes into.
+
+use super::rooms::Rooms;
+
+const NONE: u32 = u32::MAX;
+
+/// Bins of one capacity, filled anew by each call of [`Bins::place`].
+pub(super) struct Bins {
+    capacity: usize,
+    /// By room: which rooms some bin has.
+    rooms: Rooms,
+    /// By room: the bin that came to it last.
+    last_with_room: Vec<u32>,
+    /// By bin: the one with the same room that came to it before.
+    before: Vec<u32>,
+    /// By piece: its bin.
+    bin_of_piece: Vec<u32>,
+    /// By length: where its pieces begin in `by_len`, later where they end.
+    places: Vec<u32>,
+    /// The pieces by rising length, those of one length in order.
+    by_len: Vec<u32>,
+}
+
+impl Bins {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            rooms: Rooms::new(capacity),
+            last_with_room: vec![NONE; capacity],
+            before: Vec::new(),
+            bin_of_piece: Vec::new(),
+            places: vec![0; capacity + 2],
+            by_len: Vec::new(),
+        }
+    }
+
+    /// Number of bins.
+    pub(super) fn len(&self) -> usize {
+        self.before.len()
+    }
+
+    /// The bin of each piece.
+    pub(super) fn of_pieces(&self) -> &[u32] {
+        &self.bin_of_piece
+    }
+
+    /// Puts pieces of these lengths, each `1..=capacity`, into new bins.
+    pub(super) fn place(&mut self, lens: &[u32]) {
+        self.rooms.clear();
+        self.last_with_room.fill(NONE);
+        self.before.clear();
+        self.sort(lens);
+        self.bin_of_piece.resize(lens.len(), NONE);
+        for len in (1..=self.capacity).rev() {
+            let pieces = self.places[len - 1] as usize..self.places[len] as usize;
+            for i in pieces {
+                let piece = self.by_len[i] as usize;
+                self.bin_of_piece[piece] = self.place_one(len);
+            }
+        }
+    }
+
+    /// Sorts pieces by length; those of length n are then at `places[n - 1]..places[n]`.
+    fn sort(&mut self, lens: &[u32]) {
+        self.places.fill(0);
+        for &len in lens {
+            self.places[len as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for place in &mut self.places {
+            sum += *place;
+            *place = sum;
+        }
+        self.by_len.resize(lens.len(), 0);
+        for (piece, &len) in (0..).zip(lens) {
+            let place = &mut self.places[len as usize];
+            self.by_len[*place as usize] = piece;
+            *place += 1;
+        }
+    }
+
+    fn place_one(&mut self, len: usize) -> u32 {
+        let (bin, room) = match self.rooms.first_from(len) {
+            Some(room) => (self.take(room), room),
+            None => {
+                self.before.push(NONE);
+                (self.before.len() as u32 - 1, self.capacity)
+            }
+        };
+        if room > len {
+            self.put(bin, room - len);
+        }
+        bin
+    }
+
+    /// The bin that came to `room` last; some bin has it.
+    fn take(&mut self, room: usize) -> u32 {
+        let bin = self.last_with_room[room];
+        let before = self.before[bin as usize];
+        self.last_with_room[room] = before;
+        if before == NONE {
+            self.rooms.remove(room);
+        }
+        bin
+    }
+
+    fn put(&mut self, bin: u32, room: usize) {
+        let before = std::mem::replace(&mut self.last_with_room[room], bin);
+        self.before[bin as usize] = before;
+        if before == NONE {
+            self.rooms.insert(room);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What can go wrong while items are read: the details of one variant of the crate's error.
+
+use std::path::PathBuf;
+
+/// Why files cannot serve the items asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplingError {
+    /// There is no file.
+    #[error("no pbin is given; name at least one")]
+    NoFiles,
+    /// Files of different token widths.
+    #[error(
+        "{}: tokens are {found} bytes wide, in {} they are {expected}; pack both with the same tokenizer",
+        path.display(), first.display()
+    )]
+    WidthDiffers {
+        /// The file.
+        path: PathBuf,
+        /// Its width.
+        found: u64,
+        /// The first file.
+        first: PathBuf,
+        /// That file's width.
+        expected: u64,
+    },
+    /// A file that is not the one that was seen before.
+    #[error(
+        "{}: {what} is {found}, expected {expected}; the file was replaced since it was listed or first opened",
+        path.display()
+    )]
+    FileReplaced {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// As the file has it; 0 stands for a checksum that is not there.
+        found: u64,
+        /// As it was.
+        expected: u64,
+    },
+    /// A manifest that is not the one that was seen before.
+    #[error(
+        "{}: lists files of fingerprint {found}, expected {expected}; the manifest was replaced since it was first opened",
+        path.display()
+    )]
+    ManifestReplaced {
+        /// The manifest.
+        path: PathBuf,
+        /// Fingerprint of the files it lists now.
+        found: String,
+        /// Fingerprint of the files it listed.
+        expected: String,
+    },
+    /// A line of a manifest that cannot be understood.
+    #[error("{}:{line}: not an entry of a manifest", path.display())]
+    ManifestLine {
+        /// The manifest.
+        path: PathBuf,
+        /// 1-based number of the line.
+        line: usize,
+        /// What the JSON parser said.
+        source: serde_json::Error,
+    },
+    /// An entry whose numbers cannot be a pbin's.
+    #[error("{}: {tokens} tokens of {token_bytes} bytes do not fit {file_bytes} bytes; the entry is wrong", path.display())]
+    ImpossibleEntry {
+        /// The file.
+        path: PathBuf,
+        /// Tokens by the entry.
+        tokens: u64,
+        /// Bytes of one token by the entry.
+        token_bytes: u64,
+        /// Bytes of the file by the entry.
+        file_bytes: u64,
+    },
+    /// A path that JSON cannot hold.
+    #[error("{}: the path is not UTF-8; a manifest cannot name it", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Files with more tokens or documents than 64 bits count.
+    #[error("{}: with this file there are more than 2^64 tokens or documents; its entry is wrong", path.display())]
+    TooMany {
+        /// The file at which the count overflows.
+        path: PathBuf,
+    },
+    /// A file that has nothing to verify its data by.
+    #[error("{}: has no checksums, so verify cannot check it; pack it again, or leave verify out", path.display())]
+    NoChecksums {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A block too short to be one.
+    #[error("block_size is {block_size}, expected at least 2")]
+    BlockTooSmall {
+        /// The block size asked for.
+        block_size: u64,
+    },
+    /// Blocks that would not get on.
+    #[error("overlap {overlap} is not smaller than block_size {block_size}")]
+    Overlap {
+        /// The overlap asked for.
+        overlap: u64,
+        /// The block size asked for.
+        block_size: u64,
+    },
+    /// Not a single block.
+    #[error("{}: block_size {block_size} exceeds the {tokens} tokens there", shown(path, *more))]
+    TooFewTokens {
+        /// The first file.
+        path: PathBuf,
+        /// Number of further files.
+        more: usize,
+        /// The block size asked for.
+        block_size: u64,
+        /// Tokens in all; where blocks stay within files, in the longest.
+        tokens: u64,
+    },
+    /// A plan for another number of tokens.
+    #[error("{}: plans {found} tokens, the dataset has {expected}; delete it, and it is made again", path.display())]
+    PlanTokens {
+        /// The plan.
+        path: PathBuf,
+        /// Tokens that it plans.
+        found: u64,
+        /// Tokens there are.
+        expected: u64,
+    },
+    /// A split of other files.
+    #[error("{}: is not a split of these files; delete it, and it is made again", path.display())]
+    SplitDisagrees {
+        /// The split.
+        path: PathBuf,
+    },
+    /// Blocks within files whose documents are only in part there.
+    #[error("blocks by file and a split exclude each other; leave by_file out")]
+    ByFileOfSplit,
+    /// An item past the end.
+    #[error("item {item} is out of range, the dataset has {items}")]
+    NoSuchItem {
+        /// The item asked for.
+        item: i64,
+        /// Items there are.
+        items: u64,
+    },
+    /// An id that the type asked for cannot hold.
+    #[error("{}: an id among tokens {start}..{stop} is {id}, more than {dtype} holds; ask for a wider type", path.display())]
+    IdTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// First token of the piece it is in.
+        start: u64,
+        /// Token after that piece.
+        stop: u64,
+        /// The id.
+        id: u32,
+        /// The type asked for.
+        dtype: &'static str,
+    },
+    /// A batch that 32-bit boundaries cannot count.
+    #[error(
+        "a batch of {tokens} tokens is too long for cu_seqlens, which are 32 bits wide; make it smaller"
+    )]
+    BatchTooLong {
+        /// Tokens of the batch, padding included.
+        tokens: u64,
+    },
+    /// Items that have no row form.
+    #[error("whole documents have no common length; take packing \"document\" for batches")]
+    NoRows,
+    /// Sources whose items cannot be rows of one batch.
+    #[error(
+        "a source has rows of {found} inputs, another of {first}; give both the same context_length"
+    )]
+    RowsDiffer {
+        /// Inputs in a row of the first source.
+        first: u64,
+        /// Inputs in a row of the other.
+        found: u64,
+    },
+    /// A mixture of nothing.
+    #[error("the mixture has no source; name at least one")]
+    MixtureWithoutSources,
+    /// A source that would never come.
+    #[error("the weight of source {source_index} is 0; leave the source out")]
+    MixtureWeightZero {
+        /// Position of the source among the weights.
+        source_index: usize,
+    },
+    /// Weights that cannot be added and multiplied exactly.
+    #[error(
+        "the weights add up to {sum}, more than {}; divide them by a common number",
+        super::mixture::MAX_TOTAL_WEIGHT
+    )]
+    MixtureWeightsTooLarge {
+        /// What they add up to.
+        sum: u128,
+    },
+}
+
+/// A file and how many follow it.
+fn shown(path: &std::path::Path, more: usize) -> String {
+    match more {
+        0 => path.display().to_string(),
+        more => format!("{} and {more} more", path.display()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Ids in other integer types: from the bytes of a file into an array.
+
+use std::ops::Range;
+
+use packtok_pbin::TokenWidth;
+
+/// An integer type that ids can be written as.
+pub trait Id: Copy + Send + 'static {
+    /// Its name in NumPy.
+    const DTYPE: &'static str;
+    /// The highest id it holds.
+    const MAX: u32;
+    /// The id in this type; wraps above [`Id::MAX`].
+    fn from_u32(id: u32) -> Self;
+}
+
+macro_rules! ids {
+    ($($type:ty, $dtype:literal, $max:expr;)*) => {$(
+        impl Id for $type {
+            const DTYPE: &'static str = $dtype;
+            const MAX: u32 = $max;
+            #[inline(always)]
+            fn from_u32(id: u32) -> Self {
+                id as Self
+            }
+        }
+    )*};
+}
+
+ids! {
+    u8, "uint8", u8::MAX as u32;
+    u16, "uint16", u16::MAX as u32;
+    u32, "uint32", u32::MAX;
+    i32, "int32", i32::MAX as u32;
+    i64, "int64", u32::MAX;
+}
+
+/// Writes the tokens of `bytes` to `out`, one each; gives the highest id if `T` may not hold it.
+///
+/// # Errors
+/// The id that `T` cannot hold.
+pub(crate) fn write_ids<T: Id>(
+    width: TokenWidth,
+    bytes: &[u8],
+    out: &mut [T],
+) -> std::result::Result<(), u32> {
+    match width {
+        TokenWidth::U8 => write_each(bytes, out, u8::from_le_bytes, u32::from(u8::MAX)),
+        TokenWidth::U16 => write_each(bytes, out, u16::from_le_bytes, u32::from(u16::MAX)),
+        TokenWidth::U32 => write_each(bytes, out, u32::from_le_bytes, u32::MAX),
+    }
+}
+
+#[inline(always)]
+fn write_each<const N: usize, W: Into<u32>, T: Id>(
+    bytes: &[u8],
+    out: &mut [T],
+    decode: impl Fn([u8; N]) -> W,
+    max: u32,
+) -> std::result::Result<(), u32> {
+    let (tokens, _) = bytes.as_chunks::<N>();
+    for (id, &token) in out.iter_mut().zip(tokens) {
+        *id = T::from_u32(decode(token).into());
+    }
+    if max <= T::MAX {
+        return Ok(());
+    }
+    let highest = tokens.iter().map(|&token| decode(token).into()).max();
+    highest.filter(|&id| id > T::MAX).map_or(Ok(()), Err)
+}
+
+/// An array to be filled, in one of the types that models take.
+#[derive(Debug)]
+pub enum IdsMut<'a> {
+    /// 32 bits.
+    I32(&'a mut [i32]),
+    /// 64 bits.
+    I64(&'a mut [i64]),
+}
+
+impl IdsMut<'_> {
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::I32(ids) => ids.len(),
+            Self::I64(ids) => ids.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sets a range to one value.
+    pub(crate) fn set(&mut self, place: Range<usize>, value: i32) {
+        match self {
+            Self::I32(ids) => ids[place].fill(value),
+            Self::I64(ids) => ids[place].fill(value.into()),
+        }
+    }
+
+    /// Sets a range to 0, 1, 2 and so on.
+    pub(crate) fn count(&mut self, place: Range<usize>) {
+        match self {
+            Self::I32(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),
+            Self::I64(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),
+        }
+    }
+}

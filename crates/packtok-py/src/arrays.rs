@@ -1,0 +1,92 @@
+//! The caller's arrays that a batch is written into: their types and shapes are checked here, once.
+
+use numpy::{
+    Element, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray, PyUntypedArrayMethods,
+};
+use packtok_core::sampling::IdsMut;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// An array for ids, borrowed for writing.
+pub(crate) enum IdArray<'py> {
+    I32(PyReadwriteArray2<'py, i32>),
+    I64(PyReadwriteArray2<'py, i64>),
+}
+
+/// The shape that every array of a batch must have.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) num_rows: usize,
+    pub(crate) context_length: usize,
+}
+
+impl<'py> IdArray<'py> {
+    /// Borrows `array`, the argument `name`.
+    pub(crate) fn borrow(name: &str, array: &Bound<'py, PyAny>, shape: Shape) -> PyResult<Self> {
+        if let Ok(array) = array.cast::<PyArray2<i64>>() {
+            return Ok(Self::I64(borrow(name, array, shape)?));
+        }
+        match array.cast::<PyArray2<i32>>() {
+            Ok(array) => Ok(Self::I32(borrow(name, array, shape)?)),
+            Err(_) => Err(wrong_type(name, array, "int64 or int32")),
+        }
+    }
+
+    /// Its elements, row by row.
+    pub(crate) fn ids(&mut self) -> PyResult<IdsMut<'_>> {
+        Ok(match self {
+            Self::I32(array) => IdsMut::I32(array.as_slice_mut()?),
+            Self::I64(array) => IdsMut::I64(array.as_slice_mut()?),
+        })
+    }
+}
+
+/// Borrows an array of bools, the argument `name`.
+pub(crate) fn borrow_mask<'py>(
+    name: &str,
+    array: &Bound<'py, PyAny>,
+    shape: Shape,
+) -> PyResult<PyReadwriteArray2<'py, bool>> {
+    match array.cast::<PyArray2<bool>>() {
+        Ok(array) => borrow(name, array, shape),
+        Err(_) => Err(wrong_type(name, array, "bool")),
+    }
+}
+
+fn borrow<'py, T: Element>(
+    name: &str,
+    array: &Bound<'py, PyArray2<T>>,
+    Shape {
+        num_rows,
+        context_length,
+    }: Shape,
+) -> PyResult<PyReadwriteArray2<'py, T>> {
+    let (found_rows, found_columns) = (array.shape()[0], array.shape()[1]);
+    if (found_rows, found_columns) != (num_rows, context_length) {
+        return Err(PyValueError::new_err(format!(
+            "{name}: shape is ({found_rows}, {found_columns}), expected ({num_rows}, {context_length})"
+        )));
+    }
+    if !array.is_c_contiguous() {
+        return Err(PyValueError::new_err(format!(
+            "{name}: the array is not C-contiguous"
+        )));
+    }
+    array
+        .try_readwrite()
+        .map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
+}
+
+fn wrong_type(name: &str, array: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    let found = match array.cast::<PyUntypedArray>() {
+        Ok(array) => format!(
+            "an array of {} with {} dimensions",
+            array.dtype(),
+            array.ndim()
+        ),
+        Err(_) => array.get_type().to_string(),
+    };
+    PyTypeError::new_err(format!(
+        "{name}: found {found}, expected a two-dimensional array of {expected}"
+    ))
+}

@@ -1,0 +1,272 @@
+"""Items to batches: those of `TokenDataset`, and Modalities' two collators as plain functions.
+
+A batch that `TokenDataset.__getitems__` filled at once is only handed on; separate items, as they come
+through `torch.utils.data.ConcatDataset` or a list, are stacked. Both are registered with torch's default
+collation, so that a plain ``torch.utils.data.DataLoader(dataset, batch_size=...)`` gives the same batches.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import torch
+from torch.utils.data import default_collate
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+__all__ = [
+    "Batch",
+    "Item",
+    "ItemList",
+    "collate",
+    "gpt_2_llm_collator",
+    "mask_loss_collator_wrapper",
+]
+
+
+class Item(dict[str, Any]):
+    """One item of a `TokenDataset`: its fields by name."""
+
+
+class ItemList(Sequence[Item]):
+    """Items that are rows of one batch already; each is made of views when it is asked for."""
+
+    def __init__(self, batch: dict[str, Any]) -> None:
+        self.batch = batch
+
+    def __len__(self) -> int:
+        return len(self.batch["input_ids"])
+
+    @overload
+    def __getitem__(self, i: int, /) -> Item: ...
+    @overload
+    def __getitem__(self, i: slice, /) -> list[Item]: ...
+    def __getitem__(self, i: int | slice, /) -> Item | list[Item]:
+        if isinstance(i, slice):
+            return [self._item(row) for row in range(len(self))[i]]
+        return self._item(range(len(self))[i])
+
+    def __iter__(self) -> Iterator[Item]:
+        return map(self._item, range(len(self)))
+
+    def _item(self, row: int) -> Item:
+        item = Item({name: field[row] for name, field in self.batch.items() if name not in _OVER_ALL_ROWS})
+        if "cu_seqlens" in self.batch:
+            len_tokens = self.batch["input_ids"].shape[1]
+            item["cu_seqlens"] = _row_segments(self.batch["cu_seqlens"], row, len_tokens)
+            item["max_seqlen"] = int(item["cu_seqlens"].diff().max())
+        return item
+
+
+_OVER_ALL_ROWS = ("cu_seqlens", "max_seqlen")
+
+
+def _row_segments(cu_seqlens: torch.Tensor, row: int, len_tokens: int) -> torch.Tensor:
+    """The boundaries of one row, from 0; every row of a batch begins and ends with a boundary."""
+    ends = torch.tensor([row * len_tokens, (row + 1) * len_tokens], dtype=cu_seqlens.dtype)
+    first, last = torch.searchsorted(cu_seqlens, ends).tolist()
+    return cu_seqlens[first : last + 1] - row * len_tokens
+
+
+def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str, Any]:
+    """The batch of ``items``: fields stacked, ``cu_seqlens`` over the rows laid end to end.
+
+    Items of one `TokenDataset.__getitems__` are a batch already, which is given back as it is. In a
+    ``DataLoader`` worker stacked fields are in shared memory.
+
+    Args:
+        items: Items with the same fields and the same length.
+        collate_fn_map: What torch's ``collate`` passes; not used, since the kinds of all fields are known.
+
+    Raises:
+        ValueError: If there are no items, or their fields or lengths differ.
+    """
+    if isinstance(items, ItemList):
+        return items.batch
+    _check_alike(items)
+    batch = {
+        name: default_collate([item[name] for item in items])
+        for name in items[0]
+        if name not in _OVER_ALL_ROWS
+    }
+    if "cu_seqlens" in items[0]:
+        batch["cu_seqlens"] = _joined_segments([item["cu_seqlens"] for item in items])
+        batch["max_seqlen"] = max(item["max_seqlen"] for item in items)
+    return batch
+
+
+def _check_alike(items: Sequence[Item]) -> None:
+    if not items:
+        raise ValueError("there are no items to collate; give at least one")
+    first = items[0]
+    for i, item in enumerate(items):
+        if item.keys() != first.keys():
+            raise ValueError(
+                f"item {i} has the fields {', '.join(item)}, item 0 has {', '.join(first)}; "
+                "ask both datasets for the same"
+            )
+        if len(item["input_ids"]) != len(first["input_ids"]):
+            raise ValueError(
+                f"item {i} has {len(item['input_ids'])} tokens, item 0 has {len(first['input_ids'])}; "
+                "give both datasets the same context_length"
+            )
+
+
+def _joined_segments(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Boundaries of rows that each begin with 0 and end with their length, over all rows end to end."""
+    starts = [0]
+    for row in rows:
+        starts.append(starts[-1] + int(row[-1]))
+    shifted = [row[:-1] + start for row, start in zip(rows, starts, strict=False)]
+    return torch.cat([*shifted, torch.tensor([starts[-1]], dtype=rows[0].dtype)])
+
+
+class Batch(NamedTuple):
+    """What Modalities' collators give: tensors by key, ``(items, tokens)`` each."""
+
+    samples: dict[str, torch.Tensor]
+    targets: dict[str, torch.Tensor]
+
+
+def gpt_2_llm_collator(
+    batch: Sequence[Mapping[str, Any]],
+    *,
+    sample_key: str,
+    target_key: str,
+    dtype: torch.dtype = torch.int64,
+) -> Batch:
+    """Modalities' collator of the same name: all but the last token as samples, all but the first as targets.
+
+    Args:
+        batch: Items with tokens under ``sample_key``, arrays or tensors of any integer type and equal length.
+        sample_key: Name of the tokens in the items and of the samples.
+        target_key: Name of the targets.
+        dtype: Type of the result. Embeddings need an integer of 32 or 64 bits; Modalities gives 32 for files
+            of two bytes a token.
+
+    Raises:
+        ValueError: If the items are of different length.
+
+    Example:
+        >>> collate_fn = functools.partial(gpt_2_llm_collator, sample_key="x", target_key="y")
+        >>> collate_fn([{"x": np.array([7, 8, 9])}]).targets["y"]
+        tensor([[8, 9]])
+    """
+    rows = [np.asarray(item[sample_key]) for item in batch]
+    tokens = torch.empty((len(rows), len(rows[0])), dtype=dtype)
+    np.stack(rows, out=tokens.numpy(), casting="unsafe")
+    return Batch({sample_key: tokens[:, :-1]}, {target_key: tokens[:, 1:]})
+
+
+_Collator = Callable[[Any], Any]
+
+
+def mask_loss_collator_wrapper(
+    wrapped_collate_fn: _Collator,
+    target_keys_to_mask: Collection[str],
+    loss_ignore_index: int,
+    mask_tokens: Mapping[str, str | int],
+    tokenizer: Any = None,
+) -> _Collator:
+    """Modalities' wrapper of the same name: a collator whose targets count only between two marker tokens.
+
+    Targets from behind each begin marker up to before the next end marker stay; all others, the markers too,
+    become ``loss_ignore_index``. If a marker is nowhere in a batch, a warning says so and nothing of that
+    batch counts.
+
+    Args:
+        wrapped_collate_fn: Gives a batch with ``targets`` by key, or a dict of tensors, such as `collate`.
+        target_keys_to_mask: Keys of the targets to mask, each a tensor ``(items, tokens)``.
+        loss_ignore_index: What the loss ignores.
+        mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``: ids, or
+            tokens that ``tokenizer`` knows.
+        tokenizer: Turns tokens into ids: packtok's, ``tokenizers``', ``transformers``' or Modalities'.
+
+    Returns:
+        A collator that can be pickled if ``wrapped_collate_fn`` can. It raises ValueError if in a row an end
+        marker comes before a begin marker, or two of one kind follow each other.
+
+    Raises:
+        ValueError: If the markers are equal, or the tokenizer does not know one.
+    """
+    begin, end = (
+        _token_id(mask_tokens[key], tokenizer)
+        for key in ("b_include_to_loss_token", "e_include_to_loss_token")
+    )
+    if begin == end:
+        raise ValueError(f"the begin and the end marker have the same id {begin}; name two different tokens")
+    return functools.partial(
+        _collate_masked,
+        wrapped_collate_fn=wrapped_collate_fn,
+        keys=tuple(target_keys_to_mask),
+        ignore_index=loss_ignore_index,
+        begin=begin,
+        end=end,
+    )
+
+
+def _collate_masked(
+    batch: Any,
+    *,
+    wrapped_collate_fn: _Collator,
+    keys: tuple[str, ...],
+    ignore_index: int,
+    begin: int,
+    end: int,
+) -> Any:
+    collated = wrapped_collate_fn(batch)
+    targets = collated.targets if hasattr(collated, "targets") else collated
+    for key in keys:
+        targets[key] = _masked(targets[key], key, ignore_index, begin, end)
+    return collated
+
+
+def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: int) -> torch.Tensor:
+    begins, ends = target == begin, target == end
+    for name, id_, found in (("begin", begin, begins), ("end", end, ends)):
+        if not found.any():
+            warnings.warn(
+                f"{key}: the {name} marker, id {id_}, is nowhere in the batch, so that nothing of it counts "
+                "for the loss; see whether the tokenizer makes one token of the marker, also next to spaces",
+                stacklevel=2,
+            )
+            return torch.full_like(target, ignore_index)
+    # How many spans are open at each target: a begin marker opens one behind itself, an end marker closes
+    # one at itself.
+    opened = torch.zeros_like(target, dtype=torch.int32)
+    opened[:, 1:] = begins[:, :-1]
+    opened -= ends.int()
+    depth = opened.cumsum(-1, dtype=torch.int32)
+    wrong = (depth < 0) | (depth > 1)
+    if wrong.any():
+        row, position = (int(i) for i in wrong.nonzero()[0])
+        if depth[row, position] < 0:
+            what = f"an end marker without a begin marker at position {position}"
+        else:
+            what = f"a second begin marker at position {position - 1}"
+        raise ValueError(
+            f"{key}: row {row} has {what}; markers must alternate in each row, beginning with the begin "
+            "marker; give every conversation a row of its own"
+        )
+    return target.where(depth == 1, ignore_index)
+
+
+def _token_id(token: str | int, tokenizer: Any) -> int:
+    """The id of a marker.
+
+    Raises:
+        ValueError: If it cannot be found.
+    """
+    if isinstance(token, int):
+        return token
+    for method in ("token_to_id", "get_token_id", "convert_tokens_to_ids"):
+        if hasattr(tokenizer, method):
+            found = getattr(tokenizer, method)(token)
+            if found is None or found == getattr(tokenizer, "unk_token_id", None):
+                break
+            return int(found)
+    raise ValueError(f"the tokenizer does not know the marker {token!r}; name a token it has, or give its id")
+
+
+default_collate_fn_map[Item] = collate

@@ -1,0 +1,192 @@
+"""Modalities' datasets over pbins: the same arguments, the same items, as read-only views that copy nothing.
+
+Responsible for torch's protocols and Modalities' names; which tokens an item has is worked out in the compiled
+module, whose documentation is that of `Blocks`.
+"""
+
+import hashlib
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, SupportsIndex, overload
+
+import numpy.typing as npt
+from torch.utils.data import Dataset
+
+from packtok._packtok import Blocks
+from packtok.sources import Source, find_files
+
+__all__ = [
+    "CombinedDataset",
+    "PackedMemMapDatasetBase",
+    "PackedMemMapDatasetContinuous",
+    "PackedMemMapDatasetMegatron",
+]
+
+Tokens = npt.NDArray[Any]
+
+
+class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
+    """Documents: item `i` is ``{sample_key: document i, EOD included}``, a slice ``{sample_key: [documents]}``.
+
+    Items are read-only NumPy views in the width of the file (uint8, uint16 or uint32) of shape (tokens,); with
+    ``dtype`` they are read-only copies. Indices and slices are those of a Python list. Pickles as paths and
+    options; a process that unpickles it reopens the files, and is told which of them is another by now.
+
+    Args:
+        raw_data_path: A pbin; or many, in a row: a list, a folder, a glob or a manifest of `packtok manifest`.
+        sample_key: Key of the tokens in an item.
+        load_index: Accepted for Modalities' sake; the index is always there and never loaded.
+        dtype: An integer type to copy items into: uint8, uint16, uint32, int32 or int64.
+        verify: Check the data's checksums, each piece of 1 MiB when it is first read.
+
+    Raises:
+        OSError: If a file cannot be read.
+        PbinFormatError: If a file is no pbin or is damaged.
+    """
+
+    blocks: Blocks
+
+    def __init__(
+        self,
+        raw_data_path: Source,
+        sample_key: str,
+        load_index: bool | None = True,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        verify: bool = False,
+    ) -> None:
+        self._open(raw_data_path, sample_key, packing="whole", dtype=dtype, verify=verify)
+
+    def _open(self, raw_data_path: Source, sample_key: str, **options: Any) -> None:
+        self.raw_data_path = raw_data_path
+        self.sample_key = sample_key
+        self.blocks = Blocks(**find_files(raw_data_path), **options)
+        options = {name: option for name, option in options.items() if name not in ("dtype", "verify")}
+        self.fingerprint = _digest([self.blocks.fingerprint, options])
+
+    def __len__(self) -> int:
+        """Number of items."""
+        return len(self.blocks)
+
+    @overload
+    def __getitem__(self, idx: SupportsIndex) -> dict[str, Tokens]: ...
+    @overload
+    def __getitem__(self, idx: slice) -> dict[str, list[Tokens]]: ...
+    def __getitem__(self, idx: Any) -> Any:
+        """Item ``idx``, or the items of a slice in one list."""
+        return {self.sample_key: self.blocks[idx]}
+
+    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[dict[str, Tokens]]:
+        """The items of ``indices``, as torch's fetcher asks for them."""
+        sample_key, blocks = self.sample_key, self.blocks
+        return [{sample_key: blocks[i]} for i in indices]
+
+    def locate(self, idx: int) -> list[tuple[str, int, int, int]]:
+        """The documents in item ``idx``: file, document in it, and start and stop in tokens of the document."""
+        return self.blocks.locate(idx)
+
+
+class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
+    """Blocks of ``block_size`` consecutive tokens, across documents; what is left at the end is not served.
+
+    With ``reuse_last_target`` the last token of a block is the first of the next, so that a model, which is
+    given all but a block's last token and is to predict all but its first, is given each token once. Of T tokens
+    this makes ``(T - block_size) // (block_size - 1) + 1`` blocks, and ``T // block_size`` without.
+
+    Args:
+        raw_data_path: A pbin; or many: a list, a folder, a glob or a manifest of `packtok manifest`.
+        sample_key: Key of the tokens in an item.
+        block_size: Tokens of a block, at least 2.
+        reuse_last_target: Whether blocks overlap by one token.
+        load_index: Accepted for Modalities' sake; the index is always there and never loaded.
+        dtype: As in `PackedMemMapDatasetBase`.
+        by_file: Of many files: whether blocks stay within files, each of which then loses its tail; otherwise
+            the files are one stream, and a block may end in the next file.
+        verify: As in `PackedMemMapDatasetBase`.
+
+    Raises:
+        ValueError: If ``block_size`` is below 2 or exceeds the tokens there are.
+    """
+
+    def __init__(
+        self,
+        raw_data_path: Source,
+        sample_key: str,
+        block_size: int,
+        reuse_last_target: bool,
+        load_index: bool | None = False,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        by_file: bool = False,
+        verify: bool = False,
+    ) -> None:
+        self.block_size = block_size
+        self.reuse_last_target = reuse_last_target
+        self._open(
+            raw_data_path,
+            sample_key,
+            packing="fixed",
+            block_size=block_size,
+            overlap=int(reuse_last_target),
+            by_file=by_file,
+            dtype=dtype,
+            verify=verify,
+        )
+
+
+class CombinedDataset(Dataset[Any]):
+    """Datasets one behind the other: first all items of the first, then those of the second, and so on.
+
+    Args:
+        datasets: Map-style datasets; at least one.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:
+        if not datasets:
+            raise ValueError("the list of datasets is empty; name at least one")
+        self.datasets = list(datasets)
+        self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))  # type: ignore[arg-type]
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells these datasets, in this order, from others.
+
+        Raises:
+            AttributeError: If one of them has no fingerprint.
+        """
+        return _digest([dataset.fingerprint for dataset in self.datasets])  # type: ignore[attr-defined]
+
+    def __len__(self) -> int:
+        """Number of items of all datasets."""
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, idx: SupportsIndex) -> Any:
+        """Item ``idx``; a negative one counts from the end of the last dataset."""
+        dataset, i = self._place(idx)
+        return self.datasets[dataset][i]
+
+    def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Any]:
+        """The items of ``indices``, as torch's fetcher asks for them."""
+        return [self[i] for i in indices]
+
+    def locate(self, idx: int) -> list[tuple[str, int, int, int]]:
+        """The documents in item ``idx``, as the dataset that it is of tells them."""
+        dataset, i = self._place(idx)
+        located: list[tuple[str, int, int, int]] = self.datasets[dataset].locate(i)  # type: ignore[attr-defined]
+        return located
+
+    def _place(self, idx: SupportsIndex) -> tuple[int, int]:
+        """The dataset that holds item ``idx``, and which of its items that is."""
+        i = idx.__index__()
+        if i < 0:
+            i += len(self)
+        if not 0 <= i < len(self):
+            raise IndexError(f"item {idx} is out of range, the dataset has {len(self)}")
+        dataset = bisect_right(self.cumulative_sizes, i)
+        return dataset, i - (self.cumulative_sizes[dataset - 1] if dataset else 0)
+
+
+def _digest(facts: Any) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

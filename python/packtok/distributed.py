@@ -1,0 +1,133 @@
+"""Which part of the data this process takes: the only reader of process groups, meshes and rank variables."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+MeshDim = str | int | Sequence[str | int]
+
+
+@dataclass(frozen=True)
+class Share:
+    """This process is number ``rank`` of ``num_replicas`` that divide the data among themselves."""
+
+    rank: int
+    num_replicas: int
+
+    def __post_init__(self) -> None:
+        if self.num_replicas < 1:
+            raise ValueError(f"num_replicas is {self.num_replicas}, expected at least 1")
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(f"rank is {self.rank}, expected 0 to {self.num_replicas - 1}")
+
+
+def find_share(
+    rank: int | None = None,
+    num_replicas: int | None = None,
+    *,
+    device_mesh: "DeviceMesh | None" = None,
+    dp_dim: MeshDim | None = None,
+) -> Share:
+    """The share that was named, else that of the mesh, the process group or the environment, else the whole.
+
+    Args:
+        rank: Goes with ``num_replicas``, before everything else.
+        num_replicas: How many processes divide the data.
+        device_mesh: A mesh whose ``dp_dim`` divides the data; along other dimensions it is the same.
+        dp_dim: Name or number of a dimension, or several that divide it together, the first coarsest.
+
+    Raises:
+        ValueError: If what was named is incomplete, contradictory or out of range.
+    """
+    if (rank is None) != (num_replicas is None):
+        raise ValueError("give both rank and num_replicas, or neither")
+    if rank is not None and num_replicas is not None:
+        if device_mesh is not None:
+            raise ValueError("give either rank and num_replicas or device_mesh and dp_dim, not both")
+        return Share(rank, num_replicas)
+    if device_mesh is not None:
+        return _share_of_mesh(device_mesh, dp_dim)
+    if dp_dim is not None:
+        raise ValueError("dp_dim names a dimension of device_mesh, which was not given")
+    share = process_share()
+    if dims := _mesh_dims_in_use(share.num_replicas):
+        _warn_of_mesh(dims, share.num_replicas)
+    return share
+
+
+def process_share() -> Share:
+    """This process among all: by ``torch.distributed`` if initialised, else by RANK and WORLD_SIZE."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        return Share(dist.get_rank(), dist.get_world_size())
+    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and world_size is None:
+        return Share(0, 1)
+    if rank is None or world_size is None:
+        given, missing = ("WORLD_SIZE", "RANK") if rank is None else ("RANK", "WORLD_SIZE")
+        raise ValueError(f"the environment has {given} but not {missing}; set both or neither")
+    return Share(_number("RANK", rank), _number("WORLD_SIZE", world_size))
+
+
+def _number(name: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{name} in the environment is {text!r}, expected a number") from None
+
+
+def _share_of_mesh(mesh: "DeviceMesh", dp_dim: MeshDim | None) -> Share:
+    if dp_dim is None and mesh.ndim == 1:
+        dp_dim = 0
+    if dp_dim is None:
+        names = mesh.mesh_dim_names or [str(number) for number in range(mesh.ndim)]
+        _warn_of_mesh(names, mesh.size())
+        return process_share()
+    rank, num_replicas = 0, 1
+    for dim in [dp_dim] if isinstance(dp_dim, str | int) else dp_dim:
+        number = _dim_number(mesh, dim)
+        rank = rank * mesh.size(number) + mesh.get_local_rank(number)
+        num_replicas *= mesh.size(number)
+    return Share(rank, num_replicas)
+
+
+def _dim_number(mesh: "DeviceMesh", dim: str | int) -> int:
+    names: tuple[Any, ...] = mesh.mesh_dim_names or ()
+    if isinstance(dim, str) and dim in names:
+        return names.index(dim)
+    if isinstance(dim, int) and 0 <= dim < mesh.ndim:
+        return dim
+    known = ", ".join(names) if names else f"0 to {mesh.ndim - 1}"
+    raise ValueError(f"the device mesh has no dimension {dim!r}; it has {known}")
+
+
+def _mesh_dims_in_use(world_size: int) -> list[str]:
+    """Dimensions of meshes of this process that do not span all ranks."""
+    import torch.distributed as dist
+
+    if not (dist.is_available() and dist.is_initialized()):
+        return []
+    # Torch keeps no public list of meshes; the groups that it makes for one carry its dimension's name.
+    groups = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_map", {})
+    return sorted(
+        {
+            group.group_desc.removeprefix("mesh_")
+            for group in groups
+            if getattr(group, "group_desc", "").startswith("mesh_") and group.size() != world_size
+        }
+    )
+
+
+def _warn_of_mesh(dims: Sequence[str], world_size: int) -> None:
+    warnings.warn(
+        f"a device mesh ({', '.join(dims)}) is in use but no data-parallel dimension was named, so each of "
+        f"the {world_size} ranks gets items of its own, also ranks that hold parts of one model and need the "
+        "same; pass device_mesh and dp_dim",
+        stacklevel=2,
+    )

@@ -1,0 +1,106 @@
+"""The order of an epoch, cut into global batches and divided among ranks.
+
+Plain arithmetic around the compiled module's `Order`, which is asked for items in chunks, so that memory does
+not grow with the dataset. Where a run stands is the sampler's matter.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from packtok._packtok import Order
+from packtok.distributed import Share
+
+AtEpochEnd = Literal["drop", "carry", "pad", "short"]
+
+CHUNK_ITEMS = 4096
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Every epoch of ``num_items`` items, as one rank sees it.
+
+    A position counts the samples of an epoch over all ranks, those that it carries over included.
+    """
+
+    num_items: int
+    seed: int | None
+    global_batch_size: int
+    at_epoch_end: AtEpochEnd
+    share: Share
+    order: Order = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.global_batch_size < 1 or self.global_batch_size % self.share.num_replicas:
+            raise ValueError(
+                f"global_batch_size is {self.global_batch_size}, expected a multiple of the "
+                f"{self.share.num_replicas} ranks"
+            )
+        object.__setattr__(self, "order", self._new_order())
+
+    def _new_order(self) -> Order:
+        return Order(
+            self.num_items,
+            seed=self.seed,
+            global_batch_size=self.global_batch_size,
+            at_epoch_end=self.at_epoch_end,
+        )
+
+    def __reduce__(self) -> tuple[type["Epochs"], tuple[int, int | None, int, AtEpochEnd, Share]]:
+        return Epochs, (self.num_items, self.seed, self.global_batch_size, self.at_epoch_end, self.share)
+
+    @property
+    def batch_size(self) -> int:
+        """Items that a rank takes in a step."""
+        return self.global_batch_size // self.share.num_replicas
+
+    def num_steps(self, epoch: int, start: int) -> int:
+        """Global batches of ``epoch`` from position ``start`` on."""
+        return -(-self.order.num_positions(epoch, start) // self.global_batch_size)
+
+    def num_own(self, epoch: int, start: int) -> int:
+        """Items of this rank in ``epoch`` from position ``start`` on."""
+        num_positions = self.order.num_positions(epoch, start)
+        return max(0, -(-(num_positions - self.share.rank) // self.share.num_replicas))
+
+    def own(self, epoch: int, start: int) -> Iterator[int]:
+        """The items of this rank in ``epoch`` from position ``start`` on."""
+        num_own = self.num_own(epoch, start)
+        for first in range(0, num_own, CHUNK_ITEMS):
+            yield from self._chunk(epoch, start, first, min(CHUNK_ITEMS, num_own - first))
+
+    def batches(self, epoch: int, start: int) -> Iterator[list[int]]:
+        """This rank's batches of ``epoch`` from position ``start`` on; all ranks have the same number."""
+        num_own, num_rows = self.num_own(epoch, start), self.num_steps(epoch, start) * self.batch_size
+        chunk_rows = max(1, CHUNK_ITEMS // self.batch_size) * self.batch_size
+        for first in range(0, num_rows, chunk_rows):
+            items = self._chunk(epoch, start, first, min(chunk_rows, max(0, num_own - first)))
+            for row in range(0, min(chunk_rows, num_rows - first), self.batch_size):
+                yield items[row : row + self.batch_size]
+
+    def _chunk(self, epoch: int, start: int, first: int, num: int) -> list[int]:
+        """``num`` items of this rank, from its ``first``-th after position ``start`` on."""
+        position = start + self.share.rank + first * self.share.num_replicas
+        items: list[int] = self.order.items(epoch, position, self.share.num_replicas, num).tolist()
+        return items
+
+    def global_batch(self, step: int, epoch: int | None = None) -> tuple[int, list[int]]:
+        """The epoch and the items of a global batch; rank ``r`` of ``R`` has every ``R``-th from ``r`` on.
+
+        Args:
+            step: Counted from 0, over all epochs, or in ``epoch`` if one is given.
+            epoch: The epoch.
+
+        Raises:
+            IndexError: If there is no such step.
+        """
+        if step < 0:
+            raise IndexError(f"there is no step {step}")
+        if epoch is None:
+            epoch, step = self.order.epoch_of(step)
+        if step >= (num_steps := self.num_steps(epoch, 0)):
+            raise IndexError(f"there is no step {step}: epoch {epoch} has {num_steps}")
+        start = step * self.global_batch_size
+        num = min(self.global_batch_size, self.order.num_positions(epoch, 0) - start)
+        items: list[int] = self.order.items(epoch, start, 1, num).tolist()
+        return epoch, items

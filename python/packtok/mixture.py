@@ -1,0 +1,223 @@
+"""`Mixture`: several datasets as one, each in exact proportion to its weight.
+
+The compiled module says which item of which source comes when; here sources are opened, weights made exact,
+and batches put together in order.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from os import PathLike, fspath
+from typing import Any, Protocol, overload
+
+from torch.utils.data import Dataset
+
+from packtok import _packtok
+from packtok.token_dataset import RowsOfMany, TokenDataset
+
+__all__ = ["Mixture"]
+
+StrPath = str | PathLike[str]
+Weight = int | float | Fraction | Decimal
+
+# Weights without a common measure below this are rounded to it: 9 digits finer than a weight of 1e-9.
+_FINEST_TOTAL = 1 << 60
+
+
+class _Source(Protocol):
+    def __len__(self) -> int: ...
+    def __getitem__(self, i: int, /) -> Any: ...
+
+
+class Mixture(Dataset[Any]):
+    """Items of several sources, interleaved in exact proportion to their weights.
+
+    Among the first ``k`` items each source has its share to within less than one item, for every ``k``, so
+    that any window of items is off by less than two; with two sources by less than one. (For some weights no
+    order of three or more sources is within one in every window.) The sequence is the same on every machine.
+
+    Each source is gone through again and again, every time in another order. Items are in the order in which
+    they are to be trained on: nothing should shuffle them again, and ``packtok.DataLoader`` does not.
+
+    Args:
+        sources: Weight by source: a pbin's path, or a map-style dataset. Weights need not add up to 1; only
+            their ratios count. A float counts as the decimal number that it prints as.
+        seed: Decides the orders.
+        num_items: Length of the mixture; that of all sources together if left out.
+        shuffle: Whether sources are shuffled; if not, each goes from its first item to its last.
+        **options: For paths, what `TokenDataset` takes; ``context_length`` is needed then.
+
+    Raises:
+        ValueError: If a weight is not above 0, a source is empty, or sources do not fit together.
+
+    Example:
+        >>> packtok.Mixture({"web.pbin": 0.7, "code.pbin": 0.3}, context_length=2048)  # doctest: +SKIP
+    """
+
+    orders_itself = True
+
+    def __init__(
+        self,
+        sources: Mapping[Any, Weight],
+        *,
+        seed: int = 0,
+        num_items: int | None = None,
+        shuffle: bool = True,
+        **options: Any,
+    ) -> None:
+        self.names = [_name(source, i) for i, source in enumerate(sources)]
+        self._weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
+        self._sources = [_opened(source, options) for source in sources]
+        self._seed = seed if shuffle else None
+        lengths = [len(source) for source in self._sources]
+        if 0 in lengths:
+            raise ValueError(f"{self.names[lengths.index(0)]}: has no items; leave it out")
+        self._len = sum(lengths) if num_items is None else num_items
+        self._prepare()
+
+    def _prepare(self) -> None:
+        lengths = [len(source) for source in self._sources]
+        self._mixture = _packtok.Mixture(self._weights, lengths=lengths, seed=self._seed)
+        datasets = [source for source in self._sources if isinstance(source, TokenDataset)]
+        self._rows = RowsOfMany(datasets) if len(datasets) == len(self._sources) else None
+
+    def __len__(self) -> int:
+        return self._len
+
+    @overload
+    def __getitem__(self, k: int, /) -> Any: ...
+    @overload
+    def __getitem__(self, k: slice, /) -> Sequence[Any]: ...
+    def __getitem__(self, k: int | slice, /) -> Any:
+        """Item ``k``, or the items of a slice; negative ones count from the end."""
+        if isinstance(k, slice):
+            return self.__getitems__(range(len(self))[k])
+        source, position = self.source_of(k)
+        return self._sources[source][position]
+
+    def __getitems__(self, items: Sequence[int]) -> Sequence[Any]:
+        """The items in their order; with `TokenDataset` sources rows of one batch."""
+        sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
+        if self._rows is not None:
+            return self._rows(sources, positions)
+        found: list[Any] = [None] * len(items)
+        for number, source in enumerate(self._sources):
+            rows = (sources == number).nonzero()[0].tolist()
+            for row, item in zip(rows, _items_of(source, positions[rows].tolist()), strict=True):
+                found[row] = item
+        return found
+
+    def source_of(self, k: int) -> tuple[int, int]:
+        """Which source item ``k`` is from, by its position among the sources, and which item of it."""
+        sources, positions = self._mixture.draws([self._ordinal(k)])
+        return int(sources[0]), int(positions[0])
+
+    def counts(self, num_items: int) -> dict[str, int]:
+        """How many of the first ``num_items`` items are from each source, by name."""
+        return dict(zip(self.names, self._mixture.counts(num_items), strict=True))
+
+    def epochs(self, num_items: int) -> dict[str, float]:
+        """How often the first ``num_items`` items go through each source, by name; 1.5 is once and a half."""
+        counts = self._mixture.counts(num_items)
+        epochs = [count / len(source) for count, source in zip(counts, self._sources, strict=True)]
+        return dict(zip(self.names, epochs, strict=True))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, in hex, of what decides which item comes when; ``num_items`` does not."""
+        prints = [_fingerprint(source) for source in self._sources]
+        told = json.dumps([prints, self._weights, self._seed])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def locate(self, k: int) -> list[tuple[str, int, int, int]]:
+        """The documents that item ``k`` has tokens of, as its source tells them.
+
+        Raises:
+            TypeError: If the source cannot tell.
+        """
+        source, position = self.source_of(k)
+        locate = getattr(self._sources[source], "locate", None)
+        if locate is None:
+            raise TypeError(f"{self.names[source]}: cannot tell which documents its items are of")
+        documents: list[tuple[str, int, int, int]] = locate(position)
+        return documents
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_mixture", "_rows")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._prepare()
+
+    def __repr__(self) -> str:
+        weights = ", ".join(map("{}: {}".format, self.names, self._weights))
+        return f"Mixture({{{weights}}}, num_items={self._len}, seed={self._seed})"
+
+    def _ordinal(self, k: int) -> int:
+        """Item ``k`` counted from the start.
+
+        Raises:
+            IndexError: If there is no such item.
+        """
+        k = int(k)
+        if not -self._len <= k < self._len:
+            raise IndexError(f"item {k} is out of range, the mixture has {self._len}")
+        return k % self._len
+
+
+def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
+    """Whole numbers in the ratios of ``weights``.
+
+    Ratios that need a total over 2**60 are rounded to one, none to 0.
+
+    Raises:
+        ValueError: If a weight is not a number above 0.
+    """
+    exact = [_exact(name, weight) for name, weight in weights.items()]
+    measure = math.lcm(*(weight.denominator for weight in exact))
+    whole = [int(weight * measure) for weight in exact]
+    total = sum(whole)
+    if total > _FINEST_TOTAL:
+        whole = [max(1, round(Fraction(weight * _FINEST_TOTAL, total))) for weight in whole]
+    return whole
+
+
+def _exact(name: str, weight: Weight) -> Fraction:
+    try:
+        # A float's own fraction has a denominator of 2**55 or so; what was meant is what it prints as.
+        exact = Fraction(str(weight)) if isinstance(weight, float) else Fraction(weight)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
+    if exact <= 0:
+        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0; leave the source out")
+    return exact
+
+
+def _name(source: object, i: int) -> str:
+    return fspath(source) if isinstance(source, str | PathLike) else f"source {i}"
+
+
+def _opened(source: Any, options: Mapping[str, Any]) -> _Source:
+    if not isinstance(source, str | PathLike):
+        dataset: _Source = source
+        return dataset
+    if "context_length" not in options:
+        raise TypeError(f"{fspath(source)}: context_length is missing; a path needs it")
+    return TokenDataset(source, **options)
+
+
+def _items_of(source: Any, positions: list[int]) -> Sequence[Any]:
+    """Items of one source, by one call if it has one for that."""
+    if hasattr(source, "__getitems__") and positions:
+        items: Sequence[Any] = source.__getitems__(positions)
+        return items
+    return [source[position] for position in positions]
+
+
+def _fingerprint(source: Any) -> str:
+    """What tells a source from others; of a dataset without a fingerprint, its class and length."""
+    kind = type(source)
+    return str(getattr(source, "fingerprint", f"{kind.__module__}.{kind.__qualname__} {len(source)}"))

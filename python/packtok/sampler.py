@@ -1,0 +1,276 @@
+"""Which items a rank takes, in which order, and how far it has come.
+
+`ResumableDistributedSampler` gives single items, as torch's samplers do, and knows the state;
+`ResumableBatchSampler` gives the same items batch by batch.
+"""
+
+import operator
+from collections.abc import Iterator, Mapping, Sized
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import Sampler
+
+from packtok.distributed import MeshDim, find_share, process_share
+from packtok.epochs import AtEpochEnd, Epochs
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+
+STATE_VERSION = 1
+# Goes up when an order changes, which the permutation promises not to do.
+ORDER_VERSION = 1
+
+
+class ResumableDistributedSampler(Sampler[int]):
+    """The items of one rank, shuffled or in sequence, from any place of any epoch.
+
+    Of an epoch's order, from sample ``skip_num_global_samples`` on, rank ``r`` of ``R`` takes every ``R``-th
+    from the ``r``-th. Iterating begins where the sampler was placed, by its arguments, `set_epoch` or
+    `load_state_dict`; iterating again begins the next epoch.
+
+    Args:
+        dataset: Anything with a length; its ``fingerprint`` and ``orders_itself`` are heeded if it has them.
+        rank: By default, with ``num_replicas``, that of the process group, or else of RANK and WORLD_SIZE.
+        num_replicas: How many ranks divide the items.
+        epoch: The epoch to begin with.
+        shuffle: Whether items come in an order given by seed and epoch (packtok's, not ``torch.randperm``'s).
+        seed: From 0 to 2**64 - 1.
+        drop_last: The same as ``at_epoch_end="drop"``; false is the same as ``"pad"``.
+        skip_num_global_samples: Samples of the first epoch, counted over all ranks, that are done already.
+        batch_size: Samples that each rank takes in a step. The steps decide what is left at an epoch's end;
+            where neither this nor ``global_batch_size`` is given, each rank takes one.
+        global_batch_size: The same for all ranks together. All parts of a stopped run need the same.
+        at_epoch_end: What becomes of the samples that fill no global batch. ``"drop"`` leaves them out;
+            ``"pad"`` fills the batch from the beginning of the epoch's order; ``"carry"`` puts them first in
+            the next epoch; ``"short"`` gives each item exactly once, some ranks one more than others.
+        device_mesh: Instead of rank and num_replicas: the mesh whose dimension ``dp_dim`` divides the items.
+        dp_dim: Its name or number, or several, the first coarsest.
+
+    Raises:
+        ValueError: If arguments contradict each other, or the dataset brings an order of its own.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+        epoch: int = 0,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        skip_num_global_samples: int = 0,
+        *,
+        batch_size: int | None = None,
+        global_batch_size: int | None = None,
+        at_epoch_end: AtEpochEnd | None = None,
+        device_mesh: "DeviceMesh | None" = None,
+        dp_dim: MeshDim | None = None,
+    ) -> None:
+        if shuffle and getattr(dataset, "orders_itself", False):
+            raise ValueError(
+                f"shuffle=True, but {type(dataset).__name__} orders its items itself; leave shuffle out and "
+                "give the dataset a seed"
+            )
+        share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
+        self.dataset = dataset
+        self.global_batch_size = _global_batch_size(batch_size, global_batch_size, share.num_replicas)
+        self.epochs = Epochs(
+            len(dataset),
+            _checked("seed", seed, below=1 << 64) if shuffle else None,
+            share.num_replicas if self.global_batch_size is None else self.global_batch_size,
+            _epoch_end(at_epoch_end, drop_last=drop_last, has_batches=self.global_batch_size is not None),
+            share,
+        )
+        self._finds_share = rank is None and device_mesh is None
+        self._first = (_checked("epoch", epoch), self._checked_skip(skip_num_global_samples))
+        self._epoch, self._position = self._first
+        # Whether a sample was taken since the sampler was placed where it stands.
+        self._is_under_way = False
+
+    def _checked_skip(self, skip: int) -> int:
+        _checked("skip_num_global_samples", skip)
+        if self.epochs.at_epoch_end == "carry" and skip % self.epochs.global_batch_size:
+            raise ValueError(
+                f'skip_num_global_samples is {skip}; with at_epoch_end="carry" it must be a multiple of the '
+                f"global batch size {self.epochs.global_batch_size}, or samples would be left out"
+            )
+        return skip
+
+    @property
+    def rank(self) -> int:
+        """The rank whose items are given."""
+        return self.epochs.share.rank
+
+    @property
+    def num_replicas(self) -> int:
+        """How many ranks divide the items."""
+        return self.epochs.share.num_replicas
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that iterating is in, or will begin with."""
+        return self._epoch
+
+    @property
+    def position(self) -> int:
+        """Samples of the epoch, over all ranks, that were taken or skipped."""
+        return self._position
+
+    def start_of(self, epoch: int) -> int:
+        """The position at which ``epoch`` begins."""
+        first_epoch, skip = self._first
+        return skip if epoch == first_epoch else 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
+        if _checked("epoch", epoch) != self._epoch or self._is_under_way:
+            self.place(epoch, self.start_of(epoch))
+
+    def __len__(self) -> int:
+        """Items that this rank gets in the whole epoch (from ``skip_num_global_samples`` on in the first)."""
+        return self.epochs.num_own(self._epoch, self.start_of(self._epoch))
+
+    def __iter__(self) -> Iterator[int]:
+        return self._items(*self.begin())
+
+    def _items(self, epoch: int, position: int) -> Iterator[int]:
+        for item in self.epochs.own(epoch, position):
+            position += self.num_replicas
+            self.place(epoch, position, is_under_way=True)
+            yield item
+        self.place(epoch + 1, self.start_of(epoch + 1))
+
+    def begin(self) -> tuple[int, int]:
+        """The epoch and the position at which an iteration that begins now begins."""
+        self._check_share()
+        if self._is_under_way:
+            self.place(self._epoch + 1, self.start_of(self._epoch + 1))
+        return self._epoch, self._position
+
+    def place(self, epoch: int, position: int, *, is_under_way: bool = False) -> None:
+        """Goes to a position; the next iteration begins there, or with the next epoch if one is under way."""
+        self._epoch, self._position, self._is_under_way = epoch, position, is_under_way
+
+    def _check_share(self) -> None:
+        """Made before the process group, a sampler would give every rank everything, unnoticed."""
+        if self._finds_share and (now := process_share()) != self.epochs.share:
+            raise RuntimeError(
+                f"the sampler was made for rank {self.rank} of {self.num_replicas}, but this process is rank "
+                f"{now.rank} of {now.num_replicas} now; make it after the process group, or give rank and "
+                "num_replicas"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the sampler stands and what that depends on: numbers and names that JSON can hold."""
+        return {
+            "version": STATE_VERSION,
+            "order": ORDER_VERSION,
+            "data": getattr(self.dataset, "fingerprint", None),
+            "num_items": self.epochs.num_items,
+            "seed": self.epochs.seed,
+            "global_batch_size": self.global_batch_size,
+            "at_epoch_end": self.epochs.at_epoch_end,
+            "epoch": self._epoch,
+            "num_global_samples": self._position,
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes where the state was taken; the number of ranks may be another now.
+
+        Raises:
+            ValueError: If the state was taken with other data or in another order; it says what differs.
+        """
+        check_state(state_dict, self.state_dict())
+        epoch = _checked("epoch", state_dict["epoch"])
+        self.place(epoch, _checked("num_global_samples", state_dict["num_global_samples"]))
+
+
+class ResumableBatchSampler(Sampler[list[int]]):
+    """The items of a `ResumableDistributedSampler` batch by batch; all ranks have the same number of batches.
+
+    Goes where torch takes a ``batch_sampler``. Its state counts the batches drawn from it, and workers draw
+    ahead of what they give; `packtok.DataLoader` and torchdata's ``StatefulDataLoader`` keep account of that.
+    """
+
+    def __init__(self, sampler: ResumableDistributedSampler) -> None:
+        self.sampler = sampler
+        self.batch_size = sampler.epochs.batch_size
+        self.drop_last = sampler.epochs.at_epoch_end in ("drop", "carry")
+
+    def __len__(self) -> int:
+        """Batches of the whole epoch (from ``skip_num_global_samples`` on in the first)."""
+        sampler = self.sampler
+        return sampler.epochs.num_steps(sampler.epoch, sampler.start_of(sampler.epoch))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self._batches(*self.sampler.begin())
+
+    def _batches(self, epoch: int, position: int) -> Iterator[list[int]]:
+        sampler = self.sampler
+        for batch in sampler.epochs.batches(epoch, position):
+            position += sampler.epochs.global_batch_size
+            sampler.place(epoch, position, is_under_way=True)
+            yield batch
+        sampler.place(epoch + 1, sampler.start_of(epoch + 1))
+
+    def set_epoch(self, epoch: int) -> None:
+        """As the sampler's."""
+        self.sampler.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As the sampler's."""
+        return self.sampler.state_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """As the sampler's."""
+        self.sampler.load_state_dict(state_dict)
+
+
+def check_state(state_dict: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raises a ValueError that says what differs, unless a position means the same in both."""
+    if missing := [key for key in own if key not in state_dict]:
+        raise ValueError(f"this is no state of a packtok sampler or loader: it lacks {', '.join(missing)}")
+    differing = [
+        f"{key} is {state_dict[key]!r} in the state and {value!r} here"
+        for key, value in own.items()
+        if key not in ("epoch", "num_global_samples") and state_dict[key] != value
+    ]
+    if differing:
+        raise ValueError(
+            f"the state does not fit: {'; '.join(differing)}; go on with what the state names, or begin anew "
+            "without it"
+        )
+
+
+def _global_batch_size(
+    batch_size: int | None, global_batch_size: int | None, num_replicas: int
+) -> int | None:
+    if batch_size is None:
+        return global_batch_size
+    if global_batch_size is not None and batch_size * num_replicas != global_batch_size:
+        raise ValueError(
+            f"batch_size {batch_size} on {num_replicas} ranks is not global_batch_size {global_batch_size}; "
+            "leave one out"
+        )
+    return batch_size * num_replicas
+
+
+def _epoch_end(at_epoch_end: AtEpochEnd | None, *, drop_last: bool, has_batches: bool) -> AtEpochEnd:
+    if at_epoch_end is None:
+        return "drop" if drop_last else "pad"
+    if drop_last and at_epoch_end != "drop":
+        raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; leave one out")
+    if at_epoch_end == "carry" and not has_batches:
+        raise ValueError('at_epoch_end="carry" needs a batch_size or global_batch_size')
+    return at_epoch_end
+
+
+def _checked(name: str, number: int, *, below: int = 1 << 63) -> int:
+    try:
+        whole = operator.index(number)
+    except TypeError:
+        whole = -1
+    if not 0 <= whole < below:
+        raise ValueError(f"{name} is {number!r}, expected an integer from 0 to {below - 1}")
+    return whole

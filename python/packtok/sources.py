@@ -1,0 +1,70 @@
+"""Which pbins a dataset is made of: one file, a list, a folder, a glob or a manifest."""
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from packtok.errors import ConfigError
+
+StrPath = str | os.PathLike[str]
+Source = StrPath | Sequence[StrPath]
+
+
+class Files(TypedDict, total=False):
+    """The argument by which the compiled module is told of files: one of the two."""
+
+    paths: list[str]
+    manifest: str
+
+
+def find_files(source: Source) -> Files:
+    """The files that ``source`` stands for, or the manifest that it is.
+
+    A list keeps its order; a folder is every ``*.pbin`` below it and a glob every file that it matches, both in
+    natural order. Folders and globs may stand in lists, manifests may not.
+
+    Raises:
+        ConfigError: If a list is empty, a folder holds no pbin or a glob matches nothing.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        return {"manifest": path} if is_manifest(path) else {"paths": _expanded(path)}
+    paths = [file for one in source for file in _expanded(os.fspath(one))]
+    if not paths:
+        raise ConfigError("the list of pbins is empty; name at least one")
+    return {"paths": paths}
+
+
+def is_manifest(path: str) -> bool:
+    """Whether the file holds JSON: what a pbin starts with, its length, would be far beyond any file then."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(8)
+    return start[:1] == b"{" and int.from_bytes(start, "little") > os.path.getsize(path)
+
+
+def _expanded(path: str) -> list[str]:
+    if os.path.isdir(path):
+        found = [str(file) for file in Path(path).rglob("*.pbin") if file.is_file()]
+        if not found:
+            raise ConfigError(f"{path}: there is no .pbin file in this folder")
+    elif glob.has_magic(path) and not os.path.exists(path):
+        found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
+        if not found:
+            raise ConfigError(f"{path!r}: no file matches; hidden files must be named")
+    else:
+        return [path]
+    return sorted(found, key=lambda file: natural_key(Path(file)))
+
+
+def natural_key(path: Path) -> list[tuple[int, int, str]]:
+    """A sort key by which ``part2`` stands before ``part10``."""
+    return [
+        (0, int(run), run) if run.isdecimal() else (1, 0, run)
+        for run in re.split(r"([0-9]+)", path.as_posix())
+        if run
+    ]

@@ -1,0 +1,727 @@
+"""Blocks and Modalities' datasets over them: items, slices, batches, pickling, and files that change."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pbins
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from packtok import PacktokError, PbinFormatError
+from packtok._packtok import Blocks
+from packtok.sources import find_files
+
+torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
+
+import packtok  # noqa: E402
+
+DOCUMENTS = [[1, 2, 3, 9], [9], [], [4, 5, 9], [6, 7, 8, 10, 11, 9], [12, 9]]
+FLAT = [token for document in DOCUMENTS for token in document]
+SLICES = [
+    slice(None),
+    slice(0, 0),
+    slice(2, 1),
+    slice(1, None, 2),
+    slice(None, None, -1),
+    slice(-3, None),
+    slice(-1, -10, -2),
+    slice(100, 200),
+    slice(-100, 100, 3),
+]
+
+widths = st.sampled_from([1, 2, 4])
+
+
+def documents_of(width: int) -> st.SearchStrategy[list[list[int]]]:
+    """Some documents, empty ones among them, with ids that need every byte."""
+    ids = st.integers(0, 256**width - 1)
+    return st.lists(st.lists(ids, max_size=12), min_size=1, max_size=12)
+
+
+@st.composite
+def datasets(draw: st.DrawFn, max_files: int = 4) -> tuple[int, list[list[list[int]]], bool]:
+    """Token width, documents of each file, and whether the files have trailers."""
+    width = draw(widths)
+    files = draw(st.lists(documents_of(width), min_size=1, max_size=max_files))
+    return width, files, draw(st.booleans())
+
+
+@pytest.fixture(scope="session")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Gives a new folder at each call: Hypothesis runs a test many times."""
+    return lambda: tmp_path_factory.mktemp("files")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of six documents, with trailer."""
+    return pbins.write(tmp_path / "a.pbin", DOCUMENTS)
+
+
+def write_all(folder: Path, width: int, files: list[list[list[int]]], trailer: bool) -> list[Path]:
+    return [
+        pbins.write(folder / f"{number}.pbin", documents, width, trailer=trailer)
+        for number, documents in enumerate(files)
+    ]
+
+
+def listed(items: Any) -> list[list[int]]:
+    return [item.tolist() for item in items]
+
+
+def base(*arguments: Any, **options: Any) -> Any:
+    return packtok.PackedMemMapDatasetBase(*arguments, **options)
+
+
+def continuous(*arguments: Any, **options: Any) -> Any:
+    return packtok.PackedMemMapDatasetContinuous(*arguments, **options)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=datasets(), block_size=st.integers(2, 30), overlap=st.integers(0, 29), by_file=st.booleans())
+def test_blocks_are_those_of_the_oracle(
+    scratch: Callable[[], Path],
+    data: tuple[int, list[list[list[int]]], bool],
+    block_size: int,
+    overlap: int,
+    by_file: bool,
+) -> None:
+    width, files, trailer = data
+    paths = write_all(scratch(), width, files, trailer)
+    overlap = min(overlap, block_size - 1)
+    streams = [[token for document in documents for token in document] for documents in files]
+    if not by_file:
+        streams = [[token for stream in streams for token in stream]]
+    expected = [block for stream in streams for block in reference.fixed_blocks(stream, block_size, overlap)]
+
+    def opened() -> Blocks:
+        return Blocks(paths, packing="fixed", block_size=block_size, overlap=overlap, by_file=by_file)
+
+    if not expected:
+        with pytest.raises(
+            ValueError, match=f"block_size {block_size} exceeds the {max(map(len, streams))} "
+        ):
+            opened()
+        return
+    blocks = opened()
+    assert len(blocks) == len(expected)
+    assert listed(blocks[i] for i in range(len(blocks))) == expected
+    assert listed(blocks[:]) == expected
+    assert {block.dtype for block in blocks[:]} == {np.dtype(f"u{width}")} == {blocks.dtype}
+    served = [
+        (len(blocks_of) - 1) * (block_size - overlap) + block_size if blocks_of else 0
+        for blocks_of in (reference.fixed_blocks(stream, block_size, overlap) for stream in streams)
+    ]
+    assert blocks.num_tokens == sum(map(len, streams))
+    assert blocks.num_dropped_tokens == blocks.num_tokens - sum(served)
+    assert blocks.num_padding_tokens == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=datasets())
+def test_whole_items_are_documents(
+    scratch: Callable[[], Path], data: tuple[int, list[list[list[int]]], bool]
+) -> None:
+    width, files, trailer = data
+    documents = [document for file in files for document in file]
+    blocks = Blocks(write_all(scratch(), width, files, trailer), packing="whole")
+    assert (len(blocks), blocks.num_documents) == (len(documents), len(documents))
+    assert listed(blocks[i] for i in range(-len(blocks), 0)) == documents
+    assert (blocks.num_dropped_tokens, blocks.num_padding_tokens) == (0, 0)
+
+
+def check_batch(blocks: Blocks, rows: list[reference.Row], items: list[int], **options: Any) -> None:
+    """Fills a batch of every field, in 64 and in 32 bits, and compares it with the rows of the oracle."""
+    rows = [rows[item] for item in items]
+    shape = (len(items), blocks.context_length)
+    for dtype in (np.int64, np.int32):
+        ids = {
+            name: np.full(shape, 77, dtype)
+            for name in ("input_ids", "labels", "position_ids", "document_ids")
+        }
+        loss_mask = np.ones(shape, bool)
+        found = blocks.fill(items, **ids, loss_mask=loss_mask, segments=True, **options)
+        for name, array in ids.items():
+            assert array.tolist() == [getattr(row, name) for row in rows], name
+        assert loss_mask.tolist() == [row.loss_mask for row in rows]
+        assert found is not None
+        cu_seqlens, max_seqlen = found
+        lengths = [length for row in rows for length in row.segments]
+        assert cu_seqlens.dtype == np.int32
+        assert cu_seqlens.tolist() == [0, *np.cumsum(lengths, dtype=int).tolist()]
+        assert max_seqlen == max(lengths, default=0)
+        alone = np.empty(shape, dtype)
+        assert blocks.fill(items, input_ids=alone, **options) is None
+        assert (alone == ids["input_ids"]).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=datasets(), context_length=st.integers(1, 20), aligned=st.booleans(), random=st.randoms())
+def test_batches_of_blocks_are_those_of_the_oracle(
+    scratch: Callable[[], Path],
+    data: tuple[int, list[list[list[int]]], bool],
+    context_length: int,
+    aligned: bool,
+    random: Any,
+) -> None:
+    width, files, trailer = data
+    # No 32-bit field holds ids beyond 2^31; that they are refused is tested apart.
+    files = [[[token % 2**31 for token in document] for document in documents] for documents in files]
+    rows = reference.concat_rows(
+        [document for file in files for document in file], context_length, aligned=aligned
+    )
+    paths = write_all(scratch(), width, files, trailer)
+    if not rows:
+        return
+    blocks = Blocks(paths, packing="fixed", block_size=context_length + 1, overlap=1)
+    assert len(blocks) == len(rows)
+    items = [random.randrange(-len(rows), len(rows)) for _ in range(7)]
+    check_batch(blocks, rows, list(range(len(rows))), aligned=aligned)
+    check_batch(blocks, rows, items, aligned=aligned)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=datasets(), context_length=st.integers(1, 14), aligned=st.booleans())
+def test_batches_of_documents_are_those_of_the_oracle(
+    scratch: Callable[[], Path],
+    data: tuple[int, list[list[list[int]]], bool],
+    context_length: int,
+    aligned: bool,
+) -> None:
+    width, files, trailer = data
+    files = [[[token % 2**31 for token in document] for document in documents] for documents in files]
+    documents = [document for file in files for document in file]
+    rows = reference.document_rows(documents, context_length, 55, aligned=aligned)
+    paths = write_all(scratch(), width, files, trailer)
+    blocks = Blocks(paths, packing="document", block_size=context_length + 1)
+    assert listed(blocks[:]) == [document[: context_length + 1] for document in documents]
+    check_batch(blocks, rows, list(range(len(rows))), aligned=aligned, pad_token_id=55)
+    lengths = [len(document) for document in documents]
+    assert blocks.num_dropped_tokens == sum(max(0, length - context_length - 1) for length in lengths)
+    assert blocks.num_padding_tokens == sum(max(0, context_length - length) for length in lengths)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=datasets(), block_size=st.integers(2, 12))
+def test_located_documents_hold_the_tokens_of_the_item(
+    scratch: Callable[[], Path], data: tuple[int, list[list[list[int]]], bool], block_size: int
+) -> None:
+    width, files, trailer = data
+    paths = write_all(scratch(), width, files, trailer)
+    documents = {str(path): file for path, file in zip(paths, files, strict=True)}
+    if sum(len(document) for file in files for document in file) < block_size:
+        return
+    blocks = Blocks(paths, packing="fixed", block_size=block_size)
+    for i in range(len(blocks)):
+        parts = blocks.locate(i)
+        tokens = [documents[path][document][start:stop] for path, document, start, stop in parts]
+        assert all(tokens)
+        assert [token for part in tokens for token in part] == blocks[i].tolist()
+
+
+def test_items_are_the_goldens_of_modalities(shared: Path) -> None:
+    for path in (shared / "redpajama/train.pbin", shared / "modalities/lorem_long.pbin"):
+        documents = reference.read_pbin(path).documents
+        whole = base(path, "input_ids")
+        assert listed(whole[i]["input_ids"] for i in range(len(whole))) == documents
+        tokens = [token for document in documents for token in document]
+        for block_size, reuse in ((2048, False), (2049, True), (100, True)):
+            dataset = continuous(path, "input_ids", block_size, reuse)
+            expected = reference.fixed_blocks(tokens, block_size, int(reuse))
+            assert listed(dataset[:]["input_ids"]) == expected
+            assert dataset[len(dataset) - 1]["input_ids"].tolist() == expected[-1]
+
+
+# T = 20 and the numbers of blocks as Modalities has them.
+@pytest.mark.parametrize(
+    ("block_size", "with_reuse", "without"), [(4, 6, 5), (5, 4, 4), (2, 19, 10), (20, 1, 1)]
+)
+def test_numbers_of_blocks_are_those_of_modalities(
+    tmp_path: Path, block_size: int, with_reuse: int, without: int
+) -> None:
+    path = pbins.write(tmp_path / "a.pbin", [list(range(4)), list(range(4, 20))])
+    for reuse, expected in ((True, with_reuse), (False, without)):
+        dataset = continuous(path, "x", block_size, reuse_last_target=reuse, load_index=False)
+        step = block_size - reuse
+        assert [item["x"].tolist() for item in dataset] == [
+            list(range(i * step, i * step + block_size)) for i in range(expected)
+        ]
+
+
+@pytest.mark.parametrize("packing", ["whole", "fixed"])
+def test_indices_and_slices_are_those_of_a_list(file: Path, packing: str) -> None:
+    options: dict[str, Any] = {} if packing == "whole" else {"block_size": 3, "overlap": 1}
+    blocks = Blocks([file], packing=packing, **options)
+    expected = DOCUMENTS if packing == "whole" else reference.fixed_blocks(FLAT, 3, 1)
+    for taken in SLICES:
+        assert listed(blocks[taken]) == expected[taken], taken
+    for i in range(-len(expected), len(expected)):
+        assert blocks[i].tolist() == expected[i]
+        assert blocks[np.int32(i)].tolist() == expected[i]
+    for i in (len(expected), -len(expected) - 1, 2**62, -(2**63), 2**80):
+        with pytest.raises(IndexError):
+            blocks[i]
+    with pytest.raises(IndexError) as caught:
+        blocks[-100]
+    assert str(caught.value) == f"item -100 is out of range, the dataset has {len(expected)}"
+    for wrong in ("0", 0.0, None, (0,)):
+        with pytest.raises(TypeError):
+            blocks[wrong]  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="step"):
+        blocks[::0]
+
+
+def test_slices_of_datasets_are_lists_under_the_key(file: Path) -> None:
+    whole = base(file, "ids")
+    for taken in SLICES:
+        found = whole[taken]
+        assert list(found) == ["ids"]
+        assert listed(found["ids"]) == DOCUMENTS[taken]
+    assert [item["ids"].tolist() for item in whole] == DOCUMENTS
+    assert [item["ids"].tolist() for item in whole.__getitems__([3, -1, 0])] == [
+        DOCUMENTS[3],
+        DOCUMENTS[-1],
+        DOCUMENTS[0],
+    ]
+
+
+def test_views_copy_nothing_and_cannot_be_written(file: Path, tmp_path: Path) -> None:
+    other = pbins.write(tmp_path / "b.pbin", DOCUMENTS)
+    blocks = Blocks([file, other], packing="fixed", block_size=5)
+    crossing = next(i for i in range(len(blocks)) if len({part[0] for part in blocks.locate(i)}) == 2)
+    assert crossing == 3
+    for i in range(len(blocks)):
+        assert np.shares_memory(blocks[i], blocks[i]) == (i != crossing)
+        assert not blocks[i].flags.writeable
+        with pytest.raises(ValueError, match="read-only"):
+            blocks[i][0] = 1
+        if i != crossing:
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                blocks[i].flags.writeable = True
+
+
+def test_views_outlive_the_dataset_and_the_name_of_the_file(file: Path) -> None:
+    blocks = Blocks([file], packing="whole")
+    views = blocks[:]
+    del blocks
+    file.unlink()
+    gc.collect()
+    assert listed(views) == DOCUMENTS
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int32", "int64"])
+def test_items_come_in_the_dtype_asked_for(tmp_path: Path, width: int, dtype: str) -> None:
+    path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, width)
+    for asked in (dtype, np.dtype(dtype), getattr(np, dtype)):
+        whole = base(path, "x", dtype=asked)
+        assert whole.blocks.dtype == np.dtype(dtype)
+        assert [item["x"].tolist() for item in whole] == DOCUMENTS
+        assert {item["x"].dtype for item in whole} == {np.dtype(dtype)}
+        assert not any(item["x"].flags.writeable for item in whole)
+
+
+def test_ids_that_a_dtype_cannot_hold_are_refused(tmp_path: Path) -> None:
+    path = pbins.write(tmp_path / "a.pbin", [[1, 255, 256], [2**31 - 1], [2**31, 5]], 4)
+    eight = Blocks([path], packing="whole", dtype=np.uint8)
+    with pytest.raises(ValueError, match="more than uint8 holds") as caught:
+        eight[0]
+    message = "an id among tokens 0..3 is 256, more than uint8 holds; ask for a wider type"
+    assert str(caught.value) == f"{path}: {message}"
+    signed = Blocks([path], packing="whole", dtype="int32")
+    assert signed[1].tolist() == [2**31 - 1]
+    with pytest.raises(ValueError, match="2147483648, more than int32 holds"):
+        signed[2]
+    rows = Blocks([path], packing="document", block_size=3)
+    with pytest.raises(ValueError, match="2147483648, more than int32 holds"):
+        rows.fill([2], input_ids=np.empty((1, 2), np.int32))
+    with pytest.raises(ValueError, match="dtype is float32, expected uint8, uint16, uint32, int32 or int64"):
+        Blocks([path], packing="whole", dtype="float32")
+
+
+def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
+    wide = pbins.write(tmp_path / "wide.pbin", DOCUMENTS, 4)
+    other = pbins.write(tmp_path / "other.pbin", DOCUMENTS, tokenizer="one", eod_id=9)
+    another = pbins.write(tmp_path / "another.pbin", DOCUMENTS, tokenizer="two", eod_id=9)
+    third = pbins.write(tmp_path / "third.pbin", DOCUMENTS, tokenizer="two", eod_id=12)
+
+    def message(kind: type[Exception], *arguments: Any, **options: Any) -> str:
+        with pytest.raises(kind) as caught:
+            Blocks(*arguments, **options)
+        return str(caught.value)
+
+    fixed = {"packing": "fixed", "block_size": 17}
+    assert message(ValueError, [file], **fixed) == f"{file}: block_size 17 exceeds the 16 tokens there"
+    expected = f"{file} and 1 more: block_size 33 exceeds the 32 tokens there"
+    assert message(ValueError, [file, file], **fixed | {"block_size": 33}) == expected
+    expected = f"{file} and 1 more: block_size 17 exceeds the 16 tokens there"
+    assert message(ValueError, [file, file], by_file=True, **fixed) == expected
+    assert (
+        message(ValueError, [file], packing="fixed", block_size=1) == "block_size is 1, expected at least 2"
+    )
+    assert (
+        message(ValueError, [file], packing="fixed", block_size=4, overlap=4)
+        == "overlap 4 is not smaller than block_size 4"
+    )
+    assert (
+        message(ValueError, [file], packing="chunks")
+        == 'packing is "chunks", expected "fixed", "document", "planned" or "whole"'
+    )
+    assert message(TypeError, [file], packing="fixed") == 'packing "fixed" needs block_size'
+    assert message(TypeError, [file], packing="planned") == 'packing "planned" needs plan_path'
+    assert message(ValueError, [], packing="whole") == "no pbin is given; name at least one"
+    assert message(TypeError, packing="whole") == "give either paths or a manifest, not both"
+    assert (
+        message(TypeError, [file], manifest=file, packing="whole")
+        == "give either paths or a manifest, not both"
+    )
+    assert message(PacktokError, [file, wide], packing="whole") == (
+        f"{wide}: tokens are 4 bytes wide, in {file} they are 2; pack both with the same tokenizer"
+    )
+    assert message(PacktokError, [file, other, another], packing="whole") == (
+        f"{another}: tokenizer is two, in {other} it is one; parts must be packed alike"
+    )
+    assert message(PacktokError, [another, third], packing="whole") == (
+        f"{third}: EOD is <12>, in {another} it is <9>; parts must be packed alike"
+    )
+    with pytest.raises(FileNotFoundError):
+        Blocks([tmp_path / "none.pbin"], packing="whole")
+    with pytest.raises(ValueError, match="exceeds the 16 tokens there"):
+        continuous(file, "x", 17, reuse_last_target=True)
+
+
+def test_wrong_arrays_are_named(file: Path) -> None:
+    blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
+    good = np.empty((2, 4), np.int64)
+
+    def message(kind: type[Exception], **arrays: Any) -> str:
+        with pytest.raises(kind) as caught:
+            blocks.fill([0, 1], **{"input_ids": good, **arrays})
+        return str(caught.value)
+
+    for shape in ((2, 5), (3, 4), (1, 8), (0, 4)):
+        expected = f"labels: shape is {shape}, expected (2, 4)"
+        assert message(ValueError, labels=np.empty(shape, np.int64)) == expected
+    strided = np.empty((2, 8), np.int64)[:, ::2]
+    assert message(ValueError, labels=strided) == "labels: the array is not C-contiguous"
+    assert message(ValueError, labels=np.empty((4, 2), np.int64).T) == "labels: the array is not C-contiguous"
+    wanted = "expected a two-dimensional array of int64 or int32"
+    found = "an array of float32 with 2 dimensions"
+    assert message(TypeError, labels=np.empty((2, 4), np.float32)) == f"labels: found {found}, {wanted}"
+    found = "an array of int64 with 1 dimensions"
+    assert message(TypeError, input_ids=np.empty(8, np.int64)) == f"input_ids: found {found}, {wanted}"
+    assert message(TypeError, labels=[[1]]).startswith("labels: found ")
+    assert message(TypeError, loss_mask=good).endswith("expected a two-dimensional array of bool")
+    frozen = np.empty((2, 4), np.int64)
+    frozen.flags.writeable = False
+    assert message(ValueError, labels=frozen).startswith("labels: ")
+    # An array cannot be two fields.
+    assert message(ValueError, labels=good).startswith("labels: ")
+    with pytest.raises(IndexError, match="item 4 is out of range, the dataset has 3"):
+        blocks.fill([0, 4], input_ids=good)
+    with pytest.raises(ValueError, match='take packing "document"'):
+        Blocks([file], packing="whole").fill([0], input_ids=np.empty((1, 4), np.int64))
+
+
+def test_items_may_be_any_integers(file: Path) -> None:
+    blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
+    expected = np.empty((3, 4), np.int64)
+    blocks.fill([2, 0, -1], input_ids=expected)
+    for items in ((2, 0, -1), np.array([2, 0, 2]), np.array([2, 0, 2], np.int32), torch.tensor([2, 0, -1])):
+        found = np.zeros((3, 4), np.int64)
+        blocks.fill(items, input_ids=found)
+        assert (found == expected).all()
+    blocks.fill([], input_ids=np.empty((0, 4), np.int64))
+
+
+def test_a_batch_goes_into_memory_of_torch(file: Path) -> None:
+    blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
+    batch = torch.zeros(2, 3, 4, dtype=torch.int64)
+    blocks.fill([0, 1, 2], input_ids=batch[0].numpy(), labels=batch[1].numpy())
+    assert batch[0].tolist() == [FLAT[i * 4 : i * 4 + 4] for i in range(3)]
+    assert batch[1].tolist() == [FLAT[i * 4 + 1 : i * 4 + 5] for i in range(3)]
+
+
+def test_sources_of_every_kind_give_the_same_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data"
+    (folder / "more").mkdir(parents=True)
+    names = ["a1.pbin", "a2.pbin", "a10.pbin", "more/b.pbin"]
+    paths = [pbins.write(folder / name, [[i, 9], [i]]) for i, name in enumerate(names)]
+    pbins.write(folder / ".hidden.pbin", [[7]]).rename(folder / "note.txt")
+    packtok.write_manifest([folder], tmp_path / "all.manifest")
+    expected = [document for i in range(4) for document in ([i, 9], [i])]
+    for source in (
+        paths,
+        tuple(map(str, paths)),
+        folder,
+        str(folder),
+        [folder / "a1.pbin", str(folder / "a[!1]*.pbin"), folder / "a10.pbin", folder / "more"],
+        str(folder / "**/*.pbin"),
+        tmp_path / "all.manifest",
+    ):
+        assert [item["x"].tolist() for item in base(source, "x")] == expected, source
+    monkeypatch.chdir(folder)
+    assert [item["x"].tolist() for item in base("a1.pbin", "x")] == expected[:2]
+    literal = pbins.write(folder / "a[1].pbin", [[5]])
+    assert base(literal, "x")[0]["x"].tolist() == [5]
+
+
+def test_sources_that_are_nothing_are_named(tmp_path: Path) -> None:
+    for source, message in (
+        ([], "the list of pbins is empty; name at least one"),
+        (tmp_path, f"{tmp_path}: there is no .pbin file in this folder"),
+        (f"{tmp_path}/*.pbin", f"{f'{tmp_path}/*.pbin'!r}: no file matches; hidden files must be named"),
+    ):
+        with pytest.raises(packtok.ConfigError) as caught:
+            find_files(source)
+        assert str(caught.value) == message
+
+
+def test_a_pbin_that_starts_like_json_is_a_pbin(tmp_path: Path) -> None:
+    # A data segment of 123 bytes: the header starts with "{".
+    path = pbins.write(tmp_path / "a.pbin", [[1] * 123], 1)
+    assert path.read_bytes()[:1] == b"{"
+    assert base(path, "x")[0]["x"].tolist() == [1] * 123
+
+
+@pytest.mark.parametrize("kind", ["file", "manifest"])
+def test_datasets_pickle_small(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / ("x" * 200) / ("y" * 200)
+    folder.mkdir(parents=True)
+    path = pbins.write(folder / "a.pbin", DOCUMENTS * 100)
+    if kind == "manifest":
+        packtok.write_manifest([path], folder / "all.manifest")
+        path = folder / "all.manifest"
+    for dataset in (base(path, "x"), continuous(path, "x", 5, reuse_last_target=True, dtype="int64")):
+        pickled = pickle.dumps(dataset)
+        assert len(pickled) <= 2048
+        again = pickle.loads(pickled)
+        assert type(again) is type(dataset)
+        assert listed(again[:]["x"]) == listed(dataset[:]["x"])
+        assert again[0]["x"].dtype == dataset[0]["x"].dtype
+        assert again.fingerprint == dataset.fingerprint
+
+
+def test_every_option_survives_pickling(file: Path, tmp_path: Path) -> None:
+    other = pbins.write(tmp_path / "b.pbin", DOCUMENTS[::-1])
+    for options in (
+        {"packing": "fixed", "block_size": 5, "overlap": 2, "by_file": True},
+        {"packing": "fixed", "block_size": 5, "dtype": "int32", "verify": True},
+        {"packing": "document", "block_size": 4},
+        {"packing": "whole", "dtype": np.uint32},
+    ):
+        blocks = Blocks([file, other], **options)  # type: ignore[arg-type]
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            again = pickle.loads(pickle.dumps(blocks, protocol))
+            assert listed(again[:]) == listed(blocks[:])
+            assert (again.dtype, again.paths) == (blocks.dtype, blocks.paths)
+            assert repr(again) == repr(blocks)
+            assert again.__getnewargs_ex__() == blocks.__getnewargs_ex__()
+
+
+def test_a_replaced_file_is_named_by_whoever_reopens_it(tmp_path: Path) -> None:
+    paths = [pbins.write(tmp_path / f"{name}.pbin", DOCUMENTS) for name in "ab"]
+    pickled = pickle.dumps(base(paths, "x"))
+    shuffled = DOCUMENTS[1:] + DOCUMENTS[:1]
+    pbins.write(paths[1], shuffled)
+    again = pickle.loads(pickled)
+    assert again[0]["x"].tolist() == DOCUMENTS[0]
+    with pytest.raises(PacktokError) as caught:
+        again[len(DOCUMENTS)]
+    found, expected = pbins.trailer_crc32c(paths[1]), pbins.trailer_crc32c(paths[0])
+    assert str(caught.value) == (
+        f"{paths[1]}: trailer_crc32c is {found}, expected {expected}; "
+        "the file was replaced since it was listed or first opened"
+    )
+    paths[1].unlink()
+    with pytest.raises(FileNotFoundError):
+        again[-1]
+
+
+@pytest.mark.parametrize(
+    ("documents", "width", "what"),
+    [
+        (DOCUMENTS[:-1], 2, "file_bytes"),
+        (DOCUMENTS[1:] + DOCUMENTS[:1], 2, "index_crc32c"),
+    ],
+)
+def test_a_replaced_file_without_trailer_is_known_by_its_index(
+    tmp_path: Path, documents: list[list[int]], width: int, what: str
+) -> None:
+    path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, trailer=False)
+    pickled = pickle.dumps(Blocks([path], packing="whole"))
+    pbins.write(path, documents, width, trailer=False)
+    with pytest.raises(PacktokError, match=f": {what} is "):
+        pickle.loads(pickled)[0]
+
+
+def test_fingerprints_tell_files_and_options_apart(tmp_path: Path) -> None:
+    path = pbins.write(tmp_path / "a.pbin", DOCUMENTS)
+    (tmp_path / "moved").mkdir()
+    moved = pbins.write(tmp_path / "moved" / "a.pbin", DOCUMENTS)
+    same = Blocks([path], packing="whole").fingerprint
+    assert len(same) == 64
+    assert Blocks([moved], packing="whole").fingerprint == same
+    others = [
+        Blocks([pbins.write(tmp_path / "b.pbin", DOCUMENTS)], packing="whole").fingerprint,
+        Blocks([path, path], packing="whole").fingerprint,
+        Blocks([pbins.write(moved, DOCUMENTS[::-1])], packing="whole").fingerprint,
+        Blocks([pbins.write(moved, DOCUMENTS, trailer=False)], packing="whole").fingerprint,
+    ]
+    assert len({same, *others}) == 5
+    options = [
+        base(path, "x"),
+        continuous(path, "x", 4, True),
+        continuous(path, "x", 4, False),
+        continuous(path, "x", 5, True),
+        continuous(path, "x", 5, True, by_file=True),
+    ]
+    assert len({dataset.fingerprint for dataset in options}) == 5
+    assert continuous(path, "y", 4, True, dtype="int64", verify=True).fingerprint == options[1].fingerprint
+
+
+def test_damaged_data_is_found_when_it_is_first_read(tmp_path: Path) -> None:
+    # Three checked pieces of data; the second is damaged.
+    documents = [[i % 251] * 1000 for i in range(2500)]
+    path = pbins.write(tmp_path / "a.pbin", documents, 1)
+    content = bytearray(path.read_bytes())
+    content[12 + (1 << 20) + 5] ^= 1
+    path.write_bytes(content)
+    unchecked = Blocks([path], packing="whole")
+    checked = Blocks([path], packing="whole", verify=True)
+    assert checked[0].tolist() == unchecked[0].tolist() == documents[0]
+    assert checked[-1].tolist() == documents[-1]
+    message = rf"{path}: data at bytes {12 + (1 << 20)}\.\.{12 + (2 << 20)}: CRC32C is "
+    for i in (1048, 1049, 1048, 2097):
+        with pytest.raises(PbinFormatError, match=message):
+            checked[i]
+        assert len(unchecked[i]) == 1000
+    rows = Blocks([path], packing="fixed", block_size=101, overlap=1, verify=True)
+    with pytest.raises(PbinFormatError, match=message):
+        rows.fill([0, 15000], input_ids=np.empty((2, 100), np.int64))
+    reopened = pickle.loads(pickle.dumps(checked))
+    with pytest.raises(PbinFormatError, match=message):
+        reopened[1049]
+
+
+def test_damaged_offsets_are_found_with_verify(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    at = content.index(reference.START_MAGIC) + 8 + 8
+    content[at] ^= 2
+    file.write_bytes(content)
+    with pytest.raises(PbinFormatError, match="trailer section of type 1"):
+        Blocks([file], packing="whole", verify=True)
+
+
+def test_what_has_no_checksums_cannot_be_verified(tmp_path: Path) -> None:
+    path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, trailer=False)
+    with pytest.raises(ValueError, match="has no checksums") as caught:
+        Blocks([path], packing="whole", verify=True)
+    assert str(caught.value) == (
+        f"{path}: has no checksums, so verify cannot check it; pack it again, or leave verify out"
+    )
+
+
+def test_eod_is_that_of_the_metadata(tmp_path: Path) -> None:
+    with_eod = pbins.write(tmp_path / "a.pbin", DOCUMENTS, eod_id=9)
+    assert Blocks([with_eod], packing="whole").eod_id == 9
+    assert Blocks([pbins.write(tmp_path / "b.pbin", DOCUMENTS)], packing="whole").eod_id is None
+    assert (
+        Blocks([pbins.write(tmp_path / "c.pbin", DOCUMENTS, trailer=False)], packing="whole").eod_id is None
+    )
+
+
+def test_advice_and_prefetching_change_nothing(file: Path, tmp_path: Path) -> None:
+    blocks = Blocks([file, pbins.write(tmp_path / "b.pbin", DOCUMENTS)], packing="fixed", block_size=5)
+    expected = listed(blocks[:])
+    for pattern in ("sequential", "random", "normal"):
+        blocks.advise(pattern)
+        blocks.prefetch(range(len(blocks)))
+        assert listed(blocks[:]) == expected
+    with pytest.raises(ValueError, match='pattern is "fast", expected "normal", "sequential" or "random"'):
+        blocks.advise("fast")
+    with pytest.raises(IndexError):
+        blocks.prefetch([100])
+
+
+def test_threads_share_one_dataset(file: Path, tmp_path: Path) -> None:
+    other = pbins.write(tmp_path / "b.pbin", DOCUMENTS[::-1])
+    blocks = pickle.loads(pickle.dumps(Blocks([file, other], packing="fixed", block_size=4, verify=True)))
+    expected = reference.fixed_blocks(FLAT + [token for d in DOCUMENTS[::-1] for token in d], 4, 0)
+
+    def read(seed: int) -> bool:
+        items = np.random.default_rng(seed).integers(0, len(expected), 500)
+        rows = np.empty((500, 3), np.int64)
+        blocks.fill(items, input_ids=rows)
+        return rows.tolist() == [expected[i][:3] for i in items] and all(
+            blocks[int(i)].tolist() == expected[i] for i in items
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(read, range(16)))
+
+
+def test_combined_datasets_follow_each_other(file: Path, tmp_path: Path) -> None:
+    other = pbins.write(tmp_path / "b.pbin", [[5], [6, 7]])
+    parts = [base(file, "x"), base(pbins.write(tmp_path / "empty.pbin", []), "x"), base(other, "x")]
+    combined = packtok.CombinedDataset(parts)
+    expected = [*DOCUMENTS, [5], [6, 7]]
+    assert len(combined) == 8
+    assert [combined[i]["x"].tolist() for i in range(8)] == expected
+    assert [combined[i]["x"].tolist() for i in range(-8, 0)] == expected
+    assert [item["x"].tolist() for item in combined] == expected
+    assert [item["x"].tolist() for item in combined.__getitems__([7, 0])] == [expected[7], expected[0]]
+    for i in (8, -9):
+        with pytest.raises(IndexError, match=f"item {i} is out of range, the dataset has 8"):
+            combined[i]
+    assert combined.locate(-1) == [(str(other), 1, 0, 2)]
+    assert combined.fingerprint != packtok.CombinedDataset(parts[::-1]).fingerprint
+    assert pickle.loads(pickle.dumps(combined))[6]["x"].tolist() == [5]
+    with pytest.raises(ValueError, match="the list of datasets is empty"):
+        packtok.CombinedDataset([])
+
+
+def stacked(items: list[dict[str, Any]]) -> Any:
+    return torch.stack([torch.tensor(item["x"]) for item in items])
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_torch_serve_the_same_items(file: Path, method: str) -> None:
+    dataset = continuous(file, "x", 4, False, dtype=np.int64)
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=3, num_workers=2, collate_fn=stacked, multiprocessing_context=method
+    )
+    assert isinstance(dataset, torch.utils.data.Dataset)
+    assert [row for batch in loader for row in batch.tolist()] == reference.fixed_blocks(FLAT, 4, 0)
+
+
+def test_importing_packtok_imports_no_torch() -> None:
+    code = "import sys, packtok, packtok._packtok, packtok.sources; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_load_index_is_accepted_everywhere(file: Path) -> None:
+    for load_index in (True, False, None):
+        assert len(base(file, "x", load_index=load_index)) == len(DOCUMENTS)
+        assert len(continuous(file, "x", 4, True, load_index)) == 5
+
+
+def test_paths_need_not_be_unicode(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pbin"))
+    pbins.write(path, DOCUMENTS)
+    blocks = pickle.loads(pickle.dumps(Blocks([path], packing="whole")))
+    assert blocks.paths == [path]
+    assert listed(blocks[:]) == DOCUMENTS
+    assert blocks.locate(0) == [(str(path), 0, 0, 4)]
