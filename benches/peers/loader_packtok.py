@@ -1,0 +1,62 @@
+"""packtok's side of `loaders.py`: it reads the pbin itself, and has nothing to prepare."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from loader_worker import CONTEXT_LENGTH, Arrays, Batches, Items
+from torch.utils.data import default_collate
+
+from packtok import PackedMemMapDatasetBase, PackedMemMapDatasetContinuous, TokenDataset
+
+KEY = "input_ids"
+
+
+def open_blocks(corpus: Path, folder: Path) -> Items:
+    dataset = PackedMemMapDatasetContinuous(corpus, KEY, CONTEXT_LENGTH + 1, True)
+    return Items(dataset, len(dataset), show_view)
+
+
+def open_documents(corpus: Path, folder: Path) -> Items:
+    dataset = PackedMemMapDatasetBase(corpus, KEY)
+    return Items(dataset, len(dataset), show_view)
+
+
+def show_view(item: dict[str, Any]) -> Arrays:
+    return {"tokens": item[KEY]}
+
+
+def open_batches(corpus: Path, folder: Path, **fields: bool) -> Batches:
+    dataset = TokenDataset(corpus, CONTEXT_LENGTH, **fields)  # type: ignore[arg-type]
+    return Batches(
+        # What torch's fetcher calls, and what its default collation makes of the result.
+        lambda items: default_collate(dataset.__getitems__(items)),
+        len(dataset),
+        lambda batch: {name: torch.as_tensor(field).numpy() for name, field in batch.items()},
+    )
+
+
+def open_files(packed: str, corpus: Path, folder: Path, *, by_file: bool) -> Items:
+    """Blocks of the corpus that is beside ``corpus`` in one file and in many."""
+    dataset = PackedMemMapDatasetContinuous(
+        corpus.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file
+    )
+    return Items(dataset, len(dataset), show_view)
+
+
+def open_file_batches(packed: str, corpus: Path, folder: Path) -> Batches:
+    return open_batches(corpus.with_name(packed), folder)
+
+
+CASES = {
+    "blocks": open_blocks,
+    "documents": open_documents,
+    "batches": open_batches,
+    "with boundaries": partial(open_batches, cu_seqlens=True, position_ids=True),
+    "blocks of one file": partial(open_files, "one.pbin", by_file=True),
+    "blocks of many files": partial(open_files, "many.manifest", by_file=True),
+    "blocks across many files": partial(open_files, "many.manifest", by_file=False),
+    "batches of one file": partial(open_file_batches, "one.pbin"),
+    "batches of many files": partial(open_file_batches, "many.manifest"),
+}
