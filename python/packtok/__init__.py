@@ -1,7 +1,7 @@
 """Packs text corpora into token files for language-model training: exact, safe, fast.
 
-The names below are the whole public interface. Those that need OmegaConf, pydantic or torch are imported when they
-are first used, so that importing the package stays cheap.
+The names below are the whole public interface. Those that need OmegaConf, pydantic or torch are imported when
+they are first used, so that importing the package stays cheap.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -21,6 +21,8 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "find_or_plan",
+    "find_or_split",
     "fill_from",
     "merge",
     "pack",
@@ -255,6 +257,24 @@ def verify(
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+def find_or_plan(
+    blocks: Blocks,
+    *,
+    planner: str,
+    block_size: int,
+    folders: Sequence[_StrPath],
+    on_progress: _Progress | None = None,
+) -> Path: ...
+def find_or_split(
+    blocks: Blocks,
+    *,
+    fraction: float | None = None,
+    seed: int | None = None,
+    last: int | float | None = None,
+    first_document: int | None = None,
+    folders: Sequence[_StrPath],
+    on_progress: _Progress | None = None,
+) -> Path: ...
 def write_manifest(
     *, paths: Sequence[_StrPath], names: Sequence[_StrPath], output: _StrPath, replace: bool
 ) -> tuple[int, int, int]: ...

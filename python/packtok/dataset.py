@@ -1,7 +1,7 @@
 """Modalities' datasets over pbins: the same arguments, the same items, as read-only views that copy nothing.
 
-Responsible for torch's protocols and Modalities' names; which tokens an item has is worked out in the compiled
-module, whose documentation is that of `Blocks`.
+Responsible for torch's protocols and Modalities' names; which tokens an item has is worked out in the
+compiled module.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ Tokens = npt.NDArray[Any]
 
 
 class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
-    """Documents: item `i` is ``{sample_key: document i, EOD included}``, a slice ``{sample_key: [documents]}``.
+    """Documents: item i is ``{sample_key: document i, EOD included}``, a slice ``{sample_key: [documents]}``.
 
-    Items are read-only NumPy views in the width of the file (uint8, uint16 or uint32) of shape (tokens,); with
-    ``dtype`` they are read-only copies. Indices and slices are those of a Python list. Pickles as paths and
-    options; a process that unpickles it reopens the files, and is told which of them is another by now.
+    Items are read-only NumPy views in the width of the file (uint8, uint16 or uint32), of shape (tokens,);
+    with ``dtype`` they are read-only copies. Indices and slices are those of a Python list. Pickles as paths
+    and options; a process that unpickles it reopens the files, and is told which of them is another by now.
 
     Args:
-        raw_data_path: A pbin; or many, in a row: a list, a folder, a glob or a manifest of `packtok manifest`.
+        raw_data_path: A pbin; or many in a row: a list, a folder, a glob or a manifest of `packtok manifest`.
         sample_key: Key of the tokens in an item.
         load_index: Accepted for Modalities' sake; the index is always there and never loaded.
         dtype: An integer type to copy items into: uint8, uint16, uint32, int32 or int64.
@@ -92,8 +92,8 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
     """Blocks of ``block_size`` consecutive tokens, across documents; what is left at the end is not served.
 
     With ``reuse_last_target`` the last token of a block is the first of the next, so that a model, which is
-    given all but a block's last token and is to predict all but its first, is given each token once. Of T tokens
-    this makes ``(T - block_size) // (block_size - 1) + 1`` blocks, and ``T // block_size`` without.
+    given all but a block's last token and is to predict all but its first, is given each token once. Of T
+    tokens this makes ``(T - block_size) // (block_size - 1) + 1`` blocks, and ``T // block_size`` without.
 
     Args:
         raw_data_path: A pbin; or many: a list, a folder, a glob or a manifest of `packtok manifest`.

@@ -23,8 +23,8 @@ class Files(TypedDict, total=False):
 def find_files(source: Source) -> Files:
     """The files that ``source`` stands for, or the manifest that it is.
 
-    A list keeps its order; a folder is every ``*.pbin`` below it and a glob every file that it matches, both in
-    natural order. Folders and globs may stand in lists, manifests may not.
+    A list keeps its order; a folder is every ``*.pbin`` below it and a glob every file that it matches, both
+    in natural order. Folders and globs may stand in lists, manifests may not.
 
     Raises:
         ConfigError: If a list is empty, a folder holds no pbin or a glob matches nothing.

@@ -32,7 +32,8 @@ pub struct Reader {
 
 /// Where the document offsets are.
 enum Index {
-    Trailer(Trailer),
+    /// In the trailer, at these bytes of the file: looked up once, because every document needs them.
+    Trailer(Trailer, Range<usize>),
     Parsed(Vec<u64>),
 }
 
@@ -65,7 +66,11 @@ impl Reader {
             });
         };
         let (dialect, index) = match Trailer::decode(&file, header, path)? {
-            Some(trailer) => (Dialect::Packtok, Index::Trailer(trailer)),
+            Some(trailer) => {
+                let span = trailer.section(OFFSETS).map_or(0..0, Section::span);
+                let offsets = span.start as usize..span.end as usize;
+                (Dialect::Packtok, Index::Trailer(trailer, offsets))
+            }
             None => {
                 let parsed = ParsedIndex::parse(&file[data_end as usize..], header, path)?;
                 let offset = data_end + parsed.bytes;
@@ -102,7 +107,7 @@ impl Reader {
     /// Number of documents.
     pub fn len(&self) -> u64 {
         match &self.index {
-            Index::Trailer(_) => self.offsets_section().len() as u64 / 8 - 1,
+            Index::Trailer(_, offsets) => offsets.len() as u64 / 8 - 1,
             Index::Parsed(offsets) => offsets.len() as u64 - 1,
         }
     }
@@ -256,7 +261,7 @@ impl Reader {
 
     pub(crate) fn trailer(&self) -> Option<&Trailer> {
         match &self.index {
-            Index::Trailer(trailer) => Some(trailer),
+            Index::Trailer(trailer, _) => Some(trailer),
             Index::Parsed(_) => None,
         }
     }
@@ -293,14 +298,9 @@ impl Reader {
     /// Offset `i` of `0..=len`, unchecked against its neighbours.
     pub(crate) fn offset(&self, i: u64) -> u64 {
         match &self.index {
-            Index::Trailer(_) => u64_at(self.offsets_section(), i as usize * 8),
+            Index::Trailer(_, offsets) => u64_at(&self.file[offsets.clone()], i as usize * 8),
             Index::Parsed(offsets) => offsets[i as usize],
         }
-    }
-
-    fn offsets_section(&self) -> &[u8] {
-        self.section(OFFSETS)
-            .map_or(&[], |section| self.section_bytes(section))
     }
 
     fn json_error(&self, section: &'static str, offset: u64, source: serde_json::Error) -> Error {

@@ -1,33 +1,22 @@
 //! `Blocks`: the items of one or many pbins as views and as batches, for Python.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use numpy::{PyArray1, PyArrayDescr, PyArrayDescrMethods, PyReadonlyArray1};
-use packtok_core::Result;
-use packtok_core::pbin::{AccessPattern, Replace, TokenWidth};
-use packtok_core::sampling::batch::{Batch, Filling, context_length, fill};
-use packtok_core::sampling::files::Files;
-use packtok_core::sampling::items::{Items, Packing};
-use packtok_core::sampling::manifest::{self, Entry};
-use packtok_core::sampling::plan::Plan;
-use packtok_core::sampling::split::{Runs, Side};
-use packtok_core::sampling::stream::Stream;
-use packtok_core::sampling::{Id, SamplingError};
-use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
+use numpy::{PyArrayDescr, PyReadonlyArray1};
+use packtok_core::pbin::{AccessPattern, TokenWidth};
+use packtok_core::sampling::batch::Filling;
+use packtok_core::sampling::items::Items;
+use packtok_core::sampling::{Id, SamplingError, manifest};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
-use crate::arrays::{IdArray, Shape, borrow_mask};
+use crate::block_options::{Dtype, EntryTuple, PackingOptions, Sources};
 use crate::error::core_error;
+use crate::rows::{Boundaries, fill_rows};
 use crate::views;
-
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PyBlocks>()?;
-    module.add_function(wrap_pyfunction!(fill_from, module)?)?;
-    module.add_function(wrap_pyfunction!(write_manifest, module)?)
-}
 
 /// The items of one or many pbins, as read-only NumPy arrays and as batches.
 ///
@@ -45,43 +34,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
 pub(crate) struct PyBlocks {
     pub(crate) items: Items,
-    made_from: MadeFrom,
+    /// The manifest that the files are listed in, if they are.
+    manifest: Option<PathBuf>,
     packing: PackingOptions,
     dtype: Dtype,
     verify: bool,
     fingerprint: OnceLock<String>,
 }
-
-/// Where the files came from.
-enum MadeFrom {
-    Paths,
-    Manifest(PathBuf),
-}
-
-/// How tokens become items, as the caller said it.
-struct PackingOptions {
-    packing: String,
-    block_size: Option<u64>,
-    overlap: u64,
-    by_file: bool,
-    plan_path: Option<PathBuf>,
-    split_path: Option<PathBuf>,
-    side: Option<String>,
-}
-
-/// Type of the items' arrays.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Dtype {
-    File,
-    U8,
-    U16,
-    U32,
-    I32,
-    I64,
-}
-
-/// An [`Entry`] as it is pickled.
-type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>);
 
 #[pymethods]
 impl PyBlocks {
@@ -117,27 +76,20 @@ impl PyBlocks {
             split_path,
             side,
         };
-        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| parse_dtype(&dtype))?;
-        let (files, made_from) = py.detach(|| match (paths, manifest, entries) {
-            (Some(paths), None, None) => Ok((Files::open(&paths, verify), MadeFrom::Paths)),
-            (None, None, Some(entries)) => {
-                let entries = entries.into_iter().map(entry_of).collect();
-                Ok((Files::listed(entries, verify), MadeFrom::Paths))
-            }
-            (None, Some(path), None) => {
-                let files = listed(&path, fingerprint.as_deref(), verify);
-                Ok((files, MadeFrom::Manifest(path)))
-            }
-            _ => Err(PyTypeError::new_err(
-                "give either paths or a manifest, not both",
-            )),
-        })?;
-        let stream = packing.stream(files.map_err(core_error)?)?;
+        let sources = Sources {
+            paths,
+            manifest,
+            entries,
+            fingerprint,
+        };
+        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype))?;
+        let (files, manifest) = py.detach(|| sources.open(verify))?;
+        let stream = packing.stream(files)?;
         let parsed = packing.parse(&stream)?;
         let items = Items::new(stream, parsed).map_err(core_error)?;
         Ok(Self {
             items,
-            made_from,
+            manifest,
             packing,
             dtype,
             verify,
@@ -275,14 +227,7 @@ impl PyBlocks {
     /// dtype of the items.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        match self.dtype {
-            Dtype::File => views::dtype(py, self.width()),
-            Dtype::U8 => numpy::dtype::<u8>(py),
-            Dtype::U16 => numpy::dtype::<u16>(py),
-            Dtype::U32 => numpy::dtype::<u32>(py),
-            Dtype::I32 => numpy::dtype::<i32>(py),
-            Dtype::I64 => numpy::dtype::<i64>(py),
-        }
+        self.dtype.descr(py, self.width())
     }
 
     /// Id that closes documents, if the first file says so.
@@ -314,27 +259,9 @@ impl PyBlocks {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
-        match &self.made_from {
-            MadeFrom::Manifest(path) => {
-                options.set_item("manifest", path.as_os_str())?;
-                let files = self.items.stream().files();
-                options.set_item("fingerprint", manifest::hex(&files.fingerprint()))?;
-            }
-            MadeFrom::Paths => {
-                let entries = self.items.stream().files().entries();
-                let entries: Vec<EntryTuple> = entries.map(tuple_of).collect();
-                options.set_item("entries", entries)?;
-            }
-        }
-        let packing = &self.packing;
-        options.set_item("packing", &packing.packing)?;
-        options.set_item("block_size", packing.block_size)?;
-        options.set_item("overlap", packing.overlap)?;
-        options.set_item("by_file", packing.by_file)?;
-        options.set_item(
-            "plan_path",
-            packing.plan_path.as_deref().map(Path::as_os_str),
-        )?;
+        let files = self.items.stream().files();
+        Sources::tell(files, self.manifest.as_deref(), &options)?;
+        self.packing.tell(&options)?;
         options.set_item("verify", self.verify)?;
         if self.dtype != Dtype::File {
             options.set_item("dtype", self.dtype(py))?;
@@ -410,236 +337,5 @@ impl PyBlocks {
         }
         let items = items.try_iter()?;
         items.map(|item| ordinal(item?.extract::<i64>()?)).collect()
-    }
-}
-
-/// As `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
-#[pyfunction]
-#[pyo3(signature = (blocks, sources, items, *, input_ids, labels=None, position_ids=None, document_ids=None,
-                    loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
-#[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
-fn fill_from<'py>(
-    py: Python<'py>,
-    blocks: Vec<Bound<'py, PyBlocks>>,
-    sources: PyReadonlyArray1<'py, i64>,
-    items: PyReadonlyArray1<'py, i64>,
-    input_ids: &Bound<'py, PyAny>,
-    labels: Option<&Bound<'py, PyAny>>,
-    position_ids: Option<&Bound<'py, PyAny>>,
-    document_ids: Option<&Bound<'py, PyAny>>,
-    loss_mask: Option<&Bound<'py, PyAny>>,
-    pad_token_id: i32,
-    ignore_index: i32,
-    aligned: bool,
-    segments: bool,
-) -> PyResult<Option<Boundaries<'py>>> {
-    let blocks: Vec<&Items> = blocks.iter().map(|blocks| &blocks.get().items).collect();
-    let row = |(&source, &item): (&i64, &i64)| {
-        let source = usize::try_from(source)
-            .ok()
-            .and_then(|source| blocks.get(source));
-        let source = *source.ok_or_else(|| PyIndexError::new_err("a source is out of range"))?;
-        Ok((source, source.ordinal(item).map_err(core_error)?))
-    };
-    let (sources, items) = (sources.as_array(), items.as_array());
-    let rows = sources.iter().zip(items.iter()).map(row);
-    let rows = rows.collect::<PyResult<Vec<_>>>()?;
-    let context_length = context_length(blocks.iter().copied()).map_err(core_error)?;
-    let filling = Filling {
-        pad_token_id,
-        ignore_index,
-        aligned,
-        segments,
-    };
-    let ids = [Some(input_ids), labels, position_ids, document_ids];
-    fill_rows(
-        py,
-        &rows,
-        context_length.unwrap_or(0),
-        filling,
-        ids,
-        loss_mask,
-    )
-}
-
-/// Boundaries of segments, and the length of the longest.
-type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
-
-/// Writes `rows` into the arrays of ids, in the order of the batch's fields, and the mask.
-fn fill_rows<'py>(
-    py: Python<'py>,
-    rows: &[(&Items, u64)],
-    context_length: u64,
-    filling: Filling,
-    ids: [Option<&Bound<'py, PyAny>>; 4],
-    loss_mask: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Option<Boundaries<'py>>> {
-    let shape = Shape {
-        num_rows: rows.len(),
-        context_length: context_length as usize,
-    };
-    let names = ["input_ids", "labels", "position_ids", "document_ids"];
-    let mut arrays = [const { None }; 4];
-    for ((place, name), array) in arrays.iter_mut().zip(names).zip(ids) {
-        *place = array
-            .map(|array| IdArray::borrow(name, array, shape))
-            .transpose()?;
-    }
-    let [input_ids, labels, position_ids, document_ids] = &mut arrays;
-    let mut loss_mask = loss_mask
-        .map(|array| borrow_mask("loss_mask", array, shape))
-        .transpose()?;
-    let input_ids = input_ids.as_mut().expect("every caller gives input_ids");
-    let mut batch = Batch {
-        input_ids: input_ids.ids()?,
-        labels: labels.as_mut().map(IdArray::ids).transpose()?,
-        position_ids: position_ids.as_mut().map(IdArray::ids).transpose()?,
-        document_ids: document_ids.as_mut().map(IdArray::ids).transpose()?,
-        loss_mask: loss_mask
-            .as_mut()
-            .map(|mask| mask.as_slice_mut())
-            .transpose()?,
-    };
-    let segments = py
-        .detach(|| fill(rows, filling, &mut batch))
-        .map_err(core_error)?;
-    Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
-}
-
-/// Writes the entries of `paths`, told as `names`, to the manifest at `output`; gives files, documents, tokens.
-#[pyfunction]
-#[pyo3(signature = (*, paths, names, output, replace))]
-fn write_manifest(
-    py: Python<'_>,
-    paths: Vec<PathBuf>,
-    names: Vec<PathBuf>,
-    output: PathBuf,
-    replace: bool,
-) -> PyResult<(usize, u64, u64)> {
-    let replace = match replace {
-        true => Replace::Existing,
-        false => Replace::Never,
-    };
-    py.detach(|| {
-        let files = Files::open(&paths, false)?;
-        let named = files.entries().zip(names).map(|(entry, name)| Entry {
-            path: name,
-            ..entry.clone()
-        });
-        let entries: Vec<Entry> = named.collect();
-        manifest::write_manifest(&output, &entries, replace)?;
-        Ok((files.len(), files.num_documents(), files.num_tokens()))
-    })
-    .map_err(core_error)
-}
-
-/// The files of a manifest, which must be the one of `fingerprint` if that is known.
-fn listed(path: &std::path::Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
-    let entries = manifest::read_manifest(path)?;
-    if let Some(expected) = fingerprint {
-        let found = manifest::hex(&manifest::fingerprint(&entries));
-        if found != expected {
-            return Err(SamplingError::ManifestReplaced {
-                path: path.into(),
-                found,
-                expected: expected.to_owned(),
-            }
-            .into());
-        }
-    }
-    Files::listed(entries, verify)
-}
-
-impl PackingOptions {
-    /// The documents of `files` that the options ask for.
-    fn stream(&self, files: Files) -> PyResult<Stream> {
-        let (path, side) = match (&self.split_path, self.side.as_deref()) {
-            (None, None) => return Ok(Stream::new(files)),
-            (Some(path), Some("train")) => (path, Side::Train),
-            (Some(path), Some("validation")) => (path, Side::Validation),
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "split_path and side {:?} do not go together, expected a split and \"train\" or \"validation\"",
-                    self.side
-                )));
-            }
-        };
-        let runs = Runs::open(path, &files.fingerprint(), side).map_err(core_error)?;
-        Stream::selected(files, runs).map_err(core_error)
-    }
-
-    /// What the options ask for, of `stream`.
-    fn parse(&self, stream: &Stream) -> PyResult<Packing> {
-        let missing =
-            |name: &str| PyTypeError::new_err(format!("packing {:?} needs {name}", self.packing));
-        let block_size = || self.block_size.ok_or_else(|| missing("block_size"));
-        match self.packing.as_str() {
-            "fixed" => Ok(Packing::Fixed {
-                block_size: block_size()?,
-                overlap: self.overlap,
-                by_file: self.by_file,
-            }),
-            "document" => Ok(Packing::Document {
-                block_size: block_size()?,
-            }),
-            "planned" => {
-                let path = self
-                    .plan_path
-                    .as_ref()
-                    .ok_or_else(|| missing("plan_path"))?;
-                let plan = Plan::open(path, &stream.fingerprint()).map_err(core_error)?;
-                Ok(Packing::Planned(plan))
-            }
-            "whole" => Ok(Packing::Whole),
-            other => Err(PyValueError::new_err(format!(
-                "packing is {other:?}, expected \"fixed\", \"document\", \"planned\" or \"whole\""
-            ))),
-        }
-    }
-}
-
-fn parse_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Dtype> {
-    let py = dtype.py();
-    let asked = PyArrayDescr::new(py, dtype)?;
-    let known = [
-        (Dtype::U8, numpy::dtype::<u8>(py)),
-        (Dtype::U16, numpy::dtype::<u16>(py)),
-        (Dtype::U32, numpy::dtype::<u32>(py)),
-        (Dtype::I32, numpy::dtype::<i32>(py)),
-        (Dtype::I64, numpy::dtype::<i64>(py)),
-    ];
-    let found = known
-        .into_iter()
-        .find(|(_, known)| known.is_equiv_to(&asked));
-    found.map(|(found, _)| found).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "dtype is {asked}, expected uint8, uint16, uint32, int32 or int64"
-        ))
-    })
-}
-
-fn tuple_of(entry: &Entry) -> EntryTuple {
-    let path = entry.path.as_os_str().to_owned();
-    (
-        path,
-        entry.file_bytes,
-        entry.token_bytes,
-        entry.documents,
-        entry.tokens,
-        entry.trailer_crc32c,
-        entry.index_crc32c,
-    )
-}
-
-fn entry_of(tuple: EntryTuple) -> Entry {
-    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c) = tuple;
-    Entry {
-        path: path.into(),
-        file_bytes,
-        token_bytes,
-        documents,
-        tokens,
-        trailer_crc32c,
-        index_crc32c,
     }
 }

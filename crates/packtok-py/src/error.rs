@@ -136,6 +136,9 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::NoChecksums { .. }
         | E::BlockTooSmall { .. }
         | E::Overlap { .. }
+        | E::SplitOfSplit
+        | E::Fraction { .. }
+        | E::TooFewDocuments { .. }
         | E::TooFewTokens { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }

@@ -1,14 +1,18 @@
 //! Python bindings: registers what the other modules define, and does nothing else.
 
 mod arrays;
+mod block_options;
 mod blocks;
 mod error;
 mod json;
+mod manifest;
 mod mixture;
 mod monitor;
 mod operations;
 mod order;
+mod plans;
 mod reader;
+mod rows;
 mod tokenizer;
 mod views;
 
@@ -21,9 +25,12 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
-    blocks::register(module)?;
+    module.add_class::<blocks::PyBlocks>()?;
+    rows::register(module)?;
+    manifest::register(module)?;
     module.add_class::<mixture::PyMixture>()?;
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;
+    plans::register(module)?;
     operations::register(module)
 }

@@ -3,9 +3,12 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use packtok_core::Result;
 use packtok_core::pack::Progress;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::error::core_error;
 
 /// Time between two looks for a signal, which is also the longest that one goes unnoticed.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -13,7 +16,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Asks Python, now and then, whether to go on.
-pub(crate) struct Watch {
+struct Watch {
     on_progress: Option<Py<PyAny>>,
     asked: Instant,
     told: Option<Instant>,
@@ -21,7 +24,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(on_progress: Option<Py<PyAny>>) -> Self {
+    fn new(on_progress: Option<Py<PyAny>>) -> Self {
         Self {
             on_progress,
             asked: Instant::now(),
@@ -31,7 +34,7 @@ impl Watch {
     }
 
     /// Looks for signals and reports progress; `Break` once Python raised something.
-    pub(crate) fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.asked.elapsed() < SIGNAL_INTERVAL {
             return ControlFlow::Continue(());
         }
@@ -70,7 +73,18 @@ impl Watch {
     }
 
     /// What Python raised, if that is why the call ended; otherwise `error`.
-    pub(crate) fn error_or(self, error: PyErr) -> PyErr {
+    fn error_or(self, error: PyErr) -> PyErr {
         self.raised.unwrap_or(error)
     }
+}
+
+/// Runs `call` without the GIL, with Ctrl-C and progress.
+pub(crate) fn watched<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let mut watch = Watch::new(on_progress);
+    let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
+    outcome.map_err(|error| watch.error_or(core_error(error)))
 }

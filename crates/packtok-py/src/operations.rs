@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::error::{core_error, pbin_error};
 use crate::json;
-use crate::monitor::Watch;
+use crate::monitor::watched;
 use crate::tokenizer::PyTokenizer;
 
 /// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
@@ -48,18 +48,13 @@ fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
         .map_err(pbin_error)
 }
 
-/// Runs `call` without the GIL, with Ctrl-C and progress, and returns its report as a dict.
+/// Runs `call` as [`watched`] does and returns its report as a dict.
 fn run<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut watch = Watch::new(on_progress);
-    let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
-    match outcome {
-        Ok(report) => json::to_python(py, &report),
-        Err(error) => Err(watch.error_or(core_error(error))),
-    }
+    json::to_python(py, &watched(py, on_progress, call)?)
 }
 
 /// What packing and comparing with a corpus have in common; names as in the stub.
@@ -158,7 +153,7 @@ impl CorpusArguments {
 }
 
 /// The option that `value` names.
-fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
+pub(crate) fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) -> PyResult<T> {
     let named = choices.iter().find(|choice| choice.0 == value);
     named.map(|choice| choice.1).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|choice| choice.0).collect();

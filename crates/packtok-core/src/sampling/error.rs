@@ -133,6 +133,23 @@ pub enum SamplingError {
         /// The split.
         path: PathBuf,
     },
+    /// A split of what was split already.
+    #[error("one side of a split cannot be split again; split the whole, with another rule")]
+    SplitOfSplit,
+    /// A share that is none.
+    #[error("a fraction of {found} of the documents cannot be held out, expected 0 to 1")]
+    Fraction {
+        /// The share asked for.
+        found: f64,
+    },
+    /// More documents to hold out than there are.
+    #[error("{expected} documents cannot be held out, the data has {found}")]
+    TooFewDocuments {
+        /// Documents to hold out.
+        expected: u64,
+        /// Documents there are.
+        found: u64,
+    },
     /// Blocks within files whose documents are only in part there.
     #[error("blocks by file and a split exclude each other; leave by_file out")]
     ByFileOfSplit,

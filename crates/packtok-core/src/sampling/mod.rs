@@ -20,6 +20,7 @@ pub mod passes;
 pub mod permutation;
 pub mod plan;
 pub mod plan_file;
+pub mod planned;
 pub mod split;
 pub mod stream;
 

@@ -208,9 +208,10 @@ impl PlanWriter {
     /// [`Error::Io`].
     pub fn push(&mut self, pieces: &[Piece]) -> Result<()> {
         for piece in pieces {
-            self.group.extend_from_slice(&piece.start.to_le_bytes());
-            self.group
-                .extend_from_slice(&piece.len_tokens.to_le_bytes());
+            let mut bytes = [0; PIECE_BYTES];
+            bytes[..8].copy_from_slice(&piece.start.to_le_bytes());
+            bytes[8..].copy_from_slice(&piece.len_tokens.to_le_bytes());
+            self.group.extend_from_slice(&bytes);
             self.num_placed_tokens += u64::from(piece.len_tokens);
         }
         self.num_blocks += 1;
@@ -272,7 +273,7 @@ impl FirstPieces {
             .unwrap_or(Path::new("."));
         let file = tempfile::tempfile_in(folder).map_err(|source| Error::io(folder, source))?;
         let mut this = Self {
-            out: BufWriter::new(file),
+            out: BufWriter::with_capacity(GROUP_BYTES, file),
             dst: dst.into(),
         };
         this.push(0)?;

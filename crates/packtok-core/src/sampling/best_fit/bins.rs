@@ -46,12 +46,11 @@ impl Bins {
 
     /// Puts pieces of these lengths, each `1..=capacity`, into new bins.
     pub(super) fn place(&mut self, lens: &[u32]) {
-        self.rooms.clear();
-        self.last_with_room.fill(NONE);
-        self.before.clear();
-        self.sort(lens);
+        self.clear();
+        let longest = lens.iter().max().map_or(0, |&len| len as usize);
+        self.sort(lens, longest);
         self.bin_of_piece.resize(lens.len(), NONE);
-        for len in (1..=self.capacity).rev() {
+        for len in (1..=longest).rev() {
             let pieces = self.places[len - 1] as usize..self.places[len] as usize;
             for i in pieces {
                 let piece = self.by_len[i] as usize;
@@ -60,14 +59,24 @@ impl Bins {
         }
     }
 
+    /// Forgets all bins; the rooms that are left are few, where there may be millions.
+    fn clear(&mut self) {
+        while let Some(room) = self.rooms.first_from(0) {
+            self.rooms.remove(room);
+            self.last_with_room[room] = NONE;
+        }
+        self.before.clear();
+    }
+
     /// Sorts pieces by length; those of length n are then at `places[n - 1]..places[n]`.
-    fn sort(&mut self, lens: &[u32]) {
-        self.places.fill(0);
+    fn sort(&mut self, lens: &[u32], longest: usize) {
+        let places = &mut self.places[..longest + 2];
+        places.fill(0);
         for &len in lens {
-            self.places[len as usize + 1] += 1;
+            places[len as usize + 1] += 1;
         }
         let mut sum = 0;
-        for place in &mut self.places {
+        for place in places {
             sum += *place;
             *place = sum;
         }

@@ -13,7 +13,7 @@ use crate::sampling::plan::{Piece, check_block_tokens};
 
 /// Pieces that are packed together. More of them would take more memory and leave the caches; fewer would
 /// leave more blocks half full, of which there are a few in each window.
-pub const WINDOW_PIECES: usize = 1 << 20;
+pub const WINDOW_PIECES: usize = 1 << 18;
 const NO_BLOCK: u32 = u32::MAX;
 
 /// Packs documents into blocks of at most `context_length` tokens.

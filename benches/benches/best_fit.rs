@@ -1,0 +1,200 @@
+//! Best-fit plans, against best-fit decreasing with an ordered set of bins, which gives the same blocks.
+//!
+//! Documents have log-normal lengths, or those of the corpora in GPT-2 tokens, drawn at random.
+#![forbid(unsafe_code)]
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use packtok_benches::{Corpus, SplitMix, encode_options};
+use packtok_bpe::Tokenizer;
+use packtok_core::sampling::best_fit::{WINDOW_PIECES, plan_best_fit};
+use packtok_core::sampling::plan::{Piece, PlanWriter};
+use packtok_core::sampling::plan_file::{Key, Kind};
+
+const NUM_DOCUMENTS: usize = 4 << 20;
+/// The baseline is slow, and its rate does not depend on the number.
+const NUM_BASELINE_DOCUMENTS: usize = 1 << 18;
+const CONTEXT_LENGTHS: [u64; 2] = [2048, 131_072];
+/// Median and spread of the logarithm of lengths: about those of web pages.
+const MEDIAN_TOKENS: f64 = 450.0;
+const LOG_SPREAD: f64 = 1.1;
+/// Lines per corpus: tens of thousands of documents, of which more are drawn.
+const CORPUS_BYTES: usize = 16 << 20;
+const SEED: u64 = 1;
+
+fn main() {
+    let mut criterion = Criterion::default().sample_size(10).configure_from_args();
+    for (name, lens) in [("log-normal", log_normal()), ("corpora", of_corpora())] {
+        for context_length in CONTEXT_LENGTHS {
+            bench(&mut criterion, name, &lens, context_length);
+        }
+    }
+    criterion.final_summary();
+}
+
+fn bench(criterion: &mut Criterion, name: &str, lens: &[u32], context_length: u64) {
+    let part = &lens[..NUM_BASELINE_DOCUMENTS];
+    assert_eq!(blocks(part, context_length), baseline(part, context_length));
+    report(name, lens, context_length);
+    let mut group = criterion.benchmark_group(format!("best_fit/{name}"));
+    group.throughput(Throughput::Elements(lens.len() as u64));
+    group.bench_function(BenchmarkId::new("packtok", context_length), |bencher| {
+        bencher.iter(|| num_blocks(lens, context_length));
+    });
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let path = folder.path().join("plan");
+    group.bench_function(
+        BenchmarkId::new("packtok-file", context_length),
+        |bencher| {
+            bencher.iter(|| write(&path, lens, context_length));
+        },
+    );
+    group.throughput(Throughput::Elements(part.len() as u64));
+    group.bench_function(BenchmarkId::new("ordered-set", context_length), |bencher| {
+        bencher.iter(|| baseline(part, context_length).len());
+    });
+    group.finish();
+}
+
+/// Says on standard error how full the blocks are.
+fn report(name: &str, lens: &[u32], context_length: u64) {
+    let num_tokens: u64 = lens.iter().map(|&len| u64::from(len)).sum();
+    let places = num_blocks(lens, context_length) * context_length;
+    let padding = (places - num_tokens) as f64 / places as f64;
+    eprintln!(
+        "{name}, {context_length}: {num_tokens} tokens, padding {:.4} %",
+        100.0 * padding
+    );
+}
+
+fn documents(lens: &[u32]) -> impl Iterator<Item = Range<u64>> {
+    lens.iter().scan(0, |stop, &len| {
+        let start = *stop;
+        *stop += u64::from(len);
+        Some(start..*stop)
+    })
+}
+
+fn plan(lens: &[u32], context_length: u64, mut emit: impl FnMut(&[Piece])) {
+    plan_best_fit(documents(lens).map(Ok), context_length, &mut |pieces| {
+        emit(pieces);
+        Ok(())
+    })
+    .expect("nothing fails here");
+}
+
+fn num_blocks(lens: &[u32], context_length: u64) -> u64 {
+    let mut num_blocks = 0;
+    plan(lens, context_length, |_| num_blocks += 1);
+    num_blocks
+}
+
+fn blocks(lens: &[u32], context_length: u64) -> Vec<Vec<u64>> {
+    let mut blocks = Vec::new();
+    plan(lens, context_length, |pieces| {
+        blocks.push(pieces.iter().map(|piece| piece.start).collect());
+    });
+    blocks
+}
+
+/// Plans into a file, as datasets do; the disk is part of it.
+fn write(path: &Path, lens: &[u32], context_length: u64) {
+    let key = Key {
+        kind: Kind::BestFit,
+        options: [context_length, 0],
+        data: [0; 32],
+    };
+    let mut writer = PlanWriter::create(path, key).expect("there is room for the plan");
+    plan_best_fit(documents(lens).map(Ok), context_length, &mut |pieces| {
+        writer.push(pieces)
+    })
+    .expect("there is room for the plan");
+    let num_tokens = lens.iter().map(|&len| u64::from(len)).sum();
+    writer
+        .publish(num_tokens, 0)
+        .expect("there is room for the plan");
+}
+
+/// Starts of the pieces of each block, as [`plan_best_fit`] orders them.
+fn baseline(lens: &[u32], context_length: u64) -> Vec<Vec<u64>> {
+    let pieces: Vec<Range<u64>> = documents(lens)
+        .flat_map(|document| {
+            let starts = document.clone().step_by(context_length as usize);
+            starts.map(move |start| start..document.end.min(start + context_length))
+        })
+        .collect();
+    let mut blocks: Vec<Vec<u64>> = Vec::new();
+    for window in pieces.chunks(WINDOW_PIECES) {
+        blocks.extend(baseline_window(window, context_length));
+    }
+    blocks
+}
+
+fn baseline_window(pieces: &[Range<u64>], context_length: u64) -> Vec<Vec<u64>> {
+    let mut pieces = pieces.to_vec();
+    pieces.sort_by_key(|piece| Reverse(piece.end - piece.start));
+    let mut bins: Vec<Vec<u64>> = Vec::new();
+    // Room, time of the last piece, and bin.
+    let mut rooms: BTreeSet<(u64, Reverse<usize>, usize)> = BTreeSet::new();
+    for (time, piece) in pieces.into_iter().enumerate() {
+        let len = piece.end - piece.start;
+        let least = (len, Reverse(usize::MAX), 0);
+        let found = rooms.range(least..).next().copied();
+        let (room, bin) = match found {
+            Some(entry) => {
+                rooms.remove(&entry);
+                (entry.0, entry.2)
+            }
+            None => {
+                bins.push(Vec::new());
+                (context_length, bins.len() - 1)
+            }
+        };
+        bins[bin].push(piece.start);
+        if room > len {
+            rooms.insert((room - len, Reverse(time), bin));
+        }
+    }
+    bins.iter_mut().for_each(|bin| bin.sort_unstable());
+    bins.sort_unstable_by_key(|bin| bin[0]);
+    bins
+}
+
+/// Lengths whose logarithms are normal, by the method of Box and Muller.
+fn log_normal() -> Vec<u32> {
+    let mut numbers = SplitMix::new(SEED);
+    let mut unit = || (numbers.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    (0..NUM_DOCUMENTS)
+        .map(|_| {
+            let radius = (-2.0 * (1.0 - unit()).ln()).sqrt();
+            let normal = radius * (std::f64::consts::TAU * unit()).cos();
+            (MEDIAN_TOKENS * (LOG_SPREAD * normal).exp()).max(1.0) as u32
+        })
+        .collect()
+}
+
+/// Lengths drawn from those of the corpora's documents, EOD included.
+fn of_corpora() -> Vec<u32> {
+    let tokenizer = Tokenizer::builtin("gpt2").expect("it is built in");
+    let mut encoder = tokenizer
+        .encoder(&encode_options())
+        .expect("no limit is set");
+    let mut lens = Vec::new();
+    for name in Corpus::NAMES {
+        for text in Corpus::load(name, CORPUS_BYTES).texts() {
+            let mut ids = Vec::new();
+            encoder
+                .encode_into(text, &mut ids)
+                .expect("the text can be encoded");
+            lens.push(ids.len() as u32 + 1);
+        }
+    }
+    let mut numbers = SplitMix::new(SEED);
+    (0..NUM_DOCUMENTS)
+        .map(|_| lens[numbers.below(lens.len() as u64) as usize])
+        .collect()
+}

@@ -1,0 +1,228 @@
+//! Items and batches of a dataset, against copying as many bytes from memory to memory.
+//!
+//! Everything is in the page cache. The outputs are asked for once, as a training loop that reuses its buffers
+//! does, so that what is measured is the gathering and not the system's zeroing of fresh pages.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
+use packtok_benches::SplitMix;
+use packtok_core::sampling::IdsMut;
+use packtok_core::sampling::batch::{Batch, Filling, fill};
+use packtok_core::sampling::files::Files;
+use packtok_core::sampling::items::{Items, Packing};
+use packtok_core::sampling::manifest::{Entry, read_manifest, write_manifest};
+use packtok_core::sampling::stream::Stream;
+use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
+
+const NUM_DOCUMENTS: u64 = 100_000;
+const NUM_BATCHES: usize = 64;
+const NUM_ROWS: usize = 64;
+const CONTEXT_LENGTH: usize = 2048;
+const NUM_FILES: usize = 10_000;
+const SEED: u64 = 1;
+const BLOCKS: Packing = Packing::Fixed {
+    block_size: CONTEXT_LENGTH as u64 + 1,
+    overlap: 1,
+    by_file: false,
+};
+const FILLING: Filling = Filling {
+    pad_token_id: 0,
+    ignore_index: -100,
+    aligned: false,
+    segments: false,
+};
+
+fn main() {
+    let mut criterion = Criterion::default().sample_size(20).configure_from_args();
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let path = folder.path().join("documents.pbin");
+    write(&path);
+    let one = open(vec![path.clone()]);
+    bench_batches(&mut criterion, &one);
+
+    let entry = Entry::of(one.stream().files().reader(0).expect("it was opened"));
+    let manifest = folder.path().join("all.jsonl");
+    let entries = vec![entry; NUM_FILES];
+    write_manifest(&manifest, &entries, Replace::Never).expect("there is room for a manifest");
+    criterion.bench_function("gather/open 10,000 files by manifest", |bencher| {
+        bencher.iter(|| listed(&manifest));
+    });
+    let many = listed(&manifest);
+    bench_items(&mut criterion, &one, &many);
+    criterion.final_summary();
+}
+
+/// Batches of 64 × 2048 in random order, as int64.
+fn bench_batches(criterion: &mut Criterion, items: &Items) {
+    let mut group = criterion.benchmark_group("gather/batches of 64 x 2048");
+    let num_tokens = NUM_ROWS * CONTEXT_LENGTH;
+    let mut numbers = SplitMix::new(SEED);
+    let batches: Vec<Vec<(&Items, u64)>> = (0..NUM_BATCHES)
+        .map(|_| {
+            (0..NUM_ROWS)
+                .map(|_| (items, numbers.below(items.len())))
+                .collect()
+        })
+        .collect();
+    let mut arrays = vec![0i64; 3 * num_tokens];
+    check(&batches[0], &mut arrays);
+
+    group.throughput(Throughput::Bytes((2 * num_tokens * 8) as u64));
+    let source = vec![1i64; 2 * num_tokens];
+    group.bench_function("memcpy of input_ids and labels", |bencher| {
+        bencher.iter(|| arrays[..2 * num_tokens].copy_from_slice(&source));
+    });
+    bench_fill(
+        &mut group,
+        "input_ids, labels",
+        &batches,
+        |ids| {
+            let (input_ids, labels) = ids.split_at_mut(num_tokens);
+            (batch(input_ids, labels, None), false)
+        },
+        &mut arrays,
+    );
+    bench_fill(
+        &mut group,
+        "and position_ids, cu_seqlens",
+        &batches,
+        |ids| {
+            let (input_ids, rest) = ids.split_at_mut(num_tokens);
+            let (labels, position_ids) = rest.split_at_mut(num_tokens);
+            (batch(input_ids, labels, Some(position_ids)), true)
+        },
+        &mut arrays,
+    );
+    group.finish();
+}
+
+fn bench_fill(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    batches: &[Vec<(&Items, u64)>],
+    parts: impl Fn(&mut [i64]) -> (Batch<'_>, bool),
+    arrays: &mut [i64],
+) {
+    let mut turn = (0..batches.len()).cycle();
+    group.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            let rows = &batches[turn.next().unwrap_or(0)];
+            let (mut batch, segments) = parts(arrays);
+            let filling = Filling {
+                segments,
+                ..FILLING
+            };
+            fill(rows, filling, &mut batch).expect("the items are there")
+        });
+    });
+}
+
+fn batch<'a>(
+    input_ids: &'a mut [i64],
+    labels: &'a mut [i64],
+    position_ids: Option<&'a mut [i64]>,
+) -> Batch<'a> {
+    Batch {
+        input_ids: IdsMut::I64(input_ids),
+        labels: Some(IdsMut::I64(labels)),
+        position_ids: position_ids.map(IdsMut::I64),
+        document_ids: None,
+        loss_mask: None,
+    }
+}
+
+/// The batch is what going from document to document finds.
+fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
+    let num_tokens = NUM_ROWS * CONTEXT_LENGTH;
+    let (input_ids, rest) = arrays.split_at_mut(num_tokens);
+    let (labels, position_ids) = rest.split_at_mut(num_tokens);
+    let filling = Filling {
+        segments: true,
+        ..FILLING
+    };
+    let mut batch = batch(input_ids, labels, Some(position_ids));
+    let found = fill(rows, filling, &mut batch).expect("the items are there");
+    let mut starts = Vec::new();
+    for (row, &(items, item)) in rows.iter().enumerate() {
+        let block = items.copied::<i64>(item).expect("the item is there");
+        let place = row * CONTEXT_LENGTH..(row + 1) * CONTEXT_LENGTH;
+        assert_eq!(input_ids[place.clone()], block[..CONTEXT_LENGTH]);
+        assert_eq!(labels[place.clone()], block[1..]);
+        let mut at = place.start;
+        for part in items.locate(item).expect("the item is there") {
+            if at < place.end {
+                starts.push(at as i32);
+            }
+            for n in 0..part.tokens.end - part.tokens.start {
+                if at < place.end {
+                    assert_eq!(position_ids[at], n as i64);
+                }
+                at += 1;
+            }
+        }
+    }
+    starts.push(num_tokens as i32);
+    assert_eq!(found.expect("segments were asked for").cu_seqlens, starts);
+}
+
+/// Single items as views, of one file and of 10,000.
+fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
+    let mut group = criterion.benchmark_group("gather/items as views");
+    group.throughput(Throughput::Elements(NUM_FILES as u64));
+    for (name, items) in [("1 file", one), ("10,000 files", many)] {
+        let mut numbers = SplitMix::new(SEED);
+        let order: Vec<u64> = (0..NUM_FILES).map(|_| numbers.below(items.len())).collect();
+        let first = |i: &u64| {
+            let view = items.one_piece(*i).expect("the item is there");
+            view.map_or(0, |bytes| bytes.as_ptr() as usize ^ bytes.len())
+        };
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| order.iter().map(first).fold(0, |all, one| all ^ one));
+        });
+    }
+    group.finish();
+}
+
+fn open(paths: Vec<PathBuf>) -> Items {
+    let files = Files::open(&paths, false).expect("the files can be read");
+    Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
+}
+
+fn listed(manifest: &Path) -> Items {
+    let entries = read_manifest(manifest).expect("the manifest can be read");
+    let files = Files::listed(entries, false).expect("the files go together");
+    Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
+}
+
+/// Documents of 1 to 1000 random tokens.
+fn write(path: &Path) {
+    let mut numbers = SplitMix::new(SEED);
+    let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
+    let mut tokens = 0;
+    for _ in 0..NUM_DOCUMENTS {
+        let num_tokens = 1 + numbers.below(1000);
+        let document: Vec<u8> = (0..num_tokens)
+            .flat_map(|_| (numbers.next_u64() as u16).to_le_bytes())
+            .collect();
+        tokens += num_tokens;
+        writer
+            .append(&document, &[document.len() as u64])
+            .expect("there is room for the documents");
+    }
+    let metadata = Metadata {
+        counts: Counts {
+            documents: NUM_DOCUMENTS,
+            tokens,
+            lines: NUM_DOCUMENTS,
+            packed: NUM_DOCUMENTS,
+            ..Counts::default()
+        },
+        ..Metadata::default()
+    };
+    let finished = writer
+        .finish(&metadata, &[])
+        .expect("there is room for the index");
+    finished.publish(Replace::Never).expect("the name is free");
+}

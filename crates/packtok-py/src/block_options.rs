@@ -1,0 +1,226 @@
+//! What `Blocks` is made of, as the caller says it and as it is pickled: files, packing and type.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use packtok_core::Result;
+use packtok_core::pbin::TokenWidth;
+use packtok_core::sampling::SamplingError;
+use packtok_core::sampling::files::Files;
+use packtok_core::sampling::items::Packing;
+use packtok_core::sampling::manifest::{self, Entry};
+use packtok_core::sampling::plan::Plan;
+use packtok_core::sampling::split::{Runs, Side};
+use packtok_core::sampling::stream::Stream;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::core_error;
+use crate::views;
+
+/// Where the files are: one of the first three, and what is known of a manifest.
+pub(crate) struct Sources {
+    pub(crate) paths: Option<Vec<PathBuf>>,
+    pub(crate) manifest: Option<PathBuf>,
+    pub(crate) entries: Option<Vec<EntryTuple>>,
+    pub(crate) fingerprint: Option<String>,
+}
+
+/// An [`Entry`] as it is pickled.
+pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>);
+
+impl Sources {
+    /// The files, and the manifest that they are listed in.
+    pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
+        let files = match (self.paths, &self.manifest, self.entries) {
+            (Some(paths), None, None) => Files::open(&paths, verify),
+            (None, Some(path), None) => listed(path, self.fingerprint.as_deref(), verify),
+            (None, None, Some(entries)) => {
+                Files::listed(entries.into_iter().map(entry_of).collect(), verify)
+            }
+            _ => {
+                return Err(PyTypeError::new_err(
+                    "give either paths or a manifest, not both",
+                ));
+            }
+        };
+        Ok((files.map_err(core_error)?, self.manifest))
+    }
+
+    /// Adds what a copy of `files`, listed in `manifest`, is to be made of.
+    pub(crate) fn tell(
+        files: &Files,
+        manifest: Option<&Path>,
+        options: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        match manifest {
+            Some(path) => {
+                options.set_item("manifest", path.as_os_str())?;
+                options.set_item("fingerprint", manifest::hex(&files.fingerprint()))
+            }
+            None => {
+                let entries: Vec<EntryTuple> = files.entries().map(tuple_of).collect();
+                options.set_item("entries", entries)
+            }
+        }
+    }
+}
+
+/// The files of a manifest, which must be the one of `fingerprint` if that is known.
+fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
+    let entries = manifest::read_manifest(path)?;
+    if let Some(expected) = fingerprint {
+        let found = manifest::hex(&manifest::fingerprint(&entries));
+        if found != expected {
+            return Err(SamplingError::ManifestReplaced {
+                path: path.into(),
+                found,
+                expected: expected.to_owned(),
+            }
+            .into());
+        }
+    }
+    Files::listed(entries, verify)
+}
+
+fn tuple_of(entry: &Entry) -> EntryTuple {
+    let path = entry.path.as_os_str().to_owned();
+    (
+        path,
+        entry.file_bytes,
+        entry.token_bytes,
+        entry.documents,
+        entry.tokens,
+        entry.trailer_crc32c,
+        entry.index_crc32c,
+    )
+}
+
+fn entry_of(tuple: EntryTuple) -> Entry {
+    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c) = tuple;
+    Entry {
+        path: path.into(),
+        file_bytes,
+        token_bytes,
+        documents,
+        tokens,
+        trailer_crc32c,
+        index_crc32c,
+    }
+}
+
+/// How tokens become items, as the caller said it.
+pub(crate) struct PackingOptions {
+    pub(crate) packing: String,
+    pub(crate) block_size: Option<u64>,
+    pub(crate) overlap: u64,
+    pub(crate) by_file: bool,
+    pub(crate) plan_path: Option<PathBuf>,
+    pub(crate) split_path: Option<PathBuf>,
+    pub(crate) side: Option<String>,
+}
+
+impl PackingOptions {
+    /// The documents of `files` that the options ask for.
+    pub(crate) fn stream(&self, files: Files) -> PyResult<Stream> {
+        let (path, side) = match (&self.split_path, self.side.as_deref()) {
+            (None, None) => return Ok(Stream::new(files)),
+            (Some(path), Some("train")) => (path, Side::Train),
+            (Some(path), Some("validation")) => (path, Side::Validation),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "split_path and side {:?} do not go together, expected a split and \"train\" or \"validation\"",
+                    self.side
+                )));
+            }
+        };
+        let runs = Runs::open(path, &files.fingerprint(), side).map_err(core_error)?;
+        Stream::selected(files, runs).map_err(core_error)
+    }
+
+    /// What the options ask for, of `stream`.
+    pub(crate) fn parse(&self, stream: &Stream) -> PyResult<Packing> {
+        let missing =
+            |name: &str| PyTypeError::new_err(format!("packing {:?} needs {name}", self.packing));
+        let block_size = || self.block_size.ok_or_else(|| missing("block_size"));
+        match self.packing.as_str() {
+            "fixed" => Ok(Packing::Fixed {
+                block_size: block_size()?,
+                overlap: self.overlap,
+                by_file: self.by_file,
+            }),
+            "document" => Ok(Packing::Document {
+                block_size: block_size()?,
+            }),
+            "planned" => {
+                let path = self
+                    .plan_path
+                    .as_ref()
+                    .ok_or_else(|| missing("plan_path"))?;
+                let plan = Plan::open(path, &stream.fingerprint()).map_err(core_error)?;
+                Ok(Packing::Planned(plan))
+            }
+            "whole" => Ok(Packing::Whole),
+            other => Err(PyValueError::new_err(format!(
+                "packing is {other:?}, expected \"fixed\", \"document\", \"planned\" or \"whole\""
+            ))),
+        }
+    }
+
+    /// Adds what a copy is to be made with.
+    pub(crate) fn tell(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+        options.set_item("packing", &self.packing)?;
+        options.set_item("block_size", self.block_size)?;
+        options.set_item("overlap", self.overlap)?;
+        options.set_item("by_file", self.by_file)?;
+        options.set_item("side", &self.side)?;
+        options.set_item(
+            "split_path",
+            self.split_path.as_deref().map(Path::as_os_str),
+        )?;
+        options.set_item("plan_path", self.plan_path.as_deref().map(Path::as_os_str))
+    }
+}
+
+/// Type of the items' arrays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dtype {
+    /// As wide as the files have it.
+    File,
+    U8,
+    U16,
+    U32,
+    I32,
+    I64,
+}
+
+impl Dtype {
+    /// The type that `dtype` names to NumPy.
+    pub(crate) fn parse(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let asked = PyArrayDescr::new(dtype.py(), dtype)?;
+        let known = [Self::U8, Self::U16, Self::U32, Self::I32, Self::I64];
+        let is_asked = |known: &Self| {
+            let descr = known.descr(dtype.py(), TokenWidth::U32);
+            descr.is_equiv_to(&asked)
+        };
+        known.into_iter().find(is_asked).ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "dtype is {asked}, expected uint8, uint16, uint32, int32 or int64"
+            ))
+        })
+    }
+
+    /// NumPy's dtype, for files of `width`.
+    pub(crate) fn descr(self, py: Python<'_>, width: TokenWidth) -> Bound<'_, PyArrayDescr> {
+        match self {
+            Self::File => views::dtype(py, width),
+            Self::U8 => numpy::dtype::<u8>(py),
+            Self::U16 => numpy::dtype::<u16>(py),
+            Self::U32 => numpy::dtype::<u32>(py),
+            Self::I32 => numpy::dtype::<i32>(py),
+            Self::I64 => numpy::dtype::<i64>(py),
+        }
+    }
+}

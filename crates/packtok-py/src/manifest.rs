@@ -1,0 +1,41 @@
+//! The function behind `packtok manifest`.
+
+use std::path::PathBuf;
+
+use packtok_core::pbin::Replace;
+use packtok_core::sampling::files::Files;
+use packtok_core::sampling::manifest::{self, Entry};
+use pyo3::prelude::*;
+
+use crate::error::core_error;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(write_manifest, module)?)
+}
+
+/// Writes the entries of `paths`, told as `names`, to the manifest at `output`; gives files, documents, tokens.
+#[pyfunction]
+#[pyo3(signature = (*, paths, names, output, replace))]
+fn write_manifest(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    names: Vec<PathBuf>,
+    output: PathBuf,
+    replace: bool,
+) -> PyResult<(usize, u64, u64)> {
+    let replace = match replace {
+        true => Replace::Existing,
+        false => Replace::Never,
+    };
+    py.detach(|| {
+        let files = Files::open(&paths, false)?;
+        let named = files.entries().zip(names).map(|(entry, name)| Entry {
+            path: name,
+            ..entry.clone()
+        });
+        let entries: Vec<Entry> = named.collect();
+        manifest::write_manifest(&output, &entries, replace)?;
+        Ok((files.len(), files.num_documents(), files.num_tokens()))
+    })
+    .map_err(core_error)
+}

@@ -1,0 +1,91 @@
+//! Plans and splits of pbins, for Python: paths of files that are found or made.
+
+use std::path::PathBuf;
+
+use packtok_core::sampling::planned::{self, Planner, Rule};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::blocks::PyBlocks;
+use crate::monitor::watched;
+use crate::operations::choice;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(find_or_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(find_or_split, module)?)
+}
+
+/// Path of the plan of all documents of `blocks`, however these are packed, for `Blocks(plan_path=…)`.
+///
+/// `planner` is `"best_fit"`, whose blocks have at most `block_size` inputs, or `"megatron"`, whose blocks have
+/// `block_size` consecutive tokens. The first of `folders` that has the plan whole is taken, otherwise it is
+/// made in the first that can be written to, by one process while others wait. `on_progress` is called with
+/// the counts of `pack`, with zeros while another process is waited for. Raises `OSError` if no folder takes it.
+#[pyfunction]
+#[pyo3(signature = (blocks, *, planner, block_size, folders, on_progress=None))]
+fn find_or_plan(
+    py: Python<'_>,
+    blocks: &Bound<'_, PyBlocks>,
+    planner: &str,
+    block_size: u64,
+    folders: Vec<PathBuf>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<PathBuf> {
+    let best_fit = Planner::BestFit {
+        context_length: block_size,
+    };
+    let planners = [
+        ("best_fit", best_fit),
+        ("megatron", Planner::Megatron { block_size }),
+    ];
+    let planner = choice("planner", planner, &planners)?;
+    let stream = blocks.get().items.stream();
+    watched(py, on_progress, |monitor| {
+        planned::find_or_plan(stream, planner, &folders, monitor)
+    })
+}
+
+/// Path of the split of the documents of `blocks`, for `Blocks(split_path=…, side=…)`.
+///
+/// Held out are, as one of the three says: about `fraction` of the documents, each by the hash of its tokens
+/// and `seed` (default 0); the `last` ones, a number if it is an int and a share if it is a float; all from
+/// `first_document` on. The rest is as in `find_or_plan`.
+#[pyfunction]
+#[pyo3(signature = (blocks, *, fraction=None, seed=None, last=None, first_document=None, folders, on_progress=None))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
+fn find_or_split(
+    py: Python<'_>,
+    blocks: &Bound<'_, PyBlocks>,
+    fraction: Option<f64>,
+    seed: Option<u64>,
+    last: Option<Last>,
+    first_document: Option<u64>,
+    folders: Vec<PathBuf>,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<PathBuf> {
+    let rule = match (fraction, seed, last, first_document) {
+        (Some(fraction), seed, None, None) => Rule::Hash {
+            fraction,
+            seed: seed.unwrap_or(0),
+        },
+        (None, None, Some(Last::Documents(num_documents)), None) => Rule::Last { num_documents },
+        (None, None, Some(Last::Fraction(fraction)), None) => Rule::LastFraction { fraction },
+        (None, None, None, Some(document)) => Rule::From { document },
+        _ => {
+            return Err(PyTypeError::new_err(
+                "give one of fraction (perhaps with seed), last and first_document",
+            ));
+        }
+    };
+    let stream = blocks.get().items.stream();
+    watched(py, on_progress, |monitor| {
+        planned::find_or_split(stream, rule, &folders, monitor)
+    })
+}
+
+/// How many of the last documents: tried in this order, so that an int is a number.
+#[derive(FromPyObject)]
+enum Last {
+    Documents(u64),
+    Fraction(f64),
+}

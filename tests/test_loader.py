@@ -1,0 +1,353 @@
+"""The loader: epochs, exact resume in real processes, uneven ranks, places of documents."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import pickle
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+import ranks
+import reference_order
+import torch
+import torch.distributed as dist
+from ranks import Numbers, rows
+
+from packtok import DataLoader, ResumableBatchSampler, ResumableDistributedSampler
+
+ENDS = ("drop", "carry", "pad", "short")
+NUM_ITEMS = 53
+GLOBAL_BATCH_SIZE = 12
+NUM_STEPS = 11
+
+
+def expected_steps(end: str, seed: int = 3) -> list[list[int]]:
+    """The first steps of a shuffled run over some epochs."""
+    every_epoch = reference_order.global_batches(
+        NUM_ITEMS, GLOBAL_BATCH_SIZE, seed=seed, at_epoch_end=end, epochs=4
+    )
+    return [batch for batches in every_epoch for batch in batches][:NUM_STEPS]
+
+
+def loader(end: str = "drop", **options: Any) -> DataLoader:
+    return DataLoader(
+        Numbers(NUM_ITEMS),
+        global_batch_size=GLOBAL_BATCH_SIZE,
+        shuffle=True,
+        seed=3,
+        at_epoch_end=end,
+        **options,
+    )
+
+
+def take(given: DataLoader, num: int) -> list[list[int]]:
+    """The rows of so many batches, over as many epochs as they take."""
+    batches = itertools.chain.from_iterable(iter(given) for _ in range(num + 1))
+    return [rows(batch) for batch in itertools.islice(batches, num)]
+
+
+# How a run goes until it is stopped, where it is stopped, and how it goes on: ranks, workers, prefetched batches.
+GRID = [
+    ((1, 0, None), 0, (2, 1, 2)),
+    ((1, 3, 4), 1, (1, 0, None)),
+    ((2, 0, None), 2, (4, 0, None)),
+    ((2, 3, 2), 3, (3, 1, 2)),
+    ((3, 1, 8), 4, (1, 3, 2)),
+    ((4, 1, 2), 5, (2, 3, 8)),
+    ((4, 0, None), 7, (4, 1, 4)),
+    ((1, 1, 2), 9, (3, 0, None)),
+]
+
+
+def stop_and_go_on(end: str, grid: list[Any]) -> list[Any]:
+    """On every rank: the rows of each run of the grid before and after its stop, and the states."""
+    results = []
+    for before, stop, after in grid:
+        first, state = run_part(end, before, None, stop)
+        states = [one for one in ranks.gathered(state) if one is not None]
+        rest, _ = run_part(end, after, states[0], NUM_STEPS - stop)
+        results.append((ranks.gathered(first), states, ranks.gathered(rest)))
+    return results
+
+
+def run_part(end: str, how: Any, state: Any, num_steps: int) -> tuple[Any, Any]:
+    """The rows and the state of this rank, if it is one of those that take part."""
+    num_ranks, num_workers, prefetch_factor = how
+    if dist.get_rank() >= num_ranks:
+        return None, None
+    part = loader(
+        end,
+        rank=dist.get_rank(),
+        num_replicas=num_ranks,
+        num_workers=num_workers,
+        prefetch_factor=prefetch_factor,
+        persistent_workers=num_workers == 3,
+    )
+    if state is not None:
+        part.load_state_dict(state)
+    return take(part, num_steps), json.dumps(part.state_dict()) and part.state_dict()
+
+
+def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
+    """Global batches from the rows of the ranks that took part."""
+    taking = [steps for steps in rows_of_ranks if steps is not None]
+    return [
+        [row for row_of_ranks in itertools.zip_longest(*step) for row in row_of_ranks if row is not None]
+        for step in zip(*taking, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_stopped_run_goes_on_exactly_there_whatever_its_processes(tmp_path: Path, end: str) -> None:
+    results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, end, GRID)
+    for (before, stop, after), (first, states, rest) in zip(GRID, results, strict=True):
+        assert woven(first) + woven(rest) == expected_steps(end), (before, stop, after)
+        assert len(states) == before[0]
+        assert all(state == states[0] for state in states)
+
+
+def evaluate_with_a_collective(num_items: int) -> list[Any]:
+    """Each rank's rows of an evaluation whose every step is a collective, and what it counted."""
+    given = DataLoader(Numbers(num_items), 2, at_epoch_end="short")
+    sums, items = [], []
+    for batch in given:
+        items.append(rows(batch))
+        counted = torch.tensor([len(batch["x"]), batch["x"].sum()])
+        dist.all_reduce(counted)
+        sums.append(counted.tolist())
+    return ranks.gathered((len(given), items, sums))
+
+
+def evaluate_all() -> list[Any]:
+    return [evaluate_with_a_collective(num_items) for num_items in (0, 1, 2, 5, 6, 7, 10, 12, 13)]
+
+
+def test_an_evaluation_serves_each_item_once_and_all_ranks_step_together(tmp_path: Path) -> None:
+    results = ranks.run_ranks(3, tmp_path / "ranks", evaluate_all)
+    for num_items, result in zip((0, 1, 2, 5, 6, 7, 10, 12, 13), results, strict=True):
+        num_steps = -(-num_items // 6)
+        for rank, (length, items, sums) in enumerate(result):
+            assert length == len(items) == num_steps
+            assert [item for batch in items for item in batch] == list(range(rank, num_items, 3))
+            assert [number for number, _ in sums] == [6] * (num_items // 6) + [num_items % 6] * (
+                num_items % 6 > 0
+            )
+            assert sum(total for _, total in sums) == sum(range(num_items))
+
+
+def default_share() -> list[Any]:
+    given = DataLoader(Numbers(12), 2)
+    return ranks.gathered([rows(batch) for batch in given])
+
+
+def test_rank_and_world_size_are_those_of_the_process_group(tmp_path: Path) -> None:
+    results = ranks.run_ranks(2, tmp_path / "ranks", default_share)
+    assert results == [[[0, 2], [4, 6], [8, 10]], [[1, 3], [5, 7], [9, 11]]]
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_batches_that_workers_prepared_but_nobody_was_given_do_not_count(context: str) -> None:
+    first = loader(num_workers=2, prefetch_factor=4, multiprocessing_context=context)
+    batches = iter(first)
+    assert first.state_dict()["num_global_samples"] == 0
+    given = [rows(next(batches)), rows(next(batches))]
+    assert first.state_dict()["num_global_samples"] == 2 * GLOBAL_BATCH_SIZE
+    again = loader()
+    again.load_state_dict(first.state_dict())
+    assert given + take(again, NUM_STEPS - 2) == expected_steps("drop")
+    assert given + [rows(batch) for batch in batches] == expected_steps("drop")[:4]
+
+
+@pytest.mark.parametrize(("num_workers", "persistent"), [(0, False), (1, False), (1, True)])
+def test_iterating_again_serves_the_next_epoch_also_after_a_break(num_workers: int, persistent: bool) -> None:
+    given = loader(num_workers=num_workers, persistent_workers=persistent)
+    steps = expected_steps("drop")
+    assert len(given) == 4
+    assert [rows(batch) for batch in given] == steps[:4]
+    assert given.epoch == 1
+    for batch in given:
+        assert rows(batch) == steps[4]
+        break
+    assert [rows(batch) for batch in given] == steps[8:] + [reference_order.shuffled(NUM_ITEMS, 3, 2)[36:48]]
+    given.set_epoch(0)
+    assert [rows(batch) for batch in given] == steps[:4]
+
+
+def test_an_iterator_that_gave_nothing_changes_nothing() -> None:
+    given = loader(num_workers=1)
+    iter(given)
+    assert take(given, 4) == expected_steps("drop")[:4]
+
+
+def test_frameworks_that_set_the_epoch_of_the_sampler_reach_it() -> None:
+    given = loader()
+    assert isinstance(given.batch_sampler, ResumableBatchSampler)
+    given.batch_sampler.sampler.set_epoch(1)
+    assert take(given, 4) == expected_steps("drop")[4:8]
+
+
+def test_a_state_is_not_used_up_and_fits_in_a_line_of_json() -> None:
+    first = loader()
+    take(first, 6)
+    text = json.dumps(first.state_dict())
+    assert len(text) < 300
+    again = loader()
+    for _ in range(2):
+        again.load_state_dict(json.loads(text))
+        assert take(again, NUM_STEPS - 6) == expected_steps("drop")[6:]
+    assert first.state_dict() == json.loads(text)
+
+
+def test_a_checkpoint_holds_the_state_and_is_read_with_weights_only(tmp_path: Path) -> None:
+    first = loader()
+    take(first, 5)
+    torch.save({"loader": first.state_dict()}, tmp_path / "checkpoint.pt")
+    again = loader()
+    again.load_state_dict(torch.load(tmp_path / "checkpoint.pt", weights_only=True)["loader"])
+    assert take(again, NUM_STEPS - 5) == expected_steps("drop")[5:]
+
+
+def test_a_state_of_another_run_is_refused_key_by_key() -> None:
+    other = DataLoader(Numbers(60, "other"), 5, seed=1, at_epoch_end="pad")
+    text = (
+        "the state does not fit: data is 'other' in the state and 'numbers' here; num_items is 60 in the state "
+        "and 53 here; seed is None in the state and 3 here; global_batch_size is 5 in the state and 12 here; "
+        "at_epoch_end is 'pad' in the state and 'drop' here; go on with what the state names, or begin anew "
+        "without it"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        loader().load_state_dict(other.state_dict())
+
+
+def test_a_run_goes_on_with_a_larger_batch_where_it_is_told_to() -> None:
+    first = loader()
+    take(first, 2)
+    state = first.state_dict()
+    grown = DataLoader(
+        Numbers(NUM_ITEMS),
+        global_batch_size=14,
+        shuffle=True,
+        seed=3,
+        epoch=state["epoch"],
+        skip_num_global_samples=state["num_global_samples"],
+    )
+    items = reference_order.shuffled(NUM_ITEMS, 3, 0)
+    assert len(grown) == 2
+    assert [rows(batch) for batch in grown] == [items[24:38], items[38:52]]
+    assert [rows(batch) for batch in grown][0] == reference_order.shuffled(NUM_ITEMS, 3, 1)[:14]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_step_is_located_to_the_documents_of_its_rows(end: str) -> None:
+    given = loader(end, rank=1, num_replicas=3)
+    epochs = [4, 4, 5, 4] if end == "carry" else [4 if end == "drop" else 5] * 4
+    numbers = [(epoch, step) for epoch, num in enumerate(epochs) for step in range(num)]
+    for step, items in enumerate(expected_steps(end)):
+        expected = [
+            {
+                "epoch": numbers[step][0],
+                "rank": place % 3,
+                "row": place // 3,
+                "item": item,
+                "documents": [("numbers.pbin", item, 10 * item, 10 * item + 10)],
+            }
+            for place, item in enumerate(items)
+        ]
+        assert given.locate(step) == expected
+        assert given.locate(numbers[step][1], epoch=numbers[step][0]) == expected
+    assert given.state_dict()["num_global_samples"] == 0
+
+
+def test_steps_that_are_not_there_are_index_errors() -> None:
+    given = loader()
+    for step in (-1, 4):
+        with pytest.raises(IndexError, match=f"^there is no step {step}"):
+            given.locate(step, epoch=0)
+    with pytest.raises(IndexError, match=r"^there is no step 4: epoch 2 has 4$"):
+        given.locate(4, epoch=2)
+    empty = DataLoader(Numbers(3), 4)
+    text = "an epoch has fewer items than a global batch, so there is no step"
+    with pytest.raises(IndexError, match=f"^{text}$"):
+        empty.locate(0)
+
+
+def test_data_that_cannot_be_located_say_so() -> None:
+    given = DataLoader(torch.arange(10), 2)
+    with pytest.raises(TypeError, match=r"^Tensor has no method locate, which packtok's datasets have$"):
+        given.locate(0)
+
+
+def test_batches_without_rows_have_every_field() -> None:
+    def collate(items: list[Any]) -> Any:
+        numbers = torch.stack([item["x"] for item in items])
+        return {"pair": (numbers, [numbers.float()]), "square": numbers[:, None] * torch.ones(1, 4)}
+
+    given = DataLoader(Numbers(1), 1, rank=1, num_replicas=2, at_epoch_end="short", collate_fn=collate)
+    (batch,) = given
+    assert batch["pair"][0].tolist() == []
+    assert batch["pair"][0].dtype == torch.int64
+    assert batch["pair"][1][0].dtype == torch.float32
+    assert batch["square"].shape == (0, 4)
+
+
+def test_a_loader_copies_and_pickles_with_its_place() -> None:
+    first = loader()
+    take(first, 6)
+    for other in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        assert other.state_dict() == first.state_dict()
+        other.load_state_dict(first.state_dict())
+        assert take(other, NUM_STEPS - 6) == expected_steps("drop")[6:]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.parametrize("stop", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("batched", [True, False])
+def test_torchdata_keeps_the_state_of_the_samplers(num_workers: int, stop: int, batched: bool) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def made() -> Any:
+        sampler = ResumableDistributedSampler(
+            Numbers(NUM_ITEMS),
+            0,
+            1,
+            shuffle=True,
+            seed=3,
+            at_epoch_end="drop",
+            global_batch_size=GLOBAL_BATCH_SIZE,
+        )
+        how = (
+            {"batch_sampler": ResumableBatchSampler(sampler)}
+            if batched
+            else {"sampler": sampler, "batch_size": GLOBAL_BATCH_SIZE}
+        )
+        return stateful.StatefulDataLoader(Numbers(NUM_ITEMS), num_workers=num_workers, **how)
+
+    first = made()
+    given = []
+    for _ in range(4):
+        for batch in first:
+            given.append(rows(batch))
+            if len(given) == stop:
+                break
+        if len(given) == stop:
+            break
+    again = made()
+    again.load_state_dict(first.state_dict())
+    assert given + take(again, NUM_STEPS - stop) == expected_steps("drop")
+
+
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_nothing_warns(num_workers: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = loader(num_workers=num_workers)
+        take(given, 5)
+        given.load_state_dict(given.state_dict())
+        take(given, 2)

@@ -1,0 +1,236 @@
+"""Manifests: what stands in them, that they open no file, and that files that differ from them are named."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pbins
+import pytest
+import reference
+from conftest import PacktokCli
+
+from packtok import PacktokError, PbinFormatError, write_manifest
+from packtok._packtok import Blocks
+
+FILES = [[[1, 2, 9], [3, 9]], [[4, 9]], [], [[], [5, 6, 7, 9]]]
+DOCUMENTS = [document for documents in FILES for document in documents]
+FLAT = [token for document in DOCUMENTS for token in document]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    """Four files in a folder of their own, one empty and one without trailer."""
+    (tmp_path / "data").mkdir()
+    return [
+        pbins.write(tmp_path / "data" / f"{number}.pbin", documents, trailer=number != 1)
+        for number, documents in enumerate(FILES)
+    ]
+
+
+@pytest.fixture
+def manifest(tmp_path: Path, paths: list[Path]) -> Path:
+    """The manifest of the four files, in the folder above."""
+    write_manifest(paths, tmp_path / "all.jsonl")
+    return tmp_path / "all.jsonl"
+
+
+def opened(manifest: Path, **options: Any) -> Blocks:
+    return Blocks(manifest=manifest, **{"packing": "whole", **options})
+
+
+def message(kind: type[Exception], manifest: Path) -> str:
+    with pytest.raises(kind) as caught:
+        opened(manifest)[:]
+    return str(caught.value)
+
+
+def entry(path: Path, name: str, documents: list[list[int]]) -> dict[str, Any]:
+    """What a manifest has to say of a file."""
+    content = path.read_bytes()
+    tokens = sum(map(len, documents))
+    facts = {
+        "path": name,
+        "file_bytes": len(content),
+        "token_bytes": 2,
+        "documents": len(documents),
+        "tokens": tokens,
+    }
+    if content.endswith(reference.TAIL_MAGIC):
+        return {**facts, "trailer_crc32c": pbins.trailer_crc32c(path)}
+    return {**facts, "index_crc32c": reference.crc32c(content[12 + 2 * tokens :])}
+
+
+def test_lines_say_what_the_files_are(paths: list[Path], tmp_path: Path) -> None:
+    counts = write_manifest(paths, tmp_path / "all.jsonl")
+    assert counts == {"files": 4, "documents": 5, "tokens": 11}
+    lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert lines == [
+        entry(path, f"data/{path.name}", documents) for path, documents in zip(paths, FILES, strict=True)
+    ]
+
+
+def test_items_are_those_of_the_files(paths: list[Path], manifest: Path) -> None:
+    for options in ({"packing": "whole"}, {"packing": "fixed", "block_size": 3}):
+        listed, direct = opened(manifest, **options), Blocks(paths, **options)  # type: ignore[arg-type]
+        assert [item.tolist() for item in listed[:]] == [item.tolist() for item in direct[:]]
+        assert listed.fingerprint == direct.fingerprint
+        assert listed.paths == direct.paths
+        assert (listed.num_tokens, listed.num_documents) == (11, 5)
+        by_one = [listed[i].tolist() for i in range(len(listed))]
+        assert by_one == [direct[i].tolist() for i in range(len(direct))]
+    assert [item.tolist() for item in opened(manifest)[:]] == DOCUMENTS
+
+
+def test_files_and_manifest_move_together(
+    tmp_path: Path, manifest: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = opened(manifest).fingerprint
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    paths[0].parent.rename(moved / "data")
+    manifest.rename(moved / "all.jsonl")
+    blocks = opened(moved / "all.jsonl")
+    assert [item.tolist() for item in blocks[:]] == DOCUMENTS
+    assert blocks.fingerprint == before
+    monkeypatch.chdir(moved)
+    assert [item.tolist() for item in opened(Path("all.jsonl"))[:]] == DOCUMENTS
+
+
+def test_paths_lead_from_the_manifest_wherever_it_is(tmp_path: Path, paths: list[Path]) -> None:
+    for place, name in (("data", "0.pbin"), ("lists/of", "../../data/0.pbin")):
+        target = tmp_path / place / "m.jsonl"
+        write_manifest(paths[:1], target)
+        assert json.loads(target.read_text())["path"] == name
+        assert opened(target)[1].tolist() == FILES[0][1]
+
+
+def test_no_file_is_touched_before_it_is_needed(manifest: Path, paths: list[Path]) -> None:
+    for path in paths[1:]:
+        path.unlink()
+    blocks = opened(manifest, packing="fixed", block_size=2, overlap=1)
+    assert (len(blocks), blocks.num_tokens, blocks.dtype) == (10, 11, np.dtype(np.uint16))
+    assert blocks[:4][-1].tolist() == FLAT[3:5]
+    pickle.loads(pickle.dumps(blocks))
+    with pytest.raises(FileNotFoundError) as caught:
+        blocks[4]
+    assert caught.value.filename == str(paths[1])
+
+
+@pytest.mark.parametrize(
+    ("documents", "width", "trailer", "what"),
+    [
+        ([[1, 2, 9], [3, 9], [1]], 2, True, "file_bytes is {}, expected {}"),
+        ([[1, 2], [9, 3, 9]], 2, True, "trailer_crc32c is {}, expected {}"),
+        ([[1, 2, 9], [4, 9]], 2, True, "trailer_crc32c is {}, expected {}"),
+    ],
+)
+def test_a_file_that_was_replaced_is_named(
+    manifest: Path, paths: list[Path], documents: list[list[int]], width: int, trailer: bool, what: str
+) -> None:
+    old = (paths[0].stat().st_size, pbins.trailer_crc32c(paths[0]))
+    pbins.write(paths[0], documents, width, trailer=trailer)
+    new = (paths[0].stat().st_size, pbins.trailer_crc32c(paths[0]))
+    which = 0 if "file_bytes" in what else 1
+    assert message(PacktokError, manifest) == (
+        f"{paths[0]}: {what.format(new[which], old[which])}; "
+        "the file was replaced since it was listed or first opened"
+    )
+
+
+def test_a_file_cut_off_is_damaged(manifest: Path, paths: list[Path]) -> None:
+    paths[3].write_bytes(paths[3].read_bytes()[:-8])
+    assert message(PbinFormatError, manifest).startswith(f"{paths[3]}: ")
+
+
+def test_a_replaced_manifest_is_named_by_whoever_reopens_it(manifest: Path, paths: list[Path]) -> None:
+    old = opened(manifest)
+    pickled = pickle.dumps(old)
+    assert len(pickled) < 1000
+    write_manifest(paths[::-1], manifest, existing="replace")
+    with pytest.raises(PacktokError) as caught:
+        pickle.loads(pickled)
+    assert str(caught.value) == (
+        f"{manifest}: lists files of fingerprint {opened(manifest).fingerprint}, expected {old.fingerprint}; "
+        "the manifest was replaced since it was first opened"
+    )
+
+
+def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
+    first, *rest = manifest.read_text().splitlines()
+    lie = {**json.loads(first), "tokens": 10**6}
+    huge = {**lie, "tokens": 2**63, "token_bytes": 1, "file_bytes": 2**64 - 1}
+    said = "{} tokens of {} bytes do not fit {} bytes; the entry is wrong"
+    impossible = f"{manifest.parent / 'data/0.pbin'}: {said}"
+    for line, expected in (
+        (json.dumps(lie), impossible.format(10**6, 2, lie["file_bytes"])),
+        (json.dumps({**lie, "token_bytes": 3}), impossible.format(10**6, 3, lie["file_bytes"])),
+        (json.dumps({**lie, "tokens": 2**64 - 1}), impossible.format(2**64 - 1, 2, lie["file_bytes"])),
+    ):
+        manifest.write_text("\n".join([line, *rest]))
+        assert message(PbinFormatError, manifest) == expected
+    manifest.write_text("\n".join([json.dumps(huge)] * 2))
+    assert "more than 2^64 tokens or documents" in message(PbinFormatError, manifest)
+    for line in ("{", '{"path":"a"}', "[]", json.dumps({**lie, "tokens": -1})):
+        manifest.write_text("\n".join([first, "", line, *rest]))
+        assert message(PbinFormatError, manifest).startswith(f"{manifest}:3: not an entry of a manifest: ")
+    manifest.write_text("")
+    assert message(ValueError, manifest) == "no pbin is given; name at least one"
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path: Path, paths: list[Path]) -> None:
+    target = tmp_path / "new.jsonl"
+    wide = pbins.write(tmp_path / "wide.pbin", [[1]], 4)
+    with pytest.raises(PacktokError, match=r"tokens are 4 bytes wide, in .* they are 2"):
+        write_manifest([paths[0], wide], target)
+    named = [pbins.write(tmp_path / f"{name}.pbin", [[1]], tokenizer=name, eod_id=1) for name in "ab"]
+    with pytest.raises(PacktokError, match=r"b\.pbin: tokenizer is b, in .*a\.pbin it is a"):
+        write_manifest(named, target)
+    with pytest.raises(PbinFormatError):
+        write_manifest([paths[0], Path(__file__)], target)
+    assert not target.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pbin", "b.pbin", "data", "wide.pbin"]
+
+
+def test_an_existing_manifest_stays_unless_it_is_to_be_replaced(manifest: Path, paths: list[Path]) -> None:
+    before = manifest.read_bytes()
+    with pytest.raises(FileExistsError):
+        write_manifest(paths[:1], manifest)
+    with pytest.raises(ValueError, match="existing is 'skip', expected 'error' or 'replace'"):
+        write_manifest(paths[:1], manifest, existing="skip")
+    assert manifest.read_bytes() == before
+    write_manifest(paths[:1], manifest, existing="replace")
+    assert manifest.read_bytes() == before.splitlines(keepends=True)[0]
+
+
+def test_the_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Path], tmp_path: Path) -> None:
+    target = tmp_path / "all.jsonl"
+    done = packtok_cli("manifest", tmp_path / "data", "-o", target)
+    assert done.stdout.split() == ["files", "4", "documents", "5", "tokens", "11"]
+    assert [item.tolist() for item in opened(target)[:]] == DOCUMENTS
+    done = packtok_cli("manifest", *paths, "--output", target, code=1)
+    assert "exists already" in done.stderr
+    done = packtok_cli("manifest", tmp_path / "data/[01].pbin", "-o", target, "--existing", "replace", "-q")
+    assert done.stdout == ""
+    assert len(opened(target)) == 3
+    assert packtok_cli("manifest", paths[0], code=2).stderr
+    done = packtok_cli("manifest", tmp_path / "no*", "-o", target, code=2)
+    assert "no file matches" in done.stderr
+
+
+def test_a_manifest_of_ten_thousand_files_opens_without_them(tmp_path: Path) -> None:
+    line = entry(pbins.write(tmp_path / "one.pbin", [[1, 2, 3]]), "one.pbin", [[1, 2, 3]])
+    lines = [json.dumps({**line, "path": f"{i}.pbin"}) for i in range(10_000)]
+    lines[7_777] = json.dumps(line)
+    (tmp_path / "all.jsonl").write_text("\n".join(lines))
+    blocks = opened(tmp_path / "all.jsonl")
+    assert (len(blocks), blocks.num_tokens) == (10_000, 30_000)
+    assert blocks[7_777].tolist() == [1, 2, 3]
+    rows = opened(tmp_path / "all.jsonl", packing="fixed", block_size=3)
+    assert rows[-2_223].tolist() == [1, 2, 3]
+    assert rows.locate(7_777) == [(str(tmp_path / "one.pbin"), 0, 0, 3)]
+    with pytest.raises(FileNotFoundError):
+        blocks[7_778]

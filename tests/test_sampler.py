@@ -1,0 +1,424 @@
+"""The samplers against plain lists: order, ranks, ends of epochs, places and states."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import re
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch")
+import ranks
+import reference_order
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from ranks import Numbers
+
+from packtok import DataLoader, ResumableBatchSampler, ResumableDistributedSampler, epochs
+from packtok.distributed import Share, find_share
+
+ENDS = ("drop", "carry", "pad", "short")
+# Enough for the batches of a test where every batch takes many.
+MANY_EPOCHS = 100
+
+
+def exactly(text):
+    return f"^{re.escape(text)}$"
+
+
+def modalities(num_items, rank, num_replicas, skip, drop_last):
+    """The items of a rank in sequence, as Modalities' sampler has them."""
+    items = list(range(num_items))[skip:]
+    num_own = len(items) // num_replicas if drop_last else -(-len(items) // num_replicas)
+    padded = (items + list(range(num_items)) * num_replicas)[: num_own * num_replicas]
+    return padded[rank::num_replicas]
+
+
+@given(st.integers(1, 40), st.integers(1, 7), st.integers(0, 40), st.booleans())
+def test_items_in_sequence_are_those_of_modalities(num_items, num_replicas, skip, drop_last):
+    skip = min(skip, num_items)
+    for rank in range(num_replicas):
+        sampler = ResumableDistributedSampler(
+            Numbers(num_items), rank, num_replicas, 0, False, 0, drop_last, skip
+        )
+        expected = modalities(num_items, rank, num_replicas, skip, drop_last)
+        assert len(sampler) == len(expected)
+        assert list(sampler) == expected
+
+
+@given(
+    num_items=st.integers(1, 50),
+    batch_size=st.integers(1, 7),
+    num_replicas=st.integers(1, 5),
+    seed=st.one_of(st.none(), st.integers(0, 2**64 - 1)),
+    end=st.sampled_from(ENDS),
+    chunk=st.integers(1, 9),
+)
+def test_batches_are_those_of_plain_lists(num_items, batch_size, num_replicas, seed, end, chunk):
+    global_batch_size = batch_size * num_replicas
+    every_epoch = reference_order.global_batches(
+        num_items, global_batch_size, seed=seed, at_epoch_end=end, epochs=3
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochs, "CHUNK_ITEMS", chunk)
+        for rank in range(num_replicas):
+            sampler = ResumableDistributedSampler(
+                Numbers(num_items),
+                rank,
+                num_replicas,
+                shuffle=seed is not None,
+                seed=seed or 0,
+                at_epoch_end=end,
+                global_batch_size=global_batch_size,
+            )
+            batch_sampler = ResumableBatchSampler(sampler)
+            for global_batches in every_epoch:
+                expected = [batch[rank::num_replicas] for batch in global_batches]
+                assert len(batch_sampler) == len(expected)
+                assert list(batch_sampler) == expected
+            sampler.set_epoch(0)
+            for global_batches in every_epoch:
+                expected = [item for batch in global_batches for item in batch[rank::num_replicas]]
+                assert len(sampler) == len(expected)
+                assert list(sampler) == expected
+
+
+@given(
+    num_items=st.integers(5, 50),
+    global_batch_size=st.sampled_from([4, 12]),
+    end=st.sampled_from(ENDS),
+    stop=st.integers(0, 30),
+    worlds=st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4])),
+)
+def test_a_state_goes_on_exactly_there_with_any_number_of_ranks(
+    num_items, global_batch_size, end, stop, worlds
+):
+    every_epoch = reference_order.global_batches(
+        num_items, global_batch_size, seed=9, at_epoch_end=end, epochs=MANY_EPOCHS
+    )
+    expected = [batch for batches in every_epoch for batch in batches]
+
+    def samplers(num_replicas):
+        return [
+            ResumableBatchSampler(
+                ResumableDistributedSampler(
+                    Numbers(num_items),
+                    rank,
+                    num_replicas,
+                    shuffle=True,
+                    seed=9,
+                    at_epoch_end=end,
+                    global_batch_size=global_batch_size,
+                )
+            )
+            for rank in range(num_replicas)
+        ]
+
+    before, after = samplers(worlds[0]), samplers(worlds[1])
+    first = [steps(sampler, stop) for sampler in before]
+    states = [json.loads(json.dumps(sampler.state_dict())) for sampler in before]
+    assert all(state == states[0] for state in states)
+    for _ in range(2):  # a state is not used up
+        for sampler in after:
+            sampler.load_state_dict(states[0])
+        rest = [steps(sampler, 10) for sampler in after]
+        assert woven(first) + woven(rest) == expected[: len(woven(first)) + len(woven(rest))]
+    assert len(woven(first)) == (stop if expected else 0)
+
+
+def steps(sampler, num):
+    """So many batches, over as many epochs as they take; fewer where epochs have none."""
+    batches = itertools.chain.from_iterable(iter(sampler) for _ in range(MANY_EPOCHS))
+    return list(itertools.islice(batches, num))
+
+
+def woven(batches_of_ranks):
+    """Global batches from those of the ranks, row by row."""
+    return [
+        [row for row_of_ranks in itertools.zip_longest(*batches) for row in row_of_ranks if row is not None]
+        for batches in zip(*batches_of_ranks, strict=True)
+    ]
+
+
+def test_a_trillion_items_take_no_memory():
+    sampler = ResumableDistributedSampler(range(10**12), 3, 8, shuffle=True, seed=1)
+    at = reference_order.permutation(10**12, 1, 0)
+    assert list(itertools.islice(sampler, 5000)) == [at(3 + 8 * i) for i in range(5000)]
+    assert len(sampler) == 10**12 // 8
+
+
+def test_iterating_again_serves_the_next_epoch_also_after_a_break():
+    sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
+    assert list(sampler) == reference_order.shuffled(20, 0, 0)
+    assert sampler.epoch == 1
+    assert list(itertools.islice(sampler, 3)) == reference_order.shuffled(20, 0, 1)[:3]
+    assert list(sampler) == reference_order.shuffled(20, 0, 2)
+
+
+def test_an_iterator_nothing_was_taken_from_changes_nothing():
+    sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
+    iter(sampler)
+    assert list(sampler) == reference_order.shuffled(20, 0, 0)
+
+
+def test_set_epoch_goes_to_the_beginning_of_any_epoch():
+    sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
+    for epoch in (5, 5, 0, 2**62):
+        sampler.set_epoch(epoch)
+        assert list(sampler) == reference_order.shuffled(20, 0, epoch)
+
+
+def test_set_epoch_keeps_the_middle_of_the_epoch_to_which_a_state_led():
+    sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
+    sampler.set_epoch(3)
+    list(itertools.islice(sampler, 7))
+    state = sampler.state_dict()
+    again = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
+    again.load_state_dict(state)
+    again.set_epoch(3)
+    assert list(again) == reference_order.shuffled(20, 0, 3)[7:]
+    again.load_state_dict(state)
+    again.set_epoch(4)
+    assert list(again) == reference_order.shuffled(20, 0, 4)
+
+
+def test_samples_are_skipped_in_the_first_epoch_only():
+    sampler = ResumableDistributedSampler(Numbers(10), 1, 2, epoch=4, skip_num_global_samples=6)
+    assert len(sampler) == 2
+    assert list(sampler) == [7, 9]
+    assert len(sampler) == 5
+    assert list(sampler) == [1, 3, 5, 7, 9]
+
+
+def test_a_state_at_the_very_end_of_an_epoch_ends_it_and_goes_on():
+    sampler = ResumableDistributedSampler(Numbers(4), 0, 1, shuffle=True)
+    list(itertools.islice(sampler, 4))
+    state = sampler.state_dict()
+    assert (state["epoch"], state["num_global_samples"]) == (0, 4)
+    again = ResumableDistributedSampler(Numbers(4), 0, 1, shuffle=True)
+    again.load_state_dict(state)
+    assert list(again) == []
+    assert list(again) == reference_order.shuffled(4, 0, 1)
+
+
+def test_the_state_is_small_and_says_what_it_belongs_to():
+    sampler = ResumableDistributedSampler(
+        Numbers(20, "abc"), 1, 2, shuffle=True, seed=7, drop_last=True, batch_size=3
+    )
+    next(iter(ResumableBatchSampler(sampler)))
+    assert sampler.state_dict() == {
+        "version": 1,
+        "order": 1,
+        "data": "abc",
+        "num_items": 20,
+        "seed": 7,
+        "global_batch_size": 6,
+        "at_epoch_end": "drop",
+        "epoch": 0,
+        "num_global_samples": 6,
+    }
+
+
+def test_a_state_of_something_else_is_refused_and_changes_nothing():
+    sampler = ResumableDistributedSampler(Numbers(20, "abc"), 0, 2, shuffle=True, seed=7, batch_size=2)
+    other = ResumableDistributedSampler(Numbers(21, "abd"), 0, 2, drop_last=True, batch_size=3)
+    text = (
+        "the state does not fit: data is 'abd' in the state and 'abc' here; num_items is 21 in the state and "
+        "20 here; seed is None in the state and 7 here; global_batch_size is 6 in the state and 4 here; "
+        "at_epoch_end is 'drop' in the state and 'pad' here; go on with what the state names, or begin anew "
+        "without it"
+    )
+    with pytest.raises(ValueError, match=exactly(text)):
+        sampler.load_state_dict(other.state_dict())
+    text = (
+        "the state does not fit: version is 2 in the state and 1 here; go on with what the state names, or "
+        "begin anew without it"
+    )
+    with pytest.raises(ValueError, match=exactly(text)):
+        sampler.load_state_dict({**sampler.state_dict(), "version": 2})
+    lacking = "this is no state of a packtok sampler or loader: it lacks epoch, num_global_samples"
+    state = {
+        key: value
+        for key, value in sampler.state_dict().items()
+        if key not in ("epoch", "num_global_samples")
+    }
+    with pytest.raises(ValueError, match=exactly(lacking)):
+        sampler.load_state_dict(state)
+    with pytest.raises(
+        ValueError, match=exactly("epoch is -1, expected an integer from 0 to 9223372036854775807")
+    ):
+        sampler.load_state_dict({**sampler.state_dict(), "epoch": -1})
+    assert (sampler.epoch, sampler.position) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"rank": 1}, "give both rank and num_replicas, or neither"),
+        ({"rank": 2, "num_replicas": 2}, "rank is 2, expected 0 to 1"),
+        ({"rank": 0, "num_replicas": 0}, "num_replicas is 0, expected at least 1"),
+        ({"dp_dim": "dp"}, "dp_dim names a dimension of device_mesh, which was not given"),
+        ({"seed": -1, "shuffle": True}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
+        ({"epoch": 1.5}, f"epoch is 1.5, expected an integer from 0 to {2**63 - 1}"),
+        ({"global_batch_size": 0}, "global_batch_size is 0, expected a multiple of the 1 ranks"),
+        (
+            {"global_batch_size": 9, "rank": 0, "num_replicas": 2},
+            "global_batch_size is 9, expected a multiple of the 2 ranks",
+        ),
+        (
+            {"batch_size": 4, "global_batch_size": 9, "rank": 0, "num_replicas": 2},
+            "batch_size 4 on 2 ranks is not global_batch_size 9; leave one out",
+        ),
+        (
+            {"drop_last": True, "at_epoch_end": "pad"},
+            "drop_last contradicts at_epoch_end='pad'; leave one out",
+        ),
+        ({"at_epoch_end": "carry"}, 'at_epoch_end="carry" needs a batch_size or global_batch_size'),
+        (
+            {"at_epoch_end": "stop"},
+            'at_epoch_end is "stop", expected "drop", "carry", "pad" or "short"',
+        ),
+        (
+            {"at_epoch_end": "carry", "batch_size": 4, "skip_num_global_samples": 6},
+            'skip_num_global_samples is 6; with at_epoch_end="carry" it must be a multiple of the global '
+            "batch size 4, or samples would be left out",
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments, text):
+    with pytest.raises(ValueError, match=exactly(text)):
+        ResumableDistributedSampler(Numbers(10), **arguments)
+
+
+def test_a_dataset_with_an_order_of_its_own_is_not_shuffled():
+    dataset = Numbers(10)
+    dataset.orders_itself = True
+    text = "shuffle=True, but Numbers orders its items itself; leave shuffle out and give the dataset a seed"
+    with pytest.raises(ValueError, match=exactly(text)):
+        ResumableDistributedSampler(dataset, 0, 1, shuffle=True)
+    with pytest.raises(ValueError, match=exactly(text)):
+        DataLoader(dataset, shuffle=True)
+    assert list(ResumableDistributedSampler(dataset, 0, 1)) == list(range(10))
+
+
+def test_rank_and_world_size_come_from_the_environment(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert find_share() == Share(0, 1)
+    monkeypatch.setenv("RANK", "2")
+    with pytest.raises(
+        ValueError, match=exactly("the environment has RANK but not WORLD_SIZE; set both or neither")
+    ):
+        find_share()
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert find_share() == Share(2, 3)
+    assert list(ResumableDistributedSampler(Numbers(9))) == [2, 5, 8]
+    assert find_share(0, 1) == Share(0, 1)
+    monkeypatch.setenv("RANK", "two")
+    with pytest.raises(ValueError, match=exactly("RANK in the environment is 'two', expected a number")):
+        find_share()
+    monkeypatch.delenv("RANK")
+    with pytest.raises(
+        ValueError, match=exactly("the environment has WORLD_SIZE but not RANK; set both or neither")
+    ):
+        find_share()
+
+
+def test_a_sampler_made_before_the_ranks_were_known_says_so(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    early, named = ResumableDistributedSampler(Numbers(9)), ResumableDistributedSampler(Numbers(9), 0, 1)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    text = (
+        "the sampler was made for rank 0 of 1, but this process is rank 1 of 2 now; make it after the "
+        "process group, or give rank and num_replicas"
+    )
+    with pytest.raises(RuntimeError, match=exactly(text)):
+        iter(early)
+    assert list(named) == list(range(9))
+
+
+def test_a_pickled_sampler_stands_where_the_first_did():
+    sampler = ResumableDistributedSampler(Numbers(20), 1, 2, shuffle=True, at_epoch_end="short")
+    list(itertools.islice(sampler, 3))
+    other = pickle.loads(pickle.dumps(sampler))
+    assert other.state_dict() == sampler.state_dict()
+    assert list(other) == list(sampler) == reference_order.shuffled(20, 0, 1)[1::2]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_it_goes_into_a_plain_torch_loader_without_a_warning(num_workers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampler = ResumableDistributedSampler(Numbers(20), 1, 2, shuffle=True, batch_size=3)
+        loader = torch.utils.data.DataLoader(
+            Numbers(20), batch_size=3, sampler=sampler, num_workers=num_workers
+        )
+        items = [item for batch in loader for item in ranks.rows(batch)]
+    (batches,) = reference_order.global_batches(20, 6, seed=0, at_epoch_end="pad", epochs=1)
+    assert items == [item for batch in batches for item in batch[1::2]]
+
+
+def mesh(names, sizes, coordinate):
+    """What the sampler asks of a DeviceMesh."""
+    return SimpleNamespace(
+        ndim=len(sizes),
+        mesh_dim_names=names,
+        size=lambda dim=None: sizes[dim],
+        get_local_rank=lambda dim: coordinate[dim],
+    )
+
+
+def test_named_dimensions_of_a_mesh_divide_the_data():
+    three = mesh(("replicate", "shard", "tp"), (2, 3, 4), (1, 2, 3))
+    assert find_share(device_mesh=three, dp_dim="shard") == Share(2, 3)
+    assert find_share(device_mesh=three, dp_dim=1) == Share(2, 3)
+    assert find_share(device_mesh=three, dp_dim=("replicate", "shard")) == Share(5, 6)
+    assert find_share(device_mesh=mesh(None, (4,), (3,))) == Share(3, 4)
+    with pytest.raises(
+        ValueError, match=exactly("the device mesh has no dimension 'dp'; it has replicate, shard, tp")
+    ):
+        find_share(device_mesh=three, dp_dim="dp")
+    with pytest.raises(ValueError, match=exactly("the device mesh has no dimension 1; it has 0 to 0")):
+        find_share(device_mesh=mesh(None, (4,), (3,)), dp_dim=1)
+    text = "give either rank and num_replicas or device_mesh and dp_dim, not both"
+    with pytest.raises(ValueError, match=exactly(text)):
+        find_share(0, 1, device_mesh=three, dp_dim="tp")
+
+
+def shares_with_a_mesh():
+    """What the samplers of four ranks in a mesh of two by two take, and the warnings."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    alone = [repr(find_share())]
+    two = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        forgotten = list(ResumableDistributedSampler(Numbers(8)))
+        unnamed = list(ResumableDistributedSampler(Numbers(8), device_mesh=two))
+    texts = [str(warning.message) for warning in caught]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = list(ResumableDistributedSampler(Numbers(8), device_mesh=two, dp_dim="dp"))
+    return ranks.gathered([alone, forgotten, unnamed, named, texts])
+
+
+def test_a_mesh_without_a_named_dimension_is_warned_of(tmp_path: Path):
+    results = ranks.run_ranks(4, tmp_path / "ranks", shares_with_a_mesh)
+    for rank, (alone, forgotten, unnamed, named, texts) in enumerate(results):
+        assert alone == [repr(Share(rank, 4))]
+        assert forgotten == unnamed == [rank, rank + 4]
+        assert named == [item for item in range(8) if item % 2 == rank // 2]
+        text = (
+            "a device mesh (dp, tp) is in use but no data-parallel dimension was named, so each of the 4 "
+            "ranks gets items of its own, also ranks that hold parts of one model and need the same; pass "
+            "device_mesh and dp_dim"
+        )
+        assert texts == [text, text]

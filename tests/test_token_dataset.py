@@ -1,0 +1,337 @@
+"""`TokenDataset`: every field against the naive oracle, and all the ways in which torch asks for items."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pbins
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
+
+from torch.utils.data import ConcatDataset, DataLoader, RandomSampler, Subset, default_collate  # noqa: E402
+
+import packtok  # noqa: E402
+from packtok.collate import Item, ItemList  # noqa: E402
+from packtok.token_dataset import TokenDataset, document_mask  # noqa: E402
+
+ALL_FIELDS: dict[str, Any] = {
+    "position_ids": True,
+    "document_ids": True,
+    "cu_seqlens": True,
+    "document_mask": "dense",
+    "loss_mask": True,
+}
+DOCUMENTS = [[1, 2, 3, 9], [9], [], [4, 5, 9], [6, 7, 8, 10, 11, 12, 13, 14, 9], [15, 9], [16, 17, 9]]
+EOD = 9
+
+
+@pytest.fixture
+def pbin(tmp_path: Path) -> Path:
+    """A file with short, long and empty documents."""
+    return pbins.write(tmp_path / "train.pbin", DOCUMENTS, eod_id=EOD)
+
+
+def check_batch(batch: dict[str, Any], rows: list[reference.Row], dtype: torch.dtype = torch.int64) -> None:
+    """Compares every field of ``batch`` with rows of the oracle: values, shapes and dtypes."""
+    for name in ("input_ids", "labels", "position_ids"):
+        assert batch[name].dtype == dtype
+        assert batch[name].tolist() == [getattr(row, name) for row in rows], name
+    assert batch["document_ids"].dtype == torch.int32
+    assert batch["document_ids"].tolist() == [row.document_ids for row in rows]
+    assert batch["loss_mask"].dtype == torch.bool
+    assert batch["loss_mask"].tolist() == [row.loss_mask for row in rows]
+    lengths = [length for row in rows for length in row.segments]
+    assert batch["cu_seqlens"].dtype == torch.int32
+    assert batch["cu_seqlens"].tolist() == [0, *np.cumsum(lengths).tolist()]
+    assert batch["max_seqlen"] == max(lengths)
+    assert type(batch["max_seqlen"]) is int
+    assert batch["document_mask"].dtype == torch.bool
+    assert batch["document_mask"].tolist() == [naive_mask(row) for row in rows]
+
+
+def naive_mask(row: reference.Row) -> list[list[bool]]:
+    """Who may attend to whom, from the lengths of segments alone."""
+    owner = [number for number, length in enumerate(row.segments) for _ in range(length)]
+    return [
+        [owner[key] == owner[query] and key <= query for key in range(len(owner))]
+        for query in range(len(owner))
+    ]
+
+
+def rows_of(
+    packing: str, documents: list[list[int]], context_length: int, pad_token_id: int, *, aligned: bool = False
+) -> list[reference.Row]:
+    if packing == "concat":
+        return reference.concat_rows(documents, context_length, aligned=aligned)
+    return reference.document_rows(documents, context_length, pad_token_id, aligned=aligned)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_every_field_is_the_oracles(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("fields")
+    width = data.draw(st.sampled_from([1, 2, 4]))
+    ids = st.integers(0, min(256**width, 2**31) - 1)
+    documents_of_a_file = st.lists(st.lists(ids, max_size=12), min_size=1, max_size=8)
+    files = data.draw(st.lists(documents_of_a_file, min_size=1, max_size=3))
+    packing = data.draw(st.sampled_from(["concat", "document"]))
+    labels = data.draw(st.sampled_from(["shifted", "aligned"]))
+    dtype = data.draw(st.sampled_from([torch.int64, torch.int32]))
+    context_length = data.draw(st.integers(1, 9))
+    documents = [document for file in files for document in file]
+    rows = rows_of(packing, documents, context_length, 77, aligned=labels == "aligned")
+    paths = [pbins.write(folder / f"{i}.pbin", file, width) for i, file in enumerate(files)]
+
+    def make() -> TokenDataset:
+        return TokenDataset(
+            paths,
+            context_length,
+            packing=packing,
+            labels=labels,
+            dtype=dtype,
+            pad_token_id=77,
+            **ALL_FIELDS,
+        )
+
+    if not rows:
+        with pytest.raises(ValueError, match="exceeds the"):
+            make()
+        return
+    dataset = make()
+    assert len(dataset) == len(rows)
+    chosen = data.draw(st.lists(st.integers(-len(rows), len(rows) - 1), min_size=1, max_size=6))
+    check_batch(dataset.__getitems__(chosen).batch, [rows[i] for i in chosen], dtype)
+    i = chosen[0]
+    check_batch(default_collate([dataset[i]]), [rows[i]], dtype)
+
+
+def test_fields_are_given_only_on_request(pbin: Path) -> None:
+    assert list(TokenDataset(pbin, 4)[0]) == ["input_ids", "labels"]
+    assert list(TokenDataset(pbin, 4, position_ids=True)[0]) == ["input_ids", "labels", "position_ids"]
+    assert list(TokenDataset(pbin, 4, cu_seqlens=True)[0]) == [
+        "input_ids",
+        "labels",
+        "cu_seqlens",
+        "max_seqlen",
+    ]
+    compact = TokenDataset(pbin, 4, document_mask="compact")[0]
+    assert compact["document_mask"].tolist() == [0, 0, 0, 0]
+    assert compact["document_mask"].dtype == torch.int32
+
+
+def test_an_item_has_the_documented_shapes(pbin: Path) -> None:
+    item = TokenDataset(pbin, 4, **ALL_FIELDS)[1]
+    shapes = {name: tuple(field.shape) for name, field in item.items() if name != "max_seqlen"}
+    assert shapes == {
+        "input_ids": (4,),
+        "labels": (4,),
+        "position_ids": (4,),
+        "document_ids": (4,),
+        "loss_mask": (4,),
+        "cu_seqlens": (3,),
+        "document_mask": (4, 4),
+    }
+    assert item["input_ids"].tolist() == [9, 4, 5, 9]
+    assert item["cu_seqlens"].tolist() == [0, 1, 4]
+    assert item["max_seqlen"] == 3
+
+
+def test_indices_and_slices_are_those_of_a_list(pbin: Path) -> None:
+    dataset = TokenDataset(pbin, 4)
+    expected = [dataset[i]["input_ids"].tolist() for i in range(len(dataset))]
+    for chosen in (slice(None), slice(1, 3), slice(None, None, -2), slice(5, 2), slice(-2, 100)):
+        assert [item["input_ids"].tolist() for item in dataset[chosen]] == expected[chosen]
+    assert dataset[-1]["input_ids"].tolist() == expected[-1]
+    for i in (len(dataset), -len(dataset) - 1, 2**70):
+        with pytest.raises((IndexError, OverflowError)):
+            dataset[i]
+    assert [item["input_ids"].tolist() for item in dataset] == expected
+
+
+def test_padding_is_the_files_eod_unless_told(tmp_path: Path, pbin: Path) -> None:
+    unknown = pbins.write(tmp_path / "unknown.pbin", DOCUMENTS)
+    first = {"packing": "document", "context_length": 6}
+    assert TokenDataset(pbin, **first)[1]["input_ids"].tolist() == [EOD] * 6
+    assert TokenDataset(unknown, **first)[1]["input_ids"].tolist() == [EOD, 0, 0, 0, 0, 0]
+    assert TokenDataset(pbin, pad_token_id=3, **first)[1]["input_ids"].tolist() == [EOD, 3, 3, 3, 3, 3]
+
+
+def test_what_is_dropped_and_padded_is_counted(pbin: Path) -> None:
+    concat = TokenDataset(pbin, 4)
+    num_tokens = sum(map(len, DOCUMENTS))
+    assert concat.num_tokens == num_tokens
+    assert concat.num_documents == len(DOCUMENTS)
+    assert concat.num_dropped_tokens == num_tokens - (len(concat) * 4 + 1)
+    assert concat.num_padding_tokens == 0
+    document = TokenDataset(pbin, 4, packing="document")
+    assert document.num_padding_tokens == sum(max(0, 4 - len(document)) for document in DOCUMENTS)
+    assert document.num_dropped_tokens == sum(max(0, len(document) - 5) for document in DOCUMENTS)
+
+
+def plain_batches(dataset: Any, **options: Any) -> list[dict[str, Any]]:
+    """All batches of torch's own loader, which must not warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Python 3.12 warns of every fork of a process with threads, whatever the dataset is.
+        warnings.filterwarnings("ignore", message=".*use of fork.*", category=DeprecationWarning)
+        return list(DataLoader(dataset, **options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_workers": 0},
+        {"num_workers": 2, "multiprocessing_context": "fork"},
+        {"num_workers": 1, "multiprocessing_context": "spawn"},
+        {"num_workers": 2, "multiprocessing_context": "fork", "collate_fn": packtok.collate.collate},
+    ],
+    ids=str,
+)
+def test_torchs_own_loader_gives_the_batches(pbin: Path, options: dict[str, Any]) -> None:
+    rows = reference.concat_rows(DOCUMENTS, 3)
+    batches = plain_batches(TokenDataset(pbin, 3, **ALL_FIELDS), batch_size=3, **options)
+    assert len(batches) == -(-len(rows) // 3)
+    for i, batch in enumerate(batches):
+        check_batch(batch, rows[3 * i : 3 * i + 3])
+
+
+def test_a_worker_fills_shared_memory_itself(pbin: Path) -> None:
+    options = {"batch_size": 3, "num_workers": 1, "multiprocessing_context": "fork"}
+    for batch in plain_batches(TokenDataset(pbin, 3, **ALL_FIELDS), **options):
+        fields = [
+            batch[name] for name in ("input_ids", "labels", "position_ids", "document_ids", "loss_mask")
+        ]
+        assert all(field.is_shared() for field in fields)
+        # One piece of memory for all of them is one file descriptor a batch, not five.
+        assert len({field.untyped_storage().data_ptr() for field in fields}) == 1
+
+
+def test_batches_go_through_default_collation_without_a_copy(pbin: Path) -> None:
+    items = TokenDataset(pbin, 3).__getitems__([0, 1, 2])
+    batch = default_collate(items)
+    assert type(batch) is dict
+    assert batch["input_ids"].data_ptr() == items[0]["input_ids"].data_ptr()
+
+
+def test_subsets_concatenations_and_samplers_give_the_same_rows(pbin: Path) -> None:
+    dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
+    rows = reference.concat_rows(DOCUMENTS, 3)
+    [batch] = plain_batches(Subset(dataset, [4, 0, 2]), batch_size=3)
+    check_batch(batch, [rows[4], rows[0], rows[2]])
+    [batch] = plain_batches(Subset(dataset, torch.tensor([1, 3])), batch_size=2)
+    check_batch(batch, [rows[1], rows[3]])
+    [batch] = plain_batches(ConcatDataset([dataset, dataset]), batch_size=2 * len(rows))
+    check_batch(batch, rows + rows)
+    order = list(RandomSampler(dataset, generator=torch.Generator().manual_seed(3)))
+    sampler = RandomSampler(dataset, generator=torch.Generator().manual_seed(3))
+    [batch] = plain_batches(dataset, batch_size=len(rows), sampler=sampler)
+    check_batch(batch, [rows[i] for i in order])
+
+
+def test_without_batching_items_come_one_by_one(pbin: Path) -> None:
+    items = plain_batches(TokenDataset(pbin, 3), batch_size=None)
+    assert [item["input_ids"].tolist() for item in items] == [
+        row.input_ids for row in reference.concat_rows(DOCUMENTS, 3)
+    ]
+
+
+def test_items_are_what_hugging_faces_default_collator_takes(pbin: Path) -> None:
+    # It asks whether items are mappings, takes the names from the first and stacks tensors.
+    items = TokenDataset(pbin, 3, labels="aligned").__getitems__([0, 2])
+    assert isinstance(items, ItemList)
+    assert all(isinstance(item, Item | dict) for item in items)
+    stacked = {name: torch.stack([item[name] for item in items]) for name in items[0]}
+    rows = [reference.concat_rows(DOCUMENTS, 3, aligned=True)[i] for i in (0, 2)]
+    assert stacked["labels"].tolist() == stacked["input_ids"].tolist() == [row.labels for row in rows]
+
+
+def test_a_thousand_batches_that_are_kept_do_not_change(pbin: Path) -> None:
+    dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
+    rows = reference.concat_rows(DOCUMENTS, 3)
+    chosen = [[k % len(rows), k * 7 % len(rows)] for k in range(1000)]
+    kept = [dataset.__getitems__(items).batch for items in chosen]
+    loader = iter(DataLoader(dataset, batch_sampler=chosen, num_workers=1, multiprocessing_context="fork"))
+    by_worker = [next(loader) for _ in range(200)]
+    for items, batch in zip(chosen, kept, strict=True):
+        check_batch(batch, [rows[i] for i in items])
+    for items, batch in zip(chosen, by_worker, strict=False):
+        check_batch(batch, [rows[i] for i in items])
+
+
+def test_rows_may_be_written_to(pbin: Path) -> None:
+    dataset = TokenDataset(pbin, 3)
+    before = dataset[0]["input_ids"].tolist()
+    batch = dataset.__getitems__([0, 1]).batch
+    batch["input_ids"].zero_()
+    batch["labels"].add_(1)
+    assert dataset[0]["input_ids"].tolist() == before
+
+
+def test_it_pickles_small_and_by_content(pbin: Path) -> None:
+    dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
+    pickled = pickle.dumps(dataset)
+    assert len(pickled) <= 2048
+    again = pickle.loads(pickled)
+    assert again.fingerprint == dataset.fingerprint
+    check_batch(again.__getitems__([2, 0]).batch, [reference.concat_rows(DOCUMENTS, 3)[i] for i in (2, 0)])
+
+
+def test_the_fingerprint_tells_what_items_are_not_which_fields(pbin: Path) -> None:
+    prints = {
+        TokenDataset(pbin, 3).fingerprint,
+        TokenDataset(pbin, 4).fingerprint,
+        TokenDataset(pbin, 3, packing="document").fingerprint,
+        TokenDataset(pbin, 3, by_file=True).fingerprint,
+        TokenDataset([pbin, pbin], 3).fingerprint,
+    }
+    assert len(prints) == 5
+    assert TokenDataset(pbin, 3, **ALL_FIELDS, dtype=torch.int32).fingerprint in prints
+
+
+def test_documents_of_an_item_are_named(pbin: Path) -> None:
+    located = TokenDataset(pbin, 4).locate(1)
+    assert located == [(str(pbin), 1, 0, 1), (str(pbin), 3, 0, 3), (str(pbin), 4, 0, 1)]
+
+
+def test_masks_are_made_on_any_shape() -> None:
+    assert document_mask(torch.tensor([0, 0, 1, -1, -1])).int().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0],
+        [0, 0, 0, 1, 0],
+        [0, 0, 0, 1, 1],
+    ]
+    assert document_mask(torch.zeros(2, 3, 4, dtype=torch.int32)).shape == (2, 3, 4, 4)
+
+
+def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
+    def message(**options: Any) -> str:
+        with pytest.raises(ValueError, match=" is ") as caught:
+            TokenDataset(pbin, **{"context_length": 4, **options})
+        return str(caught.value)
+
+    assert message(context_length=0) == "context_length is 0, expected at least 1"
+    assert message(labels="left") == "labels is 'left', expected 'shifted' or 'aligned'"
+    assert message(document_mask="on") == "document_mask is 'on', expected None or 'compact' or 'dense'"
+    assert message(dtype=torch.int16) == "dtype is torch.int16, expected torch.int64 or torch.int32"
+    assert message(packing="next_fit").startswith("packing is 'next_fit', expected 'concat' or 'document'")
+
+
+def test_evaluation_batches_may_be_empty(pbin: Path) -> None:
+    batch = TokenDataset(pbin, 3, **ALL_FIELDS).__getitems__([]).batch
+    assert batch["input_ids"].shape == (0, 3)
+    assert batch["cu_seqlens"].tolist() == [0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="pinned memory needs a CUDA device")
+def test_batches_are_pinned_on_request(pbin: Path) -> None:
+    batch = TokenDataset(pbin, 3, pin_memory=True).__getitems__([0, 1]).batch
+    assert all(field.is_pinned() for field in batch.values())
