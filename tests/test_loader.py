@@ -28,12 +28,12 @@ GLOBAL_BATCH_SIZE = 12
 NUM_STEPS = 11
 
 
-def expected_steps(end: str, seed: int = 3) -> list[list[int]]:
+def expected_steps(end: str, num_steps: int = NUM_STEPS) -> list[list[int]]:
     """The first steps of a shuffled run over some epochs."""
     every_epoch = reference_order.global_batches(
-        NUM_ITEMS, GLOBAL_BATCH_SIZE, seed=seed, at_epoch_end=end, epochs=4
+        NUM_ITEMS, GLOBAL_BATCH_SIZE, seed=3, at_epoch_end=end, epochs=4
     )
-    return [batch for batches in every_epoch for batch in batches][:NUM_STEPS]
+    return [batch for batches in every_epoch for batch in batches][:num_steps]
 
 
 def loader(end: str = "drop", **options: Any) -> DataLoader:
@@ -53,7 +53,7 @@ def take(given: DataLoader, num: int) -> list[list[int]]:
     return [rows(batch) for batch in itertools.islice(batches, num)]
 
 
-# How a run goes until it is stopped, where it is stopped, and how it goes on: ranks, workers, prefetched batches.
+# How a run goes until it is stopped, where that is, and how it goes on: ranks, workers, prefetched batches.
 GRID = [
     ((1, 0, None), 0, (2, 1, 2)),
     ((1, 3, 4), 1, (1, 0, None)),
@@ -66,10 +66,10 @@ GRID = [
 ]
 
 
-def stop_and_go_on(end: str, grid: list[Any]) -> list[Any]:
+def stop_and_go_on(ends: tuple[str, ...], grid: list[Any]) -> list[Any]:
     """On every rank: the rows of each run of the grid before and after its stop, and the states."""
     results = []
-    for before, stop, after in grid:
+    for end, (before, stop, after) in itertools.product(ends, grid):
         first, state = run_part(end, before, None, stop)
         states = [one for one in ranks.gathered(state) if one is not None]
         rest, _ = run_part(end, after, states[0], NUM_STEPS - stop)
@@ -89,10 +89,11 @@ def run_part(end: str, how: Any, state: Any, num_steps: int) -> tuple[Any, Any]:
         num_workers=num_workers,
         prefetch_factor=prefetch_factor,
         persistent_workers=num_workers == 3,
+        multiprocessing_context="fork" if num_workers else None,
     )
     if state is not None:
         part.load_state_dict(state)
-    return take(part, num_steps), json.dumps(part.state_dict()) and part.state_dict()
+    return take(part, num_steps), part.state_dict()
 
 
 def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
@@ -104,11 +105,11 @@ def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
     ]
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_a_stopped_run_goes_on_exactly_there_whatever_its_processes(tmp_path: Path, end: str) -> None:
-    results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, end, GRID)
-    for (before, stop, after), (first, states, rest) in zip(GRID, results, strict=True):
-        assert woven(first) + woven(rest) == expected_steps(end), (before, stop, after)
+def test_a_stopped_run_goes_on_exactly_there_whatever_its_processes(tmp_path: Path) -> None:
+    results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, ENDS, GRID)
+    runs = itertools.product(ENDS, GRID)
+    for (end, (before, stop, after)), (first, states, rest) in zip(runs, results, strict=True):
+        assert woven(first) + woven(rest) == expected_steps(end), (end, before, stop, after)
         assert len(states) == before[0]
         assert all(state == states[0] for state in states)
 
@@ -142,16 +143,6 @@ def test_an_evaluation_serves_each_item_once_and_all_ranks_step_together(tmp_pat
             assert sum(total for _, total in sums) == sum(range(num_items))
 
 
-def default_share() -> list[Any]:
-    given = DataLoader(Numbers(12), 2)
-    return ranks.gathered([rows(batch) for batch in given])
-
-
-def test_rank_and_world_size_are_those_of_the_process_group(tmp_path: Path) -> None:
-    results = ranks.run_ranks(2, tmp_path / "ranks", default_share)
-    assert results == [[[0, 2], [4, 6], [8, 10]], [[1, 3], [5, 7], [9, 11]]]
-
-
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_batches_that_workers_prepared_but_nobody_was_given_do_not_count(context: str) -> None:
     first = loader(num_workers=2, prefetch_factor=4, multiprocessing_context=context)
@@ -175,7 +166,7 @@ def test_iterating_again_serves_the_next_epoch_also_after_a_break(num_workers: i
     for batch in given:
         assert rows(batch) == steps[4]
         break
-    assert [rows(batch) for batch in given] == steps[8:] + [reference_order.shuffled(NUM_ITEMS, 3, 2)[36:48]]
+    assert [rows(batch) for batch in given] == expected_steps("drop", 12)[8:]
     given.set_epoch(0)
     assert [rows(batch) for batch in given] == steps[:4]
 
@@ -217,8 +208,9 @@ def test_a_checkpoint_holds_the_state_and_is_read_with_weights_only(tmp_path: Pa
 def test_a_state_of_another_run_is_refused_key_by_key() -> None:
     other = DataLoader(Numbers(60, "other"), 5, seed=1, at_epoch_end="pad")
     text = (
-        "the state does not fit: data is 'other' in the state and 'numbers' here; num_items is 60 in the state "
-        "and 53 here; seed is None in the state and 3 here; global_batch_size is 5 in the state and 12 here; "
+        "the state does not fit: data is 'other' in the state and 'numbers' here; num_items is 60 in the "
+        "state and 53 here; seed is None in the state and 3 here; global_batch_size is 5 in the state and "
+        "12 here; "
         "at_epoch_end is 'pad' in the state and 'drop' here; go on with what the state names, or begin anew "
         "without it"
     )
@@ -241,7 +233,7 @@ def test_a_run_goes_on_with_a_larger_batch_where_it_is_told_to() -> None:
     items = reference_order.shuffled(NUM_ITEMS, 3, 0)
     assert len(grown) == 2
     assert [rows(batch) for batch in grown] == [items[24:38], items[38:52]]
-    assert [rows(batch) for batch in grown][0] == reference_order.shuffled(NUM_ITEMS, 3, 1)[:14]
+    assert rows(next(iter(grown))) == reference_order.shuffled(NUM_ITEMS, 3, 1)[:14]
 
 
 @pytest.mark.parametrize("end", ENDS)

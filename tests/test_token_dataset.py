@@ -329,6 +329,11 @@ def test_evaluation_batches_may_be_empty(pbin: Path) -> None:
     batch = TokenDataset(pbin, 3, **ALL_FIELDS).__getitems__([]).batch
     assert batch["input_ids"].shape == (0, 3)
     assert batch["cu_seqlens"].tolist() == [0]
+    # Five items, one more than four ranks' first batches: the last step has none for this rank.
+    loader = packtok.DataLoader(
+        Subset(TokenDataset(pbin, 3), range(5)), batch_size=1, at_epoch_end="short", rank=3, num_replicas=4
+    )
+    assert [batch["input_ids"].shape for batch in loader] == [(1, 3), (0, 3)]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="pinned memory needs a CUDA device")

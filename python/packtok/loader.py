@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import torch
 import torch.utils.data
 
+from packtok.collate import ItemList
 from packtok.distributed import MeshDim
 from packtok.epochs import AtEpochEnd
 from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
@@ -182,7 +183,10 @@ class CollateOrEmpty:
 
     def __call__(self, items: Any) -> Any:
         """The batch; without items, one that has all the fields of a batch of item 0, each of length 0."""
-        # A dataset that makes batches itself, not lists of items, knows best what one without rows is.
+        # A dataset that makes whole batches knows best what one without rows is; torch's default collation
+        # would look at the first item, which is not there.
+        if isinstance(items, ItemList) and not items:
+            return items.batch
         if type(items) is list and not items:
             return _without_rows(self.collate_fn([self.dataset[0]]))
         return self.collate_fn(items)

@@ -15,6 +15,7 @@ from packtok.cli import console, data
 from packtok.cli.cat import cat
 from packtok.cli.index import index
 from packtok.cli.inspect import inspect
+from packtok.cli.locate import locate
 from packtok.cli.manifest import manifest
 from packtok.cli.merge import merge
 from packtok.cli.pack import pack
@@ -71,7 +72,7 @@ def _packtok(
     pass
 
 
-for _command in (pack, index, inspect, cat, verify, merge, manifest):
+for _command in (pack, index, inspect, cat, verify, merge, manifest, locate):
     app.command()(_command)
 app.add_typer(data.app, name="data")
 

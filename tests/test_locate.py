@@ -1,0 +1,125 @@
+"""`packtok locate`: from a step to the documents of its rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+import reference
+import reference_order
+import torch
+
+import packtok
+from packtok.errors import ConfigError
+from packtok.locating import locate
+
+LENGTHS = [7, 1, 12, 3, 3, 9, 20, 2, 5, 8]
+CONTEXT_LENGTH = 4
+NUM_ITEMS = (sum(LENGTHS) - 1) // CONTEXT_LENGTH
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    starts = [sum(LENGTHS[:i]) for i in range(len(LENGTHS))]
+    documents = [list(range(start, start + length)) for start, length in zip(starts, LENGTHS, strict=True)]
+    reference.write_modalities(tmp_path / "train.pbin", documents, 2)
+    file = tmp_path / "run.yaml"
+    file.write_text(
+        f"dataset: {{paths: {tmp_path}/train.pbin, context_length: {CONTEXT_LENGTH}}}\n"
+        "loader: {global_batch_size: 3, shuffle: true, seed: 5, num_replicas: 3}\n"
+        "model: {layers: 2}\n"
+    )
+    return file
+
+
+def expected(step: int, epoch: int, folder: Path) -> list[dict[str, object]]:
+    """By plain lists: the documents under the inputs and the last label of each row."""
+    items = reference_order.shuffled(NUM_ITEMS, 5, epoch)[3 * step : 3 * step + 3]
+    rows = []
+    for rank, item in enumerate(items):
+        tokens = range(item * CONTEXT_LENGTH, item * CONTEXT_LENGTH + CONTEXT_LENGTH + 1)
+        documents, start = [], 0
+        for document, length in enumerate(LENGTHS):
+            own = [token - start for token in tokens if start <= token < start + length]
+            if own:
+                place = {"document": document, "start": own[0], "stop": own[-1] + 1}
+                documents.append({"path": str(folder / "train.pbin"), **place})
+            start += length
+        rows.append({"epoch": epoch, "rank": rank, "row": 0, "item": item, "documents": documents})
+    return rows
+
+
+def test_every_row_names_its_documents(packtok_cli, config: Path) -> None:
+    done = packtok_cli("locate", config, "--step", 4, "--json")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(4, 0, config.parent)
+    steps = NUM_ITEMS // 3
+    done = packtok_cli("locate", config, "--step", 2 * steps + 1, "--json")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(1, 2, config.parent)
+    done = packtok_cli("locate", config, "--step", 1, "--epoch", 2)
+    row = expected(1, 2, config.parent)[0]
+    documents = ", ".join(
+        f"{part['path']}:{part['document']}[{part['start']}:{part['stop']}]" for part in row["documents"]
+    )
+    assert done.stdout.splitlines()[0] == f"epoch 2 rank 0 row 0 item {row['item']}: {documents}"
+
+
+def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: Path) -> None:
+    dataset = packtok.TokenDataset(config.parent / "train.pbin", CONTEXT_LENGTH)
+    loader = packtok.DataLoader(dataset, 2, shuffle=True, seed=9)
+    for _ in zip(range(3), loader, strict=False):
+        pass
+    rows = packtok.DataLoader(dataset, 2, shuffle=True, seed=9).locate(2)
+    names = ("path", "document", "start", "stop")
+    for row in rows:
+        row["documents"] = [dict(zip(names, part, strict=True)) for part in row["documents"]]
+    saved, checkpoint = config.parent / "state.json", config.parent / "checkpoint.pt"
+    saved.write_text(json.dumps(loader.state_dict()))
+    torch.save({"model": {"w": torch.zeros(3)}, "train": [loader.state_dict()]}, checkpoint)
+    config.write_text(config.read_text().replace(", num_replicas: 3", ""))
+    for file in (saved, checkpoint):
+        done = packtok_cli("locate", config, "--step", 2, "--state", file, "--json")
+        assert [json.loads(line) for line in done.stdout.splitlines()] == rows
+
+    config.write_text(config.read_text().replace("context_length: 4", "context_length: 5"))
+    done = packtok_cli("locate", config, "--step", 2, "--state", saved, code=1)
+    assert done.stderr.startswith("packtok: the state does not fit: data is ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "text"),
+    [
+        ("seed: 5", "sed: 5", ConfigError, "loader.sed: is unknown; there are global_batch_size, shuffle, "),
+        ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
+        ("context_length", "context", ConfigError, "dataset: TokenDataset.__init__() got an unexpected "),
+        ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
+        ("size: 3", "size: 90", IndexError, "an epoch has fewer items than a global batch"),
+    ],
+)
+def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exception], text: str) -> None:
+    config.write_text(config.read_text().replace(old, new).replace("num_replicas: 3", "num_replicas: 1"))
+    with pytest.raises(kind, match=re.escape(text)):
+        locate(str(config), 0)
+
+
+def test_a_step_that_is_not_there_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
+    done = packtok_cli("locate", config, "--step", 7, "--epoch", 1, code=1)
+    assert done.stderr == "packtok: there is no step 7: epoch 1 has 5\n"
+
+
+def test_a_file_without_a_state_is_named(config: Path) -> None:
+    empty, torn, two = (config.parent / name for name in ("empty.json", "torn.pt", "two.json"))
+    empty.write_text("{}")
+    torn.write_bytes(b"PK\x03\x04")
+    states = [packtok.DataLoader(range(10), 2, seed=seed, shuffle=True).state_dict() for seed in (1, 2)]
+    two.write_text(json.dumps(states))
+    for file, text in (
+        (empty, "holds no state of a packtok.DataLoader; save one as JSON"),
+        (two, "holds several states that differ of a packtok.DataLoader; save one as JSON"),
+        (torn, "is neither JSON nor a checkpoint of torch.save"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{re.escape(f'{file}: {text}')}$"):
+            locate(str(config), 0, state=str(file))

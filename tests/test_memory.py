@@ -1,0 +1,66 @@
+"""A torch worker holds next to nothing for a dataset of a gigabyte, however it is started."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import reference
+
+pytest.importorskip("torch", reason="needs torch, which is not installed")
+
+HERE = Path(__file__).resolve().parent
+MIB = 1 << 20
+DATA_BYTES = 1 << 30
+DOCUMENT_BYTES = 10_000
+
+
+@pytest.fixture(scope="module")
+def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole pbin of 1 GiB of tokens in 107,375 documents; a hole on the disk, it takes little room."""
+    path = tmp_path_factory.mktemp("gigabyte") / "train.pbin"
+    stops = [*range(0, DATA_BYTES, DOCUMENT_BYTES), DATA_BYTES]
+    header = reference.HEADER.pack(DATA_BYTES, 2)
+    pairs = [(start, stop - start) for start, stop in itertools.pairwise(stops)]
+    with path.open("wb") as file:
+        file.write(header)
+        file.seek(len(header) + DATA_BYTES)
+        file.write(pickle.dumps(pairs, protocol=4))
+        start = -(-file.tell() // 8) * 8
+        file.seek(start)
+        file.write(trailer(start, header, struct.pack(f"<{len(stops)}Q", *stops)))
+    return path
+
+
+def trailer(start: int, header: bytes, offsets: bytes) -> bytes:
+    """A trailer at file offset ``start`` that has the offsets of documents and nothing else."""
+    section = start + len(reference.START_MAGIC)
+    table = reference.ENTRY.pack(1, 1, section, len(offsets), reference.crc32c(offsets), 0)
+    num_bytes = len(reference.START_MAGIC) + len(offsets) + len(table) + reference.TAIL.size
+    tail = struct.pack("<QQ12sI", section + len(offsets), num_bytes, header, 1)
+    tail += struct.pack("<I", reference.crc32c(table))
+    tail += struct.pack("<I", reference.crc32c(tail)) + reference.TAIL_MAGIC
+    return reference.START_MAGIC + offsets + table + tail
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in /proc")
+@pytest.mark.parametrize(("method", "limit_bytes"), [("spawn", 10 * MIB), ("fork", 2 * MIB)])
+def test_workers_hold_next_to_nothing_of_their_own(gigabyte: Path, method: str, limit_bytes: int) -> None:
+    done = subprocess.run(
+        [sys.executable, HERE / "worker_memory.py", method, gigabyte],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(done.stdout)
+    more = measured["dataset"] - measured["nothing"]
+    print(f"{method}: {measured['nothing'] / MIB:.1f} MiB, with the dataset {more / MIB:+.1f} MiB")
+    assert more <= limit_bytes

@@ -1,0 +1,83 @@
+"""Measures what torch workers hold for themselves; test_memory.py runs it.
+
+``python worker_memory.py METHOD PBIN`` prints one line of JSON: private bytes of a worker over a dataset that
+holds nothing, and of the largest over `packtok.TokenDataset`. Nothing of packtok is imported at the top,
+because spawned workers import this file.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+CONTEXT_LENGTH = 2048
+BATCH_SIZE = 8
+NUM_WORKERS = 8
+
+
+class Nothing(Dataset[dict[str, torch.Tensor]]):
+    """As many items as asked for, of the same shape as TokenDataset's."""
+
+    def __init__(self, num_items: int) -> None:
+        self.num_items = num_items
+
+    def __len__(self) -> int:
+        return self.num_items
+
+    def __getitem__(self, i: int) -> dict[str, torch.Tensor]:
+        zeros = torch.zeros(CONTEXT_LENGTH, dtype=torch.int64)
+        return {"input_ids": zeros, "labels": zeros}
+
+
+def private_bytes(pid: int, besides: Path) -> int:
+    """Pages that are this process's alone, without those of the file: they are the page cache's."""
+    total, counts = 0, True
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        name, *rest = line.split()
+        if not name.endswith(":"):
+            counts = str(besides) not in line
+        elif counts and name in ("Private_Clean:", "Private_Dirty:"):
+            total += int(rest[0]) * 1024
+    return total
+
+
+def largest_worker(dataset: Any, num_workers: int, method: str, pbin: Path) -> int:
+    """Private bytes of the largest of some workers that have served 25 batches each."""
+    sampler = RandomSampler(dataset, generator=torch.Generator().manual_seed(0))
+    loader = DataLoader(
+        dataset,
+        BATCH_SIZE,
+        sampler=sampler,
+        num_workers=num_workers,
+        multiprocessing_context=method,
+        persistent_workers=True,
+    )
+    batches = iter(loader)
+    for _ in range(25 * num_workers):
+        next(batches)
+    workers = multiprocessing.active_children()
+    if len(workers) != num_workers:
+        raise RuntimeError(f"{len(workers)} workers are alive, expected {num_workers}")
+    return max(private_bytes(worker.pid or 0, pbin) for worker in workers)
+
+
+def main(method: str, pbin: Path) -> None:
+    """Measures and prints."""
+    import packtok
+
+    dataset = packtok.TokenDataset(pbin, CONTEXT_LENGTH)
+    measured = {
+        "nothing": largest_worker(Nothing(len(dataset)), 1, method, pbin),
+        "dataset": largest_worker(dataset, NUM_WORKERS, method, pbin),
+    }
+    print(json.dumps(measured))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
