@@ -20,7 +20,8 @@ from torch.utils.data import ConcatDataset, DataLoader, RandomSampler, Subset, d
 
 import packtok  # noqa: E402
 from packtok.collate import Item, ItemList  # noqa: E402
-from packtok.token_dataset import TokenDataset, document_mask  # noqa: E402
+from packtok.fields import document_mask  # noqa: E402
+from packtok.token_dataset import TokenDataset  # noqa: E402
 
 ALL_FIELDS: dict[str, Any] = {
     "position_ids": True,
@@ -113,6 +114,133 @@ def test_every_field_is_the_oracles(data: st.DataObject, tmp_path_factory: pytes
     check_batch(default_collate([dataset[i]]), [rows[i]], dtype)
 
 
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_best_fit_serves_every_token_once_and_cuts_only_what_is_too_long(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("best_fit")
+    documents_of_a_file = st.lists(st.lists(st.integers(0, 250), max_size=12), min_size=1, max_size=8)
+    files = data.draw(
+        st.lists(documents_of_a_file, min_size=1, max_size=3).filter(lambda f: any(map(any, f)))
+    )
+    labels = data.draw(st.sampled_from(["shifted", "aligned"]))
+    context_length = data.draw(st.integers(1, 9))
+    paths = [pbins.write(folder / f"{i}.pbin", file) for i, file in enumerate(files)]
+    dataset = TokenDataset(
+        paths, context_length, packing="best_fit", labels=labels, pad_token_id=77, **ALL_FIELDS
+    )
+
+    documents = [document for file in files for document in file]
+    first = {str(path): sum(map(len, files[:i])) for i, path in enumerate(paths)}
+    blocks = [
+        [(first[path] + number, start, stop) for path, number, start, stop in dataset.locate(i)]
+        for i in range(len(dataset))
+    ]
+    served = sorted(piece for block in blocks for piece in block)
+    expected = []
+    for number, document in enumerate(documents):
+        starts = range(0, len(document), context_length)
+        expected += [(number, start, min(start + context_length, len(document))) for start in starts]
+    assert served == expected
+    rows = reference.piece_rows(blocks, documents, context_length, 77, aligned=labels == "aligned")
+    check_batch(dataset.__getitems__(range(len(dataset))).batch, rows)
+    assert dataset.num_dropped_tokens == 0
+    assert dataset.num_padding_tokens == len(dataset) * context_length - sum(map(len, documents))
+
+
+def documents_of(dataset: TokenDataset) -> set[int]:
+    """Which documents of one file a dataset has tokens of."""
+    return {number for i in range(len(dataset)) for _, number, _, _ in dataset.locate(i)}
+
+
+SPLITS: list[dict[str, Any]] = [
+    {"validation_fraction": 0.3},
+    {"validation_fraction": 0.3, "split_seed": 1},
+    {"validation_last": 20},
+    {"validation_last": 0.2},
+    {"validation_from": 80},
+]
+
+
+@pytest.mark.parametrize("held_out", SPLITS, ids=str)
+@pytest.mark.parametrize("packing", ["concat", "document", "best_fit"])
+def test_sides_of_a_split_are_all_documents(tmp_path: Path, held_out: dict[str, Any], packing: str) -> None:
+    documents = [[i, i + 1, i * 7 % 250][: 1 + i % 3] for i in range(100)]
+    path = pbins.write(tmp_path / "train.pbin", documents)
+    whole = {"packing": "document", "context_length": 3}
+    train, validation = (
+        documents_of(TokenDataset(path, **whole, split=split, **held_out))
+        for split in ("train", "validation")
+    )
+    assert train.isdisjoint(validation)
+    assert train | validation == set(range(100))
+    if "validation_fraction" in held_out:
+        assert 10 < len(validation) < 50
+    else:
+        assert validation == set(range(80, 100))
+    for split, chosen in (("train", train), ("validation", validation)):
+        dataset = TokenDataset(
+            path, 4, packing=packing, split=split, pad_token_id=0, **held_out, **ALL_FIELDS
+        )
+        batch = dataset.__getitems__(range(len(dataset))).batch
+        selected = [documents[i] for i in sorted(chosen)]
+        if packing == "best_fit":
+            assert documents_of(dataset) == chosen
+        else:
+            check_batch(batch, rows_of(packing, selected, 4, 0))
+
+
+def test_a_document_stays_on_its_side_when_data_is_added(tmp_path: Path) -> None:
+    documents = [[i, i * 3 % 251, i * 7 % 241] for i in range(120)]
+    sides = []
+    for num_documents in (100, 120):
+        path = pbins.write(tmp_path / f"{num_documents}.pbin", documents[:num_documents])
+        dataset = TokenDataset(
+            path, 4, packing="document", split="validation", validation_fraction=0.3, split_seed=5
+        )
+        sides.append(documents_of(dataset))
+    assert sides[0] == {number for number in sides[1] if number < 100}
+
+
+def test_a_split_says_once_what_is_held_out(pbin: Path) -> None:
+    def message(**options: Any) -> str:
+        with pytest.raises(ValueError, match="split is ") as caught:
+            TokenDataset(pbin, 4, **options)
+        return str(caught.value)
+
+    rest = (
+        "of validation_fraction, validation_last and validation_from are given; "
+        "give one of them with a split, and none without"
+    )
+    assert message(split="train") == f"split is 'train' and 0 {rest}"
+    assert message(validation_last=1) == f"split is None and 1 {rest}"
+    assert message(split="validation", validation_last=1, validation_from=2) == (
+        f"split is 'validation' and 2 {rest}"
+    )
+    assert message(split="test", validation_last=1).startswith("split is 'test', expected None or 'train' or")
+
+
+def test_plans_and_splits_are_kept_where_one_says(tmp_path: Path, pbin: Path) -> None:
+    options: dict[str, Any] = {"packing": "best_fit", "split": "train", "validation_last": 1}
+    dataset = TokenDataset(pbin, 4, cache_dir=tmp_path / "cache", **options)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
+    assert len(kept) >= 2
+    assert {path.name for path in tmp_path.iterdir()} == {"cache", "train.pbin"}
+    again = TokenDataset(pbin, 4, cache_dir=tmp_path / "cache", **options)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()} == kept
+    assert again.fingerprint == dataset.fingerprint
+    # Another process that is handed the dataset makes nothing anew.
+    assert len(pickle.dumps(dataset)) <= 2048
+    sent = pickle.loads(pickle.dumps(dataset))
+    assert sent[0]["input_ids"].tolist() == dataset[0]["input_ids"].tolist()
+
+
+def test_a_side_without_documents_is_refused(pbin: Path) -> None:
+    with pytest.raises(ValueError, match="there is no document to make items of"):
+        TokenDataset(pbin, 4, packing="document", split="validation", validation_from=len(DOCUMENTS))
+
+
 def test_fields_are_given_only_on_request(pbin: Path) -> None:
     assert list(TokenDataset(pbin, 4)[0]) == ["input_ids", "labels"]
     assert list(TokenDataset(pbin, 4, position_ids=True)[0]) == ["input_ids", "labels", "position_ids"]
@@ -122,6 +250,7 @@ def test_fields_are_given_only_on_request(pbin: Path) -> None:
         "cu_seqlens",
         "max_seqlen",
     ]
+    assert list(TokenDataset(pbin, 4, loss_mask=True)[0]) == ["input_ids", "labels", "loss_mask"]
     compact = TokenDataset(pbin, 4, document_mask="compact")[0]
     assert compact["document_mask"].tolist() == [0, 0, 0, 0]
     assert compact["document_mask"].dtype == torch.int32
@@ -289,10 +418,15 @@ def test_the_fingerprint_tells_what_items_are_not_which_fields(pbin: Path) -> No
         TokenDataset(pbin, 3).fingerprint,
         TokenDataset(pbin, 4).fingerprint,
         TokenDataset(pbin, 3, packing="document").fingerprint,
+        TokenDataset(pbin, 3, packing="best_fit").fingerprint,
+        TokenDataset(pbin, 3, split="train", validation_last=2).fingerprint,
+        TokenDataset(pbin, 3, split="train", validation_last=3).fingerprint,
+        TokenDataset(pbin, 3, split="train", validation_fraction=0.2).fingerprint,
+        TokenDataset(pbin, 3, split="train", validation_fraction=0.2, split_seed=1).fingerprint,
         TokenDataset(pbin, 3, by_file=True).fingerprint,
         TokenDataset([pbin, pbin], 3).fingerprint,
     }
-    assert len(prints) == 5
+    assert len(prints) == 10
     assert TokenDataset(pbin, 3, **ALL_FIELDS, dtype=torch.int32).fingerprint in prints
 
 
@@ -322,7 +456,12 @@ def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
     assert message(labels="left") == "labels is 'left', expected 'shifted' or 'aligned'"
     assert message(document_mask="on") == "document_mask is 'on', expected None or 'compact' or 'dense'"
     assert message(dtype=torch.int16) == "dtype is torch.int16, expected torch.int64 or torch.int32"
-    assert message(packing="next_fit").startswith("packing is 'next_fit', expected 'concat' or 'document'")
+    assert message(packing="document", by_file=True) == (
+        "by_file is for packing 'concat', and packing is 'document'; leave it out"
+    )
+    assert message(packing="next_fit") == (
+        "packing is 'next_fit', expected 'concat' or 'document' or 'best_fit'"
+    )
 
 
 def test_evaluation_batches_may_be_empty(pbin: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any, SupportsIndex, overload
 import numpy.typing as npt
 from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks
-from packtok.sources import Source, find_files
+from packtok._packtok import Blocks, find_or_plan
+from packtok.sources import Source, StrPath, find_files, plan_folders
 
 __all__ = [
     "CombinedDataset",
@@ -25,6 +25,9 @@ __all__ = [
 ]
 
 Tokens = npt.NDArray[Any]
+
+# Where a plan lies and how items are given does not tell one dataset from another.
+_CHANGES_ITEMS = ("packing", "overlap", "by_file")
 
 
 class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
@@ -47,6 +50,7 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
     """
 
     blocks: Blocks
+    block_size: int | None = None
 
     def __init__(
         self,
@@ -63,8 +67,8 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         self.raw_data_path = raw_data_path
         self.sample_key = sample_key
         self.blocks = Blocks(**find_files(raw_data_path), **options)
-        options = {name: option for name, option in options.items() if name not in ("dtype", "verify")}
-        self.fingerprint = _digest([self.blocks.fingerprint, options])
+        changes = {name: option for name, option in options.items() if name in _CHANGES_ITEMS}
+        self.fingerprint = _digest([self.blocks.fingerprint, self.block_size, changes])
 
     def __len__(self) -> int:
         """Number of items."""
@@ -84,7 +88,7 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         return [{sample_key: blocks[i]} for i in indices]
 
     def locate(self, idx: int) -> list[tuple[str, int, int, int]]:
-        """The documents in item ``idx``: file, document in it, and start and stop in tokens of the document."""
+        """The documents in item ``idx``: file, number in it, and start and stop in tokens of the document."""
         return self.blocks.locate(idx)
 
 
@@ -134,6 +138,58 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
             dtype=dtype,
             verify=verify,
         )
+
+
+class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
+    """Blocks of ``block_size`` consecutive tokens that start where a document starts.
+
+    Whole documents are added to a block until the next would exceed ``block_size``; the block ends with as
+    much of that document as fits, and the next block starts with the same document anew. A document longer
+    than a block is cut after ``block_size`` tokens, and the next block starts with the document after it.
+    Only blocks of ``block_size`` tokens are served: one that the end of the data would cut short is not.
+    This is what Modalities' class of this name is meant to do; docs/datasets.md has an example.
+
+    Which tokens a block has is planned once, by one process while others wait, and kept in a file.
+
+    Args:
+        raw_data_path: A pbin; or many, which are one stream: a list, a folder, a glob or a manifest.
+        sample_key: Key of the tokens in an item.
+        block_size: Tokens of a block, at least 2.
+        load_index: Accepted for the other classes' sake; the index is always there and never loaded.
+        dtype: As in `PackedMemMapDatasetBase`.
+        cache_dir: Where the plan is kept; otherwise beside the first file or, where that cannot be written
+            to, in the user's cache.
+        verify: As in `PackedMemMapDatasetBase`.
+
+    Raises:
+        ValueError: If ``block_size`` is below 2 or there is not one block.
+    """
+
+    def __init__(
+        self,
+        raw_data_path: Source,
+        sample_key: str,
+        block_size: int,
+        load_index: bool | None = False,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        cache_dir: StrPath | None = None,
+        verify: bool = False,
+    ) -> None:
+        if block_size < 2:
+            raise ValueError(f"block_size is {block_size}, expected at least 2")
+        self.block_size = block_size
+        documents = Blocks(**find_files(raw_data_path), packing="whole")
+        folders = plan_folders(raw_data_path, cache_dir)
+        plan_path = find_or_plan(documents, planner="megatron", block_size=block_size, folders=folders)
+        self._open(
+            raw_data_path, sample_key, packing="planned", plan_path=str(plan_path), dtype=dtype, verify=verify
+        )
+        if not len(self):
+            raise ValueError(
+                f"{raw_data_path}: no document is followed by block_size {block_size} tokens, "
+                f"there are {documents.num_tokens} in all"
+            )
 
 
 class CombinedDataset(Dataset[Any]):

@@ -1,87 +1,30 @@
 """`TokenDataset`: token files as rows of inputs and labels for a language model.
 
-Which tokens an item has, and what is written for it, is the compiled module's matter; here memory for a whole
-batch is asked for once, filled by one call, and given out as tensors.
+Which tokens an item has, and what is written for it, is the compiled module's matter; the memory of a batch
+that of `packtok.fields`.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, overload
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, get_worker_info
+from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks, fill_from
+from packtok._packtok import Blocks, fill_from, find_or_plan, find_or_split
 from packtok.collate import Item, ItemList
-from packtok.sources import Source, find_files
+from packtok.fields import Fields
+from packtok.sources import Source, StrPath, find_files, plan_folders
 
-__all__ = ["TokenDataset", "document_mask"]
+__all__ = ["TokenDataset"]
 
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
-
-# Fields begin where a cache line does, so that none is written by two cores' vector stores.
-_ALIGNMENT_BYTES = 64
-
-
-@dataclass(frozen=True)
-class _Fields:
-    """Which arrays a batch has and how they are written."""
-
-    context_length: int
-    dtypes: dict[str, torch.dtype]
-    pad_token_id: int
-    aligned: bool
-    segments: bool
-    document_mask: Literal["compact", "dense"] | None
-    pin_memory: bool
-
-    def filled(self, num_rows: int, fill: Callable[..., tuple[np.ndarray[Any, Any], int] | None]) -> ItemList:
-        """A batch in new memory.
-
-        Args:
-            num_rows: Items of the batch.
-            fill: `Blocks.fill` or its like, with the items bound.
-        """
-        batch: dict[str, Any] = self._allocate(num_rows)
-        segments = fill(
-            **{name: field.numpy() for name, field in batch.items()},
-            pad_token_id=self.pad_token_id,
-            aligned=self.aligned,
-            segments=self.segments,
-        )
-        if segments is not None:
-            batch["cu_seqlens"], batch["max_seqlen"] = torch.from_numpy(segments[0]), segments[1]
-        if self.document_mask == "compact":
-            batch["document_mask"] = batch["document_ids"]
-        elif self.document_mask == "dense":
-            batch["document_mask"] = document_mask(batch["document_ids"])
-        return ItemList(batch)
-
-    def _allocate(self, num_rows: int) -> dict[str, torch.Tensor]:
-        """Unfilled tensors ``(num_rows, context_length)`` that share one new piece of memory."""
-        num_tokens = num_rows * self.context_length
-        starts, total_bytes = [], 0
-        for dtype in self.dtypes.values():
-            starts.append(total_bytes)
-            total_bytes += -(-num_tokens * dtype.itemsize // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        storage = self._storage(total_bytes)
-        shape, strides = (num_rows, self.context_length), (self.context_length, 1)
-        return {
-            name: torch.empty(0, dtype=dtype).set_(storage, start // dtype.itemsize, shape, strides)
-            for (name, dtype), start in zip(self.dtypes.items(), starts, strict=True)
-        }
-
-    def _storage(self, num_bytes: int) -> torch.UntypedStorage:
-        """New memory: what a worker fills is shared, so that the batch is not copied on its way."""
-        if get_worker_info() is not None:
-            shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
-            return shared
-        return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=self.pin_memory).untyped_storage()
+Split = Literal["train", "validation"]
 
 
 class TokenDataset(Dataset[Item]):
@@ -95,7 +38,8 @@ class TokenDataset(Dataset[Item]):
         paths: A pbin; or many, whose documents follow each other: a list, a folder, a glob or a manifest.
         context_length: Inputs of an item.
         packing: ``"concat"`` cuts the stream of all tokens every ``context_length`` tokens. ``"document"``
-            makes one item of each document, cut or padded.
+            makes one item of each document, cut or padded. ``"best_fit"`` puts documents together so that
+            none is cut that fits and little is padded; longer ones become full items and a rest.
         labels: ``"shifted"``: label ``t`` is the token after input ``t``. ``"aligned"``: it is input ``t``,
             for models that shift inside.
         position_ids: Whether items tell the place of each input in its document.
@@ -108,6 +52,15 @@ class TokenDataset(Dataset[Item]):
         pad_token_id: Input that fills rows up; the files' EOD id, or 0 if they do not say.
         dtype: ``torch.int64`` or ``torch.int32``, of ids, labels and positions.
         by_file: Whether with ``"concat"`` items stay within files, each losing its tail.
+        split: Which side of a split of the documents to take; all documents if left out. One of the next
+            three says what is held out for validation.
+        validation_fraction: About this fraction, each document by a hash of its tokens and ``split_seed``: a
+            document stays on its side whatever is added to the data.
+        validation_last: The last documents: a number if it is an int, a share if it is a float.
+        validation_from: All documents from this one on.
+        split_seed: Decides which documents ``validation_fraction`` takes.
+        cache_dir: Where plans of ``"best_fit"`` and splits are kept; beside the data, or in the user's cache
+            where that cannot be written, if left out.
         verify: Whether data is compared with the files' checksums when it is first read.
         pin_memory: Whether batches made in the main process are pinned; those of workers the DataLoader pins.
 
@@ -118,6 +71,9 @@ class TokenDataset(Dataset[Item]):
     Example:
         >>> dataset = packtok.TokenDataset("train.pbin", 2048, cu_seqlens=True)  # doctest: +SKIP
         >>> loader = torch.utils.data.DataLoader(dataset, batch_size=8)  # doctest: +SKIP
+        >>> held_out = packtok.TokenDataset(
+        ...     "train.pbin", 2048, split="validation", validation_fraction=0.01
+        ... )  # doctest: +SKIP
     """
 
     def __init__(
@@ -135,25 +91,40 @@ class TokenDataset(Dataset[Item]):
         pad_token_id: int | None = None,
         dtype: torch.dtype = torch.int64,
         by_file: bool = False,
+        split: Split | None = None,
+        validation_fraction: float | None = None,
+        validation_last: int | float | None = None,
+        validation_from: int | None = None,
+        split_seed: int = 0,
+        cache_dir: StrPath | None = None,
         verify: bool = False,
         pin_memory: bool = False,
     ) -> None:
-        _check_choice("packing", packing, ("concat", "document"))
+        _check_choice("packing", packing, ("concat", "document", "best_fit"))
         _check_choice("labels", labels, ("shifted", "aligned"))
         _check_choice("document_mask", document_mask, (None, "compact", "dense"))
         _check_choice("dtype", dtype, (torch.int64, torch.int32))
         if context_length < 1:
             raise ValueError(f"context_length is {context_length}, expected at least 1")
+        if by_file and packing != "concat":
+            raise ValueError(f"by_file is for packing 'concat', and packing is {packing!r}; leave it out")
+        held_out: _HeldOut = {
+            "fraction": validation_fraction,
+            "last": validation_last,
+            "first_document": validation_from,
+            "seed": split_seed if validation_fraction is not None else None,
+        }
+        self._told = [packing, context_length, by_file, split, held_out]
         self.packing = packing
-        self._by_file = by_file
-        self._blocks = Blocks(
+        folders = plan_folders(paths, cache_dir)
+        documents: dict[str, Any] = {
             **find_files(paths),
-            packing="fixed" if packing == "concat" else packing,
-            block_size=context_length + 1,
-            overlap=1 if packing == "concat" else 0,
-            by_file=by_file,
-            verify=verify,
-        )
+            "verify": verify,
+            **_side(paths, split, held_out, folders),
+        }
+        self._blocks = _packed(documents, packing, context_length, by_file, folders)
+        if not len(self._blocks):
+            raise ValueError(f"{self._blocks.paths[0]}: there is no document to make items of")
         asked = {
             "input_ids": dtype,
             "labels": dtype,
@@ -161,7 +132,7 @@ class TokenDataset(Dataset[Item]):
             "document_ids": torch.int32 if document_ids or document_mask else None,
             "loss_mask": torch.bool if loss_mask else None,
         }
-        self._fields = _Fields(
+        self._fields = Fields(
             context_length=context_length,
             dtypes={name: dtype for name, dtype in asked.items() if dtype is not None},
             pad_token_id=self._pad_token_id(pad_token_id),
@@ -221,7 +192,7 @@ class TokenDataset(Dataset[Item]):
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hex, of what decides which tokens each item has: the files and how they are packed."""
-        told = [self._blocks.fingerprint, self.packing, self.context_length, self._by_file]
+        told = [self._blocks.fingerprint, *self._told]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def locate(self, i: int) -> list[tuple[str, int, int, int]]:
@@ -273,19 +244,46 @@ class RowsOfMany:
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
-def document_mask(document_ids: torch.Tensor) -> torch.Tensor:
-    """Which inputs each input may attend to: those before it in its document, and itself.
+class _HeldOut(TypedDict):
+    """What `find_or_split` takes: all documents that are for validation."""
 
-    Padding is a document of its own here, so that no row of the matrix is empty.
+    fraction: float | None
+    last: int | float | None
+    first_document: int | None
+    seed: int | None
 
-    Args:
-        document_ids: The document of each input, ``(..., context_length)``, on any device.
 
-    Returns:
-        Booleans ``(..., context_length, context_length)``, queries before keys.
+def _side(paths: Source, split: Split | None, held_out: _HeldOut, folders: list[str]) -> dict[str, str]:
+    """The arguments of `Blocks` for one side of a split, which is found or made; none for all documents.
+
+    Raises:
+        ValueError: If it is not said, or said more than once, what is held out.
     """
-    same_document = document_ids.unsqueeze(-1) == document_ids.unsqueeze(-2)
-    return same_document.tril_()
+    _check_choice("split", split, (None, "train", "validation"))
+    num_rules = sum(held_out[name] is not None for name in ("fraction", "last", "first_document"))
+    if num_rules != (split is not None):
+        raise ValueError(
+            f"split is {split!r} and {num_rules} of validation_fraction, validation_last and validation_from "
+            "are given; give one of them with a split, and none without"
+        )
+    if split is None:
+        return {}
+    documents = Blocks(**find_files(paths), packing="whole")
+    return {"split_path": str(find_or_split(documents, **held_out, folders=folders)), "side": split}
+
+
+def _packed(
+    documents: dict[str, Any], packing: Packing, context_length: int, by_file: bool, folders: list[str]
+) -> Blocks:
+    """Items of ``documents``, which are arguments of `Blocks`; a plan is found or made if they need one."""
+    if packing == "best_fit":
+        whole = Blocks(**documents, packing="whole")
+        plan_path = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=folders)
+        return Blocks(**documents, packing="planned", plan_path=str(plan_path))
+    # A block has one token more than inputs: the label of the last.
+    if packing == "document":
+        return Blocks(**documents, packing="document", block_size=context_length + 1)
+    return Blocks(**documents, packing="fixed", block_size=context_length + 1, overlap=1, by_file=by_file)
 
 
 def _check_choice(name: str, found: object, choices: Sequence[object]) -> None:
