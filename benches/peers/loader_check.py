@@ -1,4 +1,4 @@
-"""Whether what a tool serves is the corpus: rows found in the stream, labels one later, boundaries in place."""
+"""Whether a tool serves the corpus: rows are found in it, labels one later, boundaries in place."""
 
 from typing import Any
 

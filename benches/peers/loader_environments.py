@@ -1,7 +1,7 @@
 """Python environments for the peers of `loaders.py`, at the versions that the figures were taken with.
 
-Torch is installed once, in an environment of its own that the others see through a .pth file: it is larger than
-all peers together.
+Torch is installed once, in an environment of its own that the others see through a .pth file: it is larger
+than all peers together.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ REQUIREMENTS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
     "megatron": ("megatron-core==0.16.1",),
     "olmo": ("ai2-olmo-core==3.0.0",),
-    "datatrove": ("datatrove[io]==0.10.0",),
+    "datatrove": ("datatrove[io]==0.10.1",),
     "litdata": ("litdata==0.2.76",),
     "mds": ("mosaicml-streaming==0.13.0",),
 }
@@ -35,7 +35,7 @@ def make_environments(folder: Path, peers: list[str]) -> None:
 
 
 def environment(path: Path, requirements: tuple[str, ...], shared: Path | None = None) -> Path:
-    """Makes an environment and returns the folder of its packages; it counts as made once all are installed."""
+    """Makes an environment and returns the folder of its packages; it is made once all are installed."""
     packages = path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     made = path / "made"
     if made.exists() and made.read_text() == " ".join(requirements):

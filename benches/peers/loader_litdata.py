@@ -1,4 +1,4 @@
-"""litdata's side of `loaders.py`: `StreamingDataset` with `TokensLoader` over optimized chunks on local disk."""
+"""litdata's side of `loaders.py`: `StreamingDataset` with `TokensLoader` over chunks on local disk."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,6 @@
 """Megatron Core's side of `loaders.py`: its .bin and .idx, `IndexedDataset` and `GPTDataset`."""
 
+import itertools
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ def prepare(corpus: Path, folder: Path) -> None:
 
 def write(prefix: Path, data: Any, starts: Any) -> None:
     builder = IndexedDatasetBuilder(get_bin_path(str(prefix)), dtype=np.uint16)
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    for start, stop in itertools.pairwise(starts):
         builder.add_document(data[start:stop], [int(stop - start)])
     builder.finalize(get_idx_path(str(prefix)))
 
@@ -41,7 +42,7 @@ def open_sequences(name: str, corpus: Path, folder: Path) -> Items:
 
 
 def open_batches(corpus: Path, folder: Path, *, reset: bool = False) -> Batches:
-    """`GPTDataset`, whose items in order are shuffled by itself; without the dense mask that it makes else."""
+    """`GPTDataset`, which shuffles by itself; without the dense mask that it makes else."""
     prefix, eod = str(folder / "documents"), eod_id(corpus)
     tokenizer = SimpleNamespace(
         eod=eod, pad=-1, vocab_size=eod + 1, special_tokens_dict={}, unique_identifiers={"tokenizer": "bench"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Unusable(RuntimeError):
+class ToolError(RuntimeError):
     """A tool that ended, with the end of what it wrote to standard error."""
 
 
@@ -17,7 +17,7 @@ class Server:
     """A tool, waiting on its core for requests; it uses one thread where it asks how many it may."""
 
     def __init__(self, command: Sequence[str | Path], core: str) -> None:
-        self._errors = tempfile.TemporaryFile()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self._process = subprocess.Popen(
             ["taskset", "-c", core, *map(str, command)],
             stdin=subprocess.PIPE,
@@ -34,7 +34,7 @@ class Server:
         """The answer to a request of `loader_worker.py`.
 
         Raises:
-            Unusable: If the tool has failed; it is not asked again.
+            ToolError: If the tool has failed; it is not asked again.
         """
         if self._process.poll() is None and self._process.stdin is not None:
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -53,6 +53,6 @@ class Server:
             self._process.wait()
             self._errors.seek(0)
             lines = self._errors.read().decode(errors="replace").splitlines()
-            raise Unusable(lines[-1] if lines else f"exit code {self._process.returncode}")
+            raise ToolError(lines[-1] if lines else f"exit code {self._process.returncode}")
         answer: dict[str, Any] = json.loads(line)
         return answer

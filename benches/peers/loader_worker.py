@@ -1,13 +1,14 @@
 """One tool's side of `loaders.py`: writes the tool's files, or serves its items and says what they cost.
 
-Runs in the tool's own environment, which needs NumPy and the tool and nothing of ours. What is particular to a
-tool is in `loader_TOOL.py` beside this file: a function ``prepare(corpus, folder)``, where it has files of its
-own, and a dict ``CASES`` from names to functions that open something to be measured.
+Runs in the tool's own environment, which needs NumPy and the tool and nothing of ours. What is particular to
+a tool is in `loader_TOOL.py` beside this file: a function ``prepare(corpus, folder)``, where it has files of
+its own, and a dict ``CASES`` from names to functions that open something to be measured.
 
     python loader_worker.py TOOL prepare PBIN FOLDER     writes the tool's files into FOLDER
     python loader_worker.py TOOL serve PBIN FOLDER       answers requests, JSON lines on standard input
 
-Requests are ``{"open": CASE}``, ``{"run": CASE, "seconds": ...}`` and ``{"show": CASE, "items": [...], "to": NPZ}``.
+Requests are ``{"open": CASE}``, ``{"run": CASE, "seconds": ...}`` and ``{"show": CASE, "items": [...],
+"to": NPZ}``.
 """
 
 import gc
@@ -26,8 +27,8 @@ from typing import Any
 STARTED = time.perf_counter()
 BATCH_ROWS = 64
 CONTEXT_LENGTH = 2048
-# Items between two looks at the clock, few enough to end in time and enough for the clock not to count.
-STRETCH = {"items": 1000, "batches": 1}
+# Single items between two looks at the clock, which then cost nothing.
+STRETCH_ITEMS = 1000
 
 Arrays = dict[str, Any]
 
@@ -39,7 +40,6 @@ class Items:
     dataset: Any
     num_items: int
     show: Callable[[Any], Arrays]
-    kind: str = "items"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class Batches:
     num_items: int
     show: Callable[[Any], Arrays]
     documents: Callable[[], Any] | None = None
-    kind: str = "batches"
 
 
 Case = Items | Batches
@@ -144,7 +143,7 @@ def shuffled(case: Case) -> list[list[int]]:
     """All items in a random order, the same for each tool that has as many, in stretches of equal length."""
     order = list(range(case.num_items))
     random.Random(0).shuffle(order)
-    length = BATCH_ROWS if case.kind == "batches" else STRETCH["items"]
+    length = BATCH_ROWS if isinstance(case, Batches) else STRETCH_ITEMS
     return [order[at : at + length] for at in range(0, len(order) - length + 1, length)]
 
 
