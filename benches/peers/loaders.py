@@ -85,16 +85,20 @@ def main() -> None:
     arguments = parse()
     if arguments.make_environments:
         make_environments(arguments.make_environments, arguments.peers)
-    with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
-        bench = Bench(Path(folder), arguments)
-        with bench:
-            groups = [bench.measured(case) for case in arguments.groups]
-            rates = {(one.tool, one.case): one for group in groups for one in group}
-            bars = list(verdicts(rates))
-        if arguments.json:
-            print(json.dumps(as_json(bench, rates, bars), indent=1))
-        else:
-            show(bench, groups, bars, arguments)
+    rates: dict[tuple[str, str], Rates] = {}
+    with tempfile.TemporaryDirectory(dir=arguments.work) as folder, Bench(Path(folder), arguments) as bench:
+        if not arguments.json:
+            show_machine(bench, arguments)
+        for group in arguments.groups:
+            found = bench.measured(group)
+            rates.update({(one.tool, one.case): one for one in found})
+            if not arguments.json:
+                show_rates(group, found)
+    bars = list(verdicts(rates))
+    if arguments.json:
+        print(json.dumps(as_json(bench, rates, bars), indent=1))
+    else:
+        show_verdicts(bench, bars)
     sys.exit(0 if all(bar.holds for bar in bars) else 1)
 
 
@@ -240,23 +244,27 @@ def at_least(
     return Bar(what, spread(ratios, form), limit, statistics.median(ratios) >= bar)
 
 
-def show(bench: Bench, groups: list[list[Rates]], bars: list[Bar], arguments: argparse.Namespace) -> None:
-    print(machine())
+def show_machine(bench: Bench, arguments: argparse.Namespace) -> None:
     turns = f"{arguments.turns} turns of {arguments.seconds} s"
-    print(f"{arguments.corpus}, core {arguments.core}, {turns}, medians (range)\n")
-    for group, rates in zip(arguments.groups, groups, strict=True):
-        print(TITLES[group])
-        print(f"  {'':36} {'items per CPU second':>38} {'per second':>12} {'us each':>9} {'open, ms':>9}")
-        for one in sorted(rates, key=lambda one: -one.median):
-            notes = {BLOCKS: COPIES, DOCUMENTS: COPIES, BOUNDED: GIVES}.get(group, {}).get(one.tool)
-            name = (one.tool if one.case == group else one.case) + (f" ({notes})" if notes else "")
-            rate, wall = spread(one.per_cpu_second, ",.0f"), statistics.median(one.per_second)
-            print(
-                f"  {name:36} {rate:>38} {wall:12,.0f} {1e6 / one.median:9.3f} {1000 * one.open_seconds:9.2f}"
-            )
-        print()
+    print(machine())
+    print(f"{arguments.corpus}, core {arguments.core}, {turns}, medians (range)")
     imports = ", ".join(f"{tool} {seconds:.1f}" for tool, seconds in bench.import_seconds.items())
     print(f"seconds to import: {imports}")
+
+
+def show_rates(group: str, rates: list[Rates]) -> None:
+    print(f"\n{TITLES[group]}")
+    print(f"  {'':36} {'items per CPU second':>38} {'per second':>12} {'us each':>9} {'open, ms':>9}")
+    for one in sorted(rates, key=lambda one: -one.median):
+        notes = {BLOCKS: COPIES, DOCUMENTS: COPIES, BOUNDED: GIVES}.get(group, {}).get(one.tool)
+        name = (one.tool if one.case == group else one.case) + (f" ({notes})" if notes else "")
+        rate, wall = spread(one.per_cpu_second, ",.0f"), statistics.median(one.per_second)
+        each, opened = 1e6 / one.median, 1000 * one.open_seconds
+        print(f"  {name:36} {rate:>38} {wall:12,.0f} {each:9.3f} {opened:9.2f}", flush=True)
+
+
+def show_verdicts(bench: Bench, bars: list[Bar]) -> None:
+    print()
     for what, why in bench.unusable.items():
         print(f"not measured: {what}: {why}")
     for bar in bars:
