@@ -194,7 +194,7 @@ class Row:
 
 
 def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[int]]:
-    """Blocks of ``block_size`` tokens, each sharing ``overlap`` of them with the next; the tail is in none."""
+    """Blocks of ``block_size`` tokens that share ``overlap`` of them with the next; the tail is in none."""
     blocks = []
     while len(tokens) >= block_size:
         blocks.append(tokens[:block_size])

@@ -131,7 +131,7 @@ class Blocks:
         document_ids: _Ids | None = None,
         loss_mask: npt.NDArray[np.bool_] | None = None,
         pad_token_id: int = 0,
-        ignore_index: int = -100,
+        ignore_index: int = ...,
         aligned: bool = False,
         segments: bool = False,
     ) -> tuple[npt.NDArray[np.int32], int] | None: ...
@@ -186,7 +186,7 @@ def fill_from(
     document_ids: _Ids | None = None,
     loss_mask: npt.NDArray[np.bool_] | None = None,
     pad_token_id: int = 0,
-    ignore_index: int = -100,
+    ignore_index: int = ...,
     aligned: bool = False,
     segments: bool = False,
 ) -> tuple[npt.NDArray[np.int32], int] | None: ...
