@@ -40,4 +40,5 @@ fuzz() {
 }
 
 fuzz open_pbin '*.pbin'
+fuzz plan_file '*.plan'
 fuzz raw_index '*.pickle'

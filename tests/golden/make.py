@@ -45,6 +45,7 @@ EXAMPLE_SOURCES = [
     {"path": "a.jsonl", "bytes": 61, "crc32c": 305419896},
     {"path": "b/c.jsonl.zst", "bytes": 20},
 ]
+PLANNED_LENGTHS = [25, 4, 1, 0, 12, 8]
 EDGES = [
     0,
     255,
@@ -115,6 +116,30 @@ def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, in
     ]
 
 
+def plan_file(kind: int, options: tuple[int, int], counts: list[int], body: bytes) -> bytes:
+    """A plan or a split of data whose fingerprint is 32 times the byte 7."""
+    header = struct.pack("<8sIIQQ32s", b"\x89pktplan", 1, kind, *options, b"\x07" * 32)
+    header += struct.pack("<5QQIII", *counts, len(body), reference.crc32c(body), 0, 0)
+    return header + struct.pack("<I", reference.crc32c(header)) + body
+
+
+def plan(kind: int, block_tokens: int, blocks: list[list[tuple[int, int]]], dropped: int) -> bytes:
+    """A plan of `PLANNED_LENGTHS`, its blocks given as (start, stop) of their pieces."""
+    pieces = [piece for block in blocks for piece in block]
+    firsts = [sum(len(block) for block in blocks[:i]) for i in range(len(blocks) + 1)]
+    placed = sum(stop - start for start, stop in pieces)
+    padding = len(blocks) * block_tokens - placed
+    counts = [len(blocks), len(pieces), dropped, padding, sum(PLANNED_LENGTHS)]
+    body = b"".join(struct.pack("<QI", start, stop - start) for start, stop in pieces)
+    return plan_file(kind, (block_tokens, 0), counts, body + struct.pack(f"<{len(firsts)}Q", *firsts))
+
+
+def split(records: list[tuple[int, int, int, int]]) -> bytes:
+    """A split by hash, seed 5, with these records of what is before each run."""
+    body = b"".join(struct.pack("<4Q", *record) for record in records)
+    return plan_file(3, (5, 2**63), [len(records) - 1, 0, 0, 0, 0], body)
+
+
 def golden() -> dict[str, bytes]:
     """All golden files by name."""
     files = {
@@ -138,6 +163,11 @@ def golden() -> dict[str, bytes]:
     files["offsets_only.pbin"] = with_trailer(example, sections[:1])
     files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
     files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])
+    files["best_fit.plan"] = plan(1, 10, reference.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
+    megatron = [[block] for block in reference.megatron_spans(PLANNED_LENGTHS, 10)]
+    files["megatron.plan"] = plan(2, 10, megatron, 25)
+    # Held out are documents 1 and 2 of the lengths 3, 0, 2, 4.
+    files["split_by_hash.plan"] = split([(0, 0, 0, 0), (1, 3, 0, 0), (3, 5, 2, 2), (4, 9, 2, 2)])
     return files
 
 

@@ -2,12 +2,17 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use packtok_core::sampling::best_fit::plan_best_fit;
+use packtok_core::sampling::megatron::plan_megatron;
 use packtok_core::sampling::plan::{Piece, Plan, PlanWriter};
 use packtok_core::sampling::plan_file::{HEADER_BYTES, Key, Kind, PlanFault};
+use packtok_core::sampling::split::{Runs, Side};
 use packtok_core::{Error, Result};
 use proptest::prelude::*;
+
+use crate::twins;
 
 const DATA: [u8; 32] = [7; 32];
 
@@ -82,6 +87,56 @@ fn what_is_written_is_read() {
     let error = plan.pieces(2).map(drop).expect_err("there are two");
     let text = format!("{}: no block 2, the plan has 2", path.display());
     assert_eq!(error.to_string(), text);
+}
+
+/// A file that the oracle made.
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/golden")
+        .join(name)
+}
+
+#[test]
+fn plans_are_written_as_the_golden_files_are() {
+    let lens = [25, 4, 1, 0, 12, 8];
+    let folder = tempfile::tempdir().expect("there is room");
+    let path = folder.path().join("plan");
+    for (name, kind) in [
+        ("best_fit.plan", Kind::BestFit),
+        ("megatron.plan", Kind::Megatron),
+    ] {
+        let mut writer = PlanWriter::create(&path, Key { kind, ..key(10) }).expect("there is room");
+        let mut emit = |pieces: &[Piece]| writer.push(pieces);
+        let documents = twins::results(&lens);
+        let num_dropped = match kind {
+            Kind::Megatron => plan_megatron(documents, 10, &mut emit),
+            _ => plan_best_fit(documents, 10, &mut emit).map(|()| 0),
+        };
+        let num_dropped = num_dropped.expect("nothing fails here");
+        writer.publish(50, num_dropped).expect("there is room");
+        let expected = fs::read(golden(name)).expect("it is in the repository");
+        assert_eq!(fs::read(&path).expect("it was written"), expected);
+    }
+}
+
+#[test]
+fn golden_files_are_read() {
+    let plan = Plan::open(&golden("megatron.plan"), &DATA).expect("the plan is right");
+    assert_eq!(
+        read(&plan).expect("all is right"),
+        [[0..10], [25..35], [30..40]]
+    );
+    assert_eq!((plan.num_dropped_tokens(), plan.num_tokens()), (25, 50));
+    let open = |side| Runs::open(&golden("split_by_hash.plan"), &DATA, side);
+    let [train, validation] =
+        [Side::Train, Side::Validation].map(|side| open(side).expect("the split is right"));
+    assert_eq!((train.num_documents(), train.num_tokens()), (2, 7));
+    assert_eq!(
+        (validation.num_documents(), validation.num_tokens()),
+        (2, 2)
+    );
+    assert_eq!(train.document(1).expect("it is there"), 3);
+    assert_eq!(validation.token(1).expect("it is there"), (4, 1));
 }
 
 #[test]
