@@ -55,15 +55,15 @@ def open_memcpy(corpus: Path, folder: Path) -> Batches:
 
 
 def open_files(packed: str, corpus: Path, folder: Path, *, by_file: bool) -> Items:
-    """Blocks of the corpus that is beside ``corpus`` in one file and in many."""
+    """Blocks of the corpus that is beside the tools' folders in one file and in many."""
     dataset = PackedMemMapDatasetContinuous(
-        corpus.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file
+        folder.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file
     )
     return Items(dataset, len(dataset), show_view)
 
 
 def open_file_batches(packed: str, corpus: Path, folder: Path) -> Batches:
-    return open_batches(corpus.with_name(packed), folder)
+    return open_batches(folder.with_name(packed), folder)
 
 
 CASES = {

@@ -166,11 +166,14 @@ class Bench:
                 if case in server.cases:
                     found += self._opened(tool, case, stream)
         for _ in range(self._arguments.turns):
-            for one in found:
-                cost = self._servers[one.tool].ask({"run": one.case, "seconds": self._arguments.seconds})
-                one.per_cpu_second.append(cost["items"] / cost["cpu_seconds"])
-                one.per_second.append(cost["items"] / cost["wall_seconds"])
+            self._take_turns(found)
         return found
+
+    def _take_turns(self, cases: list[Rates]) -> None:
+        for one in cases:
+            cost = self._servers[one.tool].ask({"run": one.case, "seconds": self._arguments.seconds})
+            one.per_cpu_second.append(cost["items"] / cost["cpu_seconds"])
+            one.per_second.append(cost["items"] / cost["wall_seconds"])
 
     def _opened(self, tool: str, case: str, stream: Stream) -> list[Rates]:
         """The case of a tool, open, warm and seen to serve the stream; none if it cannot be used."""
