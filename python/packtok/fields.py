@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
+from packtok.batch_memory import reusable
 from packtok.collate import ItemList
 
 __all__ = ["Fields", "document_mask"]
@@ -29,7 +30,7 @@ class Fields:
     pin_memory: bool
 
     def filled(self, num_rows: int, fill: Callable[..., tuple[np.ndarray[Any, Any], int] | None]) -> ItemList:
-        """A batch in new memory.
+        """A batch in memory of its own.
 
         Args:
             num_rows: Items of the batch.
@@ -51,7 +52,7 @@ class Fields:
         return ItemList(batch)
 
     def _allocate(self, num_rows: int) -> dict[str, torch.Tensor]:
-        """Unfilled tensors ``(num_rows, context_length)`` that share one new piece of memory."""
+        """Unfilled tensors ``(num_rows, context_length)`` that share one piece of memory."""
         num_tokens = num_rows * self.context_length
         starts, total_bytes = [], 0
         for dtype in self.dtypes.values():
@@ -65,11 +66,13 @@ class Fields:
         }
 
     def _storage(self, num_bytes: int) -> torch.UntypedStorage:
-        """New memory: what a worker fills is shared, so that the batch is not copied on its way."""
+        """Memory that nothing refers to; what a worker fills is shared, so that it is not copied on its way."""
         if get_worker_info() is not None:
             shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
             return shared
-        return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=self.pin_memory).untyped_storage()
+        if self.pin_memory:
+            return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
+        return reusable(num_bytes)
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:

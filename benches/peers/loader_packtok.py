@@ -1,0 +1,80 @@
+"""packtok's side of `loaders.py`: it reads the pbin itself, and has nothing to prepare."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from loader_pbin import tokens
+from loader_worker import BATCH_ROWS, CONTEXT_LENGTH, Arrays, Batches, Items
+from torch.utils.data import default_collate
+
+from packtok import PackedMemMapDatasetBase, PackedMemMapDatasetContinuous, TokenDataset
+from packtok.batch_memory import reusable
+
+KEY = "input_ids"
+
+
+def open_blocks(corpus: Path, folder: Path) -> Items:
+    dataset = PackedMemMapDatasetContinuous(corpus, KEY, CONTEXT_LENGTH + 1, True)
+    return Items(dataset, len(dataset), show_view)
+
+
+def open_documents(corpus: Path, folder: Path) -> Items:
+    dataset = PackedMemMapDatasetBase(corpus, KEY)
+    return Items(dataset, len(dataset), show_view)
+
+
+def show_view(item: dict[str, Any]) -> Arrays:
+    return {"tokens": item[KEY]}
+
+
+def open_batches(corpus: Path, folder: Path, **fields: bool) -> Batches:
+    dataset = TokenDataset(corpus, CONTEXT_LENGTH, **fields)  # type: ignore[arg-type]
+    return Batches(
+        # What torch's fetcher calls, and what its default collation makes of the result.
+        lambda items: default_collate(dataset.__getitems__(items)),
+        len(dataset),
+        lambda batch: {name: torch.as_tensor(field).numpy() for name, field in batch.items()},
+    )
+
+
+def open_memcpy(corpus: Path, folder: Path) -> Batches:
+    """The bound: the bytes of a batch copied, into memory that is asked for as that of a batch is."""
+    rows = torch.from_numpy(tokens(corpus)[: BATCH_ROWS * CONTEXT_LENGTH + 1].astype("int64"))
+    source = torch.stack([rows[:-1], rows[1:]]).view(2, BATCH_ROWS, CONTEXT_LENGTH)
+
+    def batch(items: Sequence[int]) -> torch.Tensor:
+        memory = torch.empty(0, dtype=torch.int64).set_(reusable(source.nbytes), 0, source.shape)
+        return memory.copy_(source)
+
+    return Batches(
+        batch, BATCH_ROWS, lambda copy: dict(zip(("input_ids", "labels"), copy.numpy(), strict=True))
+    )
+
+
+def open_files(packed: str, corpus: Path, folder: Path, *, by_file: bool) -> Items:
+    """Blocks of the corpus that is beside the tools' folders in one file and in many."""
+    dataset = PackedMemMapDatasetContinuous(
+        folder.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file
+    )
+    return Items(dataset, len(dataset), show_view)
+
+
+def open_file_batches(packed: str, corpus: Path, folder: Path) -> Batches:
+    return open_batches(folder.with_name(packed), folder)
+
+
+CASES = {
+    "blocks": open_blocks,
+    "documents": open_documents,
+    "batches": open_batches,
+    "memcpy": open_memcpy,
+    "with boundaries": partial(open_batches, cu_seqlens=True, position_ids=True),
+    "blocks of one file": partial(open_files, "one.pbin", by_file=True),
+    "blocks of many files": partial(open_files, "many.manifest", by_file=True),
+    "blocks across many files": partial(open_files, "many.manifest", by_file=False),
+    "batches of one file": partial(open_file_batches, "one.pbin"),
+    "batches of many files": partial(open_file_batches, "many.manifest"),
+}

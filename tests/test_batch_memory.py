@@ -1,0 +1,91 @@
+"""Memory of batches is given again, but never while something refers to it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from packtok import batch_memory
+from packtok.batch_memory import reusable
+
+BATCH_BYTES = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept() -> None:
+    batch_memory._kept.clear()
+
+
+def tensor(num_bytes: int = BATCH_BYTES) -> Any:
+    return torch.empty(0, dtype=torch.uint8).set_(reusable(num_bytes))
+
+
+def test_memory_that_nothing_refers_to_is_given_again() -> None:
+    first = tensor()
+    place = first.data_ptr()
+    del first
+    assert tensor().data_ptr() == place
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda batch: batch,
+        lambda batch: batch[5:9],
+        lambda batch: batch.view(torch.int64)[3],
+        lambda batch: batch.numpy(),
+        lambda batch: batch.numpy()[10:20],
+        lambda batch: memoryview(batch.numpy()),
+        lambda batch: batch.untyped_storage(),
+        lambda batch: batch.detach(),
+    ],
+    ids=["tensor", "view", "other dtype", "array", "part of array", "buffer", "storage", "detached"],
+)
+def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any]) -> None:
+    first = tensor()
+    place = first.data_ptr()
+    kept = keep(first)
+    del first
+    assert tensor().data_ptr() != place
+    del kept
+    assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
+
+
+def test_more_batches_than_are_kept_all_stay_as_they_are() -> None:
+    batches = [tensor().fill_(i) for i in range(50)]
+    assert all(bool((batch == i).all()) for i, batch in enumerate(batches))
+    assert len(batch_memory._kept) <= batch_memory._MAX_KEPT
+
+
+def test_a_smaller_batch_takes_the_memory_of_a_larger_but_not_of_a_much_larger_one() -> None:
+    place = tensor(2 * BATCH_BYTES).data_ptr()
+    assert tensor(BATCH_BYTES + 1).data_ptr() == place
+    assert tensor(BATCH_BYTES - 1).data_ptr() != place
+    assert tensor(2 * BATCH_BYTES + 1).data_ptr() != place
+
+
+def test_small_memory_is_not_kept() -> None:
+    assert tensor(1000).numel() == 1000
+    assert not batch_memory._kept
+
+
+def test_threads_are_never_given_the_same_memory() -> None:
+    spoiled = []
+
+    def work(thread: int) -> None:
+        for _ in range(500):
+            batch = tensor().fill_(thread)
+            if not bool((batch == thread).all()):
+                spoiled.append(thread)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not spoiled
