@@ -1,11 +1,11 @@
 """Memory for batches: what the last batches had is given again as soon as nothing refers to it.
 
-New memory of this length comes from the system page by page, zeroed, whenever it is first written, and goes back
-when it is freed, unless the heap happens to keep it. That costs several times what writing the batch costs:
-with 64 rows of 2048 ids and labels 0.74 against 0.12 ms (benches/README.md).
+New memory of this length comes from the system page by page, zeroed, whenever it is first written, and goes
+back when it is freed, unless the heap happens to keep it. That costs several times what writing the batch
+costs: with 64 rows of 2048 ids and labels 0.74 against 0.12 ms (benches/README.md).
 """
 
-import sys
+import weakref
 from collections import deque
 
 import numpy as np
@@ -18,17 +18,17 @@ __all__ = ["reusable"]
 _MAX_KEPT = 4
 # Below this malloc keeps what is freed.
 _MIN_BYTES = 128 << 10
-# From the local variable, and from the argument of `getrefcount`.
-_OWN_REFERENCES = 2
 
-_kept: deque[npt.NDArray[np.uint8]] = deque()
+_Memory = npt.NDArray[np.uint8]
+# Memory, and the view on it that was given out last: the view is gone when nothing refers to the memory.
+_kept: deque[tuple[_Memory, weakref.ref[_Memory]]] = deque()
 
 
 def reusable(num_bytes: int) -> torch.UntypedStorage:
     """Unfilled memory of at least ``num_bytes`` that nothing else refers to.
 
-    All tensors over it, their views and NumPy's keep it from being given out again. Not for pinned memory, which
-    a copy to a device may be reading after nothing refers to it.
+    All tensors over it, their views and NumPy's keep it from being given out again. Not for pinned memory,
+    which a copy to a device may be reading after nothing refers to it.
     """
     if num_bytes < _MIN_BYTES:
         return torch.empty(num_bytes, dtype=torch.uint8).untyped_storage()
@@ -36,23 +36,23 @@ def reusable(num_bytes: int) -> torch.UntypedStorage:
     if memory is None:
         # By torch, which aligns better than NumPy does.
         memory = torch.empty(num_bytes, dtype=torch.uint8).numpy()
+    view = memory[:]
     # A tensor made from an array refers to it until the last tensor that shares its memory is gone.
-    storage = torch.from_numpy(memory).untyped_storage()
-    _kept.append(memory)
+    storage = torch.from_numpy(view).untyped_storage()
+    _kept.append((memory, weakref.ref(view)))
     while len(_kept) > _MAX_KEPT:
         _kept.popleft()
     return storage
 
 
-def _taken(num_bytes: int) -> npt.NDArray[np.uint8] | None:
+def _taken(num_bytes: int) -> _Memory | None:
     """Kept memory that is free and fits; it is out of the queue, so that no other thread can find it."""
     for _ in range(len(_kept)):
         try:
-            memory = _kept.popleft()
+            memory, view = _kept.popleft()
         except IndexError:  # other threads have the rest
             return None
-        is_free = sys.getrefcount(memory) == _OWN_REFERENCES
-        if is_free and num_bytes <= memory.nbytes <= 2 * num_bytes:
+        if view() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
             return memory
-        _kept.append(memory)
+        _kept.append((memory, view))
     return None
