@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+import torch
 
 from packtok import batch_memory
 from packtok.batch_memory import reusable
