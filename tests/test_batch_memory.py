@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from packtok import batch_memory
-from packtok.batch_memory import reusable
+from packtok import batch_memory  # noqa: E402 - imports torch
+from packtok.batch_memory import reusable  # noqa: E402
 
 BATCH_BYTES = 1 << 20
 
