@@ -66,7 +66,7 @@ class Fields:
         }
 
     def _storage(self, num_bytes: int) -> torch.UntypedStorage:
-        """Memory that nothing refers to; what a worker fills is shared, so that it is never copied."""
+        """Memory that nothing refers to; a worker's is shared, so that the batch is not copied on its way."""
         if get_worker_info() is not None:
             shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
             return shared
