@@ -146,7 +146,7 @@ class Mixture(Dataset[Any]):
         return documents
 
     def prefetch(self, items: Iterable[int]) -> None:
-        """Asks the system to read the pages of ``items``, from sources that can, and does not wait for them."""
+        """Asks the system to read the pages of ``items``, where sources can, and does not wait."""
         sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
         for number, source in enumerate(self._sources):
             if hasattr(source, "prefetch"):
