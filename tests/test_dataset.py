@@ -16,6 +16,7 @@ import numpy as np
 import pbins
 import pytest
 import reference
+import reference_plans
 import reference_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
