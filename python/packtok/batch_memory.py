@@ -24,35 +24,44 @@ _OWN_REFERENCES = 2
 _kept: deque[npt.NDArray[np.uint8]] = deque()
 
 
-def reusable(num_bytes: int) -> torch.UntypedStorage:
+def reusable(num_bytes: int) -> npt.NDArray[np.uint8]:
     """Unfilled memory of at least ``num_bytes`` that nothing else refers to.
 
-    All tensors over it, their views and NumPy's keep it from being given out again. Not for pinned memory,
-    which a copy to a device may be reading after nothing refers to it.
+    All that is made of it, tensors, views and NumPy's, keeps it from being given out again. Not for pinned
+    memory, which a copy to a device may be reading after nothing refers to it.
     """
     if num_bytes < _MIN_BYTES:
-        return torch.empty(num_bytes, dtype=torch.uint8).untyped_storage()
+        return _new(num_bytes)
     memory = _taken(num_bytes)
     if memory is None:
-        # By torch, which aligns better than NumPy does.
-        memory = torch.empty(num_bytes, dtype=torch.uint8).numpy()
-    # A tensor made from an array refers to it until the last tensor that shares its memory is gone.
-    storage = torch.from_numpy(memory).untyped_storage()
+        memory = _new(num_bytes)
     _kept.append(memory)
     while len(_kept) > _MAX_KEPT:
         _kept.popleft()
-    return storage
+    return memory
+
+
+def _new(num_bytes: int) -> npt.NDArray[np.uint8]:
+    """Memory by torch, which aligns better than NumPy does."""
+    return torch.empty(num_bytes, dtype=torch.uint8).numpy()
 
 
 def _taken(num_bytes: int) -> npt.NDArray[np.uint8] | None:
-    """Kept memory that is free and fits; it is out of the queue, so that no other thread can find it."""
-    for _ in range(len(_kept)):
+    """Kept memory that is free and fits, the last used first: most of it is still in the cache.
+
+    What is looked at is out of the queue for that time, so that no other thread can find it.
+    """
+    found = None
+    passed_over = []
+    while _kept and found is None:
         try:
-            memory = _kept.popleft()
-        except IndexError:  # other threads have the rest
-            return None
+            memory = _kept.pop()
+        except IndexError:  # another thread has the last
+            break
         is_free = sys.getrefcount(memory) == _OWN_REFERENCES
         if is_free and num_bytes <= memory.nbytes <= 2 * num_bytes:
-            return memory
-        _kept.append(memory)
-    return None
+            found = memory
+        else:
+            passed_over.append(memory)
+    _kept.extend(reversed(passed_over))
+    return found
