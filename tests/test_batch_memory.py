@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
+import numpy as np
 import torch
 
 from packtok import batch_memory
@@ -23,7 +24,7 @@ def _nothing_kept() -> None:
 
 
 def tensor(num_bytes: int = BATCH_BYTES) -> Any:
-    return torch.empty(0, dtype=torch.uint8).set_(reusable(num_bytes))
+    return torch.from_numpy(reusable(num_bytes))
 
 
 def test_memory_that_nothing_refers_to_is_given_again() -> None:
@@ -55,6 +56,26 @@ def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any
     assert tensor().data_ptr() != place
     del kept
     assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
+
+
+def test_arrays_made_of_the_memory_keep_it() -> None:
+    first = reusable(BATCH_BYTES)
+    place = first.ctypes.data
+    kept = np.ndarray((3, 5), np.int64, first, 64)[1:, 2]
+    del first
+    assert reusable(BATCH_BYTES).ctypes.data != place
+    del kept
+    assert reusable(BATCH_BYTES).ctypes.data == place
+
+
+def test_what_was_used_last_is_given_first() -> None:
+    batches = [tensor() for _ in range(3)]
+    places = [batch.data_ptr() for batch in batches]
+    batches.clear()
+    one, other = tensor(), tensor()
+    assert [one.data_ptr(), other.data_ptr()] == places[:0:-1]
+    del one
+    assert tensor().data_ptr() == places[2]
 
 
 def test_more_batches_than_are_kept_all_stay_as_they_are() -> None:

@@ -46,8 +46,8 @@ def open_memcpy(corpus: Path, folder: Path) -> Batches:
     source = torch.stack([rows[:-1], rows[1:]]).view(2, BATCH_ROWS, CONTEXT_LENGTH)
 
     def batch(items: Sequence[int]) -> torch.Tensor:
-        memory = torch.empty(0, dtype=torch.int64).set_(reusable(source.nbytes), 0, source.shape)
-        return memory.copy_(source)
+        memory = reusable(source.nbytes)[: source.nbytes].view("int64").reshape(source.shape)
+        return torch.from_numpy(memory).copy_(source)
 
     return Batches(
         batch, BATCH_ROWS, lambda copy: dict(zip(("input_ids", "labels"), copy.numpy(), strict=True))

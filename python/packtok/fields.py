@@ -15,6 +15,11 @@ __all__ = ["Fields", "document_mask"]
 
 # Fields begin where a cache line does, so that none is written by two cores' vector stores.
 _ALIGNMENT_BYTES = 64
+_NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.int64: np.dtype(np.int64),
+    torch.int32: np.dtype(np.int32),
+    torch.bool: np.dtype(np.bool_),
+}
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,10 @@ class Fields:
             num_rows: Items of the batch.
             fill: `Blocks.fill` or its like, with the items bound.
         """
-        batch: dict[str, Any] = self._allocate(num_rows)
+        tensors, arrays = self._allocate(num_rows)
+        batch: dict[str, Any] = dict(tensors)
         segments = fill(
-            **{name: field.numpy() for name, field in batch.items()},
-            pad_token_id=self.pad_token_id,
-            aligned=self.aligned,
-            segments=self.segments,
+            **arrays, pad_token_id=self.pad_token_id, aligned=self.aligned, segments=self.segments
         )
         if segments is not None:
             batch["cu_seqlens"], batch["max_seqlen"] = torch.from_numpy(segments[0]), segments[1]
@@ -51,28 +54,40 @@ class Fields:
             batch["document_mask"] = document_mask(batch["document_ids"])
         return ItemList(batch)
 
-    def _allocate(self, num_rows: int) -> dict[str, torch.Tensor]:
-        """Unfilled tensors ``(num_rows, context_length)`` that share one piece of memory."""
+    def _allocate(self, num_rows: int) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray[Any, Any]]]:
+        """Unfilled tensors ``(num_rows, context_length)`` that share one piece of memory, and as arrays."""
         num_tokens = num_rows * self.context_length
-        starts, total_bytes = [], 0
-        for dtype in self.dtypes.values():
-            starts.append(total_bytes)
-            total_bytes += -(-num_tokens * dtype.itemsize // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
-        storage = self._storage(total_bytes)
+        starts, total_bytes = {}, 0
+        for name, dtype in self.dtypes.items():
+            starts[name] = total_bytes
+            # A line more than it takes: fields of no rows must not have one place, either.
+            total_bytes += (num_tokens * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
         shape, strides = (num_rows, self.context_length), (self.context_length, 1)
-        return {
-            name: torch.empty(0, dtype=dtype).set_(storage, start // dtype.itemsize, shape, strides)
-            for (name, dtype), start in zip(self.dtypes.items(), starts, strict=True)
+        storage = self._storage(total_bytes)
+        if storage is not None:
+            tensors = {
+                name: torch.empty(0, dtype=dtype).set_(
+                    storage, starts[name] // dtype.itemsize, shape, strides
+                )
+                for name, dtype in self.dtypes.items()
+            }
+            return tensors, {name: tensor.numpy() for name, tensor in tensors.items()}
+        # Arrays first: a third of the time that tensors over one storage take.
+        memory = reusable(total_bytes)
+        arrays = {
+            name: np.ndarray(shape, _NUMPY_DTYPES[dtype], memory, starts[name])
+            for name, dtype in self.dtypes.items()
         }
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}, arrays
 
-    def _storage(self, num_bytes: int) -> torch.UntypedStorage:
-        """Memory that nothing refers to; a worker's is shared, so that the batch is not copied on its way."""
+    def _storage(self, num_bytes: int) -> torch.UntypedStorage | None:
+        """Memory of a kind: what a worker fills is shared, so that it is not copied on its way; or pinned."""
         if get_worker_info() is not None:
             shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
             return shared
         if self.pin_memory:
             return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
-        return reusable(num_bytes)
+        return None
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:
