@@ -108,7 +108,7 @@ def parse() -> argparse.Namespace:
 
 
 def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
-    """CPU time of packing on one core, against encoding the same texts and nothing else; each corpus, and all."""
+    """CPU time of packing on one core, against encoding the same texts and no more; each corpus, and all."""
     pack_seconds = encode_seconds = 0.0
     for name in CORPORA:
         once, _ = bench.corpus(name, 0)
