@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "golden")]
+sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent / "examples" / "getting_started")]
 
 MAIN = "from packtok.cli import main; main()"
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or HERE.parent.parent / "shared")

@@ -203,21 +203,6 @@ def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[
     return blocks
 
 
-def megatron_blocks(documents: list[list[int]], block_size: int) -> list[list[int]]:
-    """Blocks that start where a document does, each at the first that is not wholly in the one before."""
-    documents = [document for document in documents if document]
-    blocks = []
-    first = 0
-    while len(rest := [token for document in documents[first:] for token in document]) >= block_size:
-        blocks.append(rest[:block_size])
-        room, following = block_size, first
-        while following < len(documents) and len(documents[following]) <= room:
-            room -= len(documents[following])
-            following += 1
-        first = max(following, first + 1)
-    return blocks
-
-
 def concat_rows(documents: list[list[int]], context_length: int, *, aligned: bool = False) -> list[Row]:
     """Rows of the stream of all documents: whatever token comes next is the label."""
     stream = [(token, number) for number, document in enumerate(documents) for token in document]

@@ -100,8 +100,12 @@ def main(arguments: Sequence[str]) -> int:
         needs="cargo-clippy",
     )
     run.step("cargo test", ["cargo", "test", "--locked", "-q"])
-    run.step("ruff", [BIN / "ruff", "check", "python", "tests", "benches"], needs="ruff")
-    run.step("ruff format", [BIN / "ruff", "format", "--check", "python", "tests", "benches"], needs="ruff")
+    run.step("ruff", [BIN / "ruff", "check", "python", "tests", "benches", "examples"], needs="ruff")
+    run.step(
+        "ruff format",
+        [BIN / "ruff", "format", "--check", "python", "tests", "benches", "examples"],
+        needs="ruff",
+    )
     run.step("mypy", [BIN / "mypy"], needs="mypy")
     run.step("stubtest", [BIN / "stubtest", "packtok._packtok"], needs="stubtest")
     run.step("fuzz", ["bash", "tests/fuzz/run.sh", FUZZ_SECONDS], needs="g++")

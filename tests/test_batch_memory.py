@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+import torch
 
-from packtok import batch_memory  # noqa: E402 - imports torch
-from packtok.batch_memory import reusable  # noqa: E402
+from packtok import batch_memory
+from packtok.batch_memory import reusable
 
 BATCH_BYTES = 1 << 20
 
@@ -22,7 +24,7 @@ def _nothing_kept() -> None:
 
 
 def tensor(num_bytes: int = BATCH_BYTES) -> Any:
-    return torch.from_numpy(reusable(num_bytes))
+    return torch.frombuffer(reusable(num_bytes), dtype=torch.uint8, count=num_bytes)
 
 
 def test_memory_that_nothing_refers_to_is_given_again() -> None:
@@ -53,6 +55,16 @@ def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any
     del first
     assert tensor().data_ptr() != place
     del kept
+    assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
+
+
+def test_memory_of_an_array_over_it_is_left_alone() -> None:
+    array = np.ndarray((BATCH_BYTES // 8,), np.int64, reusable(BATCH_BYTES))
+    place = array.ctypes.data
+    part = torch.from_numpy(array)[5:7]
+    del array
+    assert tensor().data_ptr() != place
+    del part
     assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
 
 

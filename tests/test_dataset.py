@@ -152,7 +152,10 @@ def test_megatron_blocks_are_those_of_the_oracle(
     width, files, trailer = data
     folder = scratch()
     paths = write_all(folder, width, files, trailer)
-    expected = reference.megatron_blocks([document for file in files for document in file], block_size)
+    documents = [document for file in files for document in file]
+    tokens = [token for document in documents for token in document]
+    spans = reference.megatron_blocks([len(document) for document in documents], block_size)
+    expected = [tokens[start:stop] for start, stop in spans]
     if not expected:
         with pytest.raises(ValueError, match=f"no document is followed by block_size {block_size} tokens"):
             packtok.PackedMemMapDatasetMegatron(paths, "x", block_size)

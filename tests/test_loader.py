@@ -343,3 +343,37 @@ def test_nothing_warns(num_workers: int) -> None:
         take(given, 5)
         given.load_state_dict(given.state_dict())
         take(given, 2)
+
+
+class Announced(Numbers):
+    """Keeps the items that it was asked to have ready."""
+
+    def __init__(self, num_items: int) -> None:
+        super().__init__(num_items)
+        self.items: list[int] = []
+
+    def prefetch(self, items: list[int]) -> None:
+        self.items += items
+
+
+def test_reading_ahead_announces_batches_before_their_turn_and_changes_nothing() -> None:
+    plain = [rows(batch) for batch in DataLoader(Numbers(NUM_ITEMS), 4, shuffle=True)]
+    dataset = Announced(NUM_ITEMS)
+    ahead = DataLoader(dataset, 4, shuffle=True, read_ahead=2)
+    for step, batch in enumerate(ahead):
+        assert rows(batch) == plain[step]
+        assert dataset.items == list(itertools.chain(*plain[: step + 3]))
+        if step == 5:
+            state = ahead.state_dict()
+    assert len(ahead) == len(plain)
+    rest = DataLoader(Announced(NUM_ITEMS), 4, shuffle=True, read_ahead=3)
+    rest.load_state_dict(state)
+    assert [rows(batch) for batch in rest] == plain[6:]
+
+
+def test_reading_ahead_needs_a_dataset_that_can() -> None:
+    message = re.escape("read_ahead is 2, but Numbers has no method prefetch, which packtok's datasets have")
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        DataLoader(Numbers(5), read_ahead=2)
+    with pytest.raises(ValueError, match="read_ahead is -1, expected a number"):
+        DataLoader(Announced(5), read_ahead=-1)

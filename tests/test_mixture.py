@@ -300,3 +300,18 @@ def test_the_module_refuses_what_makes_no_sense() -> None:
         5534023222112865484,
         3689348814741910323,
     ]
+
+
+def test_its_sources_are_asked_for_the_pages_of_their_own_items(paths: list[Path]) -> None:
+    class Announced(Numbered):
+        def prefetch(self, items: list[int]) -> None:
+            asked.extend((self.name, item) for item in items)
+
+    asked: list[tuple[str, int]] = []
+    mixture = Mixture({Announced("a", 9): 2, Announced("b", 9): 1, Numbered("c", 9): 1}, num_items=20)
+    mixture.prefetch([7, 3, 12, 0, 19])
+    assert sorted(asked) == sorted(mixture[k] for k in (7, 3, 12, 0, 19) if mixture[k][0] != "c")
+    assert asked
+    files = Mixture(dict.fromkeys(paths, 1), context_length=3, num_items=24)
+    loaded = [batch["input_ids"].tolist() for batch in packtok.DataLoader(files, 4, read_ahead=2)]
+    assert loaded == [batch["input_ids"].tolist() for batch in packtok.DataLoader(files, 4)]

@@ -10,6 +10,7 @@ from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__
 from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
 if TYPE_CHECKING:
+    from packtok import collate
     from packtok.config import PackConfig
     from packtok.dataset import (
         CombinedDataset,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         PackedMemMapDatasetContinuous,
         PackedMemMapDatasetMegatron,
     )
+    from packtok.fields import document_mask
     from packtok.loader import DataLoader
     from packtok.manifest import write_manifest
     from packtok.mixture import Mixture
@@ -45,6 +47,8 @@ __all__ = [
     "Tokenizer",
     "TokenizerError",
     "__version__",
+    "collate",
+    "document_mask",
     "pack",
     "write_manifest",
 ]
@@ -61,16 +65,19 @@ _HOME = {
     "ResumableBatchSampler": "packtok.sampler",
     "ResumableDistributedSampler": "packtok.sampler",
     "TokenDataset": "packtok.token_dataset",
+    "document_mask": "packtok.fields",
     "pack": "packtok.packing",
     "write_manifest": "packtok.manifest",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    if name == "collate":
+        return importlib.import_module("packtok.collate")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -1,5 +1,6 @@
 """`DataLoader`: torch's loader in packtok's order, with a state that counts the batches that were given."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -54,6 +55,8 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         device_mesh: Instead of rank and num_replicas: the mesh whose dimension ``dp_dim`` divides the items.
         dp_dim: Its name or number, or several, the first coarsest.
         collate_fn: As torch's.
+        read_ahead: Batches whose pages the system is asked to read before their turn, so that a file that is
+            not in memory yet does not stall the loop; what workers prefetch counts besides.
         **options: Torch's ``num_workers``, ``prefetch_factor``, ``pin_memory`` and so on.
 
     Raises:
@@ -76,6 +79,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         device_mesh: "DeviceMesh | None" = None,
         dp_dim: MeshDim | None = None,
         collate_fn: Callable[[Any], Any] | None = None,
+        read_ahead: int = 0,
         **options: Unpack[TorchOptions],
     ) -> None:
         sampler = ResumableDistributedSampler(
@@ -95,7 +99,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         if at_epoch_end == "short":
             collate_fn = CollateOrEmpty(collate_fn or torch.utils.data.default_collate, dataset)
         self._resumable = sampler
-        batch_sampler = ResumableBatchSampler(sampler)
+        batch_sampler: Any = ResumableBatchSampler(sampler)
+        if read_ahead:
+            batch_sampler = ReadAhead(batch_sampler, dataset, read_ahead)
         super().__init__(dataset, batch_sampler=batch_sampler, collate_fn=collate_fn, **options)
 
     @property
@@ -120,7 +126,11 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         sampler = self._resumable
         for batch in batches:
             position += sampler.epochs.global_batch_size
-            sampler.place(epoch, position, is_under_way=True)
+            if sampler.epochs.num_steps(epoch, position):
+                sampler.place(epoch, position, is_under_way=True)
+            else:
+                # Not the end of this epoch, which a resumed loop would take for an epoch without batches.
+                sampler.place(epoch + 1, sampler.start_of(epoch + 1))
             yield batch
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))
 
@@ -174,6 +184,34 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         ]
 
 
+class ReadAhead:
+    """The batches of ``batch_sampler``, each announced to the system some batches before its turn."""
+
+    def __init__(self, batch_sampler: ResumableBatchSampler, dataset: Any, num_batches: int) -> None:
+        if num_batches < 0:
+            raise ValueError(f"read_ahead is {num_batches}, expected a number of batches")
+        if not hasattr(dataset, "prefetch"):
+            raise TypeError(
+                f"read_ahead is {num_batches}, but {type(dataset).__name__} has no method prefetch, which "
+                "packtok's datasets have"
+            )
+        self.batch_sampler = batch_sampler
+        self.dataset = dataset
+        self.num_batches = num_batches
+
+    def __len__(self) -> int:
+        return len(self.batch_sampler)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        announced: deque[list[int]] = deque()
+        for batch in self.batch_sampler:
+            self.dataset.prefetch(batch)
+            announced.append(batch)
+            if len(announced) > self.num_batches:
+                yield announced.popleft()
+        yield from announced
+
+
 class CollateOrEmpty:
     """Collates as ``collate_fn`` does, and makes of no items a batch without rows."""
 
@@ -183,8 +221,8 @@ class CollateOrEmpty:
 
     def __call__(self, items: Any) -> Any:
         """The batch; without items, one that has all the fields of a batch of item 0, each of length 0."""
-        # A dataset that makes whole batches knows best what one without rows is; torch's default collation
-        # would look at the first item, which is not there.
+        # A dataset that makes batches itself, not lists of items, knows best what one without rows is;
+        # torch's default collation would look at the first item, which is not there.
         if isinstance(items, ItemList) and not items:
             return items.batch
         if type(items) is list and not items:

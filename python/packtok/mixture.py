@@ -7,7 +7,7 @@ and batches put together in order.
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from os import PathLike, fspath
@@ -144,6 +144,13 @@ class Mixture(Dataset[Any]):
             raise TypeError(f"{self.names[source]}: cannot tell which documents its items are of")
         documents: list[tuple[str, int, int, int]] = locate(position)
         return documents
+
+    def prefetch(self, items: Iterable[int]) -> None:
+        """Asks the system to read the pages of ``items``, where sources can, and does not wait."""
+        sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
+        for number, source in enumerate(self._sources):
+            if hasattr(source, "prefetch"):
+                source.prefetch(positions[sources == number].tolist())
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_mixture", "_rows")}

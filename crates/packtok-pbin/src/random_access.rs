@@ -11,10 +11,16 @@ use memmap2::Advice;
 use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::HEADER_BYTES;
+use crate::index::check_span;
 use crate::reader::Reader;
 use crate::trailer::{
     CHECKED_DATA_BYTES, CHECKED_TAIL_BYTES, DATA_CHECKSUMS, OFFSETS, TAIL_BYTES, u32_at,
 };
+
+/// Rounds of guessing before halving takes over.
+const GUESSES: u32 = 3;
+/// Offsets that are so near each other that halving is faster than guessing.
+const FEW_DOCUMENTS: u64 = 16;
 
 /// How the pages of a file will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,19 +47,59 @@ impl Reader {
                 tokens: self.num_tokens(),
             });
         }
-        let offset = token * self.width().bytes();
+        let document = self.document_before(token * self.width().bytes());
+        self.document_span(document)?;
+        Ok(document)
+    }
+
+    /// The documents from the one that holds token `token` on, each with its tokens, empty ones too.
+    ///
+    /// # Errors
+    /// As [`Reader::document_at`], for the first; the iterator gives [`Error::DocumentSpan`] for others.
+    pub fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
+        let mut document = self.document_at(token)?;
+        let mut start = self.offset(document);
+        Ok(std::iter::from_fn(move || {
+            if document == self.len() {
+                return None;
+            }
+            let (found, stop) = (document, self.offset(document + 1));
+            if let Err(error) = check_span(self.header(), self.path(), found, start, stop) {
+                document = self.len();
+                return Some(Err(error));
+            }
+            let width = self.width();
+            let tokens = width.tokens_in(start)..width.tokens_in(stop);
+            (document, start) = (document + 1, stop);
+            Some(Ok((found, tokens)))
+        }))
+    }
+
+    /// The last document that starts at or before data offset `offset`, which is within the data.
+    ///
+    /// Sums of many lengths grow evenly, so that guesses narrow the search to a few cache lines; halving bounds it
+    /// whatever the lengths are.
+    fn document_before(&self, offset: u64) -> u64 {
         // The first offset is 0 and the last is past every token: both were checked at opening.
-        let (mut low, mut high) = (0, self.len());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if self.offset(middle) <= offset {
-                low = middle;
-            } else {
-                high = middle;
+        let mut bracket = Bracket {
+            low: 0,
+            low_offset: 0,
+            high: self.len(),
+            high_offset: self.data_bytes(),
+        };
+        for _ in 0..GUESSES {
+            for probe in bracket.guesses(offset) {
+                bracket.narrow(probe, self.offset(probe), offset);
             }
         }
-        self.document_span(low)?;
-        Ok(low)
+        while bracket.high - bracket.low > 1 {
+            let middle = bracket.low + (bracket.high - bracket.low) / 2;
+            bracket.narrow(middle, self.offset(middle), offset);
+        }
+        bracket.low
     }
 
     /// Tokens of document `i`, counted from the start of the data.
@@ -61,9 +107,8 @@ impl Reader {
     /// # Errors
     /// As [`Reader::document_span`].
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
-        let span = self.document_span(i)?;
-        let width = self.width().bytes();
-        Ok(span.start / width..span.end / width)
+        let (span, width) = (self.document_span(i)?, self.width());
+        Ok(width.tokens_in(span.start)..width.tokens_in(span.end))
     }
 
     /// Whether the data has checksums.
@@ -138,10 +183,49 @@ impl Reader {
     /// # Errors
     /// [`Error::NoSuchTokens`], [`Error::Io`].
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
-        let start = HEADER_BYTES + tokens.start.saturating_mul(self.width().bytes());
+        let first = tokens.start;
         let bytes = self.tokens(tokens)?.len();
+        let start = HEADER_BYTES + first * self.width().bytes();
         self.map()
             .advise_range(Advice::WillNeed, start as usize, bytes)
             .map_err(Error::io(self.path()))
+    }
+}
+
+/// Places of two offsets, one at or before the one that is sought, the other behind it.
+struct Bracket {
+    low: u64,
+    low_offset: u64,
+    high: u64,
+    high_offset: u64,
+}
+
+impl Bracket {
+    /// A place before and one behind the likely one; none if all is near.
+    fn guesses(&self, offset: u64) -> impl Iterator<Item = u64> + use<> {
+        let len = self.high - self.low;
+        let share = (offset - self.low_offset) as f64 / (self.high_offset - self.low_offset) as f64;
+        let guess = self.low + (share * len as f64) as u64;
+        // The sum of n lengths is off by about the square root of n of them.
+        let reach = (len as f64).sqrt() as u64;
+        let places = [
+            guess.saturating_sub(reach).max(self.low),
+            (guess + reach).min(self.high),
+        ];
+        places
+            .into_iter()
+            .take(if len > FEW_DOCUMENTS { 2 } else { 0 })
+    }
+
+    /// Moves one end to `place`, where `found` stands, if it is within: damaged offsets may say anything.
+    fn narrow(&mut self, place: u64, found: u64, offset: u64) {
+        if place <= self.low || place >= self.high {
+            return;
+        }
+        if found <= offset {
+            (self.low, self.low_offset) = (place, found);
+        } else {
+            (self.high, self.high_offset) = (place, found);
+        }
     }
 }

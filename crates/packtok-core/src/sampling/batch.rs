@@ -157,17 +157,17 @@ impl Row {
         for piece in stream.pieces(tokens) {
             let Piece { file, tokens } = piece?;
             let reader = stream.files().reader(file)?;
-            let mut document = reader.document_at(tokens.start)?;
             let mut start = tokens.start;
-            while start < tokens.end {
-                self.starts.push(at + (start - tokens.start) as usize);
+            for document in reader.documents_from(tokens.start)? {
+                let (_, document) = document?;
                 // Documents without tokens are passed over: no segment is empty.
-                let mut stop = start;
-                while stop <= start {
-                    stop = reader.document_tokens(document)?.end;
-                    document += 1;
+                if document.end > start {
+                    self.starts.push(at + (start - tokens.start) as usize);
+                    start = document.end;
                 }
-                start = stop;
+                if start >= tokens.end {
+                    break;
+                }
             }
             goes_on = start > tokens.end;
             at += (tokens.end - tokens.start) as usize;

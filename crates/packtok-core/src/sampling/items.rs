@@ -257,11 +257,12 @@ impl Items {
         for piece in pieces {
             let Piece { file, tokens } = piece?;
             let reader = self.stream.files().reader(file)?;
-            let mut start = tokens.start;
-            let mut document = reader.document_at(start)?;
-            while start < tokens.end {
-                let span = reader.document_tokens(document)?;
-                let stop = span.end.min(tokens.end);
+            for document in reader.documents_from(tokens.start)? {
+                let (document, span) = document?;
+                if span.start >= tokens.end {
+                    break;
+                }
+                let (start, stop) = (span.start.max(tokens.start), span.end.min(tokens.end));
                 if start < stop {
                     parts.push(DocumentPart {
                         file,
@@ -269,8 +270,6 @@ impl Items {
                         tokens: start - span.start..stop - span.start,
                     });
                 }
-                start = stop;
-                document += 1;
             }
         }
         Ok(parts)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use packtok_pbin::{
-    JoinOptions, Reader, Replace, Source, TokenWidth, join, parse_pairs, read_raw_index,
+    Error, JoinOptions, Reader, Replace, Source, TokenWidth, join, parse_pairs, read_raw_index,
     write_pairs,
 };
 use proptest::collection::vec;
@@ -32,6 +32,15 @@ fn use_everything(path: &Path) {
     for stop in [0, reader.num_tokens(), u64::MAX] {
         let _ = (reader.tokens(0..stop), reader.tokens(1..stop));
     }
+    for token in (0..reader.num_tokens().min(100)).chain([reader.num_tokens(), u64::MAX]) {
+        let _ = (reader.document_at(token), reader.prefetch(token..u64::MAX));
+        if let Ok(documents) = reader.documents_from(token) {
+            documents.for_each(drop);
+        }
+    }
+    for piece in [0, 1, u64::MAX] {
+        let _ = (reader.verify_data_piece(piece), reader.verify_offsets());
+    }
     let _ = (
         reader.metadata().is_ok(),
         reader.sources(),
@@ -43,6 +52,33 @@ fn use_everything(path: &Path) {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn documents_are_found_by_any_of_their_tokens(
+        lengths in vec(prop_oneof![Just(0), 0..4usize, 0..200usize], 0..300), width_is_one: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pbin");
+        let width = if width_is_one { TokenWidth::U8 } else { TokenWidth::U32 };
+        let documents: Vec<Vec<u32>> = lengths.iter().map(|&len| vec![7; len]).collect();
+        write(&path, width, &documents, example_metadata(), &[]);
+        let reader = Reader::open(&path).unwrap();
+        let mut stop = 0;
+        let spans: Vec<_> = lengths.iter().map(|&len| { stop += len as u64; stop - len as u64..stop }).collect();
+        for (document, span) in spans.iter().enumerate() {
+            prop_assert_eq!(&reader.document_tokens(document as u64).unwrap(), span);
+            for token in span.clone().step_by(17).chain(span.clone().last()) {
+                prop_assert_eq!(reader.document_at(token).unwrap(), document as u64);
+            }
+        }
+        if let Some(first) = spans.iter().position(|span| !span.is_empty()) {
+            let found: Vec<_> = reader.documents_from(spans[first].end - 1).unwrap().map(Result::unwrap).collect();
+            let expected: Vec<_> = (0..).zip(spans).skip(first).collect();
+            prop_assert_eq!(found, expected);
+        }
+        let is_refused = matches!(reader.document_at(stop), Err(Error::NoSuchTokens { .. }));
+        prop_assert!(is_refused);
+    }
 
     #[test]
     fn writing_then_reading_is_identity(

@@ -1,0 +1,32 @@
+"""Compares the losses of two runs bit for bit: exit status 0 if all are the same, 1 if not."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+import losses
+
+
+def first_difference(one: list[losses.Row], other: list[losses.Row]) -> int | None:
+    """The number of the first row that differs or that only one run has; ``None`` if there is none."""
+    for i, pair in enumerate(zip(one, other, strict=False)):
+        if pair[0] != pair[1]:
+            return i
+    return None if len(one) == len(other) else min(len(one), len(other))
+
+
+def main(one: Path, other: Path) -> None:
+    """Compares two files losses.csv."""
+    rows = losses.read(one), losses.read(other)
+    i = first_difference(*rows)
+    if i is None and rows[0]:
+        print(f"all {len(rows[0])} losses are the same, bit for bit; the last is {rows[0][-1].loss!r}")
+        return
+    for path, found in zip((one, other), rows, strict=True):
+        print(f"{path}: row {i}: {found[i] if i is not None and i < len(found) else 'none'}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,194 @@
+"""A model in training: its parts, a step, its evaluation, and what a checkpoint holds."""
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+
+import checkpoint
+import packtok
+from losses import Row
+from model import GPT
+from packtok import document_mask
+from process_group import summed
+from reporting import Report
+from settings import Data, Settings, SettingsError
+
+Batch = dict[str, torch.Tensor]
+
+
+class Run:
+    """A model in training: where it stands, and how it takes a step, is evaluated, saved and loaded."""
+
+    def __init__(self, settings: Settings, device: torch.device) -> None:
+        self.settings = settings
+        self.device = device
+        self.step = 0
+        vocab_size, self.eod_id = ids_of(settings.data)
+        self.model_options = {
+            **settings.model.model_dump(),
+            "vocab_size": vocab_size,
+            "context_length": settings.data.context_length,
+        }
+        torch.manual_seed(settings.training.seed)
+        self.model = GPT(**self.model_options).to(device)
+        self.optimizer = torch.optim.AdamW(self._parameter_groups(), betas=(0.9, 0.95))
+        self.loader = self._loader(settings.data.train, shuffle=True, at_epoch_end="carry")
+        self.test_loader = self._loader(settings.data.test, at_epoch_end="short")
+        self.ddp = DistributedDataParallel(
+            self.model, device_ids=[device.index] if device.type == "cuda" else None
+        )
+
+    def _loader(self, path: str, **options: Any) -> packtok.DataLoader:
+        data, training = self.settings.data, self.settings.training
+        dataset = packtok.TokenDataset(
+            path,
+            data.context_length,
+            packing=data.packing,
+            position_ids=data.document_mask,
+            document_mask="compact" if data.document_mask else None,
+        )
+        return packtok.DataLoader(
+            dataset,
+            global_batch_size=training.global_batch_size,
+            seed=training.seed,
+            num_workers=training.num_workers,
+            pin_memory=self.device.type == "cuda",
+            **options,
+        )
+
+    def _parameter_groups(self) -> list[dict[str, Any]]:
+        """Matrices, whose weights decay, and the rest, whose do not."""
+        training = self.settings.training
+        matrices = [parameter for parameter in self.model.parameters() if parameter.ndim > 1]
+        others = [parameter for parameter in self.model.parameters() if parameter.ndim <= 1]
+        return [
+            {"params": matrices, "weight_decay": training.weight_decay},
+            {"params": others, "weight_decay": 0.0},
+        ]
+
+    def warm_up(self) -> None:
+        """Passes once through the model, for nothing.
+
+        After its first pass DistributedDataParallel puts gradients together in another order, in which sums
+        over more than two processes round differently. A resumed run must do as one that never stopped.
+        """
+        rows = torch.zeros(1, self.settings.data.context_length, dtype=torch.int64, device=self.device)
+        self.ddp(rows).sum().backward()
+        self.optimizer.zero_grad()
+
+    def take_step(self, batch: Batch) -> float:
+        """Trains on one global batch, of which ``batch`` has this process's rows; returns its mean loss."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        num_labels = summed((batch["labels"] != -100).sum().to(self.device))
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for part, is_last in self._parts(batch):
+            with nullcontext() if is_last else self.ddp.no_sync():
+                loss = self._loss_sum(self.ddp, part)
+                # DistributedDataParallel divides gradients by the number of processes; what counts is labels.
+                (loss * dist.get_world_size() / num_labels).backward()
+            total += loss.detach()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.training.clip_norm)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return (summed(total) / num_labels).item()
+
+    def _learning_rate(self) -> float:
+        """Rises for ``warmup_steps``, then falls along a cosine to a tenth."""
+        training = self.settings.training
+        if self.step < training.warmup_steps:
+            return training.learning_rate * (self.step + 1) / training.warmup_steps
+        done = (self.step - training.warmup_steps) / max(1, training.steps - training.warmup_steps)
+        return training.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
+
+    def _parts(self, batch: Batch) -> Iterator[tuple[Batch, bool]]:
+        """As many rows at a time as memory has room for, and whether they are the last."""
+        num_rows = len(batch["input_ids"])
+        size = self.settings.training.micro_batch_size or num_rows
+        for first in range(0, num_rows, size):
+            stop = first + size
+            yield {name: field[first:stop] for name, field in batch.items()}, stop >= num_rows
+
+    def _loss_sum(self, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        batch = {name: field.to(self.device, non_blocking=True) for name, field in batch.items()}
+        mask = document_mask(batch["document_mask"]) if "document_mask" in batch else None
+        is_mixed = self.settings.training.precision == "bfloat16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_mixed):
+            logits = model(batch["input_ids"], batch.get("position_ids"), mask)
+        # Padding has the label -100, which adds nothing.
+        return functional.cross_entropy(
+            logits.flatten(0, 1).float(), batch["labels"].flatten(), reduction="sum"
+        )
+
+    @torch.no_grad()
+    def test_loss(self) -> float:
+        """The mean loss over all labels of the test set, each item of which is seen by one process, once."""
+        self.model.eval()
+        total = torch.zeros(2, dtype=torch.float64, device=self.device)
+        for batch in self.test_loader:
+            # The last batches of some processes have fewer rows than others', or none.
+            for part, _ in self._parts(batch) if len(batch["input_ids"]) else ():
+                total[0] += self._loss_sum(self.model, part)
+                total[1] += (part["labels"] != -100).sum()
+        self.model.train()
+        loss, num_labels = summed(total).tolist()
+        return loss / num_labels
+
+    def save(self) -> None:
+        """Writes a checkpoint of everything that the next step depends on."""
+        content = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "model_options": self.model_options,
+            "eod_id": self.eod_id,
+            "optimizer": self.optimizer.state_dict(),
+            "loader": self.loader.state_dict(),
+        }
+        output = self.settings.output
+        checkpoint.save(content, Path(output.folder), self.step, keep=output.keep_checkpoints)
+
+    def load(self, step: int) -> None:
+        """Goes where the checkpoint of ``step`` was taken; the number of processes may be another now."""
+        content = checkpoint.load(checkpoint.path_of(Path(self.settings.output.folder), step), self.device)
+        self.model.load_state_dict(content["model"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        self.loader.load_state_dict(content["loader"])
+        self.step = content["step"]
+
+    def train(self, report: Report) -> None:
+        """Takes the steps that are left, epoch after epoch."""
+        while self.step < self.settings.training.steps:
+            for batch in self.loader:
+                report.add(Row(self.step + 1, "train", self.take_step(batch)))
+                self._evaluate_and_save(report)
+                if self.step == self.settings.training.steps:
+                    break
+
+    def _evaluate_and_save(self, report: Report) -> None:
+        output, is_last = self.settings.output, self.step == self.settings.training.steps
+        if is_last or self.step % output.evaluate_every == 0:
+            report.add(Row(self.step, "test", self.test_loss()))
+        if (is_last or self.step % output.checkpoint_every == 0) and dist.get_rank() == 0:
+            report.sync()
+            self.save()
+
+
+def ids_of(data: Data) -> tuple[int, int]:
+    """How many ids the data's tokenizer has, and the one that ends documents.
+
+    Raises:
+        SettingsError: If the files do not name one tokenizer.
+    """
+    train, test = (packtok.PbinReader(path).metadata or {} for path in (data.train, data.test))
+    told = ("tokenizer", "eod")
+    if not all(train.get(name) and train[name] == test.get(name) for name in told):
+        raise SettingsError(f"{data.train} and {data.test} are not packed with one tokenizer; pack them anew")
+    return train["tokenizer"]["vocab_size"], train["eod"]["id"]

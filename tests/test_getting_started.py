@@ -1,0 +1,356 @@
+"""The example in examples/getting_started: trained, killed, resumed, evaluated and asked for text."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+import torch
+
+import checkpoint
+import compare_losses
+import generate
+import losses
+import packtok
+import train
+from losses import LossFile, Row
+from make_corpus import main as make_corpus
+from model import GPT
+from packtok import document_mask
+from reporting import FullReport
+from settings import Settings, SettingsError, load_settings
+
+EXAMPLE = Path(train.__file__).parent
+CONTEXT_LENGTH = 48
+STEPS, SAVE_EVERY = 40, 8
+OVERRIDES = [
+    f"data.context_length={CONTEXT_LENGTH}",
+    "model.width=16",
+    "model.num_heads=2",
+    f"training.steps={STEPS}",
+    "training.global_batch_size=12",
+    f"output.checkpoint_every={SAVE_EVERY}",
+    "output.evaluate_every=10",
+]
+
+
+def run(
+    program: str, *arguments: object, cwd: Path, code: int = 0, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Runs one of the example's programs; it must end with ``code``."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE / program), *map(str, arguments)],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        **options,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with packed data, as the README makes it but smaller."""
+    folder = tmp_path_factory.mktemp("getting_started")
+    for split, num_stories, seed in (("train", 150, 1), ("test", 31, 2)):
+        corpus = folder / "data" / f"{split}.jsonl"
+        make_corpus(corpus, stories=num_stories, seed=seed)
+        packtok.pack(
+            input=corpus, output=corpus.with_suffix(".pbin"), tokenizer=str(EXAMPLE / "tokenizer.json")
+        )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demonstration(folder: Path) -> str:
+    """What the demonstration printed that trains, kills and resumes with two processes."""
+    return run("kill_and_resume.py", EXAMPLE / "small.yaml", *OVERRIDES, cwd=folder).stdout
+
+
+def rows_of(folder: Path, split: str) -> list[Row]:
+    return [row for row in losses.read(folder / "losses.csv") if row.split == split]
+
+
+def test_a_killed_run_goes_on_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
+    killed, compared = demonstration.splitlines()
+    done, last = map(int, re.findall(r"step (\d+)", killed))
+    assert STEPS // 2 <= done < STEPS
+    assert last % SAVE_EVERY == 0
+    assert 0 < last <= done
+    whole, resumed = ((folder / "runs" / name / "losses.csv").read_bytes() for name in ("whole", "killed"))
+    assert whole == resumed
+    assert compared.startswith(f"all {STEPS + 4} losses are the same, bit for bit")
+    train = rows_of(folder / "runs" / "killed", "train")
+    assert [row.step for row in train] == list(range(1, STEPS + 1))
+    # An untrained model is as good as guessing among 512 ids; this one has learned.
+    assert abs(train[0].loss - math.log(512)) < 0.1
+    assert train[-1].loss < train[0].loss - 0.5
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Models this small are slower with more."""
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(num_threads)
+
+
+def naive_test_loss(folder: Path, run_folder: Path) -> float:
+    """The mean over all labels of the test set, item by item, documents apart, from the last checkpoint."""
+    content = checkpoint.load(checkpoint.path_of(run_folder, checkpoint.steps(run_folder)[-1]), "cpu")
+    model = GPT(**content["model_options"])
+    model.load_state_dict(content["model"])
+    file = packtok.PbinReader(folder / "data" / "test.pbin")
+    ids = [int(id_) for document in file for id_ in document]
+    document_of = [i for i, document in enumerate(file) for _ in document]
+    found: list[float] = []
+    num_items = (len(ids) - 1) // CONTEXT_LENGTH
+    assert num_items % 2 == 1, "with an odd number of items the two processes have to differ"
+    for start in range(0, num_items * CONTEXT_LENGTH, CONTEXT_LENGTH):
+        first = start
+        while first < start + CONTEXT_LENGTH:
+            # One part of a document, alone: what the mask and the positions have to amount to.
+            stop = first
+            while stop < start + CONTEXT_LENGTH and document_of[stop] == document_of[first]:
+                stop += 1
+            with torch.no_grad():
+                logits = model(torch.tensor([ids[first:stop]]))[0].log_softmax(-1)
+            found += [
+                -float(row[label]) for row, label in zip(logits, ids[first + 1 : stop + 1], strict=True)
+            ]
+            first = stop
+    return sum(found) / len(found)
+
+
+def test_evaluation_sees_each_item_once_and_documents_apart(folder: Path, demonstration: str) -> None:
+    run_folder = folder / "runs" / "whole"
+    assert rows_of(run_folder, "test")[-1].loss == pytest.approx(
+        naive_test_loss(folder, run_folder), rel=1e-5
+    )
+
+
+def test_one_process_with_small_parts_goes_on_where_two_stopped(folder: Path, demonstration: str) -> None:
+    whole, alone = folder / "runs" / "whole", folder / "runs" / "alone"
+    shutil.copytree(whole, alone)
+    checkpoint.path_of(alone, STEPS).unlink()
+    options = [
+        *OVERRIDES,
+        "output.folder=runs/alone",
+        "training.micro_batch_size=5",
+        "training.num_workers=0",
+    ]
+    run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder)
+    one, two = losses.read(alone / "losses.csv"), losses.read(whole / "losses.csv")
+    assert [row[:2] for row in one] == [row[:2] for row in two]
+    # The same batches, whose losses are added up in another order.
+    assert [row.loss for row in one] == pytest.approx([row.loss for row in two], rel=1e-3)
+    assert one[-1].loss != pytest.approx(one[-3].loss, rel=1e-3)
+
+
+def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None:
+    run_folder = folder / "runs" / "killed"
+    assert sorted(path.name for path in run_folder.iterdir()) == [
+        "losses.csv",
+        f"step-{STEPS - SAVE_EVERY:08}.pt",
+        f"step-{STEPS:08}.pt",
+        "tokenizer.json",
+    ]
+    content = checkpoint.load(checkpoint.path_of(run_folder, STEPS), "cpu")
+    assert content["step"] == STEPS
+    assert json.loads(json.dumps(content["loader"])) == content["loader"]
+
+
+def test_a_model_goes_on_with_a_text(
+    folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_folder = folder / "runs" / "whole"
+    generate.main(run_folder, prompt="Once there was", num_tokens=12, temperature=0)
+    given = capsys.readouterr().out
+    assert given.startswith("Once there was")
+    assert len(given) > len("Once there was\n")
+    options = ("--num-tokens=12", "--temperature=0")
+    typed = run("generate.py", run_folder, *options, cwd=folder, input="Once there was\n\n")
+    # The answer to the line and the answer to the empty one, each behind its "> ".
+    assert typed.stdout.startswith(f"> {given}\n> ")
+    assert "Ctrl-D" in typed.stderr
+
+
+def test_an_untrained_model_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        generate.main(tmp_path)
+    assert capsys.readouterr().err == f"generate.py: {tmp_path}: there is no checkpoint; train first\n"
+
+
+def test_a_run_is_not_begun_over_another(folder: Path, demonstration: str) -> None:
+    run_folder = folder / "runs" / "whole"
+    options = [f"output.folder={run_folder}", f"data.train={folder / 'data' / 'train.pbin'}"]
+    settings = load_settings(EXAMPLE / "small.yaml", options)
+    with pytest.raises(SettingsError) as raised:
+        train.prepare_folder(settings, resume=False)
+    assert str(raised.value) == (
+        f"{run_folder}: there is a run already; add --resume, or name another output.folder"
+    )
+    assert train.prepare_folder(settings, resume=True) == STEPS
+
+
+class Told:
+    """In the place of Weights & Biases: what it was told."""
+
+    def __init__(self) -> None:
+        self.begun: dict[str, Any] = {}
+        self.logged: list[tuple[int, dict[str, float]]] = []
+
+    def init(self, **options: Any) -> Told:
+        self.begun = options
+        return self
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self.logged.append((step, values))
+
+
+def test_weights_and_biases_get_the_losses_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told()
+    monkeypatch.setitem(sys.modules, "wandb", told)
+    options = [f"output.folder={tmp_path / 'little'}", "output.wandb_project=stories"]
+    (tmp_path / "little").mkdir()
+    report = FullReport(load_settings(EXAMPLE / "small.yaml", options), last_step=0)
+    report.add(Row(1, "train", 0.5))
+    report.add(Row(1, "test", 0.25))
+    assert (told.begun["project"], told.begun["id"], told.begun["resume"]) == ("stories", "little", "allow")
+    assert told.begun["config"]["model"]["width"] == 64
+    assert told.logged == [(1, {"train loss": 0.5}), (1, {"test loss": 0.25})]
+
+
+def test_losses_are_drawn(folder: Path, demonstration: str) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib (pip install '.[plot]')")
+    files = [f"runs/{name}/losses.csv" for name in ("whole", "killed")]
+    run("plot_losses.py", *files, "--output", "both.png", cwd=folder)
+    assert (folder / "both.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "losses.csv"
+    rows = [Row(1, "train", 0.1), Row(2, "train", 1 / 3), Row(2, "test", 0.2), Row(3, "train", 5e-324)]
+    file = LossFile(path, last_step=0)
+    for row in rows:
+        file.add(row)
+    assert losses.read(path) == rows
+    with path.open("a") as unfinished:
+        unfinished.write("4,tra")
+    assert losses.read(path) == rows
+    LossFile(path, last_step=2).add(Row(3, "train", 0.5))
+    assert (
+        path.read_text()
+        == "step,split,loss\n1,train,0.1\n2,train,0.3333333333333333\n2,test,0.2\n3,train,0.5\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ("step,split,loss\n1,train,0.5\n2,train,0.25000000000000006\n", "row 1: Row(step=2"),
+        ("step,split,loss\n1,train,0.5\n", "row 1: none"),
+        ("step,split,loss\n1,train,0.5\n2,test,0.25\n", "row 1: Row(step=2, split='test', loss=0.25)"),
+    ],
+)
+def test_losses_that_differ_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], other: str, said: str
+) -> None:
+    paths = [tmp_path / "one.csv", tmp_path / "other.csv"]
+    paths[0].write_text("step,split,loss\n1,train,0.5\n2,train,0.25\n")
+    paths[1].write_text(other)
+    with pytest.raises(SystemExit):
+        compare_losses.main(*paths)
+    assert f"{paths[1]}: {said}" in capsys.readouterr().err
+    compare_losses.main(paths[0], paths[0])
+    assert "all 2 losses are the same" in capsys.readouterr().out
+
+
+def test_runs_without_losses_are_not_called_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "losses.csv"
+    path.write_text("step,split,loss\n")
+    with pytest.raises(SystemExit):
+        compare_losses.main(path, path)
+
+
+def test_a_checkpoint_that_was_not_finished_is_not_one(tmp_path: Path) -> None:
+    for step in (5, 10, 100_000_000):
+        checkpoint.save({"step": step}, tmp_path, step, keep=2)
+    assert checkpoint.steps(tmp_path) == [10, 100_000_000]
+    (tmp_path / "step-00000011.tmp").write_bytes(b"half of it")
+    assert checkpoint.steps(tmp_path) == [10, 100_000_000]
+    assert checkpoint.load(checkpoint.path_of(tmp_path, 10), "cpu") == {"step": 10}
+
+
+def test_documents_of_a_row_do_not_see_each_other() -> None:
+    torch.manual_seed(0)
+    model = GPT(vocab_size=20, context_length=8, num_layers=2, width=16, num_heads=2).eval()
+    documents = [torch.tensor([[3, 1, 4]]), torch.tensor([[15, 9, 2, 6, 5]])]
+    mask = document_mask(torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1]]))
+    positions = torch.tensor([[0, 1, 2, 0, 1, 2, 3, 4]])
+    together = model(torch.cat(documents, dim=1), positions, mask)
+    apart = torch.cat([model(document) for document in documents], dim=1)
+    torch.testing.assert_close(together, apart)
+
+
+def test_the_model_for_gpus_has_60_million_parameters() -> None:
+    settings = load_settings(EXAMPLE / "config.yaml")
+    with torch.device("meta"):
+        model = GPT(
+            vocab_size=50257, context_length=settings.data.context_length, **settings.model.model_dump()
+        )
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(60e6, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["training.step=1"], "training.step: extra inputs are not permitted, found 1"),
+        (["training.steps=0"], "training.steps: input should be greater than or equal to 1, found 0"),
+        (["training.steps=many"], "training.steps: input should be a valid integer, found 'many'"),
+        (["data.train=null"], "data.train: input should be a valid string, found None"),
+        (["data.train=${nothing}"], "Interpolation key 'nothing' not found"),
+    ],
+)
+def test_a_wrong_setting_is_named(overrides: list[str], message: str) -> None:
+    path = EXAMPLE / "small.yaml"
+    with pytest.raises(SettingsError) as raised:
+        load_settings(path, overrides)
+    assert str(raised.value) == f"{path}: {message}"
+
+
+def test_settings_are_those_of_the_file_and_the_options() -> None:
+    settings = load_settings(EXAMPLE / "small.yaml", ["training.learning_rate=1e-4", "data.packing=document"])
+    assert isinstance(settings, Settings)
+    assert settings.training.learning_rate == 1e-4
+    assert settings.data.packing == "document"
+    assert settings.data.train == "data/train.pbin"
+
+
+def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    texts = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        make_corpus(tmp_path / name, stories=20, seed=seed)
+        texts.append([json.loads(line)["text"] for line in (tmp_path / name).read_text().splitlines()])
+    assert texts[0] == texts[1]
+    assert len(texts[2]) == 20
+    assert set(texts[0]).isdisjoint(texts[2])
