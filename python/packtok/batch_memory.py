@@ -19,36 +19,31 @@ _MAX_KEPT = 4
 # Below this malloc keeps what is freed.
 _MIN_BYTES = 128 << 10
 
-_Memory = npt.NDArray[np.uint8]
-# Memory, and the view on it that was given out last: the view is gone when nothing refers to the memory.
-_kept: deque[tuple[_Memory, weakref.ref[_Memory]]] = deque()
+_Array = npt.NDArray[np.uint8]
+# Memory, and the array over it that was given out last: the array is gone when nothing refers to the memory.
+_kept: deque[tuple[torch.Tensor, weakref.ref[_Array]]] = deque()
 
 
-def reusable(num_bytes: int) -> memoryview:
+def reusable(num_bytes: int) -> _Array:
     """Unfilled memory of at least ``num_bytes`` that nothing else refers to.
 
     All arrays and tensors over it and their views keep it from being given out again. Not for pinned memory,
     which a copy to a device may be reading after nothing refers to it.
     """
     if num_bytes < _MIN_BYTES:
-        return _new(num_bytes).data
+        return torch.empty(num_bytes, dtype=torch.uint8).numpy()
     memory = _taken(num_bytes)
     if memory is None:
-        memory = _new(num_bytes)
-    view = memory[:]
-    _kept.append((memory, weakref.ref(view)))
+        memory = torch.empty(num_bytes, dtype=torch.uint8)
+    # Arrays over an array whose base is an array refer to that base alone; here the base is a tensor.
+    array: _Array = memory.numpy()
+    _kept.append((memory, weakref.ref(array)))
     while len(_kept) > _MAX_KEPT:
         _kept.popleft()
-    # Not the view itself: of an array over an array NumPy remembers only the one that owns the memory.
-    return view.data
+    return array
 
 
-def _new(num_bytes: int) -> _Memory:
-    """Memory by torch, which aligns better than NumPy does."""
-    return torch.empty(num_bytes, dtype=torch.uint8).numpy()
-
-
-def _taken(num_bytes: int) -> _Memory | None:
+def _taken(num_bytes: int) -> torch.Tensor | None:
     """Kept memory that is free and fits, the last used first: most of it is still in the cache.
 
     What is looked at is out of the queue for that time, so that no other thread can find it.
@@ -57,12 +52,12 @@ def _taken(num_bytes: int) -> _Memory | None:
     passed_over = []
     while found is None:
         try:
-            memory, view = _kept.pop()
+            memory, array = _kept.pop()
         except IndexError:
             break
-        if view() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
+        if array() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
             found = memory
         else:
-            passed_over.append((memory, view))
+            passed_over.append((memory, array))
     _kept.extend(reversed(passed_over))
     return found
