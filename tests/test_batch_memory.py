@@ -60,14 +60,14 @@ def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any
     assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
 
 
-def test_memory_of_an_array_over_it_is_left_alone() -> None:
-    array = np.ndarray((BATCH_BYTES // 8,), np.int64, reusable(BATCH_BYTES))
-    place = array.ctypes.data
-    part = torch.from_numpy(array)[5:7]
-    del array
-    assert tensor().data_ptr() != place
-    del part
-    assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
+def test_arrays_made_of_the_memory_keep_it() -> None:
+    first = reusable(BATCH_BYTES)
+    place = first.ctypes.data
+    kept = np.ndarray((3, 5), np.int64, first, 64)[1:, 2]
+    del first
+    assert reusable(BATCH_BYTES).ctypes.data != place
+    del kept
+    assert place in {array.ctypes.data for array in [reusable(BATCH_BYTES), reusable(BATCH_BYTES)]}
 
 
 def test_what_was_used_last_is_given_first() -> None:

@@ -16,6 +16,8 @@ import numpy as np
 import pbins
 import pytest
 import reference
+import reference_plans
+import reference_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +108,9 @@ def test_blocks_are_those_of_the_oracle(
     streams = [[token for document in documents for token in document] for documents in files]
     if not by_file:
         streams = [[token for stream in streams for token in stream]]
-    expected = [block for stream in streams for block in reference.fixed_blocks(stream, block_size, overlap)]
+    expected = [
+        block for stream in streams for block in reference_rows.fixed_blocks(stream, block_size, overlap)
+    ]
 
     def opened() -> Blocks:
         return Blocks(paths, packing="fixed", block_size=block_size, overlap=overlap, by_file=by_file)
@@ -124,7 +128,7 @@ def test_blocks_are_those_of_the_oracle(
     assert {block.dtype for block in blocks[:]} == {np.dtype(f"u{width}")} == {blocks.dtype}
     served = [
         (len(blocks_of) - 1) * (block_size - overlap) + block_size if blocks_of else 0
-        for blocks_of in (reference.fixed_blocks(stream, block_size, overlap) for stream in streams)
+        for blocks_of in (reference_rows.fixed_blocks(stream, block_size, overlap) for stream in streams)
     ]
     assert blocks.num_tokens == sum(map(len, streams))
     assert blocks.num_dropped_tokens == blocks.num_tokens - sum(served)
@@ -154,7 +158,7 @@ def test_megatron_blocks_are_those_of_the_oracle(
     paths = write_all(folder, width, files, trailer)
     documents = [document for file in files for document in file]
     tokens = [token for document in documents for token in document]
-    spans = reference.megatron_blocks([len(document) for document in documents], block_size)
+    spans = reference_plans.megatron_spans([len(document) for document in documents], block_size)
     expected = [tokens[start:stop] for start, stop in spans]
     if not expected:
         with pytest.raises(ValueError, match=f"no document is followed by block_size {block_size} tokens"):
@@ -236,13 +240,13 @@ def test_planned_batches_are_those_of_the_oracle(
     )
     there = [numbers[path, document] for i in range(len(whole)) for path, document, _, _ in whole.locate(i)]
     assert served == [(number, at) for number in sorted(there) for at in range(len(documents[number]))]
-    rows = reference.piece_rows(pieces, documents, context_length, 55, aligned=aligned)
+    rows = reference_rows.piece_rows(pieces, documents, context_length, 55, aligned=aligned)
     check_batch(blocks, rows, list(range(len(rows))), aligned=aligned, pad_token_id=55)
     assert blocks.num_padding_tokens == len(rows) * context_length - len(served)
     assert blocks.num_dropped_tokens == 0
 
 
-def check_batch(blocks: Blocks, rows: list[reference.Row], items: list[int], **options: Any) -> None:
+def check_batch(blocks: Blocks, rows: list[reference_rows.Row], items: list[int], **options: Any) -> None:
     """Fills a batch of every field, in 64 and in 32 bits, and compares it with the rows of the oracle."""
     rows = [rows[item] for item in items]
     shape = (len(items), blocks.context_length)
@@ -279,7 +283,7 @@ def test_batches_of_blocks_are_those_of_the_oracle(
     width, files, trailer = data
     # No 32-bit field holds ids beyond 2^31; that they are refused is tested apart.
     files = [[[token % 2**31 for token in document] for document in documents] for documents in files]
-    rows = reference.concat_rows(
+    rows = reference_rows.concat_rows(
         [document for file in files for document in file], context_length, aligned=aligned
     )
     paths = write_all(scratch(), width, files, trailer)
@@ -303,7 +307,7 @@ def test_batches_of_documents_are_those_of_the_oracle(
     width, files, trailer = data
     files = [[[token % 2**31 for token in document] for document in documents] for documents in files]
     documents = [document for file in files for document in file]
-    rows = reference.document_rows(documents, context_length, 55, aligned=aligned)
+    rows = reference_rows.document_rows(documents, context_length, 55, aligned=aligned)
     paths = write_all(scratch(), width, files, trailer)
     blocks = Blocks(paths, packing="document", block_size=context_length + 1)
     assert listed(blocks[:]) == [document[: context_length + 1] for document in documents]
@@ -339,7 +343,7 @@ def test_items_are_the_goldens_of_modalities(shared: Path) -> None:
         tokens = [token for document in documents for token in document]
         for block_size, reuse in ((2048, False), (2049, True), (100, True)):
             dataset = continuous(path, "input_ids", block_size, reuse)
-            expected = reference.fixed_blocks(tokens, block_size, int(reuse))
+            expected = reference_rows.fixed_blocks(tokens, block_size, int(reuse))
             assert listed(dataset[:]["input_ids"]) == expected
             assert dataset[len(dataset) - 1]["input_ids"].tolist() == expected[-1]
 
@@ -364,7 +368,7 @@ def test_numbers_of_blocks_are_those_of_modalities(
 def test_indices_and_slices_are_those_of_a_list(file: Path, packing: str) -> None:
     options: dict[str, Any] = {} if packing == "whole" else {"block_size": 3, "overlap": 1}
     blocks = Blocks([file], packing=packing, **options)
-    expected = DOCUMENTS if packing == "whole" else reference.fixed_blocks(FLAT, 3, 1)
+    expected = DOCUMENTS if packing == "whole" else reference_rows.fixed_blocks(FLAT, 3, 1)
     for taken in SLICES:
         assert listed(blocks[taken]) == expected[taken], taken
     for i in range(-len(expected), len(expected)):
@@ -759,7 +763,7 @@ def test_advice_and_prefetching_change_nothing(file: Path, tmp_path: Path) -> No
 def test_threads_share_one_dataset(file: Path, tmp_path: Path) -> None:
     other = pbins.write(tmp_path / "b.pbin", DOCUMENTS[::-1])
     blocks = pickle.loads(pickle.dumps(Blocks([file, other], packing="fixed", block_size=4, verify=True)))
-    expected = reference.fixed_blocks(FLAT + [token for d in DOCUMENTS[::-1] for token in d], 4, 0)
+    expected = reference_rows.fixed_blocks(FLAT + [token for d in DOCUMENTS[::-1] for token in d], 4, 0)
 
     def read(seed: int) -> bool:
         items = np.random.default_rng(seed).integers(0, len(expected), 500)
@@ -804,7 +808,7 @@ def test_workers_of_torch_serve_the_same_items(file: Path, method: str) -> None:
         dataset, batch_size=3, num_workers=2, collate_fn=stacked, multiprocessing_context=method
     )
     assert isinstance(dataset, torch.utils.data.Dataset)
-    assert [row for batch in loader for row in batch.tolist()] == reference.fixed_blocks(FLAT, 4, 0)
+    assert [row for batch in loader for row in batch.tolist()] == reference_rows.fixed_blocks(FLAT, 4, 0)
 
 
 def test_importing_packtok_imports_no_torch() -> None:

@@ -15,6 +15,7 @@ import make
 import pbins
 import pytest
 import reference
+import reference_plans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -53,7 +54,7 @@ datasets = st.lists(documents, min_size=1, max_size=3)
 @pytest.mark.parametrize(
     ("name", "blocks", "runs"),
     [
-        ("best_fit.plan", reference.best_fit_blocks(make.PLANNED_LENGTHS, 10), []),
+        ("best_fit.plan", reference_plans.best_fit_blocks(make.PLANNED_LENGTHS, 10), []),
         ("megatron.plan", [[(0, 10)], [(25, 35)], [(30, 40)]], []),
         ("split_by_hash.plan", [], [(0, 0), (1, 3), (3, 5), (4, 9)]),
     ],
@@ -63,7 +64,7 @@ def test_golden_files_are_what_the_oracle_makes_and_reads(
 ) -> None:
     path = Path(make.__file__).parent / name
     assert path.read_bytes() == make.golden()[name]
-    plan = reference.read_plan_file(path)
+    plan = reference_plans.read_plan_file(path)
     assert (plan.blocks, plan.runs) == (blocks, runs)
 
 
@@ -75,10 +76,10 @@ def test_best_fit_plans_are_those_of_the_oracle(
     folder = scratch()
     paths = write(folder, files, width)
     stream = [token for document in joined(files) for token in document]
-    expected = reference.best_fit_blocks([len(document) for document in joined(files)], context_length)
+    expected = reference_plans.best_fit_blocks([len(document) for document in joined(files)], context_length)
 
     path = find_or_plan(whole(paths), planner="best_fit", block_size=context_length, folders=[folder])
-    plan = reference.read_plan_file(path)
+    plan = reference_plans.read_plan_file(path)
     assert (plan.kind, plan.options, plan.blocks) == (1, (context_length, 0), expected)
     padding = len(expected) * context_length - len(stream)
     pieces = sum(len(block) for block in expected)
@@ -100,11 +101,11 @@ def test_megatron_plans_are_those_of_the_oracle(
     folder = scratch()
     paths = write(folder, files, width)
     stream = [token for document in joined(files) for token in document]
-    expected = reference.megatron_spans([len(document) for document in joined(files)], block_size)
+    expected = reference_plans.megatron_spans([len(document) for document in joined(files)], block_size)
     served = {token for start, stop in expected for token in range(start, stop)}
 
     path = find_or_plan(whole(paths), planner="megatron", block_size=block_size, folders=[folder])
-    plan = reference.read_plan_file(path)
+    plan = reference_plans.read_plan_file(path)
     assert (plan.kind, plan.options) == (2, (block_size, 0))
     assert plan.blocks == [[block] for block in expected]
     dropped = len(stream) - len(served)
@@ -128,9 +129,9 @@ def test_sides_by_hash_are_those_of_the_oracle(
     folder = scratch()
     paths = write(folder, files, width)
     path = find_or_split(whole(paths), fraction=fraction, seed=seed, folders=[folder])
-    split = reference.read_plan_file(path)
+    split = reference_plans.read_plan_file(path)
     assert (split.kind, split.options[0]) == (3, seed)
-    held_out = [reference.is_held_out(document, fraction, seed) for document in joined(files)]
+    held_out = [reference_plans.is_held_out(document, fraction, seed) for document in joined(files)]
     for side in SIDES:
         expected = [
             document
@@ -171,7 +172,7 @@ def test_the_last_documents_are_held_out(tmp_path: Path, rule: dict[str, Any], n
     files = [[[1], [2, 3], []], [[4], [5, 6, 7], [8]]]
     paths = write(tmp_path, files)
     path = find_or_split(whole(paths), **rule, folders=[tmp_path])
-    split = reference.read_plan_file(path)
+    split = reference_plans.read_plan_file(path)
     assert (split.kind, split.options) == (4, (num_train, 0))
     assert items(whole(paths, split_path=path, side="train")) == joined(files)[:num_train]
     assert items(whole(paths, split_path=path, side="validation")) == joined(files)[num_train:]
@@ -186,7 +187,7 @@ def test_each_side_has_a_plan_of_its_own_and_together_they_have_every_token(tmp_
         chosen = {"split_path": split, "side": side}
         plan = find_or_plan(whole(paths, **chosen), planner="best_fit", block_size=9, folders=[tmp_path])
         lengths = [len(document) for document in items(whole(paths, **chosen))]
-        assert reference.read_plan_file(plan).blocks == reference.best_fit_blocks(lengths, 9)
+        assert reference_plans.read_plan_file(plan).blocks == reference_plans.best_fit_blocks(lengths, 9)
         blocks = Blocks([str(path) for path in paths], packing="planned", plan_path=plan, **chosen)
         tokens += [token for item in items(blocks) for token in item]
     assert sorted(tokens) == sorted(token for document in joined(files) for token in document)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pbins
 import pytest
-import reference
+import reference_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +40,9 @@ def pbin(tmp_path: Path) -> Path:
     return pbins.write(tmp_path / "train.pbin", DOCUMENTS, eod_id=EOD)
 
 
-def check_batch(batch: dict[str, Any], rows: list[reference.Row], dtype: torch.dtype = torch.int64) -> None:
+def check_batch(
+    batch: dict[str, Any], rows: list[reference_rows.Row], dtype: torch.dtype = torch.int64
+) -> None:
     """Compares every field of ``batch`` with rows of the oracle: values, shapes and dtypes."""
     for name in ("input_ids", "labels", "position_ids"):
         assert batch[name].dtype == dtype
@@ -58,7 +60,7 @@ def check_batch(batch: dict[str, Any], rows: list[reference.Row], dtype: torch.d
     assert batch["document_mask"].tolist() == [naive_mask(row) for row in rows]
 
 
-def naive_mask(row: reference.Row) -> list[list[bool]]:
+def naive_mask(row: reference_rows.Row) -> list[list[bool]]:
     """Who may attend to whom, from the lengths of segments alone."""
     owner = [number for number, length in enumerate(row.segments) for _ in range(length)]
     return [
@@ -69,10 +71,10 @@ def naive_mask(row: reference.Row) -> list[list[bool]]:
 
 def rows_of(
     packing: str, documents: list[list[int]], context_length: int, pad_token_id: int, *, aligned: bool = False
-) -> list[reference.Row]:
+) -> list[reference_rows.Row]:
     if packing == "concat":
-        return reference.concat_rows(documents, context_length, aligned=aligned)
-    return reference.document_rows(documents, context_length, pad_token_id, aligned=aligned)
+        return reference_rows.concat_rows(documents, context_length, aligned=aligned)
+    return reference_rows.document_rows(documents, context_length, pad_token_id, aligned=aligned)
 
 
 @given(data=st.data())
@@ -143,7 +145,7 @@ def test_best_fit_serves_every_token_once_and_cuts_only_what_is_too_long(
         starts = range(0, len(document), context_length)
         expected += [(number, start, min(start + context_length, len(document))) for start in starts]
     assert served == expected
-    rows = reference.piece_rows(blocks, documents, context_length, 77, aligned=labels == "aligned")
+    rows = reference_rows.piece_rows(blocks, documents, context_length, 77, aligned=labels == "aligned")
     check_batch(dataset.__getitems__(range(len(dataset))).batch, rows)
     assert dataset.num_dropped_tokens == 0
     assert dataset.num_padding_tokens == len(dataset) * context_length - sum(map(len, documents))
@@ -325,7 +327,7 @@ def plain_batches(dataset: Any, **options: Any) -> list[dict[str, Any]]:
     ids=str,
 )
 def test_torchs_own_loader_gives_the_batches(pbin: Path, options: dict[str, Any]) -> None:
-    rows = reference.concat_rows(DOCUMENTS, 3)
+    rows = reference_rows.concat_rows(DOCUMENTS, 3)
     batches = plain_batches(TokenDataset(pbin, 3, **ALL_FIELDS), batch_size=3, **options)
     assert len(batches) == -(-len(rows) // 3)
     for i, batch in enumerate(batches):
@@ -352,7 +354,7 @@ def test_batches_go_through_default_collation_without_a_copy(pbin: Path) -> None
 
 def test_subsets_concatenations_and_samplers_give_the_same_rows(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
-    rows = reference.concat_rows(DOCUMENTS, 3)
+    rows = reference_rows.concat_rows(DOCUMENTS, 3)
     [batch] = plain_batches(Subset(dataset, [4, 0, 2]), batch_size=3)
     check_batch(batch, [rows[4], rows[0], rows[2]])
     [batch] = plain_batches(Subset(dataset, torch.tensor([1, 3])), batch_size=2)
@@ -368,7 +370,7 @@ def test_subsets_concatenations_and_samplers_give_the_same_rows(pbin: Path) -> N
 def test_without_batching_items_come_one_by_one(pbin: Path) -> None:
     items = plain_batches(TokenDataset(pbin, 3), batch_size=None)
     assert [item["input_ids"].tolist() for item in items] == [
-        row.input_ids for row in reference.concat_rows(DOCUMENTS, 3)
+        row.input_ids for row in reference_rows.concat_rows(DOCUMENTS, 3)
     ]
 
 
@@ -378,13 +380,13 @@ def test_items_are_what_hugging_faces_default_collator_takes(pbin: Path) -> None
     assert isinstance(items, ItemList)
     assert all(isinstance(item, Item | dict) for item in items)
     stacked = {name: torch.stack([item[name] for item in items]) for name in items[0]}
-    rows = [reference.concat_rows(DOCUMENTS, 3, aligned=True)[i] for i in (0, 2)]
+    rows = [reference_rows.concat_rows(DOCUMENTS, 3, aligned=True)[i] for i in (0, 2)]
     assert stacked["labels"].tolist() == stacked["input_ids"].tolist() == [row.labels for row in rows]
 
 
 def test_a_thousand_batches_that_are_kept_do_not_change(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
-    rows = reference.concat_rows(DOCUMENTS, 3)
+    rows = reference_rows.concat_rows(DOCUMENTS, 3)
     chosen = [[k % len(rows), k * 7 % len(rows)] for k in range(1000)]
     kept = [dataset.__getitems__(items).batch for items in chosen]
     loader = iter(DataLoader(dataset, batch_sampler=chosen, num_workers=1, multiprocessing_context="fork"))
@@ -410,7 +412,9 @@ def test_it_pickles_small_and_by_content(pbin: Path) -> None:
     assert len(pickled) <= 2048
     again = pickle.loads(pickled)
     assert again.fingerprint == dataset.fingerprint
-    check_batch(again.__getitems__([2, 0]).batch, [reference.concat_rows(DOCUMENTS, 3)[i] for i in (2, 0)])
+    check_batch(
+        again.__getitems__([2, 0]).batch, [reference_rows.concat_rows(DOCUMENTS, 3)[i] for i in (2, 0)]
+    )
 
 
 def test_the_fingerprint_tells_what_items_are_not_which_fields(pbin: Path) -> None:

@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import reference  # noqa: E402
+import reference_plans  # noqa: E402
 
 DOCUMENTS = [[1, 2, 3], [], [250, 255], [7]]
 EXAMPLE_DOCUMENTS = [[15496, 11, 995, 50256], [50256], [3666, 50256]]
@@ -163,8 +164,8 @@ def golden() -> dict[str, bytes]:
     files["offsets_only.pbin"] = with_trailer(example, sections[:1])
     files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
     files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])
-    files["best_fit.plan"] = plan(1, 10, reference.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
-    megatron = [[block] for block in reference.megatron_spans(PLANNED_LENGTHS, 10)]
+    files["best_fit.plan"] = plan(1, 10, reference_plans.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
+    megatron = [[block] for block in reference_plans.megatron_spans(PLANNED_LENGTHS, 10)]
     files["megatron.plan"] = plan(2, 10, megatron, 25)
     # Held out are documents 1 and 2 of the lengths 3, 0, 2, 4.
     files["split_by_hash.plan"] = split([(0, 0, 0, 0), (1, 3, 0, 0), (3, 5, 2, 2), (4, 9, 2, 2)])

@@ -1,0 +1,102 @@
+"""Naive blocks and rows of batches: the oracle for datasets, sharing no code with what it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a batch, and the lengths of its stretches of one document, padding as the last."""
+
+    input_ids: list[int]
+    labels: list[int]
+    position_ids: list[int]
+    document_ids: list[int]
+    loss_mask: list[bool]
+    segments: list[int]
+
+
+def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[int]]:
+    """Blocks of ``block_size`` tokens that share ``overlap`` of them with the next; the tail is in none."""
+    blocks = []
+    while len(tokens) >= block_size:
+        blocks.append(tokens[:block_size])
+        tokens = tokens[block_size - overlap :]
+    return blocks
+
+
+def concat_rows(documents: list[list[int]], context_length: int, *, aligned: bool = False) -> list[Row]:
+    """Rows of the stream of all documents: whatever token comes next is the label."""
+    stream = [(token, number) for number, document in enumerate(documents) for token in document]
+    rows = []
+    for start in range(0, len(stream) - context_length, context_length):
+        inputs = stream[start : start + context_length]
+        following = [token for token, _ in stream[start + 1 : start + context_length + 1]]
+        rows.append(_row(inputs, following, context_length, 0, aligned=aligned))
+    return rows
+
+
+def document_rows(
+    documents: list[list[int]], context_length: int, pad_token_id: int, *, aligned: bool = False
+) -> list[Row]:
+    """One row for each document, cut or padded."""
+    return [
+        piece_rows([[(number, 0, context_length)]], documents, context_length, pad_token_id, aligned=aligned)[
+            0
+        ]
+        for number in range(len(documents))
+    ]
+
+
+def piece_rows(
+    blocks: list[list[tuple[int, int, int]]],
+    documents: list[list[int]],
+    context_length: int,
+    pad_token_id: int,
+    *,
+    aligned: bool = False,
+) -> list[Row]:
+    """Rows made of pieces (document, start, stop); a label is a token of the same document or none."""
+    rows = []
+    for pieces in blocks:
+        inputs: list[tuple[int, int]] = []
+        following: list[int | None] = []
+        for number, start, stop in pieces:
+            document = documents[number]
+            inputs += [(token, number) for token in document[start:stop]]
+            ends = [*document[1:], None] if document else []
+            following += ends[start:stop]
+        rows.append(_row(inputs, following, context_length, pad_token_id, aligned=aligned))
+    return rows
+
+
+def _row(
+    inputs: list[tuple[int, int]],
+    following: Sequence[int | None],
+    context_length: int,
+    pad_token_id: int,
+    *,
+    aligned: bool,
+) -> Row:
+    """A row of (token, document) with what follows each, padded to ``context_length``."""
+    padding = context_length - len(inputs)
+    labels = [token for token, _ in inputs] if aligned else list(following)
+    position_ids: list[int] = []
+    document_ids: list[int] = []
+    segments: list[int] = []
+    for i, (_, number) in enumerate(inputs):
+        if i == 0 or inputs[i - 1][1] != number:
+            segments.append(0)
+        position_ids.append(segments[-1])
+        document_ids.append(len(segments) - 1)
+        segments[-1] += 1
+    return Row(
+        [token for token, _ in inputs] + [pad_token_id] * padding,
+        [-100 if label is None else label for label in labels] + [-100] * padding,
+        position_ids + list(range(padding)),
+        document_ids + [-1] * padding,
+        [label is not None for label in labels] + [False] * padding,
+        segments + [padding] * (padding > 0),
+    )
