@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
-import numpy as np
+import pbins
 import torch
 
-from packtok import batch_memory
+from packtok import TokenDataset, batch_memory
 from packtok.batch_memory import reusable
 
 BATCH_BYTES = 1 << 20
@@ -89,6 +91,27 @@ def test_a_smaller_batch_takes_the_memory_of_a_larger_but_not_of_a_much_larger_o
     assert tensor(BATCH_BYTES + 1).data_ptr() == place
     assert tensor(BATCH_BYTES - 1).data_ptr() != place
     assert tensor(2 * BATCH_BYTES + 1).data_ptr() != place
+
+
+def test_batches_that_are_kept_never_change(tmp_path: Path) -> None:
+    documents = [[i % 60_000] * 1500 for i in range(700)]
+    dataset = TokenDataset(pbins.write(tmp_path / "a.pbin", documents), 1024, position_ids=True)
+    stream = torch.tensor([token for document in documents for token in document])
+    batches = [dataset.__getitems__(range(i, i + 16)).batch for i in range(len(dataset) - 16)]
+    labels = [batch["labels"].numpy()[3:] for batch in batches]
+    for i, batch in enumerate(batches):
+        start = i * 1024
+        assert torch.equal(batch["input_ids"].flatten(), stream[start : start + 16 * 1024])
+        assert torch.equal(torch.from_numpy(labels[i]).flatten(), stream[start + 3073 :][: 13 * 1024])
+
+
+def test_one_field_keeps_the_others_memory(tmp_path: Path) -> None:
+    dataset = TokenDataset(pbins.write(tmp_path / "a.pbin", [[7] * 40_000]), 1024)
+    kept = dataset.__getitems__(range(16)).batch["labels"][2:3]
+    for i in range(20):
+        dataset.__getitems__(range(i, i + 16)).batch["input_ids"].zero_()
+        dataset.__getitems__(range(i, i + 16)).batch["labels"].zero_()
+    assert bool((kept == 7).all())
 
 
 def test_small_memory_is_not_kept() -> None:

@@ -5,13 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from loader_pbin import tokens
 from loader_worker import BATCH_ROWS, CONTEXT_LENGTH, Arrays, Batches, Items
-from torch.utils.data import default_collate
 
 from packtok import PackedMemMapDatasetBase, PackedMemMapDatasetContinuous, TokenDataset
 from packtok.batch_memory import reusable
+from packtok.collate import collate
 
 KEY = "input_ids"
 
@@ -33,8 +34,8 @@ def show_view(item: dict[str, Any]) -> Arrays:
 def open_batches(corpus: Path, folder: Path, **fields: bool) -> Batches:
     dataset = TokenDataset(corpus, CONTEXT_LENGTH, **fields)  # type: ignore[arg-type]
     return Batches(
-        # What torch's fetcher calls, and what its default collation makes of the result.
-        lambda items: default_collate(dataset.__getitems__(items)),
+        # What torch's fetcher and `packtok.DataLoader` call.
+        lambda items: collate(dataset.__getitems__(items)),
         len(dataset),
         lambda batch: {name: torch.as_tensor(field).numpy() for name, field in batch.items()},
     )
@@ -46,7 +47,7 @@ def open_memcpy(corpus: Path, folder: Path) -> Batches:
     source = torch.stack([rows[:-1], rows[1:]]).view(2, BATCH_ROWS, CONTEXT_LENGTH)
 
     def batch(items: Sequence[int]) -> torch.Tensor:
-        memory = reusable(source.nbytes)[: source.nbytes].view("int64").reshape(source.shape)
+        memory = np.ndarray(source.shape, np.int64, reusable(source.nbytes))
         return torch.from_numpy(memory).copy_(source)
 
     return Batches(

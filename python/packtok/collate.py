@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
@@ -54,19 +55,23 @@ class ItemList(Sequence[Item]):
         item = Item({name: field[row] for name, field in self.batch.items() if name not in _OVER_ALL_ROWS})
         if "cu_seqlens" in self.batch:
             len_tokens = self.batch["input_ids"].shape[1]
-            item["cu_seqlens"] = _row_segments(self.batch["cu_seqlens"], row, len_tokens)
-            item["max_seqlen"] = int(item["cu_seqlens"].diff().max())
+            segments = _row_segments(self.batch["cu_seqlens"].numpy(), row, len_tokens)
+            item["cu_seqlens"] = torch.from_numpy(segments)
+            item["max_seqlen"] = int((segments[1:] - segments[:-1]).max())
         return item
 
 
 _OVER_ALL_ROWS = ("cu_seqlens", "max_seqlen")
 
 
-def _row_segments(cu_seqlens: torch.Tensor, row: int, len_tokens: int) -> torch.Tensor:
-    """The boundaries of one row, from 0; every row of a batch begins and ends with a boundary."""
-    ends = torch.tensor([row * len_tokens, (row + 1) * len_tokens], dtype=cu_seqlens.dtype)
-    first, last = torch.searchsorted(cu_seqlens, ends).tolist()
-    return cu_seqlens[first : last + 1] - row * len_tokens
+def _row_segments(cu_seqlens: npt.NDArray[np.int32], row: int, len_tokens: int) -> npt.NDArray[np.int32]:
+    """The boundaries of one row, from 0; every row of a batch begins and ends with a boundary.
+
+    By NumPy: torch's default collation asks each batch for its first item, and torch takes 50 us for this.
+    """
+    start = row * len_tokens
+    first, last = cu_seqlens.searchsorted(np.asarray([start, start + len_tokens], dtype=np.int32))
+    return cu_seqlens[first : last + 1] - np.int32(start)
 
 
 def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str, Any]:
