@@ -193,13 +193,13 @@ def test_plans_go_to_the_users_cache_where_data_cannot_be_written(
 ) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert plan_folders(path, None) == [str(tmp_path), str(tmp_path / "cache" / "packtok")]
+    assert plan_folders(find_files(path), None) == [str(tmp_path), str(tmp_path / "cache" / "packtok")]
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert plan_folders([path], None) == [str(tmp_path), str(tmp_path / "home/.cache/packtok")]
-    assert plan_folders(path, tmp_path / "x") == [str(tmp_path / "x")]
+    assert plan_folders(find_files([path]), None) == [str(tmp_path), str(tmp_path / "home/.cache/packtok")]
+    assert plan_folders(find_files(path), tmp_path / "x") == [str(tmp_path / "x")]
     packtok.write_manifest([path], tmp_path / "lists" / "all.jsonl")
-    assert plan_folders(tmp_path / "lists/all.jsonl", None)[0] == str(tmp_path / "lists")
+    assert plan_folders(find_files(tmp_path / "lists/all.jsonl"), None)[0] == str(tmp_path / "lists")
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use packtok_benches::{Corpus, SplitMix, encode_options};
+use packtok_benches::{Corpus, SplitMix, token_counter};
 use packtok_bpe::Tokenizer;
 use packtok_core::sampling::best_fit::{WINDOW_PIECES, plan_best_fit};
 use packtok_core::sampling::plan::{Piece, PlanWriter};
@@ -180,17 +180,11 @@ fn log_normal() -> Vec<u32> {
 /// Lengths drawn from those of the corpora's documents, EOD included.
 fn of_corpora() -> Vec<u32> {
     let tokenizer = Tokenizer::builtin("gpt2").expect("it is built in");
-    let mut encoder = tokenizer
-        .encoder(&encode_options())
-        .expect("no limit is set");
+    let mut num_tokens = token_counter(&tokenizer);
     let mut lens = Vec::new();
     for name in Corpus::NAMES {
         for text in Corpus::load(name, CORPUS_BYTES).texts() {
-            let mut ids = Vec::new();
-            encoder
-                .encode_into(text, &mut ids)
-                .expect("the text can be encoded");
-            lens.push(ids.len() as u32 + 1);
+            lens.push(num_tokens(text) as u32 + 1);
         }
     }
     let mut numbers = SplitMix::new(SEED);

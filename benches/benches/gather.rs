@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use packtok_benches::SplitMix;
+use packtok_benches::pbin::write_random_documents;
 use packtok_core::sampling::IdsMut;
 use packtok_core::sampling::batch::{Batch, Filling, fill};
 use packtok_core::sampling::files::Files;
 use packtok_core::sampling::items::{Items, Packing};
 use packtok_core::sampling::manifest::{Entry, read_manifest, write_manifest};
 use packtok_core::sampling::stream::Stream;
-use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
+use packtok_pbin::Replace;
 
 const NUM_DOCUMENTS: u64 = 100_000;
 const NUM_BATCHES: usize = 64;
@@ -38,7 +39,7 @@ fn main() {
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
     let folder = tempfile::tempdir().expect("there is room for temporary files");
     let path = folder.path().join("documents.pbin");
-    write(&path);
+    write_random_documents(&path, NUM_DOCUMENTS, SEED);
     let one = open(vec![path.clone()]);
     bench_batches(&mut criterion, &one);
 
@@ -194,35 +195,4 @@ fn listed(manifest: &Path) -> Items {
     let entries = read_manifest(manifest).expect("the manifest can be read");
     let files = Files::listed(entries, false).expect("the files go together");
     Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
-}
-
-/// Documents of 1 to 1000 random tokens.
-fn write(path: &Path) {
-    let mut numbers = SplitMix::new(SEED);
-    let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
-    let mut tokens = 0;
-    for _ in 0..NUM_DOCUMENTS {
-        let num_tokens = 1 + numbers.below(1000);
-        let document: Vec<u8> = (0..num_tokens)
-            .flat_map(|_| (numbers.next_u64() as u16).to_le_bytes())
-            .collect();
-        tokens += num_tokens;
-        writer
-            .append(&document, &[document.len() as u64])
-            .expect("there is room for the documents");
-    }
-    let metadata = Metadata {
-        counts: Counts {
-            documents: NUM_DOCUMENTS,
-            tokens,
-            lines: NUM_DOCUMENTS,
-            packed: NUM_DOCUMENTS,
-            ..Counts::default()
-        },
-        ..Metadata::default()
-    };
-    let finished = writer
-        .finish(&metadata, &[])
-        .expect("there is room for the index");
-    finished.publish(Replace::Never).expect("the name is free");
 }

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use criterion::{Criterion, Throughput};
-use packtok_pbin::{Counts, Metadata, Reader, Replace, TokenWidth, Writer};
+use packtok_benches::pbin::publish;
+use packtok_pbin::{Reader, TokenWidth, Writer};
 
 const NUM_DOCUMENTS: u64 = 5_000_000;
 const DOCUMENT_BYTES: u64 = 4;
@@ -46,20 +47,7 @@ fn write(path: &Path) {
             .append(&data, &[DOCUMENT_BYTES; BATCH as usize])
             .expect("there is room for the documents");
     }
-    let metadata = Metadata {
-        counts: Counts {
-            documents: NUM_DOCUMENTS,
-            tokens: NUM_DOCUMENTS * DOCUMENT_BYTES / 2,
-            lines: NUM_DOCUMENTS,
-            packed: NUM_DOCUMENTS,
-            ..Counts::default()
-        },
-        ..Metadata::default()
-    };
-    let finished = writer
-        .finish(&metadata, &[])
-        .expect("there is room for the index");
-    finished.publish(Replace::Never).expect("the name is free");
+    publish(writer, NUM_DOCUMENTS, NUM_DOCUMENTS * DOCUMENT_BYTES / 2);
 }
 
 /// Copies the file up to the end of its pickle, as Modalities writes it.

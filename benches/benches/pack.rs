@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use packtok_benches::{Corpus, encode_options, pack_options};
+use packtok_benches::{Corpus, encode_options, pack_options, token_counter};
 use packtok_bpe::Tokenizer;
 use packtok_core::pack::pack;
 use packtok_pbin::Reader;
@@ -33,17 +33,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
         pack(&options, tokenizer, &mut |_| ControlFlow::Continue(()))
             .expect("the corpus can be packed")
     };
-    let mut encoder = tokenizer
-        .encoder(&encode_options())
-        .expect("no limit is set");
-    let mut ids = Vec::new();
-    let mut encode = |text: &str| {
-        ids.clear();
-        encoder
-            .encode_into(text, &mut ids)
-            .expect("the text can be encoded");
-        ids.len()
-    };
+    let mut num_tokens = token_counter(tokenizer);
     run();
     check(&options.output, tokenizer, corpus, options.eod.id);
 
@@ -53,7 +43,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
         bencher.iter(run);
     });
     group.bench_function(BenchmarkId::new("encode-only", &corpus.name), |bencher| {
-        bencher.iter(|| corpus.texts().map(&mut encode).sum::<usize>());
+        bencher.iter(|| corpus.texts().map(&mut num_tokens).sum::<usize>());
     });
     group.finish();
 }

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput};
 use packtok_benches::SplitMix;
-use packtok_pbin::{Counts, HEADER_BYTES, Metadata, Reader, Replace, TokenWidth, Writer};
+use packtok_benches::pbin::write_random_documents;
+use packtok_pbin::{HEADER_BYTES, Reader};
 
 const NUM_DOCUMENTS: u64 = 100_000;
 const NUM_READS: usize = 20_000;
@@ -21,7 +22,7 @@ fn main() {
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
     let folder = tempfile::tempdir().expect("there is room for temporary files");
     let path = folder.path().join("documents.pbin");
-    write(&path);
+    write_random_documents(&path, NUM_DOCUMENTS, SEED);
     let reader = Reader::open(&path).expect("the file can be read");
     let mut numbers = SplitMix::new(SEED);
 
@@ -88,35 +89,4 @@ fn sum(tokens: &[u8]) -> u64 {
     tokens
         .map(|token| u64::from(u16::from_le_bytes([token[0], token[1]])))
         .sum()
-}
-
-/// Documents of 1 to 1000 random tokens.
-fn write(path: &Path) {
-    let mut numbers = SplitMix::new(SEED);
-    let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
-    let mut tokens = 0;
-    for _ in 0..NUM_DOCUMENTS {
-        let num_tokens = 1 + numbers.below(1000);
-        let document: Vec<u8> = (0..num_tokens)
-            .flat_map(|_| (numbers.next_u64() as u16).to_le_bytes())
-            .collect();
-        tokens += num_tokens;
-        writer
-            .append(&document, &[document.len() as u64])
-            .expect("there is room for the documents");
-    }
-    let metadata = Metadata {
-        counts: Counts {
-            documents: NUM_DOCUMENTS,
-            tokens,
-            lines: NUM_DOCUMENTS,
-            packed: NUM_DOCUMENTS,
-            ..Counts::default()
-        },
-        ..Metadata::default()
-    };
-    let finished = writer
-        .finish(&metadata, &[])
-        .expect("there is room for the index");
-    finished.publish(Replace::Never).expect("the name is free");
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use packtok_benches::{Corpus, encode_options};
+use packtok_benches::{Corpus, encode_options, token_counter};
 use packtok_bpe::Tokenizer;
 
 /// Lines per corpus; enough words that the engine's cache does not hold them all.
@@ -33,17 +33,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part
             .expect("the peer encodes the text");
         encoding.get_ids().to_vec()
     };
-    let mut encoder = tokenizer
-        .encoder(&encode_options())
-        .expect("no limit is set");
-    let mut ids = Vec::new();
-    let mut encode = |text: &str| {
-        ids.clear();
-        encoder
-            .encode_into(text, &mut ids)
-            .expect("the text can be encoded");
-        ids.len()
-    };
+    let mut num_tokens = token_counter(tokenizer);
     for text in part.texts() {
         let found = tokenizer
             .encode(text, &encode_options())
@@ -53,7 +43,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part
     let mut group = criterion.benchmark_group(format!("tokenize/{}", tokenizer.name()));
     group.throughput(Throughput::Bytes(corpus.text_bytes()));
     group.bench_function(BenchmarkId::new("packtok", &corpus.name), |bencher| {
-        bencher.iter(|| corpus.texts().map(&mut encode).sum::<usize>());
+        bencher.iter(|| corpus.texts().map(&mut num_tokens).sum::<usize>());
     });
     group.throughput(Throughput::Bytes(part.text_bytes()));
     group.bench_function(

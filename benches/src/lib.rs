@@ -4,9 +4,10 @@
 #![forbid(unsafe_code)]
 
 mod corpus;
+pub mod pbin;
 mod settings;
 mod synthetic;
 
 pub use corpus::Corpus;
-pub use settings::{encode_options, pack_options, read_options};
+pub use settings::{encode_options, pack_options, read_options, token_counter};
 pub use synthetic::SplitMix;

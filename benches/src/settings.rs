@@ -20,6 +20,25 @@ pub fn encode_options() -> EncodeOptions {
     }
 }
 
+/// A function that encodes a text and gives its number of tokens; all ids go to one buffer that is emptied
+/// for each text, so that it stays in the nearest cache.
+///
+/// # Panics
+/// If a text cannot be encoded.
+pub fn token_counter(tokenizer: &Tokenizer) -> impl FnMut(&str) -> usize {
+    let mut encoder = tokenizer
+        .encoder(&encode_options())
+        .expect("no limit is set");
+    let mut ids = Vec::new();
+    move |text| {
+        ids.clear();
+        encoder
+            .encode_into(text, &mut ids)
+            .expect("the text can be encoded");
+        ids.len()
+    }
+}
+
 /// How corpora are read.
 pub fn read_options() -> ReadOptions {
     ReadOptions {

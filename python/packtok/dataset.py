@@ -4,8 +4,6 @@ Responsible for torch's protocols and Modalities' names; which tokens an item ha
 compiled module.
 """
 
-import hashlib
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -15,7 +13,8 @@ import numpy.typing as npt
 from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, find_or_plan
-from packtok.sources import Source, StrPath, find_files, plan_folders
+from packtok.fingerprint import digest
+from packtok.sources import Files, Source, StrPath, find_files, plan_folders
 
 __all__ = [
     "CombinedDataset",
@@ -61,14 +60,15 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         dtype: npt.DTypeLike | None = None,
         verify: bool = False,
     ) -> None:
-        self._open(raw_data_path, sample_key, packing="whole", dtype=dtype, verify=verify)
+        files = find_files(raw_data_path)
+        self._open(raw_data_path, sample_key, files, packing="whole", dtype=dtype, verify=verify)
 
-    def _open(self, raw_data_path: Source, sample_key: str, **options: Any) -> None:
+    def _open(self, raw_data_path: Source, sample_key: str, files: Files, **options: Any) -> None:
         self.raw_data_path = raw_data_path
         self.sample_key = sample_key
-        self.blocks = Blocks(**find_files(raw_data_path), **options)
+        self.blocks = Blocks(**files, **options)
         changes = {name: option for name, option in options.items() if name in _CHANGES_ITEMS}
-        self.fingerprint = _digest([self.blocks.fingerprint, self.block_size, changes])
+        self.fingerprint = digest([self.blocks.fingerprint, self.block_size, changes])
 
     def __len__(self) -> int:
         """Number of items."""
@@ -131,6 +131,7 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
         self._open(
             raw_data_path,
             sample_key,
+            find_files(raw_data_path),
             packing="fixed",
             block_size=block_size,
             overlap=int(reuse_last_target),
@@ -179,11 +180,18 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         if block_size < 2:
             raise ValueError(f"block_size is {block_size}, expected at least 2")
         self.block_size = block_size
-        documents = Blocks(**find_files(raw_data_path), packing="whole")
-        folders = plan_folders(raw_data_path, cache_dir)
+        files = find_files(raw_data_path)
+        documents = Blocks(**files, packing="whole")
+        folders = plan_folders(files, cache_dir)
         plan_path = find_or_plan(documents, planner="megatron", block_size=block_size, folders=folders)
         self._open(
-            raw_data_path, sample_key, packing="planned", plan_path=str(plan_path), dtype=dtype, verify=verify
+            raw_data_path,
+            sample_key,
+            files,
+            packing="planned",
+            plan_path=str(plan_path),
+            dtype=dtype,
+            verify=verify,
         )
         if not len(self):
             raise ValueError(
@@ -212,7 +220,7 @@ class CombinedDataset(Dataset[Any]):
         Raises:
             AttributeError: If one of them has no fingerprint.
         """
-        return _digest([dataset.fingerprint for dataset in self.datasets])  # type: ignore[attr-defined]
+        return digest([dataset.fingerprint for dataset in self.datasets])  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
         """Number of items of all datasets."""
@@ -242,7 +250,3 @@ class CombinedDataset(Dataset[Any]):
             raise IndexError(f"item {idx} is out of range, the dataset has {len(self)}")
         dataset = bisect_right(self.cumulative_sizes, i)
         return dataset, i - (self.cumulative_sizes[dataset - 1] if dataset else 0)
-
-
-def _digest(facts: Any) -> str:
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

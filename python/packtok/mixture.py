@@ -4,8 +4,6 @@ The compiled module says which item of which source comes when; here sources are
 and batches put together in order.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -16,11 +14,11 @@ from typing import Any, Protocol, overload
 from torch.utils.data import Dataset
 
 from packtok import _packtok
+from packtok.fingerprint import digest
 from packtok.token_dataset import RowsOfMany, TokenDataset
 
 __all__ = ["Mixture"]
 
-StrPath = str | PathLike[str]
 Weight = int | float | Fraction | Decimal
 
 # Weights without a common measure below this are rounded to it: 9 digits finer than a weight of 1e-9.
@@ -129,8 +127,7 @@ class Mixture(Dataset[Any]):
     def fingerprint(self) -> str:
         """SHA-256, in hex, of what decides which item comes when; ``num_items`` does not."""
         prints = [_fingerprint(source) for source in self._sources]
-        told = json.dumps([prints, self._weights, self._seed])
-        return hashlib.sha256(told.encode()).hexdigest()
+        return digest([prints, self._weights, self._seed])
 
     def locate(self, k: int) -> list[tuple[str, int, int, int]]:
         """The documents that item ``k`` has tokens of, as its source tells them.

@@ -17,10 +17,10 @@ from typing import Any, TypedDict, Unpack
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
 from packtok.redact import Redactor
+from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
 
 Progress = Callable[[dict[str, int]], None]
-StrPath = str | os.PathLike[str]
 
 
 class PackOptions(TypedDict, total=False):

@@ -38,15 +38,14 @@ def find_files(source: Source) -> Files:
     return {"paths": paths}
 
 
-def plan_folders(source: Source, cache_dir: StrPath | None) -> list[str]:
-    """Where plans of ``source`` are looked for and kept, in this order.
+def plan_folders(files: Files, cache_dir: StrPath | None) -> list[str]:
+    """Where plans of ``files`` are looked for and kept, in this order.
 
     ``cache_dir`` alone if it is given; otherwise the folder of the first file or of the manifest, and then
     the user's cache, for data that lies where nothing can be written.
     """
     if cache_dir is not None:
         return [os.fspath(cache_dir)]
-    files = find_files(source)
     first = files["paths"][0] if "paths" in files else files["manifest"]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return [os.path.dirname(os.path.abspath(first)), os.path.join(cache, "packtok")]

@@ -4,8 +4,6 @@ Which tokens an item has, and what is written for it, is the compiled module's m
 that of `packtok.fields`.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +16,8 @@ from torch.utils.data import Dataset
 from packtok._packtok import Blocks, fill_from, find_or_plan, find_or_split
 from packtok.collate import Item, ItemList
 from packtok.fields import Fields
-from packtok.sources import Source, StrPath, find_files, plan_folders
+from packtok.fingerprint import digest
+from packtok.sources import Files, Source, StrPath, find_files, plan_folders
 
 __all__ = ["TokenDataset"]
 
@@ -116,11 +115,12 @@ class TokenDataset(Dataset[Item]):
         }
         self._told = [packing, context_length, by_file, split, held_out]
         self.packing = packing
-        folders = plan_folders(paths, cache_dir)
+        files = find_files(paths)
+        folders = plan_folders(files, cache_dir)
         documents: dict[str, Any] = {
-            **find_files(paths),
+            **files,
             "verify": verify,
-            **_side(paths, split, held_out, folders),
+            **_side(files, split, held_out, folders),
         }
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
         if not len(self._blocks):
@@ -192,8 +192,7 @@ class TokenDataset(Dataset[Item]):
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hex, of what decides which tokens each item has: the files and how they are packed."""
-        told = [self._blocks.fingerprint, *self._told]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        return digest([self._blocks.fingerprint, *self._told])
 
     def locate(self, i: int) -> list[tuple[str, int, int, int]]:
         """The documents that item ``i`` has tokens of: (path, document in the file, start, stop)."""
@@ -253,7 +252,7 @@ class _HeldOut(TypedDict):
     seed: int | None
 
 
-def _side(paths: Source, split: Split | None, held_out: _HeldOut, folders: list[str]) -> dict[str, str]:
+def _side(files: Files, split: Split | None, held_out: _HeldOut, folders: list[str]) -> dict[str, str]:
     """The arguments of `Blocks` for one side of a split, which is found or made; none for all documents.
 
     Raises:
@@ -268,7 +267,7 @@ def _side(paths: Source, split: Split | None, held_out: _HeldOut, folders: list[
         )
     if split is None:
         return {}
-    documents = Blocks(**find_files(paths), packing="whole")
+    documents = Blocks(**files, packing="whole")
     return {"split_path": str(find_or_split(documents, **held_out, folders=folders)), "side": split}
 
 

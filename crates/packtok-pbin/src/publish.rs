@@ -192,16 +192,15 @@ fn sync_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Gives `bytes` the name `dst` in one step, replacing what has it, and clears away what earlier
-/// attempts left.
+/// Gives `bytes` the name `dst` in one step, and clears away what earlier attempts left.
 ///
 /// # Errors
 /// As [`TempFile::create`] and [`TempFile::publish`].
-pub fn publish_bytes(dst: &Path, bytes: &[u8]) -> Result<()> {
+pub fn publish_bytes(dst: &Path, bytes: &[u8], replace: Replace) -> Result<()> {
     remove_abandoned(dst)?;
     let mut file = TempFile::create(dst)?;
     file.write_all(bytes).map_err(Error::io(dst))?;
-    file.publish(Replace::Existing)
+    file.publish(replace)
 }
 
 /// Removes temporary files of `dst` whose owner is provably gone, and returns their paths.

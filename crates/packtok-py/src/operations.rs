@@ -8,7 +8,7 @@ use packtok_core::corpus::ReadOptions;
 use packtok_core::field::Field;
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions, Progress};
-use packtok_core::pbin::{self, SpecialToken};
+use packtok_core::pbin::{self, Replace, SpecialToken};
 use packtok_core::raw_index::RawIndexOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -44,7 +44,7 @@ fn available_cpus() -> usize {
 /// Writes a small file whole, synced and under its name in one step, replacing what has the name.
 #[pyfunction]
 fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
-    py.detach(|| pbin::publish_bytes(&path, data))
+    py.detach(|| pbin::publish_bytes(&path, data, Replace::Existing))
         .map_err(pbin_error)
 }
 

@@ -9,6 +9,7 @@ use super::{EmptyDocument, OnBadDocument, PackOptions};
 use crate::corpus::{Chunk, Line};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
+use crate::splitmix::mixed;
 
 /// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
 /// not leave its buffers behind.
@@ -42,11 +43,8 @@ impl Sample {
         if self.limit == u64::MAX {
             return true;
         }
-        // SplitMix64's finaliser: neighbouring offsets land far apart.
-        let mut hash = offset_bytes ^ (source as u64).rotate_left(32);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash ^ (hash >> 31) <= self.limit
+        // Mixed, neighbouring offsets land far apart.
+        mixed(offset_bytes ^ (source as u64).rotate_left(32)) <= self.limit
     }
 }
 

@@ -4,10 +4,9 @@
 //! compared with their entries when they are first opened.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::{HEADER_BYTES, Reader, Replace, TempFile};
+use packtok_pbin::{HEADER_BYTES, Reader, Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -142,7 +141,7 @@ pub fn hex(fingerprint: &DataFingerprint) -> String {
 /// # Errors
 /// [`Error::Io`], [`SamplingError::ManifestLine`].
 pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
-    let text = fs::read(path).map_err(io(path))?;
+    let text = fs::read(path).map_err(|source| Error::io(path, source))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries = parse_entries(&text, path)?;
     for entry in &mut entries {
@@ -192,12 +191,5 @@ pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
 /// # Errors
 /// [`SamplingError::NotUtf8`]; [`Error::Io`], [`Error::Pbin`].
 pub fn write_manifest(path: &Path, entries: &[Entry], replace: Replace) -> Result<()> {
-    let text = format_entries(entries)?;
-    let mut file = TempFile::create(path)?;
-    file.write_all(&text).map_err(io(path))?;
-    Ok(file.publish(replace)?)
-}
-
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-    move |source| Error::io(path, source)
+    Ok(publish_bytes(path, &format_entries(entries)?, replace)?)
 }

@@ -4,7 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
 
 use super::mixture::Draw;
-use super::permutation::{GAMMA, Permutation, mixed};
+use super::permutation::Permutation;
+use crate::splitmix::{GAMMA, mixed};
 
 /// The items of each source in the order in which a mixture draws them, without end.
 #[derive(Debug)]

@@ -14,6 +14,8 @@
 
 use std::num::NonZeroU64;
 
+use crate::splitmix::{GAMMA, mixed};
+
 /// Up to so many numbers are shuffled into a table.
 pub const TABLE_LEN: u64 = 1024;
 
@@ -24,9 +26,6 @@ const ROUNDS: usize = 8;
 
 /// Numbers that go through the network together, so that their multiplications overlap.
 const LANES: usize = 8;
-
-/// Step of SplitMix64: 2^64 divided by the golden ratio.
-pub(crate) const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A permutation of `0..len`, given by a seed and an epoch.
 #[derive(Debug, Clone)]
@@ -229,13 +228,6 @@ impl Keys {
         self.state = self.state.wrapping_add(GAMMA);
         mixed(self.state)
     }
-}
-
-/// The output function of SplitMix64, a bijection whose every output bit depends on every input bit.
-pub(crate) fn mixed(word: u64) -> u64 {
-    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]
