@@ -70,16 +70,25 @@ def measure(*arguments: object, cwd: Path) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr, peak_bytes, seconds)
 
 
-def temporaries(folder: Path) -> list[Path]:
-    """The files in ``folder`` that are being filled, or were when their owner was killed."""
-    return sorted(path for path in folder.iterdir() if path.name.endswith(".tmp"))
+def unfinished(folder: Path) -> list[Path]:
+    """What is in ``folder`` of outputs that are being made, or were when their owner was killed."""
+    return sorted(path for path in folder.iterdir() if path.name.endswith((".tmp", ".partial")))
 
 
-def wait_until_packing(
-    process: subprocess.Popen[str], folder: Path, old: frozenset[Path] = frozenset()
-) -> bool:
-    """Waits for a new temporary file in ``folder``; false if the process ended without one."""
-    while not set(temporaries(folder)) - old:
+def is_packing(pid: int, folder: Path) -> bool:
+    """Whether a process has begun an output in ``folder``."""
+    for path in folder.glob("*.partial/owner"):
+        try:
+            if json.loads(path.read_bytes())["pid"] == pid and (path.parent / "data").exists():
+                return True
+        except (OSError, ValueError):
+            pass  # It ends, or begins, just now.
+    return False
+
+
+def wait_until_packing(process: subprocess.Popen[str], folder: Path) -> bool:
+    """Waits until a process has begun an output in ``folder``; false if it ended without that."""
+    while not is_packing(process.pid, folder):
         if process.poll() is not None:
             return False
         time.sleep(0.001)

@@ -107,6 +107,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "max_tokens": None,
         "existing": "error",
         "zstd_window_log": 27,
+        "span_bytes": 16 << 20,
+        "restart": False,
         "report": None,
         "processing_batch_size": None,
         "raw_samples_queue_size": None,

@@ -31,7 +31,7 @@ from processes import (
     Ended,
     names,
     start,
-    temporaries,
+    unfinished,
     wait_until_packing,
     write_corpus,
 )
@@ -39,9 +39,13 @@ from processes import (
 import packtok
 
 CORPUS_BYTES = 32_000_000
-NUM_KILLS = 50
-# Every run of the kill tests: several threads, and a second temporary file for what is rejected.
-KILLED = ("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet")
+NUM_KILLS = 100
+# Every run of the kill tests: several threads, rejects, and a note of how far it is many times a second.
+KILLED = (
+    *("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
+    *("--set", "span_bytes=1000000"),
+)
+KEPT = "; what is done is kept beside the output, and the same command goes on from there\n"
 OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
 
 
@@ -73,7 +77,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(large: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
-    """What an uninterrupted run leaves, and for how many seconds it has a temporary file."""
+    """What an uninterrupted run leaves, and for how many seconds it packs."""
     folder = tmp_path_factory.mktemp("whole")
     process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=folder)
     assert wait_until_packing(process, folder)
@@ -86,44 +90,78 @@ def whole(large: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[s
 
 
 def kill_while_packing(large: Path, folder: Path, delay_seconds: float, *more: object) -> None:
-    """Kills a run this long after its first temporary file appeared."""
-    old = frozenset(temporaries(folder))
+    """Kills a run this long after it has begun its output."""
     process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, *more, cwd=folder)
-    if wait_until_packing(process, folder, old):
+    if wait_until_packing(process, folder):
         # The moment is the point of the test, not something that is waited for.
         time.sleep(delay_seconds)
     process.kill()
     _, err = process.communicate(timeout=60)
     assert process.returncode in (-signal.SIGKILL, 0), err
-    assert not old & set(temporaries(folder)), "the run did not remove what the one before it left"
 
 
 @pytest.mark.faults
-def test_a_kill_at_any_moment_leaves_no_half_file(
+def test_runs_killed_at_any_moment_come_to_the_same_files(
     large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, seconds = whole
     rng = random.Random(9)
     num_left = num_published = 0
-    for i in range(NUM_KILLS):
-        kill_while_packing(large, tmp_path, (i + rng.random()) / NUM_KILLS * seconds)
+    for _ in range(NUM_KILLS):
+        kill_while_packing(large, tmp_path, rng.random() * seconds / 3)
         published = outputs(tmp_path)
         assert all(content == files[name] for name, content in published.items())
-        num_left += bool(temporaries(tmp_path))
+        num_left += bool(unfinished(tmp_path))
         if "o.pbin" in published:
             num_published += 1
-            packtok_cli("verify", "o.pbin", cwd=tmp_path)
-            assert set(published) == set(OUTPUTS)
-        if "o.pbin" in published or i % 10 == 9:
-            packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path)
+            arguments = ("-i", large, "-o", "o.pbin", *KILLED, "--existing", "skip")
+            packtok_cli("pack", *arguments, cwd=tmp_path)
             assert names(tmp_path) == sorted(OUTPUTS)
-            assert outputs(tmp_path) == files
             for name in OUTPUTS:
                 (tmp_path / name).unlink()
+    packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
+    assert outputs(tmp_path) == files
+    assert names(tmp_path) == sorted(OUTPUTS)
     print(
-        f"{NUM_KILLS} kills over {seconds:.2f} s: {num_left} left a temporary, {num_published} came too late"
+        f"{NUM_KILLS} kills, of a run of {seconds:.2f} s: {num_left} while packing, {num_published} finished"
     )
     assert num_left >= NUM_KILLS // 2
+    assert num_published >= 5
+
+
+def test_a_killed_run_goes_on_and_says_so(
+    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    files, _ = whole
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
+    journal = tmp_path / "o.pbin.partial" / "journal"
+    assert wait_until_packing(process, tmp_path)
+    while len(journal.read_bytes().splitlines()) < 4:
+        time.sleep(0.001)
+    process.kill()
+    process.communicate(timeout=60)
+    told = [argument for argument in KILLED if argument != "--quiet"]
+    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *told, "--report", "r.json", cwd=tmp_path)
+    resumed = json.loads((tmp_path / "r.json").read_text())["resumed_bytes"]
+    assert 3_000_000 <= resumed < large.stat().st_size
+    assert re.search(
+        rf"^went on +behind .*\({resumed:,} bytes\) that an earlier run had packed$", done.stdout, re.M
+    )
+    assert outputs(tmp_path) == files
+
+
+def test_another_config_over_what_a_killed_run_left_is_refused(
+    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    kill_while_packing(large, tmp_path, 0)
+    arguments = ("-i", large, "-o", "o.pbin", *KILLED, "--no-add-special-tokens")
+    done = packtok_cli("pack", *arguments, cwd=tmp_path, code=1)
+    assert done.stderr == (
+        "packtok: o.pbin.partial: a run that was not finished differs in its option add_special_tokens: "
+        "found true, expected false; finish it as it was begun, or begin anew with --restart\n"
+    )
+    packtok_cli("pack", *arguments, "--restart", cwd=tmp_path)
+    assert names(tmp_path) == sorted(OUTPUTS)
 
 
 @pytest.mark.faults
@@ -139,29 +177,22 @@ def test_a_kill_while_replacing_leaves_the_old_file_or_the_new(
         assert (tmp_path / "o.pbin").read_bytes() in (old, files["o.pbin"])
 
 
-def test_a_next_run_says_what_it_removed(large: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    corpus = write_corpus(tmp_path / "c.jsonl", 1000)
-    kill_while_packing(large, tmp_path, 0)
-    (left, *_) = temporaries(tmp_path)
-    done = packtok_cli("pack", "-i", corpus, "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
-    assert f"packtok: warning: removed ./{left.name}, left by a run that was killed\n" in done.stderr
-    assert temporaries(tmp_path) == []
-
-
-def test_a_run_leaves_alone_what_another_one_is_filling(
-    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+def test_the_second_of_two_runs_is_told_who_has_the_output(
+    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    corpus = write_corpus(tmp_path / "c.jsonl", 1000)
-    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, "--existing", "replace", cwd=tmp_path)
+    files, _ = whole
+    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
     assert wait_until_packing(process, tmp_path)
     process.send_signal(signal.SIGSTOP)
-    filling = temporaries(tmp_path)
-    packtok_cli("pack", "-i", corpus, "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
-    assert temporaries(tmp_path) == filling
+    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path, code=1)
+    assert done.stderr == (
+        f"packtok: o.pbin: process {process.pid} on {socket.gethostname()} is writing it; wait for that run, "
+        "or stop it and run this again\n"
+    )
     process.send_signal(signal.SIGCONT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    packtok_cli("verify", "o.pbin", cwd=tmp_path)
+    assert outputs(tmp_path) == files
 
 
 # --- a full disk ---
@@ -306,7 +337,7 @@ def test_a_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> N
 def test_an_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir(mode=0o555)
     done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "d/o.pbin", "-t", "gpt2", cwd=tmp_path)
-    assert (done.code, done.out, done.err) == (1, "", "packtok: d: Permission denied\n")
+    assert (done.code, done.out, done.err) == (1, "", "packtok: d/o.pbin.partial: Permission denied\n")
 
 
 @pytest.fixture
@@ -409,7 +440,7 @@ def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], o
     arguments = ("pack", "-i", "c.jsonl", "-o", "output/o.pbin", *KILLED, "-t", "o200k_base", "-j", 1)
     process = start(*arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
-    while sum(path.stat().st_size for path in temporaries(output)) == 0:
+    while (output / "o.pbin.partial" / "data").stat().st_size <= 12:
         time.sleep(0.001)
     # Stopped meanwhile: else the run might be over before the change is.
     process.send_signal(signal.SIGSTOP)
@@ -418,9 +449,9 @@ def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], o
     out, err = process.communicate(timeout=60)
     if process.returncode != 0:
         assert out == ""
-        assert names(output) == []
+        assert names(output) in ([], ["o.pbin.partial"])
         assert len(err.splitlines()) == 1
-    return process.returncode, err
+    return process.returncode, err.replace(KEPT, "\n")
 
 
 def append(path: Path) -> None:
@@ -466,8 +497,7 @@ def test_an_input_that_vanishes_before_its_turn_is_named(large: Path, tmp_path: 
     process.send_signal(signal.SIGCONT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")
-    assert err == f"packtok: {second}: No such file or directory\n"
-    assert names(output) == []
+    assert err == f"packtok: {second}: No such file or directory{KEPT}"
 
 
 def test_an_output_folder_that_vanishes_is_an_error(large: Path, tmp_path: Path) -> None:
@@ -482,7 +512,7 @@ def test_an_output_folder_that_vanishes_is_an_error(large: Path, tmp_path: Path)
     assert (process.returncode, out) == (1, "")
     assert len(err.splitlines()) == 1
     assert err.startswith("packtok: output")
-    assert names(tmp_path) == ["elsewhere"] or temporaries(tmp_path / "elsewhere") != []
+    assert names(tmp_path) == ["elsewhere"] or unfinished(tmp_path / "elsewhere") != []
 
 
 def test_an_output_that_appears_meanwhile_is_not_overwritten(large: Path, tmp_path: Path) -> None:
@@ -494,10 +524,9 @@ def test_an_output_that_appears_meanwhile_is_not_overwritten(large: Path, tmp_pa
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err == (
-        "packtok: o.pbin: the output exists already; name another, or set existing to skip or replace\n"
+        "packtok: o.pbin: the output exists already; name another, or set existing to skip or replace" + KEPT
     )
     assert (tmp_path / "o.pbin").read_bytes() == b"mine"
-    assert temporaries(tmp_path) == []
 
 
 # --- indexes that lie ---

@@ -62,6 +62,8 @@ pub fn pack_options(
         inputs: vec![input.display().to_string()],
         output,
         index_path: None,
+        span_bytes: 16 << 20,
+        restart: false,
         field: Field::compile(".text").expect("the pattern is jq"),
         encode: encode_options(),
         eod: SpecialToken {

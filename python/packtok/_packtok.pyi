@@ -226,6 +226,8 @@ class _Corpus(TypedDict):
 class _Pack(_Corpus):
     output: str
     existing: str
+    span_bytes: int
+    restart: bool
     redactions: Sequence[tuple[str, str]]
 
 class _VerifyCorpus(_Corpus):

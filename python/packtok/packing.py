@@ -45,6 +45,8 @@ class PackOptions(TypedDict, total=False):
     max_tokens: int | None
     existing: str | None
     zstd_window_log: int | None
+    span_bytes: int | None
+    restart: bool | None
     report: StrPath | None
 
 
@@ -85,6 +87,7 @@ class PackReport:
     stopped_early: bool
     skipped_existing: bool
     warnings: tuple[str, ...]
+    resumed_bytes: int
     removed_temporary: tuple[str, ...]
     seconds: float
     num_cpus: int
@@ -154,6 +157,8 @@ class Packing:
                 **self.document_options(),
                 output=settings.dst_path,
                 existing=settings.existing,
+                span_bytes=settings.span_bytes,
+                restart=settings.restart,
                 redactions=self.config.redactions,
                 on_progress=on_progress,
             )
@@ -205,7 +210,8 @@ def pack(
         config: A Modalities pack config: a YAML file's path, a mapping of that shape or a `PackConfig`. It
             may be left out where the options say everything.
         on_progress: Called about ten times a second with the ints ``bytes_read``, ``total_bytes``,
-            ``documents`` and ``tokens``.
+            ``documents``, ``tokens`` and ``resumed_bytes`` (those of ``bytes_read`` that an earlier run had
+            packed).
         **options: What the flags of ``packtok pack`` say, under the same names; ``None`` counts as not given.
 
     Raises:
@@ -213,6 +219,9 @@ def pack(
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
         OSError: If a file cannot be read or written; there is then no file under the output's name.
+        PacktokError: If another run is writing the output, or began it with other options.
+
+    A run that ends before its time leaves what it has done beside the output; the same call goes on there.
 
     Example:
         >>> packtok.pack(input="corpus.jsonl", output="train.pbin", tokenizer="gpt2").tokens  # doctest: +SKIP

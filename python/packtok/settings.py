@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Field(min_length=1)]
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 
 # Keys of Modalities that are checked as it checks them and then have no effect, with the reason.
 SIZED_BY_BYTES = "packtok sizes its work by bytes; the output does not depend on it"
@@ -67,6 +67,8 @@ class Settings(_Section):
     max_tokens: Count | None = None
     existing: Literal["error", "skip", "replace"] = "error"
     zstd_window_log: Annotated[int, Field(ge=10, le=31)] = 27
+    span_bytes: Count = 16 * MIB
+    restart: bool = False
     report: OutputPath | None = None
     processing_batch_size: Count | None = None
     raw_samples_queue_size: Count | None = None

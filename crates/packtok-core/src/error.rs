@@ -167,6 +167,47 @@ pub enum Error {
         /// The output.
         path: PathBuf,
     },
+    /// A run ended before its time, and what it has done is kept.
+    #[error(
+        "{source}; what is done is kept beside the output, and the same command goes on from there"
+    )]
+    Kept {
+        /// Why it ended.
+        source: Box<Error>,
+    },
+    /// Another process is making the output.
+    #[error("{}: {holder} is writing it; wait for that run, or stop it and run this again", path.display())]
+    OutputHeld {
+        /// The output.
+        path: PathBuf,
+        /// Who has it.
+        holder: String,
+    },
+    /// Another process has taken the output, for this one was not seen to be alive.
+    #[error(
+        "{}: another run has gone on with it, since this one was taken for dead; let that one finish",
+        path.display()
+    )]
+    OutputTaken {
+        /// The output.
+        path: PathBuf,
+    },
+    /// An earlier run over the same output was another one.
+    #[error(
+        "{}: a run that was not finished differs in {what}: found {found}, expected {expected}; finish it as it \
+         was begun, or begin anew with --restart",
+        path.display()
+    )]
+    JournalDiffers {
+        /// The folder of the unfinished run.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+        /// How the earlier run had it.
+        found: String,
+        /// How this run has it.
+        expected: String,
+    },
     /// The output is a folder, a device or the like, which a file must not replace.
     #[error("{}: the output is a {found}, not a file; name another", path.display())]
     OutputNotAFile {

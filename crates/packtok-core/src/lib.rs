@@ -10,6 +10,7 @@ pub mod corpus;
 mod error;
 pub mod field;
 mod inspect;
+mod journal;
 pub mod merge;
 pub mod pack;
 pub mod raw_index;

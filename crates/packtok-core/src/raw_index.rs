@@ -132,7 +132,7 @@ fn index(
             bytes_read: reader.bytes_read(),
             total_bytes: source.bytes,
             documents: report.entries,
-            tokens: 0,
+            ..Progress::default()
         };
         tell(monitor, &progress)?;
         buffer = chunk.into_buffer();

@@ -5,11 +5,16 @@
 //! The specification is `docs/format.md`.
 #![deny(unsafe_code)]
 
+mod checkpoint;
+#[doc(hidden)]
+pub mod crash;
+mod data_checksums;
 mod error;
 mod fault;
 mod header;
 mod index;
 mod join;
+mod lengths;
 mod map;
 mod metadata;
 mod opcode;
@@ -23,6 +28,7 @@ mod trailer_write;
 mod verify;
 mod writer;
 
+pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};

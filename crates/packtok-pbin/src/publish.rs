@@ -9,8 +9,9 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
+use crate::crash;
 use crate::error::{Error, Result};
 
 const SUFFIX: &str = ".tmp";
@@ -66,6 +67,28 @@ impl TempFile {
         })
     }
 
+    /// A file for `dst` that is, or will be, at `path` until it is published, with what is in it already.
+    ///
+    /// It is neither locked nor removed when it is dropped: whoever names the path answers for both. It must be
+    /// on the same file system as `dst`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn keep(path: &Path, dst: &Path) -> Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(Error::io(path))?;
+        let name = TempPath::try_from_path(path).map_err(Error::io(path))?;
+        let mut file = NamedTempFile::from_parts(file, name);
+        file.disable_cleanup(true);
+        let dst = dst.into();
+        Ok(Self { file, dst })
+    }
+
     /// The temporary name.
     pub fn path(&self) -> &Path {
         self.file.path()
@@ -91,13 +114,17 @@ impl TempFile {
     /// file is gone then.
     pub fn publish(mut self, replace: Replace) -> Result<()> {
         self.sync()?;
+        crash::point("file synced");
         let Self { file, dst } = self;
         let published = match replace {
             Replace::Never => file.persist_noclobber(&dst),
             Replace::Existing => file.persist(&dst),
         };
         match published {
-            Ok(_) => sync_folder(place(&dst)?.0),
+            Ok(_) => {
+                crash::point("file renamed");
+                sync_folder(place(&dst)?.0)
+            }
             Err(failed)
                 if replace == Replace::Never && failed.error.kind() == ErrorKind::AlreadyExists =>
             {
@@ -108,6 +135,20 @@ impl TempFile {
                 source: failed.error,
             }),
         }
+    }
+
+    /// Cuts or lengthens the file to `len_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn set_len(&self, len_bytes: u64) -> Result<()> {
+        let file = self.file.as_file();
+        file.set_len(len_bytes).map_err(Error::io(&self.dst))
+    }
+
+    /// The open file.
+    pub(crate) fn as_file(&self) -> &File {
+        self.file.as_file()
     }
 
     /// Overwrites bytes at file offset `offset`, wherever writing stands.

@@ -4,22 +4,28 @@
 //! bytes come from `header`, `pickle_write` and `trailer_write`.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::checkpoint::{Checkpoint, agreed};
+use crate::crash;
+use crate::data_checksums::DataChecksums;
 use crate::error::{Error, Result};
-use crate::header::{Header, TokenWidth};
+use crate::header::{HEADER_BYTES, Header, TokenWidth};
+use crate::lengths::{KnownLengths, LENGTH_BYTES, Lengths};
 use crate::metadata::{Metadata, Source};
 use crate::pickle_write::PairsWriter;
 use crate::publish::{Replace, TempFile, folder_of};
-use crate::trailer::{
-    CHECKED_DATA_BYTES, DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, REQUIRED, SOURCES,
-};
+use crate::trailer::{DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, REQUIRED, SOURCES};
 use crate::trailer_write::TrailerWriter;
-use crate::verify::check_counts;
+use crate::verify::{Progress, check_counts};
 
 /// Less than what packing appends at a time, so that such data goes to the file without a copy.
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Names of the unfinished parts in a folder of their own.
+const DATA_NAME: &str = "data";
+const LENGTHS_NAME: &str = "lengths";
 
 /// A pbin that is being written to a temporary file.
 #[derive(Debug)]
@@ -38,25 +44,93 @@ impl Writer {
     /// # Errors
     /// [`Error::NoFileName`], [`Error::Io`].
     pub fn create(dst: &Path, width: TokenWidth) -> Result<Self> {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, TempFile::create(dst)?);
-        // Until the data's length is known the header announces none, as Modalities does.
-        out.write_all(
-            &Header {
+        let folder = folder_of(dst);
+        let file = TempFile::create(dst)?;
+        let spool = tempfile::tempfile_in(folder).map_err(Error::io(folder))?;
+        Self::start(file, spool, width, DataChecksums::default(), Lengths::NONE)
+    }
+
+    /// Starts a pbin whose unfinished parts stand in `folder`, or goes on with what is there, up to the last of
+    /// `checkpoints` that it agrees with; also returns how many of them that are.
+    ///
+    /// What is there is read once, and `progress` told how much of it. Whoever names the folder answers for that
+    /// nobody else writes in it.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Cancelled`] if `progress` breaks.
+    pub fn keep(
+        dst: &Path,
+        width: TokenWidth,
+        folder: &Path,
+        checkpoints: &[Checkpoint],
+        progress: Progress<'_>,
+    ) -> Result<(Self, usize)> {
+        let file = TempFile::keep(&folder.join(DATA_NAME), dst)?;
+        let lengths_path = folder.join(LENGTHS_NAME);
+        let spool = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lengths_path)
+            .map_err(Error::io(&lengths_path))?;
+        let (num_agreed, checksums, lengths) =
+            agreed(file.as_file(), &spool, checkpoints, progress, dst)?;
+        let writer = Self::start(file, spool, width, checksums, lengths)?;
+        Ok((writer, num_agreed))
+    }
+
+    /// Whether `folder` holds the data of an unfinished pbin.
+    pub fn is_kept(folder: &Path) -> bool {
+        folder.join(DATA_NAME).is_file()
+    }
+
+    /// Goes on behind what the checksums are of.
+    fn start(
+        mut file: TempFile,
+        mut spool: File,
+        width: TokenWidth,
+        checksums: DataChecksums,
+        known: KnownLengths,
+    ) -> Result<Self> {
+        let path = file.dst().to_owned();
+        let data_bytes = checksums.num_bytes();
+        let mut start = || {
+            file.as_file().set_len(HEADER_BYTES + data_bytes)?;
+            // Until the data's length is known the header announces none, as Modalities does.
+            let placeholder = Header {
                 data_bytes: 0,
                 width,
-            }
-            .encode(),
-        )
-        .map_err(Error::io(dst))?;
-        let lengths = Lengths::create(dst)?;
-        let checksums = DataChecksums::default();
+            };
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&placeholder.encode())?;
+            file.seek(SeekFrom::End(0))?;
+            spool.set_len(known.num_documents * LENGTH_BYTES)?;
+            spool.seek(SeekFrom::End(0)).map(drop)
+        };
+        start().map_err(Error::io(&path))?;
         Ok(Self {
-            out,
-            path: dst.into(),
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
+            path,
             width,
-            data_bytes: 0,
-            lengths,
+            data_bytes,
+            lengths: Lengths::new(spool, known),
             checksums,
+        })
+    }
+
+    /// Hands all that was appended to the system and returns what tells it from anything else.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn checkpoint(&mut self) -> Result<Checkpoint> {
+        self.out.flush().map_err(Error::io(&self.path))?;
+        self.lengths.flush().map_err(Error::io(&self.path))?;
+        Ok(Checkpoint {
+            documents: self.num_documents(),
+            data_bytes: self.data_bytes,
+            data_crc32c: self.checksums.whole(),
+            lengths_crc32c: self.lengths.known.crc32c,
         })
     }
 
@@ -92,7 +166,7 @@ impl Writer {
 
     /// Documents appended so far.
     pub fn num_documents(&self) -> u64 {
-        self.lengths.num_documents
+        self.lengths.known.num_documents
     }
 
     /// Bytes of the data segment so far.
@@ -117,6 +191,7 @@ impl Writer {
             });
         }
         self.write_index()?;
+        crash::point("index written");
         let header = Header {
             data_bytes: self.data_bytes,
             width: self.width,
@@ -252,78 +327,4 @@ pub struct Summary {
     pub file_bytes: u64,
     /// CRC32C of the data segment.
     pub data_crc32c: u32,
-}
-
-/// The lengths of the documents so far, spooled to a file without a name.
-#[derive(Debug)]
-struct Lengths {
-    spool: BufWriter<File>,
-    num_documents: u64,
-}
-
-impl Lengths {
-    fn create(dst: &Path) -> Result<Self> {
-        let folder = folder_of(dst);
-        let spool = tempfile::tempfile_in(folder).map_err(Error::io(folder))?;
-        Ok(Self {
-            spool: BufWriter::with_capacity(BUFFER_BYTES, spool),
-            num_documents: 0,
-        })
-    }
-
-    fn push(&mut self, bytes: u64) -> std::io::Result<()> {
-        self.num_documents += 1;
-        self.spool.write_all(&bytes.to_le_bytes())
-    }
-
-    fn for_each(
-        &mut self,
-        mut length: impl FnMut(u64) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
-        self.spool.seek(SeekFrom::Start(0))?;
-        let mut spooled = BufReader::with_capacity(BUFFER_BYTES, self.spool.get_ref());
-        let mut bytes = [0; 8];
-        for _ in 0..self.num_documents {
-            spooled.read_exact(&mut bytes)?;
-            length(u64::from_le_bytes(bytes))?;
-        }
-        Ok(())
-    }
-}
-
-/// CRC32C of every piece of the data so far: four bytes of memory for each MiB.
-#[derive(Debug, Default)]
-struct DataChecksums {
-    whole_pieces: Vec<u32>,
-    last: u32,
-    last_bytes: u64,
-}
-
-impl DataChecksums {
-    fn update(&mut self, mut data: &[u8]) {
-        while !data.is_empty() {
-            let room = (CHECKED_DATA_BYTES - self.last_bytes).min(data.len() as u64);
-            let (piece, rest) = data.split_at(room as usize);
-            self.last = crc32c::crc32c_append(self.last, piece);
-            self.last_bytes += room;
-            if self.last_bytes == CHECKED_DATA_BYTES {
-                self.whole_pieces.push(std::mem::take(&mut self.last));
-                self.last_bytes = 0;
-            }
-            data = rest;
-        }
-    }
-
-    fn pieces(&self) -> impl Iterator<Item = u32> {
-        let last = (self.last_bytes > 0).then_some(self.last);
-        self.whole_pieces.iter().copied().chain(last)
-    }
-
-    fn whole(&self) -> u32 {
-        let whole = self.whole_pieces.iter();
-        let whole = whole.fold(0, |crc, &piece| {
-            crc32c::crc32c_combine(crc, piece, CHECKED_DATA_BYTES as usize)
-        });
-        crc32c::crc32c_combine(whole, self.last, self.last_bytes as usize)
-    }
 }

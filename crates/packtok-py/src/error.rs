@@ -189,6 +189,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
+        E::Kept { source } => core_error(*source),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
@@ -196,6 +197,9 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexEntryOutside { .. }
         | E::ExistingUnknown { .. }
         | E::ExistingDiffers { .. }
+        | E::JournalDiffers { .. }
+        | E::OutputHeld { .. }
+        | E::OutputTaken { .. }
         | E::Panicked { .. }
         | E::WorkerDied
         | E::EnginePanicked { .. }

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use packtok_core::Result;
 use packtok_core::pack::Progress;
+use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -14,6 +14,9 @@ use crate::error::core_error;
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two calls of the progress function.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Said with an error that ends a run before its time.
+const KEPT_NOTE: &str =
+    "what is done is kept beside the output, and the same command goes on from there";
 
 /// Asks Python, now and then, whether to go on.
 struct Watch {
@@ -68,6 +71,7 @@ impl Watch {
         numbers.set_item("total_bytes", progress.total_bytes)?;
         numbers.set_item("documents", progress.documents)?;
         numbers.set_item("tokens", progress.tokens)?;
+        numbers.set_item("resumed_bytes", progress.resumed_bytes)?;
         on_progress.call1(py, (numbers,))?;
         Ok(())
     }
@@ -86,5 +90,15 @@ pub(crate) fn watched<R: Send>(
 ) -> PyResult<R> {
     let mut watch = Watch::new(on_progress);
     let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
-    outcome.map_err(|error| watch.error_or(core_error(error)))
+    outcome.map_err(|error| match error {
+        Error::Kept { source } => {
+            let error = watch.error_or(core_error(*source));
+            // Whatever was raised, a note says that the work is not lost.
+            match error.value(py).call_method1("add_note", (KEPT_NOTE,)) {
+                Ok(_) => error,
+                Err(failed) => failed,
+            }
+        }
+        error => watch.error_or(core_error(error)),
+    })
 }

@@ -86,6 +86,8 @@ struct CorpusArguments {
 struct OutputArguments {
     output: PathBuf,
     existing: String,
+    span_bytes: u64,
+    restart: bool,
     redactions: Vec<(String, String)>,
 }
 
@@ -98,17 +100,16 @@ struct SampleArguments {
 }
 
 impl CorpusArguments {
-    fn pack_options(
-        &self,
-        output: PathBuf,
-        existing: Existing,
-        redactions: Vec<(String, String)>,
-    ) -> PyResult<PackOptions> {
+    fn pack_options(&self, output: OutputArguments) -> PyResult<PackOptions> {
         let tokenizer = &self.tokenizer.get().inner;
         let special = |option: &str, token: &str| special_token(tokenizer, option, token);
         Ok(PackOptions {
             inputs: self.inputs.clone(),
-            output,
+            existing: existing(&output.existing)?,
+            output: output.output,
+            span_bytes: output.span_bytes,
+            restart: output.restart,
+            redactions: output.redactions,
             index_path: self.index_path.clone(),
             field: Field::compile(&self.field).map_err(core_error)?,
             encode: EncodeOptions {
@@ -146,8 +147,6 @@ impl CorpusArguments {
                 max_document_bytes: self.max_document_bytes,
                 zstd_window_log_max: self.zstd_window_log,
             },
-            existing,
-            redactions,
         })
     }
 }
@@ -205,7 +204,7 @@ fn special_token(tokenizer: &Tokenizer, option: &str, token: &str) -> PyResult<S
 #[pyo3(signature = (**options))]
 fn pack<'py>(py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
     let (corpus, rest): (CorpusArguments, OutputArguments) = extract(options)?;
-    let options = corpus.pack_options(rest.output, existing(&rest.existing)?, rest.redactions)?;
+    let options = corpus.pack_options(rest)?;
     let tokenizer = &corpus.tokenizer.get().inner;
     run(py, corpus.on_progress, |monitor| {
         packtok_core::pack::pack(&options, tokenizer, monitor)
@@ -220,7 +219,14 @@ fn verify_corpus<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (corpus, rest): (CorpusArguments, SampleArguments) = extract(options)?;
-    let options = corpus.pack_options(rest.path, Existing::Error, Vec::new())?;
+    // Nothing is written.
+    let options = corpus.pack_options(OutputArguments {
+        output: rest.path,
+        existing: "error".to_owned(),
+        span_bytes: u64::MAX,
+        restart: false,
+        redactions: Vec::new(),
+    })?;
     let tokenizer = &corpus.tokenizer.get().inner;
     run(py, corpus.on_progress, |monitor| {
         packtok_core::verify::verify_corpus(&options, tokenizer, rest.sample, monitor)

@@ -32,8 +32,8 @@ class ReportingGroup(TyperGroup):
         """Runs the command that was asked for."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            console.remark("interrupted")
+        except KeyboardInterrupt as error:
+            console.remark(console.with_notes("interrupted", error))
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             raise
@@ -41,7 +41,7 @@ class ReportingGroup(TyperGroup):
             console.remark(console.message(error))
             raise typer.Exit(WRONG_USAGE) from None
         except (PacktokError, OSError, ValueError) as error:
-            console.remark(console.message(error))
+            console.remark(console.with_notes(console.message(error), error))
             raise typer.Exit(FAILED) from None
 
 

@@ -69,6 +69,11 @@ def message(error: BaseException) -> str:
     return Redactor()(": ".join(parts))
 
 
+def with_notes(text: str, error: BaseException) -> str:
+    """``text`` and the notes of an error, behind semicolons."""
+    return "; ".join([text, *getattr(error, "__notes__", ())])
+
+
 def _text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{_name(error.filename)}: {error.strerror}"

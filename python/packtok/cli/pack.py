@@ -71,6 +71,9 @@ def pack(
     zstd_window_log: Annotated[
         int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
     ] = None,
+    restart: Annotated[
+        bool | None, typer.Option("--restart", help="Discard what an unfinished run has left of the output.")
+    ] = None,
     report: Annotated[str | None, typer.Option(help="Also write the result to this file, as JSON.")] = None,
     set_values: Annotated[
         list[str] | None,
@@ -155,7 +158,8 @@ def _files(number: int) -> str:
 
 def _rows(report: "PackReport") -> list[tuple[str, str]]:
     public = report.to_dict()
-    rate = f" ({report.source_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
+    packed_bytes = report.source_bytes - report.resumed_bytes
+    rate = f" ({packed_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
     rows = [
         ("output", str(public["output"])),
         ("documents", console.count(report.documents)),
@@ -168,6 +172,10 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     ]
     if report.rejected and public["rejects_path"]:
         rows.append(("rejects", str(public["rejects_path"])))
+    if report.resumed_bytes:
+        rows.append(
+            ("went on", f"behind {console.size(report.resumed_bytes)} that an earlier run had packed")
+        )
     if report.stopped_early:
         rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
     if report.skipped_existing:

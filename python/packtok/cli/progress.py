@@ -42,10 +42,11 @@ def status(counts: dict[str, int], seconds: float) -> str:
     done, total = counts.get("bytes_read", 0), counts.get("total_bytes", 0)
     parts = [f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB" if total else f"{done / 1e6:,.1f} MB"]
     parts += [f"{counts[name]:,} {name}" for name in ("documents", "tokens") if name in counts]
-    if done and seconds > 0:
-        parts.append(f"{done / 1e6 / seconds:,.1f} MB/s")
+    packed = done - counts.get("resumed_bytes", 0)
+    if packed > 0 and seconds > 0:
+        parts.append(f"{packed / 1e6 / seconds:,.1f} MB/s")
         if total > done:
-            parts.append(f"{_clock_time((total - done) * seconds / done)} left")
+            parts.append(f"{_clock_time((total - done) * seconds / packed)} left")
     return ", ".join(parts)
 
 

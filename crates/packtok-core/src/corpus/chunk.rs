@@ -2,6 +2,8 @@
 
 use memchr::memchr;
 
+use super::Place;
+
 /// Whole lines of one source, in order.
 ///
 /// A chunk may hold no line at all: reading past one enormous line returns such chunks, so that
@@ -12,6 +14,10 @@ pub struct Chunk {
     pub(super) buffer: Vec<u8>,
     pub(super) content: Content,
     pub(super) max_document_bytes: u64,
+    /// Where the next chunk begins; `None` inside a line that is passed over.
+    pub(super) end: Option<Place>,
+    /// CRC32C of the raw bytes of each source that ended since the chunk before.
+    pub(super) closed: Vec<u32>,
 }
 
 /// Where the lines of a chunk are.
@@ -77,6 +83,16 @@ impl Chunk {
             Content::Spans(spans) => State::Spans(spans.iter()),
         };
         Lines { chunk: self, state }
+    }
+
+    /// Where the next chunk begins; `None` inside a line that is passed over.
+    pub fn end(&self) -> Option<Place> {
+        self.end
+    }
+
+    /// CRC32C of the raw bytes of each source that ended since the chunk before, in order.
+    pub fn closed(&self) -> &[u32] {
+        &self.closed
     }
 
     /// Length of the text it holds, in bytes.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::chunk::{Chunk, Content, Span};
 use super::stream::{Compression, open};
-use super::{BOM, ReadOptions, Source};
+use super::{BOM, Place, ReadOptions, Source};
 use crate::error::{Error, Result};
 
 /// Reads the entries of an index in their order.
@@ -17,6 +17,8 @@ pub(super) struct Indexed {
     next: usize,
     options: ReadOptions,
     bytes_read: u64,
+    /// CRC32C of all text read.
+    crc: u32,
 }
 
 impl Indexed {
@@ -51,6 +53,7 @@ impl Indexed {
             next: 0,
             options,
             bytes_read: 0,
+            crc: 0,
         })
     }
 
@@ -72,12 +75,40 @@ impl Indexed {
             self.read_run(&mut buffer, &mut spans)?;
             num_seeks += 1;
         }
+        self.crc = crc32c::crc32c_append(self.crc, &buffer);
         Ok(Some(Chunk {
             source: 0,
             buffer,
             content: Content::Spans(spans),
             max_document_bytes: self.options.max_document_bytes,
+            end: Some(self.place()),
+            closed: Vec::new(),
         }))
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            source: 0,
+            offset: self.next as u64,
+            crc32c: self.crc,
+        }
+    }
+
+    /// Reads on to `place` and says whether what lies before it is the same.
+    pub(super) fn pass(
+        &mut self,
+        place: Place,
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<bool> {
+        let mut buffer = Vec::new();
+        while (self.next as u64) < place.offset {
+            let Some(chunk) = self.next_chunk(std::mem::take(&mut buffer))? else {
+                break;
+            };
+            buffer = chunk.into_buffer();
+            tick(self.bytes_read)?;
+        }
+        Ok(self.place() == place)
     }
 
     pub(super) fn bytes_read(&self) -> u64 {

@@ -10,6 +10,7 @@ mod expand;
 mod indexed;
 mod label;
 mod line_counter;
+mod place;
 mod reader;
 mod sequential;
 mod stream;
@@ -21,6 +22,7 @@ pub use digest::digests;
 pub use expand::expand;
 pub(crate) use expand::kind;
 pub(crate) use line_counter::LineCounter;
+pub use place::Place;
 pub use reader::Reader;
 pub(crate) use stream::{Compression, compression};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::chunk::Chunk;
 use super::indexed::Indexed;
 use super::sequential::Sequential;
-use super::{ReadOptions, Source};
+use super::{Place, ReadOptions, Source};
 use crate::error::Result;
 
 /// Cuts sources into chunks of whole lines, in order.
@@ -31,6 +31,43 @@ impl Reader {
     /// entry reaches beyond its end.
     pub fn indexed(source: Source, entries: Vec<(u64, u64)>, options: ReadOptions) -> Result<Self> {
         Ok(Self(Kind::Indexed(Indexed::new(source, entries, options)?)))
+    }
+
+    /// A reader of what lies behind `place`, for one that has come that far before.
+    ///
+    /// `closed` holds the CRC32C of the raw bytes of the sources before it. Compressed sources are decompressed
+    /// from their start.
+    ///
+    /// # Errors
+    /// The source cannot be read or ends before `place`.
+    pub fn at(
+        sources: impl Into<Arc<[Source]>>,
+        options: ReadOptions,
+        place: Place,
+        closed: &[u32],
+    ) -> Result<Self> {
+        let reader = Sequential::at(sources.into(), options, place, closed)?;
+        Ok(Self(Kind::Sequential(reader)))
+    }
+
+    /// Reads on to `place` without a look at the lines, and says whether what was read has the given checksums:
+    /// `closed` those of the sources that end before it, `place` that of the beginning of its own.
+    ///
+    /// Lines may be asked for only before the first call, or after one that said yes. `tick` is called now and
+    /// then with the bytes read so far; its error ends the reading.
+    ///
+    /// # Errors
+    /// A source cannot be read; or what `tick` returned.
+    pub fn pass(
+        &mut self,
+        place: Place,
+        closed: &[u32],
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<bool> {
+        match &mut self.0 {
+            Kind::Sequential(reader) => reader.pass(place, closed, tick),
+            Kind::Indexed(reader) => reader.pass(place, tick),
+        }
     }
 
     /// The next chunk, or `None` after the last one; `buffer` is overwritten and becomes the

@@ -6,8 +6,8 @@ use memchr::{memchr, memrchr};
 
 use super::chunk::{Chunk, Content, Span};
 use super::stream::Stream;
-use super::{BOM, ReadOptions, Source};
-use crate::error::Result;
+use super::{BOM, Place, ReadOptions, Source};
+use crate::error::{Error, Result};
 
 /// How much of one oversize line is passed over before the caller gets a turn.
 const SKIP_TURN_BYTES: u64 = 64 << 20;
@@ -21,6 +21,8 @@ pub(super) struct Sequential {
     /// Raw bytes of the sources before the open one.
     bytes_before: u64,
     digests: Vec<Option<u32>>,
+    /// Digests that no chunk has told of yet.
+    closed: Vec<u32>,
 }
 
 /// The source being read.
@@ -28,6 +30,8 @@ struct Open {
     stream: Stream,
     /// Place, in the uncompressed source, of the first byte of `carry`.
     offset_bytes: u64,
+    /// CRC32C of the uncompressed bytes before that, and of the line that is passed over.
+    crc: u32,
     /// The beginning of a line whose end was not yet read.
     carry: Vec<u8>,
     /// Length so far of a line too long to keep.
@@ -52,7 +56,93 @@ impl Sequential {
             source: 0,
             open: None,
             bytes_before: 0,
+            closed: Vec::new(),
         }
+    }
+
+    /// A reader that goes on at `place`; the sources before it have the digests `closed`.
+    pub(super) fn at(
+        sources: Arc<[Source]>,
+        options: ReadOptions,
+        place: Place,
+        closed: &[u32],
+    ) -> Result<Self> {
+        let mut reader = Self::new(sources, options);
+        for (digest, &known) in reader.digests.iter_mut().zip(closed) {
+            *digest = Some(known);
+        }
+        reader.source = place.source;
+        let before = reader.sources.iter().take(place.source);
+        reader.bytes_before = before.map(|source| source.bytes).sum();
+        if let Some(source) = reader.sources.get(place.source)
+            && place.offset > 0
+        {
+            let mut open = Open::new(source, &reader.options)?;
+            if !open.stream.skip(place.offset)? {
+                return Err(Error::SourceChanged {
+                    path: source.path.clone(),
+                    expected_bytes: place.offset,
+                    found_bytes: source.bytes,
+                });
+            }
+            (open.offset_bytes, open.crc) = (place.offset, place.crc32c);
+            reader.open = Some(open);
+        }
+        Ok(reader)
+    }
+
+    /// Reads on to `place` and says whether what lies before it has these checksums.
+    pub(super) fn pass(
+        &mut self,
+        place: Place,
+        closed: &[u32],
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<bool> {
+        for &expected in closed {
+            if !self.pass_to(u64::MAX, tick)? || self.digests[self.source - 1] != Some(expected) {
+                return Ok(false);
+            }
+        }
+        if place.source != self.source {
+            return Ok(false);
+        }
+        if place.offset == 0 {
+            return Ok(true);
+        }
+        let is_there = self.pass_to(place.offset, tick)?;
+        let found = self.open.as_ref().map(|open| (open.offset_bytes, open.crc));
+        Ok(is_there && found == Some((place.offset, place.crc32c)))
+    }
+
+    /// Reads the source at hand up to `offset_bytes` or, if that is beyond its end, closes it; whether there is one.
+    fn pass_to(
+        &mut self,
+        offset_bytes: u64,
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(source) = self.sources.get(self.source) else {
+            return Ok(false);
+        };
+        let open = match &mut self.open {
+            Some(open) => open,
+            closed => closed.insert(Open::new(source, &self.options)?),
+        };
+        let mut buffer = vec![0; self.options.chunk_bytes];
+        while open.offset_bytes < offset_bytes {
+            let room = (offset_bytes - open.offset_bytes).min(buffer.len() as u64) as usize;
+            let n = open.stream.read(&mut buffer[..room])?;
+            if n == 0 {
+                self.close();
+                // Only chunks tell of sources that were closed.
+                self.closed.clear();
+                self.source += 1;
+                break;
+            }
+            open.offset_bytes += n as u64;
+            open.crc = crc32c::crc32c_append(open.crc, &buffer[..n]);
+            tick(self.bytes_before + open.stream.raw_bytes())?;
+        }
+        Ok(true)
     }
 
     pub(super) fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>> {
@@ -79,6 +169,8 @@ impl Sequential {
                     buffer,
                     content,
                     max_document_bytes: self.options.max_document_bytes,
+                    end: self.place(),
+                    closed: std::mem::take(&mut self.closed),
                 };
                 self.source += usize::from(self.open.is_none());
                 return Ok(Some(chunk));
@@ -90,7 +182,24 @@ impl Sequential {
     fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.bytes_before += open.stream.raw_bytes();
-            self.digests[self.source] = Some(open.stream.digest());
+            let digest = open.stream.digest().unwrap_or(open.crc);
+            self.digests[self.source] = Some(digest);
+            self.closed.push(digest);
+        }
+    }
+
+    /// Where the next chunk begins; `None` inside a line that is passed over.
+    fn place(&self) -> Option<Place> {
+        match &self.open {
+            None => Some(Place {
+                source: self.source + 1,
+                ..Place::default()
+            }),
+            Some(open) => open.skipped_bytes.is_none().then_some(Place {
+                source: self.source,
+                offset: open.offset_bytes,
+                crc32c: open.crc,
+            }),
         }
     }
 
@@ -109,6 +218,7 @@ impl Open {
         Ok(Self {
             stream: Stream::open(source, options)?,
             offset_bytes: 0,
+            crc: 0,
             carry: Vec::new(),
             skipped_bytes: None,
             at_end: false,
@@ -129,9 +239,11 @@ impl Open {
                 return Ok(None);
             }
             self.offset_bytes += start as u64;
+            self.checksum(&buffer[..filled.len]);
             self.skipped_bytes = Some((filled.len - start) as u64);
             return self.skip(buffer, options).map(Some);
         }
+        self.checksum(&buffer[..filled.whole]);
         self.carry
             .extend_from_slice(&buffer[filled.whole..filled.len]);
         let content = Content::Consecutive {
@@ -141,6 +253,10 @@ impl Open {
         };
         self.offset_bytes += filled.whole as u64;
         Ok(Some(content))
+    }
+
+    fn checksum(&mut self, passed: &[u8]) {
+        self.crc = crc32c::crc32c_append(self.crc, passed);
     }
 
     /// Fills `buffer` from the carried bytes and the source: up to `chunk_bytes`, or further until
@@ -183,6 +299,7 @@ impl Open {
             self.at_end = n == 0;
             let end = memchr(b'\n', &buffer[..n]);
             len_bytes += end.unwrap_or(n) as u64;
+            self.checksum(&buffer[..end.map_or(n, |end| end + 1)]);
             if let Some(end) = end {
                 self.carry.extend_from_slice(&buffer[end + 1..n]);
             }

@@ -1,7 +1,7 @@
-//! The bytes of one source, uncompressed, with its raw bytes counted and checksummed.
+//! The bytes of one source, uncompressed, with its raw bytes counted and, unless they are the same, checksummed.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -84,7 +84,7 @@ impl Stream {
     /// Opens `source` at its start.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let (file, compression) = open(source)?;
-        let raw = RawFile::new(file, source.bytes);
+        let raw = RawFile::new(file, source.bytes, compression != Compression::None);
         let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
         let decoder = match compression {
             Compression::None => Decoder::Plain(raw),
@@ -128,9 +128,31 @@ impl Stream {
         self.raw().bytes_read
     }
 
-    /// CRC32C of the raw bytes read so far.
-    pub(super) fn digest(&self) -> u32 {
+    /// CRC32C of the raw bytes read so far; `None` if they are the same as the uncompressed ones.
+    pub(super) fn digest(&self) -> Option<u32> {
         self.raw().crc
+    }
+
+    /// Goes on behind the first `num_bytes` uncompressed bytes, which are known; says whether there are as many.
+    pub(super) fn skip(&mut self, num_bytes: u64) -> Result<bool> {
+        if let Decoder::Plain(raw) = &mut self.decoder {
+            raw.file
+                .seek(SeekFrom::Start(num_bytes))
+                .map_err(|cause| Error::io(&self.source.path, cause))?;
+            raw.bytes_read = num_bytes;
+            return Ok(num_bytes <= raw.expected_bytes);
+        }
+        let mut buffer = vec![0; RAW_BUFFER_BYTES];
+        let mut rest = num_bytes;
+        while rest > 0 {
+            let room = rest.min(RAW_BUFFER_BYTES as u64) as usize;
+            let n = self.read(&mut buffer[..room])?;
+            if n == 0 {
+                return Ok(false);
+            }
+            rest -= n as u64;
+        }
+        Ok(true)
     }
 
     fn raw(&self) -> &RawFile {
@@ -192,7 +214,8 @@ struct RawFile {
     file: File,
     expected_bytes: u64,
     bytes_read: u64,
-    crc: u32,
+    /// CRC32C of what was read, if it is asked for.
+    crc: Option<u32>,
     /// Whether the file proved shorter or longer than expected.
     changed: bool,
     /// Whether the operating system refused a read: its error is not the data's.
@@ -200,12 +223,12 @@ struct RawFile {
 }
 
 impl RawFile {
-    fn new(file: File, expected_bytes: u64) -> Self {
+    fn new(file: File, expected_bytes: u64, is_checksummed: bool) -> Self {
         Self {
             file,
             expected_bytes,
             bytes_read: 0,
-            crc: 0,
+            crc: is_checksummed.then_some(0),
             changed: false,
             failed: false,
         }
@@ -218,7 +241,9 @@ impl Read for RawFile {
         match &result {
             Ok(0) if !buffer.is_empty() => self.changed |= self.bytes_read < self.expected_bytes,
             Ok(n) => {
-                self.crc = crc32c::crc32c_append(self.crc, &buffer[..*n]);
+                if let Some(crc) = &mut self.crc {
+                    *crc = crc32c::crc32c_append(*crc, &buffer[..*n]);
+                }
                 self.bytes_read += *n as u64;
                 if self.bytes_read > self.expected_bytes {
                     self.changed = true;

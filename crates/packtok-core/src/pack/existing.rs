@@ -7,6 +7,7 @@ use packtok_pbin::{Metadata, Options, Reader, SpecialToken};
 
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
+use super::resume;
 use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, tell};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
@@ -35,10 +36,10 @@ pub(super) fn check(
     }
     match options.existing {
         Existing::Replace => Ok(None),
-        Existing::Error => Err(Error::OutputExists {
+        Existing::Error if !resume::has_published(options) => Err(Error::OutputExists {
             path: options.output.clone(),
         }),
-        Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
+        Existing::Error | Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
 }
 
@@ -62,7 +63,19 @@ fn prove(
     let found = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
         path: options.output.clone(),
     })?;
-    compare(options, tokenizer, found)?;
+    let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
+    compare(found, &expected, &|what, found, expected| {
+        differing(options, what, found, expected)
+    })?;
+    if options.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
+        let num_rejected = found.counts.rejected.to_string();
+        differing(
+            options,
+            "its number of rejected documents",
+            num_rejected,
+            "none".to_owned(),
+        )?;
+    }
     compare_sources(options, sources, &reader, found.stopped_early, monitor)?;
     let total_bytes = reader.data_bytes();
     reader.verify(&mut |bytes_read| {
@@ -91,43 +104,39 @@ fn prove(
     Ok(report)
 }
 
-/// Holds what the file says of itself against what this run would write.
-fn compare(options: &PackOptions, tokenizer: &Tokenizer, found: &Metadata) -> Result<()> {
-    let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
+/// Names the first thing, of all that decides about bytes but the corpus, that differs.
+///
+/// `differing` is told what it is called, and how it reads here and there.
+pub(super) fn compare(
+    found: &Metadata,
+    expected: &Metadata,
+    differing: &dyn Fn(&str, String, String) -> Result<()>,
+) -> Result<()> {
     let fingerprint = |metadata: &Metadata| {
         let tokenizer = metadata.tokenizer.as_ref();
         tokenizer.map(|tokenizer| tokenizer.fingerprint.clone())
     };
     let differs = |what: &str, found: &dyn Shown, expected: &dyn Shown| {
-        differing(options, what, found.shown(), expected.shown())
+        differing(what, found.shown(), expected.shown())
     };
-    differs(
-        "its tokenizer",
-        &fingerprint(found),
-        &fingerprint(&expected),
-    )?;
+    differs("its tokenizer", &fingerprint(found), &fingerprint(expected))?;
     differs("its EOD", &found.eod, &expected.eod)?;
     differs("its BOS", &found.bos, &expected.bos)?;
-    compare_options(options, &found.options, &expected.options)?;
+    compare_options(&found.options, &expected.options, differing)?;
     let num_parts = |metadata: &Metadata| Some(metadata.parts.len().to_string());
     differs(
         "its number of merged parts",
         &num_parts(found),
-        &num_parts(&expected),
-    )?;
-    if options.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
-        let num_rejected = Some(found.counts.rejected.to_string());
-        differs(
-            "its number of rejected documents",
-            &num_rejected,
-            &None::<String>,
-        )?;
-    }
-    Ok(())
+        &num_parts(expected),
+    )
 }
 
 /// Names the first option that differs.
-fn compare_options(options: &PackOptions, found: &Options, expected: &Options) -> Result<()> {
+fn compare_options(
+    found: &Options,
+    expected: &Options,
+    differing: &dyn Fn(&str, String, String) -> Result<()>,
+) -> Result<()> {
     let fields = |options: &Options| match serde_json::to_value(options) {
         Ok(serde_json::Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
@@ -138,7 +147,6 @@ fn compare_options(options: &PackOptions, found: &Options, expected: &Options) -
     };
     for name in found.keys().chain(expected.keys()) {
         differing(
-            options,
             &format!("its option {name}"),
             shown(found.get(name)),
             shown(expected.get(name)),
@@ -147,6 +155,7 @@ fn compare_options(options: &PackOptions, found: &Options, expected: &Options) -
     Ok(())
 }
 
+/// The output was not made as it would be made now.
 fn differing(options: &PackOptions, what: &str, found: String, expected: String) -> Result<()> {
     if found == expected {
         return Ok(());

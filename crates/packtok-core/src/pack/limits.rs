@@ -1,6 +1,6 @@
 //! `max_documents` and `max_tokens`: where a trial ends, whatever the chunks were.
 
-use packtok_pbin::TokenWidth;
+use packtok_pbin::{Counts, TokenWidth};
 
 use super::ordered::Flow;
 use super::worker::{DocBatch, Outcome};
@@ -17,6 +17,14 @@ impl Limits {
         Self {
             documents: max_documents.unwrap_or(u64::MAX),
             tokens: max_tokens.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// What is left when so much is packed already.
+    pub(crate) fn after(self, counts: &Counts) -> Self {
+        Self {
+            documents: self.documents.saturating_sub(counts.documents),
+            tokens: self.tokens.saturating_sub(counts.tokens),
         }
     }
 

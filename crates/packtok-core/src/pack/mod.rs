@@ -12,6 +12,7 @@ mod ordered;
 mod reason;
 mod recorded;
 mod report;
+mod resume;
 mod sink;
 mod worker;
 
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Replace, TokenWidth, Writer, read_raw_index, remove_abandoned};
+use packtok_pbin::{Finished, Metadata, Replace, Summary, crash, read_raw_index, remove_abandoned};
 
 pub use options::{EmptyDocument, Existing, OnBadDocument, PackOptions};
 pub use reason::Reason;
@@ -33,10 +34,12 @@ pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED};
 
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
+use crate::rejects::Rejects;
 use beside::write_tokenizer;
 use ordered::run;
 use recorded::{metadata, recorded_digests, recorded_sources};
 use report::report;
+use resume::begin;
 use sink::Sink;
 use worker::Worker;
 
@@ -51,6 +54,8 @@ pub struct Progress {
     pub documents: u64,
     /// Tokens written.
     pub tokens: u64,
+    /// Of `bytes_read`, those that an earlier run had packed.
+    pub resumed_bytes: u64,
 }
 
 /// Told how far a run is, 10 to 20 times a second; `Break` ends the run with [`Error::Cancelled`].
@@ -71,7 +76,10 @@ pub fn pack(
     refuse_output_among(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
-        Some(report) => report,
+        Some(report) => {
+            resume::remove_leftover(options)?;
+            report
+        }
         None => write(options, tokenizer, &sources, monitor)?,
     };
     report.removed_temporary = removed_temporary;
@@ -85,51 +93,85 @@ fn write(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
-    let width = TokenWidth::for_vocab(tokenizer.vocab_size());
-    let writer = Writer::create(&options.output, width)?;
+    let begun = begin(options, tokenizer, sources, monitor)?;
+    let resumed_bytes = begun.resumed_bytes;
     let mut monitor = |progress: &Progress| monitor(progress);
-    let mut sink = Sink::new(options, sources, writer, &mut monitor);
-    let digests = process(options, tokenizer, sources, Sample::ALL, &mut sink)?;
-    let counts = sink.counts;
-    let stopped_early = sink.stopped_early;
-    let metadata = metadata(options, tokenizer, counts, stopped_early);
-    let digests = recorded_digests(options, sources, digests, stopped_early, &mut sink)?;
-    let recorded = recorded_sources(options, sources, digests);
-    let finished = sink.writer.finish(&metadata, &recorded)?;
-    let tokenizer_copy = write_tokenizer(&options.output, tokenizer)?;
-    // All that needs room on the disk is there: from here on names are given.
-    existing::refuse_newcomer(options)?;
-    let rejects_path = sink.rejects.publish()?;
-    tokenizer_copy.publish(Replace::Existing)?;
-    let replace = match options.existing {
-        Existing::Replace => Replace::Existing,
-        Existing::Error | Existing::Skip => Replace::Never,
+    let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
+    let (metadata, recorded) = match fill(options, tokenizer, sources, reader, &mut sink) {
+        Ok(filled) => filled,
+        Err(error) => return Err(sink.give_up(error)),
     };
-    let summary = finished.publish(replace)?;
-    Ok(report(
+    let (finished, rejects, notes) = sink.finish(&metadata, &recorded)?;
+    let (summary, rejects_path) = match publish(options, tokenizer, finished, rejects) {
+        Ok(published) => published,
+        Err(error) => return Err(notes.give_up(error)),
+    };
+    notes.remove()?;
+    let mut report = report(
         options,
         tokenizer,
         sources,
         &metadata,
         summary.file_bytes,
         rejects_path,
-    ))
+    );
+    report.resumed_bytes = resumed_bytes;
+    Ok(report)
 }
 
-/// Tokenizes a sample of the corpus on all threads, the results to `consumer` in order.
+/// Packs what `reader` reads; returns what the trailer says of the file and of its sources.
+fn fill(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    sources: &[Source],
+    reader: corpus::Reader,
+    sink: &mut Sink<'_>,
+) -> Result<(Metadata, Vec<packtok_pbin::Source>)> {
+    let digests = process(options, tokenizer, sources, reader, Sample::ALL, sink)?;
+    if !sink.stopped_early {
+        sink.note_end(&digests)?;
+    }
+    let metadata = metadata(options, tokenizer, sink.counts, sink.stopped_early);
+    let digests = recorded_digests(options, sources, digests, sink)?;
+    Ok((metadata, recorded_sources(options, sources, digests)))
+}
+
+/// Gives the file, its rejects and its tokenizer their names.
+fn publish(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    finished: Finished,
+    rejects: Rejects,
+) -> Result<(Summary, Option<PathBuf>)> {
+    let tokenizer_copy = write_tokenizer(&options.output, tokenizer)?;
+    // All that needs room on the disk is there: from here on names are given.
+    existing::refuse_newcomer(options)?;
+    let rejects_path = rejects.publish()?;
+    tokenizer_copy.publish(Replace::Existing)?;
+    crash::point("tokenizer published");
+    let replace = match options.existing {
+        Existing::Replace => Replace::Existing,
+        Existing::Error | Existing::Skip => Replace::Never,
+    };
+    let summary = finished.publish(replace)?;
+    crash::point("pbin published");
+    Ok((summary, rejects_path))
+}
+
+/// Tokenizes a sample of what `reader` reads on all threads, the results to `consumer` in order.
 ///
 /// Returns the digests of the sources, as far as they are known.
 pub(crate) fn process(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     sources: &[Source],
+    reader: corpus::Reader,
     sample: Sample,
     consumer: &mut impl Consume<DocBatch>,
 ) -> Result<Vec<Option<u32>>> {
     let workers = (0..options.num_threads.max(1))
         .map(|_| Worker::new(tokenizer, options, sample))
         .collect::<Result<Vec<_>>>()?;
-    let reader = reader(options, sources)?;
     run(reader, workers, 4 * options.read.chunk_bytes, consumer)
         .map_err(|error| name_panic(error, sources))
 }
@@ -142,7 +184,8 @@ pub(crate) fn tell(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()>
     }
 }
 
-fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
+/// A reader of the corpus from its start.
+pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
     let Some(index_path) = &options.index_path else {
         return Ok(corpus::Reader::new(sources.to_vec(), options.read));
     };

@@ -71,6 +71,10 @@ pub struct PackOptions {
     pub read: ReadOptions,
     /// What becomes of an output that is already there.
     pub existing: Existing,
+    /// Bytes of text between two notes of how far a run is.
+    pub span_bytes: u64,
+    /// Whether what an earlier run left of the output is discarded.
+    pub restart: bool,
     /// Secrets, and what is written in their place.
     pub redactions: Vec<(String, String)>,
 }

@@ -50,11 +50,10 @@ pub(super) fn recorded_digests(
     options: &PackOptions,
     sources: &[Source],
     digests: Vec<Option<u32>>,
-    stopped_early: bool,
     sink: &mut Sink<'_>,
 ) -> Result<Vec<Option<u32>>> {
     match options.index_path {
-        _ if stopped_early => Ok(vec![None; sources.len()]),
+        _ if sink.stopped_early => Ok(vec![None; sources.len()]),
         Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
         None => Ok(digests),
     }

@@ -46,6 +46,8 @@ pub struct PackReport {
     pub skipped_existing: bool,
     /// What the user should know, a sentence each.
     pub warnings: Vec<String>,
+    /// Bytes of the sources that an earlier run had packed and this one did not pack again.
+    pub resumed_bytes: u64,
     /// Temporary files of runs that died, removed by this one.
     pub removed_temporary: Vec<PathBuf>,
     /// The file that names what was rejected.
@@ -89,6 +91,7 @@ pub(super) fn report(
         stopped_early: metadata.stopped_early,
         skipped_existing: false,
         warnings: warnings(options, counts),
+        resumed_bytes: 0,
         removed_temporary: Vec::new(),
         rejects_path,
         tokenizer_path: options.tokenizer_path(),

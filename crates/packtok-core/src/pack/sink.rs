@@ -1,13 +1,14 @@
 //! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
 
-use packtok_pbin::{Counts, Writer};
+use packtok_pbin::{Counts, Finished, Metadata, Writer};
 
 use super::limits::Limits;
 use super::ordered::{Consume, Flow};
 use super::recorded::redacted;
+use super::resume::{Begun, Done, Notes};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, tell};
-use crate::corpus::{LineCounter, Source};
+use crate::corpus::{LineCounter, Reader, Source};
 use crate::error::{Error, Result};
 use crate::rejects::{RejectRecord, Rejects};
 
@@ -39,13 +40,15 @@ pub(crate) struct Sink<'a> {
     sources: &'a [Source],
     lines: LineNumbers,
     limits: Limits,
-    pub(crate) writer: Writer,
-    pub(crate) rejects: Rejects,
+    writer: Writer,
+    rejects: Rejects,
+    notes: Notes,
     pub(crate) counts: Counts,
     pub(crate) stopped_early: bool,
     /// The source at hand and how many of its lines were consumed before.
     position: (usize, u64),
     total_bytes: u64,
+    resumed_bytes: u64,
     monitor: &'a mut Monitor<'a>,
 }
 
@@ -53,21 +56,83 @@ impl<'a> Sink<'a> {
     pub(crate) fn new(
         options: &'a PackOptions,
         sources: &'a [Source],
-        writer: Writer,
+        begun: Begun,
         monitor: &'a mut Monitor<'a>,
-    ) -> Self {
-        Self {
+    ) -> (Self, Reader) {
+        let Begun {
+            notes,
+            reader,
+            writer,
+            rejects,
+            span,
+            resumed_bytes,
+        } = begun;
+        let sink = Self {
             options,
             sources,
             lines: LineNumbers::new(options, sources),
-            limits: Limits::new(options.max_documents, options.max_tokens),
+            limits: Limits::new(options.max_documents, options.max_tokens).after(&span.counts),
             writer,
-            rejects: Rejects::new(options.rejects_path()),
-            counts: Counts::default(),
+            rejects,
+            notes,
+            counts: span.counts,
             stopped_early: false,
-            position: (0, 0),
+            position: (span.source(), span.lines),
             total_bytes: sources.iter().map(|source| source.bytes).sum(),
+            resumed_bytes,
             monitor,
+        };
+        (sink, reader)
+    }
+
+    /// Notes that everything up to the end of the last batch is done.
+    fn note(&mut self) -> Result<()> {
+        let done = Done {
+            // A source at whose start we are had no lines yet.
+            lines: match self.notes.source() == self.position.0 {
+                true => self.position.1,
+                false => 0,
+            },
+            counts: self.counts,
+            pbin: self.writer.checkpoint()?,
+            rejects: self.rejects.checkpoint()?,
+        };
+        self.notes.note(self.options, self.sources, done)
+    }
+
+    /// Notes that the whole corpus is done; `digests` are those of its sources.
+    pub(crate) fn note_end(&mut self, digests: &[Option<u32>]) -> Result<()> {
+        self.notes.end(digests);
+        self.note()
+    }
+
+    /// Gives up for `error`, and keeps for a later run what is worth it and nothing else.
+    pub(crate) fn give_up(mut self, error: Error) -> Error {
+        // The error that brought us here is the one to be told; what cannot be noted is done again.
+        if self.notes.are_worth_keeping() && self.notes.is_behind() {
+            let _ = self.note();
+        }
+        self.notes.give_up(error)
+    }
+
+    /// The file with its index and trailer, the rejects, and the notes to be removed in the end.
+    pub(crate) fn finish(
+        self,
+        metadata: &Metadata,
+        sources: &[packtok_pbin::Source],
+    ) -> Result<(Finished, Rejects, Notes)> {
+        let Self {
+            writer,
+            rejects,
+            notes,
+            ..
+        } = self;
+        let finished = notes
+            .check_owner()
+            .and_then(|()| Ok(writer.finish(metadata, sources)?));
+        match finished {
+            Ok(finished) => Ok((finished, rejects, notes)),
+            Err(error) => Err(notes.give_up(error)),
         }
     }
 
@@ -127,6 +192,13 @@ impl Consume<DocBatch> for Sink<'_> {
         self.write_rejects(batch)?;
         self.count(batch, tokens);
         self.position.1 += batch.outcomes.len() as u64;
+        if flow == Flow::Continue
+            && self
+                .notes
+                .advance(batch.end, &batch.closed, batch.text_bytes)
+        {
+            self.note()?;
+        }
         batch.shrink();
         Ok(flow)
     }
@@ -137,6 +209,7 @@ impl Consume<DocBatch> for Sink<'_> {
             total_bytes: self.total_bytes,
             documents: self.counts.documents,
             tokens: self.counts.tokens,
+            resumed_bytes: self.resumed_bytes,
         };
         tell(self.monitor, &progress)
     }

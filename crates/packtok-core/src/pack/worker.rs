@@ -6,7 +6,7 @@ use packtok_pbin::TokenWidth;
 use super::ordered::Work;
 use super::reason::Reason;
 use super::{EmptyDocument, OnBadDocument, PackOptions};
-use crate::corpus::{Chunk, Line};
+use crate::corpus::{Chunk, Line, Place};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
 use crate::splitmix::mixed;
@@ -84,11 +84,22 @@ pub(crate) struct DocBatch {
     pub(crate) rejects: Vec<Reject>,
     /// Whether the last reject ends the run.
     pub(crate) is_fatal: bool,
+    /// Where the next batch begins, if that is a place to begin at.
+    pub(crate) end: Option<Place>,
+    /// Digests of the sources that ended.
+    pub(crate) closed: Vec<u32>,
+    /// Bytes of text.
+    pub(crate) text_bytes: u64,
 }
 
 impl DocBatch {
-    fn clear(&mut self, source: usize) {
-        self.source = source;
+    /// Prepares for the lines of `chunk`.
+    fn start(&mut self, chunk: &Chunk) {
+        self.source = chunk.source();
+        self.end = chunk.end();
+        self.closed.clear();
+        self.closed.extend_from_slice(chunk.closed());
+        self.text_bytes = chunk.len_bytes() as u64;
         self.data.clear();
         self.document_bytes.clear();
         self.eods_in_text.clear();
@@ -224,7 +235,7 @@ impl Work for Worker {
     type Out = DocBatch;
 
     fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
-        out.clear(chunk.source());
+        out.start(chunk);
         for (i, line) in chunk.lines().enumerate() {
             self.place = (chunk.source(), line.offset_bytes);
             match self.pack_line(&line, out) {

@@ -194,6 +194,7 @@ fn watched<'a>(
                     total_bytes,
                     documents,
                     tokens,
+                    ..Progress::default()
                 };
                 tell(monitor, &progress)?;
             }

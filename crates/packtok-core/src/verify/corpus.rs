@@ -5,7 +5,7 @@ use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
-    UNSAMPLED, process, tell,
+    UNSAMPLED, process, reader, tell,
 };
 use packtok_bpe::{SpecialTokensInText, Tokenizer};
 use packtok_pbin::{Reader, TokenWidth};
@@ -57,7 +57,15 @@ pub fn verify_corpus(
         position: (0, 0),
         monitor,
     };
-    process(options, tokenizer, &sources, sample, &mut comparison)?;
+    let reader = reader(options, &sources)?;
+    process(
+        options,
+        tokenizer,
+        &sources,
+        reader,
+        sample,
+        &mut comparison,
+    )?;
     if comparison.report.documents != file.len() {
         return Err(Error::CorpusShorter {
             path: options.output.clone(),
@@ -166,7 +174,7 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             bytes_read,
             total_bytes: self.sources.iter().map(|source| source.bytes).sum(),
             documents: self.report.documents,
-            tokens: 0,
+            ..Progress::default()
         };
         tell(self.monitor, &progress)
     }

@@ -1,0 +1,352 @@
+//! Runs that were killed, interrupted or stopped, and the same run again.
+
+use std::fs;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use packtok_core::Error;
+use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
+use packtok_core::pbin::{crash, write_pairs};
+use proptest::prelude::*;
+
+use crate::made::{byte_tokenizer, options, run};
+
+/// Where a child of this test finds the folder it is to pack in.
+const FOLDER: &str = "PACKTOK_TEST_FOLDER";
+
+/// How long the corpus is, so that there are spans in every source.
+const NUM_LINES: usize = 400;
+
+/// Plain files, a compressed one and an empty one, with lines of every kind.
+fn write_sources(folder: &Path) -> Vec<PathBuf> {
+    fs::create_dir_all(folder).unwrap();
+    let lines = |seed: usize| -> Vec<u8> {
+        let line = |i: usize| match (seed + i) % 7 {
+            0 => "{\"text\": \"\"}".to_owned(),
+            1 => "{broken".to_owned(),
+            2 => String::new(),
+            3 => "x".repeat(900),
+            kind => format!(
+                "{{\"text\": \"document {seed} {i} {}\"}}",
+                "é".repeat(3 * kind)
+            ),
+        };
+        (0..NUM_LINES)
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .into_bytes()
+    };
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(&lines(1)).unwrap();
+    let files = [
+        ("part0.jsonl", lines(0)),
+        ("part1.jsonl.gz", gzip.finish().unwrap()),
+        ("part2.jsonl", Vec::new()),
+        ("part3.jsonl", lines(3)),
+    ];
+    files
+        .map(|(name, text)| {
+            let path = folder.join(name);
+            fs::write(&path, text).unwrap();
+            path
+        })
+        .into()
+}
+
+fn resumable(folder: &Path) -> PackOptions {
+    let inputs = write_sources(&folder.join("corpus"));
+    PackOptions {
+        span_bytes: 3000,
+        ..options(&inputs, &folder.join("out.pbin"), 2, 500)
+    }
+}
+
+/// Everything in a folder by name, but the corpus.
+fn files_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.is_file()
+                || path
+                    .extension()
+                    .is_some_and(|extension| extension == "partial")
+        })
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read(&path).unwrap_or_default())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// What an undisturbed run writes.
+fn undisturbed(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut options = resumable(folder.path());
+    change(&mut options);
+    run(&options).unwrap();
+    files_in(folder.path())
+}
+
+/// Not a test: what a child process does before it is killed.
+#[test]
+#[ignore = "is run by other tests"]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
+    run(&resumable(Path::new(&folder))).unwrap();
+}
+
+/// Packs in a child that is killed when it passes a place for the n-th time; whether it came to that.
+fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
+        .env(FOLDER, folder)
+        .env(crash::VARIABLE, format!("{place}:{times}"))
+        .output()
+        .unwrap()
+        .status;
+    !status.success()
+}
+
+#[test]
+fn a_run_killed_anywhere_goes_on_to_the_same_files() {
+    let expected = undisturbed(|_| ());
+    for place in [
+        "journal opened",
+        "journal begun",
+        "span flushed",
+        "span noted",
+        "index written",
+        "file synced",
+        "file renamed",
+        "rejects published",
+        "tokenizer published",
+        "pbin published",
+        "journal removed",
+    ] {
+        let mut num_kills = 0;
+        loop {
+            let folder = tempfile::TempDir::new().unwrap();
+            if !killed_at(place, num_kills, folder.path()) {
+                break;
+            }
+            num_kills += 1;
+            let mut options = resumable(folder.path());
+            if place == "journal removed" {
+                // Nothing tells that run from one that ended.
+                options.existing = Existing::Skip;
+            }
+            let report = run(&options).unwrap();
+            assert_eq!(files_in(folder.path()), expected, "killed at {place}");
+            let is_far = !matches!(place, "journal opened" | "journal begun") && num_kills > 1
+                || place == "index written";
+            assert!(
+                !is_far || report.resumed_bytes > 0 || report.skipped_existing,
+                "killed at {place} for the {num_kills}. time, nothing was resumed"
+            );
+        }
+        assert!(num_kills > 0, "no run passed {place}");
+    }
+}
+
+/// Packs until so many documents are written, then stops in order.
+fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
+    pack(
+        options,
+        &byte_tokenizer(),
+        &mut |progress| match progress.documents < num_documents {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        },
+    )
+    .unwrap_err()
+}
+
+#[test]
+fn an_interrupted_run_says_that_its_work_is_kept() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let options = resumable(folder.path());
+    let error = interrupted(&options, 100);
+    assert_eq!(
+        error.to_string(),
+        "interrupted; nothing was written; what is done is kept beside the output, and the same command goes on \
+         from there"
+    );
+    assert!(!options.output.exists());
+    let report = run(&options).unwrap();
+    assert!(report.resumed_bytes > 0);
+    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+}
+
+#[test]
+fn what_was_torn_is_made_again() {
+    let expected = undisturbed(|_| ());
+    proptest!(ProptestConfig::with_cases(64), |(
+        file in prop::sample::select(vec!["journal", "data", "lengths", "rejects"]),
+        at in any::<prop::sample::Index>(),
+        change in prop::option::of(1u8..),
+    )| {
+        let folder = tempfile::TempDir::new().unwrap();
+        let options = resumable(folder.path());
+        interrupted(&options, 150);
+        let path = folder.path().join("out.pbin.partial").join(file);
+        let mut bytes = fs::read(&path).unwrap();
+        let at = at.index(bytes.len());
+        match change {
+            Some(change) => bytes[at] ^= change,
+            None => bytes.truncate(at),
+        }
+        fs::write(&path, bytes).unwrap();
+        run(&options).unwrap();
+        prop_assert_eq!(&files_in(folder.path()), &expected);
+    });
+}
+
+#[test]
+fn a_mended_source_is_taken_up_where_it_changed() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let fail = |options: &mut PackOptions| options.on_bad_document = OnBadDocument::Fail;
+    let mut options = resumable(folder.path());
+    fail(&mut options);
+    let good = |i: usize| format!("{{\"text\": \"{i} {}\"}}\n", "a".repeat(i % 90));
+    let mut lines: Vec<String> = (0..3 * NUM_LINES).map(good).collect();
+    lines[700] = "{broken\n".to_owned();
+    let source = folder.path().join("corpus/part0.jsonl");
+    options.inputs = vec![source.display().to_string()];
+    fs::write(&source, lines.concat()).unwrap();
+    let error = run(&options).unwrap_err();
+    assert!(error.to_string().contains("part0.jsonl:701:"), "{error}");
+    lines[700] = "{\"text\": \"mended\"}\n".to_owned();
+    fs::write(&source, lines.concat()).unwrap();
+    let report = run(&options).unwrap();
+    let before: usize = lines[..700].iter().map(String::len).sum();
+    assert!(report.resumed_bytes <= before as u64);
+    assert!(report.resumed_bytes + 3 * options.span_bytes > before as u64);
+    let resumed = fs::read(&options.output).unwrap();
+    options.existing = Existing::Replace;
+    assert_eq!(run(&options).unwrap().resumed_bytes, 0);
+    assert_eq!(fs::read(&options.output).unwrap(), resumed);
+}
+
+#[test]
+fn skipping_bad_documents_builds_on_what_failed_at_them_and_failing_looks_again() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut options = resumable(folder.path());
+    let good = "{\"text\": \"a\"}\n".repeat(1000);
+    fs::write(folder.path().join("corpus/part0.jsonl"), good + "{broken\n").unwrap();
+    options.on_bad_document = OnBadDocument::Fail;
+    run(&options).unwrap_err();
+    options.on_bad_document = OnBadDocument::Skip;
+    interrupted(&options, 100);
+    options.on_bad_document = OnBadDocument::Fail;
+    let error = run(&options).unwrap_err();
+    assert!(error.to_string().contains("part0.jsonl:1001:"), "{error}");
+    options.on_bad_document = OnBadDocument::Skip;
+    assert!(run(&options).unwrap().resumed_bytes > 0);
+}
+
+#[test]
+fn limits_hold_over_interruptions() {
+    let limited = |options: &mut PackOptions| {
+        (options.max_documents, options.max_tokens) = (Some(333), Some(9000));
+    };
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut options = resumable(folder.path());
+    limited(&mut options);
+    interrupted(&options, 160);
+    let report = run(&options).unwrap();
+    assert!(report.resumed_bytes > 0);
+    assert!(report.stopped_early);
+    assert_eq!(files_in(folder.path()), undisturbed(limited));
+}
+
+#[test]
+fn a_run_by_index_goes_on_too() {
+    let index = |folder: &Path, options: &mut PackOptions| {
+        let source = folder.join("corpus/part0.jsonl");
+        let text = fs::read(&source).unwrap();
+        let mut start = 0;
+        let mut pairs = Vec::new();
+        for line in text.split(|&byte| byte == b'\n') {
+            pairs.push((start, line.len() as u64));
+            start += line.len() as u64 + 1;
+        }
+        pairs.rotate_left(7);
+        let path = folder.join("corpus/part0.idx");
+        write_pairs(&mut fs::File::create(&path).unwrap(), pairs.into_iter()).unwrap();
+        options.inputs = vec![source.display().to_string()];
+        options.index_path = Some(path);
+    };
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut options = resumable(folder.path());
+    index(folder.path(), &mut options);
+    interrupted(&options, 160);
+    assert!(run(&options).unwrap().resumed_bytes > 0);
+    let other = tempfile::TempDir::new().unwrap();
+    let mut undisturbed = resumable(other.path());
+    index(other.path(), &mut undisturbed);
+    run(&undisturbed).unwrap();
+    assert_eq!(files_in(folder.path()), files_in(other.path()));
+}
+
+#[test]
+fn another_config_is_refused_by_name_and_restart_begins_anew() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut options = resumable(folder.path());
+    interrupted(&options, 100);
+    options.read.max_document_bytes = 100;
+    let partial = folder.path().join("out.pbin.partial");
+    assert_eq!(
+        run(&options).unwrap_err().to_string(),
+        format!(
+            "{}: a run that was not finished differs in its option max_document_bytes: found 200, expected 100; \
+             finish it as it was begun, or begin anew with --restart",
+            partial.display()
+        )
+    );
+    options.read.max_document_bytes = 200;
+    let inputs = options.inputs.clone();
+    options.inputs.remove(0);
+    let error = run(&options).unwrap_err().to_string();
+    assert!(
+        error.contains("differs in its source 0: found part0.jsonl, expected part1.jsonl.gz"),
+        "{error}"
+    );
+    options.restart = true;
+    options.inputs = inputs;
+    assert_eq!(run(&options).unwrap().resumed_bytes, 0);
+    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+}
+
+#[test]
+fn the_second_of_two_runs_is_told_who_has_the_output() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let options = resumable(folder.path());
+    let mut told = None;
+    pack(&options, &byte_tokenizer(), &mut |_| {
+        told.get_or_insert_with(|| run(&options).unwrap_err().to_string());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let told = told.unwrap();
+    let me = format!(
+        "{}: process {} on ",
+        options.output.display(),
+        std::process::id()
+    );
+    assert!(told.starts_with(&me), "{told}");
+    assert!(
+        told.ends_with(" is writing it; wait for that run, or stop it and run this again"),
+        "{told}"
+    );
+    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+}

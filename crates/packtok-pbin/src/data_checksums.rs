@@ -1,0 +1,71 @@
+//! Checksums of a growing data segment, piece by piece and as a whole.
+
+use crate::trailer::CHECKED_DATA_BYTES;
+
+/// CRC32C of every piece of the data so far: four bytes of memory for each MiB.
+#[derive(Debug, Default)]
+pub(crate) struct DataChecksums {
+    whole_pieces: Vec<u32>,
+    end: ChecksumsEnd,
+}
+
+/// Where the checksums of the data stand.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct ChecksumsEnd {
+    num_whole_pieces: usize,
+    /// Of all whole pieces together.
+    whole: u32,
+    /// Of the piece at hand.
+    last: u32,
+    last_bytes: u64,
+}
+
+impl ChecksumsEnd {
+    pub(crate) fn combined(&self) -> u32 {
+        crc32c::crc32c_combine(self.whole, self.last, self.last_bytes as usize)
+    }
+}
+
+impl DataChecksums {
+    pub(crate) fn update(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let end = &mut self.end;
+            let room = (CHECKED_DATA_BYTES - end.last_bytes).min(data.len() as u64);
+            let (piece, rest) = data.split_at(room as usize);
+            end.last = crc32c::crc32c_append(end.last, piece);
+            end.last_bytes += room;
+            if end.last_bytes == CHECKED_DATA_BYTES {
+                self.whole_pieces.push(end.last);
+                *end = ChecksumsEnd {
+                    num_whole_pieces: self.whole_pieces.len(),
+                    whole: end.combined(),
+                    ..ChecksumsEnd::default()
+                };
+            }
+            data = rest;
+        }
+    }
+
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = u32> {
+        let last = (self.end.last_bytes > 0).then_some(self.end.last);
+        self.whole_pieces.iter().copied().chain(last)
+    }
+
+    pub(crate) fn whole(&self) -> u32 {
+        self.end.combined()
+    }
+
+    pub(crate) fn num_bytes(&self) -> u64 {
+        self.end.num_whole_pieces as u64 * CHECKED_DATA_BYTES + self.end.last_bytes
+    }
+
+    pub(crate) fn mark(&self) -> ChecksumsEnd {
+        self.end
+    }
+
+    /// Forgets what came after `mark`.
+    pub(crate) fn rewind(&mut self, mark: ChecksumsEnd) {
+        self.whole_pieces.truncate(mark.num_whole_pieces);
+        self.end = mark;
+    }
+}
