@@ -287,7 +287,7 @@ def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> N
     source = tmp_path / "c.jsonl"
     source.write_text('{"text": 5}\n' * 2000)
     results = pack_on_small_disks(
-        tmp_path, source, "size", range(4096, 400_000, 16384), on_bad_document="skip"
+        tmp_path, source, "size", range(4096, 700_000, 32768), on_bad_document="skip"
     )
     enospc = [left for _, errno, left in results if errno == 28]
     assert len(enospc) >= 5
