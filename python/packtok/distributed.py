@@ -108,7 +108,7 @@ def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
     """The shard of this Slurm task: one for each task of an array, or of an ``srun``, or of both.
 
     The number of an array's task counts as it is: the array of all shards is ``--array=0-(N-1)``, and one of
-    some of them, for which there has to be a plan, names just these. Where ``srun`` starts several tasks within
+    some of them, for which there has to be a plan, names just these. Where ``srun`` starts several tasks in
     each, the shard is the array's number times the tasks of the step, plus the task's number in the step.
 
     Raises:
