@@ -1,5 +1,6 @@
 //! The rejects file: one JSON line for each line of the corpus that was left out.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -10,17 +11,28 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 
 /// What is said of a line that was left out; its text stays in the corpus.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RejectRecord<'a> {
     /// The source, relative to the folder that all sources have in common.
-    pub(crate) source: &'a str,
-    /// 1-based number of the line.
-    pub(crate) line: u64,
+    pub(crate) source: Cow<'a, str>,
+    /// Which line it is.
+    #[serde(flatten)]
+    pub(crate) number: LineNumber,
     /// Place of its first byte in the uncompressed source.
     pub(crate) offset_bytes: u64,
     /// Its length without the `\n`.
     pub(crate) len_bytes: u64,
-    pub(crate) reason: &'a str,
+    pub(crate) reason: Cow<'a, str>,
+}
+
+/// 1-based number of a line.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LineNumber {
+    /// Counted from the start of the source.
+    Line(u64),
+    /// Counted from the first line that a shard has of the source.
+    LineInShard(u64),
 }
 
 /// What tells the rejects written so far from any others.

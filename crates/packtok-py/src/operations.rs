@@ -49,7 +49,7 @@ fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
 }
 
 /// Runs `call` as [`watched`] does and returns its report as a dict.
-fn run<'py, R: Serialize + Send>(
+pub(crate) fn run<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
@@ -60,7 +60,7 @@ fn run<'py, R: Serialize + Send>(
 /// What packing and comparing with a corpus have in common; names as in the stub.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct CorpusArguments {
+pub(crate) struct CorpusArguments {
     inputs: Vec<String>,
     field: String,
     eod_token: String,
@@ -76,19 +76,32 @@ struct CorpusArguments {
     max_documents: Option<u64>,
     max_tokens: Option<u64>,
     zstd_window_log: u32,
-    tokenizer: Py<PyTokenizer>,
-    on_progress: Option<Py<PyAny>>,
+    pub(crate) tokenizer: Py<PyTokenizer>,
+    pub(crate) on_progress: Option<Py<PyAny>>,
 }
 
 /// The rest of what packing takes.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct OutputArguments {
-    output: PathBuf,
-    existing: String,
-    span_bytes: u64,
-    restart: bool,
-    redactions: Vec<(String, String)>,
+pub(crate) struct OutputArguments {
+    pub(crate) output: PathBuf,
+    pub(crate) existing: String,
+    pub(crate) span_bytes: u64,
+    pub(crate) restart: bool,
+    pub(crate) redactions: Vec<(String, String)>,
+}
+
+impl OutputArguments {
+    /// An output that is read, or spoken of, and not written.
+    pub(crate) fn untouched(output: PathBuf, redactions: Vec<(String, String)>) -> Self {
+        Self {
+            output,
+            existing: "error".to_owned(),
+            span_bytes: u64::MAX,
+            restart: false,
+            redactions,
+        }
+    }
 }
 
 /// The rest of what comparing takes.
@@ -100,7 +113,7 @@ struct SampleArguments {
 }
 
 impl CorpusArguments {
-    fn pack_options(&self, output: OutputArguments) -> PyResult<PackOptions> {
+    pub(crate) fn pack_options(&self, output: OutputArguments) -> PyResult<PackOptions> {
         let tokenizer = &self.tokenizer.get().inner;
         let special = |option: &str, token: &str| special_token(tokenizer, option, token);
         Ok(PackOptions {
@@ -163,7 +176,7 @@ pub(crate) fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) 
     })
 }
 
-fn existing(value: &str) -> PyResult<Existing> {
+pub(crate) fn existing(value: &str) -> PyResult<Existing> {
     let choices = [
         ("error", Existing::Error),
         ("skip", Existing::Skip),
@@ -219,14 +232,7 @@ fn verify_corpus<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (corpus, rest): (CorpusArguments, SampleArguments) = extract(options)?;
-    // Nothing is written.
-    let options = corpus.pack_options(OutputArguments {
-        output: rest.path,
-        existing: "error".to_owned(),
-        span_bytes: u64::MAX,
-        restart: false,
-        redactions: Vec::new(),
-    })?;
+    let options = corpus.pack_options(OutputArguments::untouched(rest.path, Vec::new()))?;
     let tokenizer = &corpus.tokenizer.get().inner;
     run(py, corpus.on_progress, |monitor| {
         packtok_core::verify::verify_corpus(&options, tokenizer, rest.sample, monitor)
@@ -234,7 +240,7 @@ fn verify_corpus<'py>(
 }
 
 /// Both halves of a function's keyword arguments.
-fn extract<'py, A, B>(options: Option<&Bound<'py, PyDict>>) -> PyResult<(A, B)>
+pub(crate) fn extract<'py, A, B>(options: Option<&Bound<'py, PyDict>>) -> PyResult<(A, B)>
 where
     A: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
     B: for<'a> FromPyObject<'a, 'py, Error = PyErr>,

@@ -24,12 +24,43 @@ use record::{entry_of, line_of, whole_lines};
 /// Name of the journal in its folder.
 const JOURNAL_NAME: &str = "journal";
 
+/// End of the folder's name.
+const SUFFIX: &str = ".partial";
+
 /// Another run may remove the folder while this one opens it; more than a few times in a row is no accident.
 const MAX_ATTEMPTS: u32 = 16;
 
 /// The folder that an output has while it is being made.
 pub(crate) fn folder_of(output: &Path) -> PathBuf {
-    with_suffix(output, ".partial")
+    with_suffix(output, SUFFIX)
+}
+
+/// Removes what processes left that had a journal of their own for `output` and were killed on this machine.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn remove_asides(output: &Path) -> Result<()> {
+    let parent = output.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    let io = |error| Error::io(parent, error);
+    let Some(name) = output.file_name() else {
+        return Ok(());
+    };
+    let prefix = format!("{}.", name.to_string_lossy());
+    for entry in fs::read_dir(parent).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let attempt = name
+            .strip_prefix(&prefix)
+            .and_then(|rest| rest.strip_suffix(SUFFIX));
+        if attempt.is_some_and(owner::is_attempt)
+            && owner::is_gone(&entry.path().join(JOURNAL_NAME))
+        {
+            fs::remove_dir_all(entry.path()).map_err(io)?;
+        }
+    }
+    Ok(())
 }
 
 /// A journal that this process has for itself.
@@ -40,6 +71,8 @@ pub(crate) struct Journal {
     file: File,
     /// Where the head and each entry end.
     ends: Vec<u64>,
+    /// Whether no other run will look for it.
+    is_aside: bool,
     owner: Owner,
 }
 
@@ -49,7 +82,37 @@ impl Journal {
     /// # Errors
     /// [`Error::OutputHeld`] if another process has it; [`Error::Io`]; what `tick`, called while waiting, returned.
     pub(crate) fn open(output: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
-        let folder = folder_of(output);
+        Self::open_in(folder_of(output), output, tick)
+    }
+
+    /// The same; where another process has the journal, one of this process alone, which is not gone on with.
+    ///
+    /// For outputs that several processes may make at once, because all of them write the same.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what `tick`, called while waiting, returned.
+    pub(crate) fn open_or_aside(
+        output: &Path,
+        tick: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Self> {
+        match Self::open(output, tick) {
+            Err(Error::OutputHeld { .. }) => {
+                let aside = with_suffix(output, &format!(".{}{SUFFIX}", owner::new_attempt()));
+                let journal = Self::open_in(aside, output, tick)?;
+                Ok(Self {
+                    is_aside: true,
+                    ..journal
+                })
+            }
+            journal => journal,
+        }
+    }
+
+    fn open_in(
+        folder: PathBuf,
+        output: &Path,
+        tick: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Self> {
         for _ in 0..MAX_ATTEMPTS {
             fs::create_dir_all(&folder).map_err(|error| Error::io(&folder, error))?;
             let path = folder.join(JOURNAL_NAME);
@@ -75,6 +138,7 @@ impl Journal {
                     folder,
                     file,
                     ends: Vec::new(),
+                    is_aside: false,
                     owner,
                 });
             }
@@ -85,6 +149,11 @@ impl Journal {
     /// Whether nothing is noted in it, as far as it was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.len() <= 1
+    }
+
+    /// Whether no other run will go on with it.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.is_aside
     }
 
     /// Where the unfinished parts are.

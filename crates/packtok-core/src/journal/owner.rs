@@ -58,6 +58,23 @@ struct Claim {
     beat: u64,
 }
 
+/// A name that no other attempt has.
+pub(super) fn new_attempt() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+/// Whether `name` could be one of [`new_attempt`].
+pub(super) fn is_attempt(name: &str) -> bool {
+    name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether the owner of the journal at `path` was on this machine and has ended.
+pub(super) fn is_gone(path: &Path) -> bool {
+    let claim = Claim::read(&path.with_file_name(CLAIM_NAME));
+    let is_of_here = claim.is_some_and(|claim| claim.boot == Claim::of_this_process().boot);
+    is_of_here && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
+}
+
 impl Owner {
     /// Takes the journal in `folder`, of which `journal` is the file, for this process.
     ///
@@ -164,7 +181,7 @@ impl Claim {
             found.map_or_else(|_| String::new(), |text| text.trim().to_owned())
         };
         Self {
-            attempt: format!("{:016x}", RandomState::new().hash_one(std::process::id())),
+            attempt: new_attempt(),
             host: kernel("hostname"),
             boot: kernel("random/boot_id"),
             pid: std::process::id(),

@@ -123,6 +123,11 @@ pub(super) fn compare(
     differs("its EOD", &found.eod, &expected.eod)?;
     differs("its BOS", &found.bos, &expected.bos)?;
     compare_options(&found.options, &expected.options, differing)?;
+    let shard = |metadata: &Metadata| {
+        let shard = metadata.shard.as_ref();
+        shard.map(|shard| format!("{} of {} by plan {}", shard.index, shard.count, shard.plan))
+    };
+    differs("its shard", &shard(found), &shard(expected))?;
     let num_parts = |metadata: &Metadata| Some(metadata.parts.len().to_string());
     differs(
         "its number of merged parts",

@@ -16,12 +16,16 @@ mod resume;
 mod sink;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Finished, Metadata, Replace, Summary, crash, read_raw_index, remove_abandoned};
+use packtok_pbin::{
+    Counts, Finished, Metadata, Replace, ShardInfo, Summary, crash, read_raw_index,
+    remove_abandoned,
+};
 
 pub use options::{EmptyDocument, Existing, OnBadDocument, PackOptions};
 pub use reason::Reason;
@@ -29,16 +33,18 @@ pub use report::PackReport;
 
 pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
 pub(crate) use ordered::{Consume, Flow};
+pub(crate) use recorded::{metadata, redacted};
+pub(crate) use report::report;
 pub(crate) use sink::LineNumbers;
 pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED};
 
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
+use crate::journal::remove_asides;
 use crate::rejects::Rejects;
 use beside::write_tokenizer;
 use ordered::run;
-use recorded::{metadata, recorded_digests, recorded_sources};
-use report::report;
+use recorded::{recorded_digests, recorded_sources};
 use resume::begin;
 use sink::Sink;
 use worker::Worker;
@@ -80,33 +86,74 @@ pub fn pack(
             resume::remove_leftover(options)?;
             report
         }
-        None => write(options, tokenizer, &sources, monitor)?,
+        None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
     };
     report.removed_temporary = removed_temporary;
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
 
-fn write(
+/// What one run packs.
+pub(crate) struct Job<'a> {
+    /// What is read, in order.
+    pub(crate) sources: &'a [Source],
+    /// Which part of the corpus that is; a part has no tokenizer of its own beside it.
+    pub(crate) shard: Option<ShardInfo>,
+}
+
+impl<'a> Job<'a> {
+    fn whole(sources: &'a [Source]) -> Self {
+        Self {
+            sources,
+            shard: None,
+        }
+    }
+}
+
+/// What one run has written.
+pub(crate) struct Written {
+    pub(crate) report: PackReport,
+    pub(crate) counts: Counts,
+    /// CRC32C of what was read of each source.
+    pub(crate) digests: Vec<Option<u32>>,
+    /// Lines of each source of which only a part was read.
+    pub(crate) part_lines: BTreeMap<usize, u64>,
+    pub(crate) summary: Summary,
+}
+
+/// Packs the sources of a job; what has the output's name is replaced only if the options say so.
+pub(crate) fn write(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    sources: &[Source],
+    job: &Job<'_>,
     monitor: &mut Monitor<'_>,
-) -> Result<PackReport> {
-    let begun = begin(options, tokenizer, sources, monitor)?;
+) -> Result<Written> {
+    let sources = job.sources;
+    let begun = begin(options, tokenizer, job, monitor)?;
     let resumed_bytes = begun.resumed_bytes;
     let mut monitor = |progress: &Progress| monitor(progress);
     let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
-    let (metadata, recorded) = match fill(options, tokenizer, sources, reader, &mut sink) {
-        Ok(filled) => filled,
+    let digests = match fill(options, tokenizer, sources, reader, &mut sink) {
+        Ok(digests) => digests,
         Err(error) => return Err(sink.give_up(error)),
     };
+    let counts = sink.counts;
+    let part_lines = std::mem::take(&mut sink.part_lines);
+    let metadata = Metadata {
+        shard: job.shard.clone(),
+        ..metadata(options, tokenizer, counts, sink.stopped_early)
+    };
+    let recorded = recorded_sources(options, sources, digests.clone());
     let (finished, rejects, notes) = sink.finish(&metadata, &recorded)?;
-    let (summary, rejects_path) = match publish(options, tokenizer, finished, rejects) {
+    let published = publish(options, tokenizer, job, finished, rejects);
+    let (summary, rejects_path) = match published {
         Ok(published) => published,
         Err(error) => return Err(notes.give_up(error)),
     };
     notes.remove()?;
+    if job.shard.is_some() {
+        remove_asides(&options.output)?;
+    }
     let mut report = report(
         options,
         tokenizer,
@@ -116,38 +163,48 @@ fn write(
         rejects_path,
     );
     report.resumed_bytes = resumed_bytes;
-    Ok(report)
+    Ok(Written {
+        report,
+        counts,
+        digests,
+        part_lines,
+        summary,
+    })
 }
 
-/// Packs what `reader` reads; returns what the trailer says of the file and of its sources.
+/// Packs what `reader` reads; returns the digests that the trailer names.
 fn fill(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     sources: &[Source],
     reader: corpus::Reader,
     sink: &mut Sink<'_>,
-) -> Result<(Metadata, Vec<packtok_pbin::Source>)> {
+) -> Result<Vec<Option<u32>>> {
     let digests = process(options, tokenizer, sources, reader, Sample::ALL, sink)?;
     if !sink.stopped_early {
         sink.note_end(&digests)?;
     }
-    let metadata = metadata(options, tokenizer, sink.counts, sink.stopped_early);
-    let digests = recorded_digests(options, sources, digests, sink)?;
-    Ok((metadata, recorded_sources(options, sources, digests)))
+    recorded_digests(options, sources, digests, sink)
 }
 
 /// Gives the file, its rejects and its tokenizer their names.
 fn publish(
     options: &PackOptions,
     tokenizer: &Tokenizer,
+    job: &Job<'_>,
     finished: Finished,
     rejects: Rejects,
 ) -> Result<(Summary, Option<PathBuf>)> {
-    let tokenizer_copy = write_tokenizer(&options.output, tokenizer)?;
+    let tokenizer_copy = match job.shard {
+        Some(_) => None,
+        None => Some(write_tokenizer(&options.output, tokenizer)?),
+    };
     // All that needs room on the disk is there: from here on names are given.
     existing::refuse_newcomer(options)?;
     let rejects_path = rejects.publish()?;
-    tokenizer_copy.publish(Replace::Existing)?;
+    if let Some(tokenizer_copy) = tokenizer_copy {
+        tokenizer_copy.publish(Replace::Existing)?;
+    }
     crash::point("tokenizer published");
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,

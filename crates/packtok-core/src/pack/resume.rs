@@ -4,6 +4,7 @@
 //! goes on at the last note of which everything still holds, so that nothing is taken on trust: the corpus up to
 //! there is read again, and so are the unfinished files, and only the work of tokenizing is saved.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use packtok_bpe::Tokenizer;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
-use super::{Monitor, OnBadDocument, PackOptions, Progress, reader, tell};
+use super::{Job, Monitor, OnBadDocument, PackOptions, Progress, reader, tell};
 use crate::corpus::{self, Place, Source};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -44,6 +45,9 @@ pub(super) struct Span {
     place: Place,
     /// Lines of that source before the place.
     pub(super) lines: u64,
+    /// Lines before the place of each source of which only a part is read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) part_lines: BTreeMap<usize, u64>,
     /// The account of all lines before the place.
     pub(super) counts: Counts,
     pbin: Checkpoint,
@@ -92,10 +96,10 @@ pub(super) struct Notes {
 pub(super) fn begin(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    sources: &[Source],
+    job: &Job<'_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Begun> {
-    let total_bytes = sources.iter().map(|source| source.bytes).sum();
+    let total_bytes = job.sources.iter().map(Source::span_bytes).sum();
     let mut tick = |bytes_read| {
         let progress = Progress {
             bytes_read,
@@ -104,8 +108,12 @@ pub(super) fn begin(
         };
         tell(monitor, &progress)
     };
-    let mut journal = Journal::open(&options.output, &mut || tick(0))?;
-    match go_on(options, tokenizer, sources, &mut journal, &mut tick) {
+    let mut journal = match job.shard {
+        None => Journal::open(&options.output, &mut || tick(0))?,
+        // A task that is taken for dead may run on beside the one that takes its place.
+        Some(_) => Journal::open_or_aside(&options.output, &mut || tick(0))?,
+    };
+    match go_on(options, tokenizer, job, &mut journal, &mut tick) {
         Ok(parts) => Ok(parts.begun(options, journal)),
         Err(error) => {
             if journal.is_empty() {
@@ -131,11 +139,12 @@ struct Parts {
 fn go_on(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    sources: &[Source],
+    job: &Job<'_>,
     journal: &mut Journal,
     tick: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Parts> {
-    let mut spans = spans_of(options, tokenizer, journal)?;
+    let sources = job.sources;
+    let mut spans = spans_of(options, tokenizer, job, journal)?;
     let rejects_path = journal.folder().join(REJECTS_NAME);
     spans.truncate(num_agreed(
         &rejects_path,
@@ -224,11 +233,15 @@ pub(super) fn remove_leftover(options: &PackOptions) -> Result<()> {
 fn spans_of(
     options: &PackOptions,
     tokenizer: &Tokenizer,
+    job: &Job<'_>,
     journal: &mut Journal,
 ) -> Result<Vec<Span>> {
     let head = Head {
         packtok_journal: VERSION,
-        metadata: metadata(options, tokenizer, Counts::default(), false),
+        metadata: Metadata {
+            shard: job.shard.clone(),
+            ..metadata(options, tokenizer, Counts::default(), false)
+        },
         index_crc32c: options.index_path.as_ref().map(digest).transpose()?,
     };
     let found = match options.restart {
@@ -411,6 +424,7 @@ impl Notes {
                 .map(|source| redacted(&source.label, &options.redactions)),
             place: self.place,
             lines: done.lines,
+            part_lines: done.part_lines,
             counts: done.counts,
             pbin: done.pbin,
             rejects: done.rejects,
@@ -429,12 +443,12 @@ impl Notes {
 
     /// Whether what was noted would save work.
     pub(super) fn are_worth_keeping(&self) -> bool {
-        self.is_worth_keeping
+        self.is_worth_keeping && !self.journal.is_aside()
     }
 
     /// Gives up for `error`, and keeps for a later run what would save work and nothing else.
     pub(super) fn give_up(self, error: Error) -> Error {
-        if self.is_worth_keeping {
+        if self.are_worth_keeping() {
             let source = Box::new(error);
             return Error::Kept { source };
         }
@@ -452,6 +466,7 @@ impl Notes {
 /// What the sink knows of how far it is.
 pub(super) struct Done {
     pub(super) lines: u64,
+    pub(super) part_lines: BTreeMap<usize, u64>,
     pub(super) counts: Counts,
     pub(super) pbin: Checkpoint,
     pub(super) rejects: RejectsCheckpoint,

@@ -1,5 +1,7 @@
 //! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
 
+use std::collections::BTreeMap;
+
 use packtok_pbin::{Counts, Finished, Metadata, Writer};
 
 use super::limits::Limits;
@@ -10,9 +12,10 @@ use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, tell};
 use crate::corpus::{LineCounter, Reader, Source};
 use crate::error::{Error, Result};
-use crate::rejects::{RejectRecord, Rejects};
+use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
-/// 1-based line numbers of rejects; a run by index does not pass all lines, so there they are counted.
+/// 1-based line numbers of rejects; where a run does not pass all lines, because it goes by an index or
+/// begins inside the file, they are counted.
 pub(crate) struct LineNumbers {
     counter: Option<LineCounter>,
 }
@@ -32,6 +35,19 @@ impl LineNumbers {
             None => Ok(num_lines_before + reject.line as u64 + 1),
         }
     }
+
+    /// The same, counted from the start of a file that is read from its middle on.
+    fn in_whole_file(
+        &mut self,
+        source: &Source,
+        num_lines_before: u64,
+        reject: &Reject,
+    ) -> Result<u64> {
+        if source.span().start > 0 {
+            return LineCounter::new(source).line_at(reject.offset_bytes);
+        }
+        self.of(num_lines_before, reject)
+    }
 }
 
 /// Writes what the workers made, in order.
@@ -47,6 +63,8 @@ pub(crate) struct Sink<'a> {
     pub(crate) stopped_early: bool,
     /// The source at hand and how many of its lines were consumed before.
     position: (usize, u64),
+    /// Lines of each source of which only a part is read.
+    pub(crate) part_lines: BTreeMap<usize, u64>,
     total_bytes: u64,
     resumed_bytes: u64,
     monitor: &'a mut Monitor<'a>,
@@ -78,7 +96,8 @@ impl<'a> Sink<'a> {
             counts: span.counts,
             stopped_early: false,
             position: (span.source(), span.lines),
-            total_bytes: sources.iter().map(|source| source.bytes).sum(),
+            part_lines: span.part_lines,
+            total_bytes: sources.iter().map(Source::span_bytes).sum(),
             resumed_bytes,
             monitor,
         };
@@ -93,6 +112,7 @@ impl<'a> Sink<'a> {
                 true => self.position.1,
                 false => 0,
             },
+            part_lines: self.part_lines.clone(),
             counts: self.counts,
             pbin: self.writer.checkpoint()?,
             rejects: self.rejects.checkpoint()?,
@@ -154,14 +174,20 @@ impl<'a> Sink<'a> {
     }
 
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
+        let source = &self.sources[batch.source];
         for reject in &batch.rejects {
             let line = self.lines.of(self.position.1, reject)?;
+            // Counting up to a part's start would read all that is before it: joining adds that.
+            let number = match source.span().start {
+                0 => LineNumber::Line(line),
+                _ => LineNumber::LineInShard(line),
+            };
             self.rejects.write(&RejectRecord {
-                source: &redacted(&self.sources[batch.source].label, &self.options.redactions),
-                line,
+                source: redacted(&source.label, &self.options.redactions).into(),
+                number,
                 offset_bytes: reject.offset_bytes,
                 len_bytes: reject.len_bytes,
-                reason: &redacted(&reject.reason.to_string(), &self.options.redactions),
+                reason: redacted(&reject.reason.to_string(), &self.options.redactions).into(),
             })?;
         }
         Ok(())
@@ -180,9 +206,11 @@ impl Consume<DocBatch> for Sink<'_> {
                 .rejects
                 .pop()
                 .expect("a fatal batch ends with its reject");
+            let source = &self.sources[batch.source];
+            let lines = &mut self.lines;
             return Err(Error::Document {
-                line: self.lines.of(self.position.1, &reject)?,
-                path: self.sources[batch.source].path.clone(),
+                line: lines.in_whole_file(source, self.position.1, &reject)?,
+                path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
             });
@@ -191,7 +219,11 @@ impl Consume<DocBatch> for Sink<'_> {
         self.writer.append(&batch.data, &batch.document_bytes)?;
         self.write_rejects(batch)?;
         self.count(batch, tokens);
-        self.position.1 += batch.outcomes.len() as u64;
+        let num_lines = batch.outcomes.len() as u64;
+        self.position.1 += num_lines;
+        if self.sources[batch.source].range.is_some() {
+            *self.part_lines.entry(batch.source).or_default() += num_lines;
+        }
         if flow == Flow::Continue
             && self
                 .notes

@@ -1,19 +1,20 @@
 //! Runs that were killed, interrupted or stopped, and the same run again.
 
+mod fixture;
+
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
 use packtok_core::pbin::{crash, write_pairs};
 use proptest::prelude::*;
-
-use crate::made::{byte_tokenizer, options, run};
 
 /// Where a child of this test finds the folder it is to pack in.
 const FOLDER: &str = "PACKTOK_TEST_FOLDER";
@@ -108,7 +109,7 @@ fn child() {
 /// Packs in a child that is killed when it passes a place for the n-th time; whether it came to that.
 fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
+        .args(["child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .env(crash::VARIABLE, format!("{place}:{times}"))
         .output()
@@ -169,6 +170,41 @@ fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
         },
     )
     .unwrap_err()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn a_run_interrupted_after_any_document_goes_on_to_the_same_files(
+        lines in prop::collection::vec(line(), 1..80),
+        num_documents in prop::collection::vec(1u64..60, 1..4),
+        chunk_bytes in 1usize..100,
+        span_bytes in 1u64..400,
+    ) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let input = folder.path().join("part.jsonl");
+        fs::write(&input, lines.join(&b'\n')).unwrap();
+        let undisturbed = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
+        run(&undisturbed).unwrap();
+        let options = PackOptions {
+            span_bytes,
+            ..options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes)
+        };
+        for num_documents in num_documents {
+            let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
+                match progress.documents < num_documents {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+            fs::remove_file(&options.output).ok();
+        }
+        run(&options).unwrap();
+        prop_assert_eq!(fs::read(&options.output).unwrap(), fs::read(&undisturbed.output).unwrap());
+        let rejects = |options: &PackOptions| fs::read(options.rejects_path()).ok();
+        prop_assert_eq!(rejects(&options), rejects(&undisturbed));
+    }
 }
 
 #[test]

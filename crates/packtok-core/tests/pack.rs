@@ -1,15 +1,26 @@
 //! What the output must not depend on: threads and the length of chunks.
 
+mod fixture;
+
 use std::fs;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
+use fixture::{byte_tokenizer, line, options, run};
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, pack};
 use packtok_core::pbin::Reader;
 use packtok_core::verify::verify_corpus;
 use proptest::prelude::*;
 
-use crate::made::{byte_tokenizer, line, options, run, write_corpus};
+fn write_corpus(folder: &Path, files: &[Vec<Vec<u8>>]) -> Vec<PathBuf> {
+    let write = |(i, lines): (usize, &Vec<Vec<u8>>)| {
+        let path = folder.join(format!("part{i}.jsonl"));
+        fs::write(&path, lines.join(&b'\n')).unwrap();
+        path
+    };
+    files.iter().enumerate().map(write).collect()
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
