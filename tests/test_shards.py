@@ -8,7 +8,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import oracle
 import pytest
 import zstandard
 from conftest import PacktokCli
-from processes import start, write_corpus
+from processes import start, unfinished, wait_until_packing, write_corpus
 
 import packtok
 from packtok.distributed import ShardChoice, find_shard, shard_of_task
@@ -34,28 +33,13 @@ def outputs(path: Path) -> dict[str, bytes | None]:
 
 def shards_of(folder: Path) -> dict[str, bytes]:
     """Everything about shards in a folder, but for what markers say of the run."""
-    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith("shard-")}
+    found = {path.name: path.read_bytes() for path in folder.glob("shard-*") if path.is_file()}
     for name in [name for name in found if name.endswith(".done.json")]:
         marker = json.loads(found[name])
         assert marker.pop("seconds") > 0
         assert marker.pop("hostname") == os.uname().nodename
         found[name] = json.dumps(marker).encode()
     return found
-
-
-def temporaries(folder: Path) -> set[str]:
-    return (
-        {path.name for path in folder.iterdir() if path.name.startswith(".shard-")}
-        if folder.is_dir()
-        else set()
-    )
-
-
-def wait_for_another(process: subprocess.Popen[str], folder: Path, old: set[str]) -> None:
-    """Waits until a process fills a file of a shard that was not there before."""
-    while not temporaries(folder) - old:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.001)
 
 
 @pytest.fixture(scope="module")
@@ -141,11 +125,11 @@ def test_two_copies_of_a_task_at_once_do_no_harm(
     pack = ("pack", "-i", corpus, "-o", "out", *FLAGS)
     packtok_cli(*pack, "--shard", "0/2", cwd=tmp_path)
     first = start(*pack, "--shard", "1", cwd=tmp_path)
-    wait_for_another(first, tmp_path / "out", set())
+    assert wait_until_packing(first, tmp_path / "out")
     # Stopped in the middle, it holds its file while a second copy does all of the work.
     first.send_signal(signal.SIGSTOP)
     packtok_cli(*pack, "--shard", "1", cwd=tmp_path)
-    assert len(temporaries(tmp_path / "out")) >= 1
+    assert len(unfinished(tmp_path / "out")) >= 1
     before = shards_of(tmp_path / "out")
     packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
     assert outputs(tmp_path / "joined.pbin") == at_once
@@ -153,7 +137,7 @@ def test_two_copies_of_a_task_at_once_do_no_harm(
     _, err = first.communicate(timeout=120)
     assert first.returncode == 0, err
     assert shards_of(tmp_path / "out") == before
-    assert temporaries(tmp_path / "out") == set()
+    assert unfinished(tmp_path / "out") == []
     packtok_cli("join", "out", "-o", "again.pbin", "-q", cwd=tmp_path)
     assert outputs(tmp_path / "again.pbin") == at_once
 
@@ -168,15 +152,13 @@ def test_killed_tasks_leave_no_half_shard(
     packtok_cli("plan", "-i", corpus, "-o", "out", *FLAGS, "--shards", "3", cwd=tmp_path)
     num_left = 0
     for _ in range(NUM_KILLS):
-        old = temporaries(out)
         process = start(*pack, "--shard", "1", cwd=tmp_path)
-        wait_for_another(process, out, old)
+        wait_until_packing(process, out)
         # The moment is the point of the test, not something that is waited for.
         time.sleep(rng.random() * 0.12)
         process.kill()
         process.communicate(timeout=60)
-        assert not old & temporaries(out), "the run did not remove what the one before it left"
-        num_left += bool(temporaries(out))
+        num_left += bool(unfinished(out))
         marker = out / "shard-00001-of-00003.done.json"
         if marker.exists():
             packtok_cli("verify", out / "shard-00001-of-00003.pbin", cwd=tmp_path)
@@ -188,7 +170,7 @@ def test_killed_tasks_leave_no_half_shard(
     assert num_left >= NUM_KILLS // 4
     for k in range(3):
         packtok_cli(*pack, "--shard", k, cwd=tmp_path)
-    assert temporaries(out) == set()
+    assert unfinished(out) == []
     packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
     assert outputs(tmp_path / "joined.pbin") == at_once
 
