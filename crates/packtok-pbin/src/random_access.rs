@@ -40,12 +40,7 @@ impl Reader {
     /// [`Error::NoSuchTokens`]; [`Error::DocumentSpan`] if the offsets there are damaged.
     pub fn document_at(&self, token: u64) -> Result<u64> {
         if token >= self.num_tokens() {
-            return Err(Error::NoSuchTokens {
-                path: self.path().into(),
-                start: token,
-                stop: token.saturating_add(1),
-                tokens: self.num_tokens(),
-            });
+            return Err(self.no_such_tokens(token, token.saturating_add(1)));
         }
         let document = self.document_before(token * self.width().bytes());
         self.document_span(document)?;

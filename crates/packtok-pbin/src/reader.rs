@@ -21,10 +21,17 @@ use crate::trailer::{
 };
 
 /// An open pbin; cheap to share between threads.
+///
+/// What reading tokens takes stands here, the rest apart: of ten thousand open files, each is a cache line then.
 pub struct Reader {
-    path: PathBuf,
     file: Mmap,
     header: Header,
+    about: Box<About>,
+}
+
+/// What is known of an open file besides where its tokens are.
+struct About {
+    path: PathBuf,
     dialect: Dialect,
     index: Index,
     metadata: OnceLock<Metadata>,
@@ -40,7 +47,7 @@ enum Index {
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader")
-            .field("path", &self.path)
+            .field("path", &self.about.path)
             .field("header", &self.header)
             .finish_non_exhaustive()
     }
@@ -84,19 +91,22 @@ impl Reader {
                 (parsed.dialect, Index::Parsed(parsed.offsets))
             }
         };
-        Ok(Self {
+        let about = About {
             path: path.into(),
-            file,
-            header,
             dialect,
             index,
             metadata: OnceLock::new(),
+        };
+        Ok(Self {
+            file,
+            header,
+            about: about.into(),
         })
     }
 
     /// The path that was opened.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.about.path
     }
 
     /// Bytes of one token.
@@ -106,7 +116,7 @@ impl Reader {
 
     /// Number of documents.
     pub fn len(&self) -> u64 {
-        match &self.index {
+        match &self.about.index {
             Index::Trailer(_, offsets) => offsets.len() as u64 / 8 - 1,
             Index::Parsed(offsets) => offsets.len() as u64 - 1,
         }
@@ -118,8 +128,9 @@ impl Reader {
     }
 
     /// Number of tokens in all documents.
+    #[inline]
     pub fn num_tokens(&self) -> u64 {
-        self.header.data_bytes / self.header.width.bytes()
+        self.header.width.tokens_in(self.header.data_bytes)
     }
 
     /// Bytes of the data segment.
@@ -134,7 +145,7 @@ impl Reader {
 
     /// Who wrote the file, as far as its index tells.
     pub fn dialect(&self) -> Dialect {
-        self.dialect
+        self.about.dialect
     }
 
     /// Bytes of document `i`, counted from the start of the data.
@@ -145,13 +156,13 @@ impl Reader {
         let documents = self.len();
         if i >= documents {
             return Err(Error::NoSuchDocument {
-                path: self.path.clone(),
+                path: self.about.path.clone(),
                 document: i,
                 documents,
             });
         }
         let (start, stop) = (self.offset(i), self.offset(i + 1));
-        check_span(self.header, &self.path, i, start, stop)?;
+        check_span(self.header, &self.about.path, i, start, stop)?;
         Ok(start..stop)
     }
 
@@ -170,19 +181,33 @@ impl Reader {
     /// [`Error::NoSuchTokens`] for a range past the end or backwards.
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         let Range { start, end: stop } = tokens;
+        let bytes = self.tokens_if_there(tokens);
+        bytes.ok_or_else(|| self.no_such_tokens(start, stop))
+    }
+
+    /// As [`Reader::tokens`], where `None` is all that needs to be said.
+    #[inline]
+    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        let Range { start, end: stop } = tokens;
         if start > stop || stop > self.num_tokens() {
-            return Err(Error::NoSuchTokens {
-                path: self.path.clone(),
-                start,
-                stop,
-                tokens: self.num_tokens(),
-            });
+            return None;
         }
         let width = self.header.width.bytes();
-        Ok(&self.data()[(start * width) as usize..(stop * width) as usize])
+        self.data()
+            .get((start * width) as usize..(stop * width) as usize)
+    }
+
+    pub(crate) fn no_such_tokens(&self, start: u64, stop: u64) -> Error {
+        Error::NoSuchTokens {
+            path: self.about.path.clone(),
+            start,
+            stop,
+            tokens: self.num_tokens(),
+        }
     }
 
     /// The whole data segment.
+    #[inline]
     pub fn data(&self) -> &[u8] {
         &self.file[HEADER_BYTES as usize..][..self.header.data_bytes as usize]
     }
@@ -192,7 +217,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Checksum`], [`Error::Json`].
     pub fn metadata(&self) -> Result<Option<&Metadata>> {
-        if let Some(metadata) = self.metadata.get() {
+        if let Some(metadata) = self.about.metadata.get() {
             return Ok(Some(metadata));
         }
         let Some(section) = self.section(METADATA) else {
@@ -201,7 +226,7 @@ impl Reader {
         let json = self.checked_section(section)?;
         let parsed = serde_json::from_slice(json)
             .map_err(|source| self.json_error("metadata", section.offset, source))?;
-        Ok(Some(self.metadata.get_or_init(|| parsed)))
+        Ok(Some(self.about.metadata.get_or_init(|| parsed)))
     }
 
     /// The files of the corpus in order; none if the file does not say.
@@ -260,7 +285,7 @@ impl Reader {
     }
 
     pub(crate) fn trailer(&self) -> Option<&Trailer> {
-        match &self.index {
+        match &self.about.index {
             Index::Trailer(trailer, _) => Some(trailer),
             Index::Parsed(_) => None,
         }
@@ -284,7 +309,7 @@ impl Reader {
             let (start, stop) = (section.span().start, section.span().end);
             let what = Checked::Section(section.kind);
             return Err(Error::Checksum {
-                path: self.path.clone(),
+                path: self.about.path.clone(),
                 what,
                 start,
                 stop,
@@ -297,7 +322,7 @@ impl Reader {
 
     /// Offset `i` of `0..=len`, unchecked against its neighbours.
     pub(crate) fn offset(&self, i: u64) -> u64 {
-        match &self.index {
+        match &self.about.index {
             Index::Trailer(_, offsets) => u64_at(&self.file[offsets.clone()], i as usize * 8),
             Index::Parsed(offsets) => offsets[i as usize],
         }
@@ -305,7 +330,7 @@ impl Reader {
 
     fn json_error(&self, section: &'static str, offset: u64, source: serde_json::Error) -> Error {
         Error::Json {
-            path: self.path.clone(),
+            path: self.about.path.clone(),
             section,
             offset,
             source,

@@ -5,11 +5,16 @@
 
 use std::ops::Range;
 
+use packtok_pbin::{Reader, TokenWidth};
+
 use super::error::SamplingError;
-use super::ids::IdsMut;
+use super::ids::{IdsMut, write_ids};
 use super::items::{Items, LastLabel};
 use super::stream::{Piece, Stream};
 use crate::error::Result;
+
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE_BYTES: usize = 64;
 
 /// The arrays of a batch, each of as many rows as there are items, row by row.
 #[derive(Debug)]
@@ -57,8 +62,8 @@ pub struct Segments {
 ///
 /// # Panics
 /// If an array is shorter than its rows.
-pub fn fill(
-    rows: &[(&Items, u64)],
+pub fn fill<'a>(
+    rows: &[(&'a Items, u64)],
     filling: Filling,
     batch: &mut Batch<'_>,
 ) -> Result<Option<Segments>> {
@@ -74,9 +79,18 @@ pub fn fill(
         max_seqlen: 0,
     });
     let mut row = Row::default();
-    for (i, &(source, item)) in rows.iter().enumerate() {
+    let mut next = Row::default();
+    let mut upcoming = rows.iter();
+    let mut read = |row: &mut Row<'a>| match upcoming.next() {
+        Some(&(source, item)) => row.read(source, item, len, wants_segments),
+        None => Ok(()),
+    };
+    read(&mut next)?;
+    for (i, &(source, _)) in rows.iter().enumerate() {
         let place = i * len..(i + 1) * len;
-        row.read(source, item, len, wants_segments)?;
+        // The tokens of the next row come from memory while those of this one are written.
+        std::mem::swap(&mut row, &mut next);
+        read(&mut next)?;
         row.write_tokens(source.stream(), filling, batch, place.clone())?;
         row.write_segments(batch, place.clone());
         if let Some(segments) = &mut segments {
@@ -109,19 +123,13 @@ pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Resul
     Ok(Some(first))
 }
 
-/// Writes virtual tokens `tokens` to `out`, from `at` on.
-fn copy(stream: &Stream, tokens: Range<u64>, out: &mut IdsMut<'_>, at: usize) -> Result<()> {
-    match out {
-        IdsMut::I32(out) => stream.copy(tokens, &mut out[at..]),
-        IdsMut::I64(out) => stream.copy(tokens, &mut out[at..]),
-    }
-}
-
 /// One row; kept from row to row, so that its memory is asked for once.
 #[derive(Default)]
-struct Row {
-    /// The inputs, and whether the token behind each span is the label of its last.
-    spans: Vec<(Range<u64>, bool)>,
+struct Row<'a> {
+    /// The tokens, in order.
+    parts: Vec<Part<'a>>,
+    /// The inputs that predict nothing, unless they are their own labels.
+    unlabelled: Vec<usize>,
     /// Where segments start, ascending, if they are wanted; the first is 0 unless the row is all padding.
     starts: Vec<usize>,
     /// Where padding starts.
@@ -130,49 +138,85 @@ struct Row {
     len: usize,
 }
 
-impl Row {
+/// Tokens of a row that are one piece of one file.
+struct Part<'a> {
+    piece: Piece,
+    bytes: &'a [u8],
+    /// Place of the first in the row.
+    at: usize,
+    /// How many are inputs; the token behind these is the label of the last.
+    num_inputs: usize,
+    /// Whether the first is nobody's label.
+    starts_span: bool,
+}
+
+impl<'a> Row<'a> {
     /// Looks up what belongs into the row of `item`, which has room for `len` inputs.
-    fn read(&mut self, source: &Items, item: u64, len: usize, wants_segments: bool) -> Result<()> {
-        self.spans.clear();
+    fn read(
+        &mut self,
+        source: &'a Items,
+        item: u64,
+        len: usize,
+        wants_segments: bool,
+    ) -> Result<()> {
+        self.parts.clear();
+        self.unlabelled.clear();
         self.starts.clear();
         self.end = 0;
         self.len = len;
+        let files = source.stream().files();
         for span in source.spans(item)? {
-            let (tokens, last_label) = source.inputs(span);
-            let mut next_is_label = last_label == LastLabel::Next;
-            if wants_segments || last_label == LastLabel::NextOfDocument {
-                let goes_on = self.find_segments(source.stream(), tokens.clone())?;
-                next_is_label |= goes_on && last_label == LastLabel::NextOfDocument;
+            let (num_inputs, last_label) = source.inputs(&span);
+            let end = self.end + num_inputs as usize;
+            let mut is_labelled = last_label == LastLabel::Next;
+            let mut starts_span = true;
+            for piece in source.stream().pieces(span) {
+                let mut piece = piece?;
+                let (at, file) = (self.end, piece.file);
+                let num_inputs = (piece.len() as usize).min(end - at);
+                if num_inputs > 0 && (wants_segments || last_label == LastLabel::NextOfDocument) {
+                    let inputs = piece.tokens.start..piece.tokens.start + num_inputs as u64;
+                    let goes_on = self.find_segments(files.reader(file)?, inputs)?;
+                    if last_label == LastLabel::NextOfDocument {
+                        is_labelled = goes_on;
+                        piece.tokens.end += u64::from(goes_on);
+                    }
+                }
+                let bytes = files.tokens(file, piece.tokens.clone())?;
+                fetch(bytes);
+                self.parts.push(Part {
+                    piece,
+                    bytes,
+                    at,
+                    num_inputs,
+                    starts_span,
+                });
+                starts_span = false;
+                self.end += num_inputs;
             }
-            self.end += (tokens.end - tokens.start) as usize;
-            self.spans.push((tokens, next_is_label));
+            if num_inputs > 0 && !is_labelled {
+                self.unlabelled.push(self.end - 1);
+            }
         }
         Ok(())
     }
 
-    /// Appends where documents start among `tokens`; returns whether the last one goes on behind them.
-    fn find_segments(&mut self, stream: &Stream, tokens: Range<u64>) -> Result<bool> {
-        let mut at = self.end;
-        let mut goes_on = false;
-        for piece in stream.pieces(tokens) {
-            let Piece { file, tokens } = piece?;
-            let reader = stream.files().reader(file)?;
-            let mut start = tokens.start;
-            for document in reader.documents_from(tokens.start)? {
-                let (_, document) = document?;
-                // Documents without tokens are passed over: no segment is empty.
-                if document.end > start {
-                    self.starts.push(at + (start - tokens.start) as usize);
-                    start = document.end;
-                }
-                if start >= tokens.end {
-                    break;
-                }
+    /// Appends where documents start among the inputs `tokens` of a file, the next of the row; returns whether
+    /// the last one goes on behind them.
+    fn find_segments(&mut self, reader: &Reader, tokens: Range<u64>) -> Result<bool> {
+        let mut start = tokens.start;
+        for document in reader.documents_from(start)? {
+            let (_, document) = document?;
+            // Documents without tokens are passed over: no segment is empty.
+            if document.end > start {
+                self.starts.push(self.end + (start - tokens.start) as usize);
+                start = document.end;
             }
-            goes_on = start > tokens.end;
-            at += (tokens.end - tokens.start) as usize;
+            if start >= tokens.end {
+                break;
+            }
         }
-        Ok(goes_on)
+        Ok(start > tokens.end)
     }
 
     /// Writes the fields that are tokens or follow from their number.
@@ -183,33 +227,44 @@ impl Row {
         batch: &mut Batch<'_>,
         place: Range<usize>,
     ) -> Result<()> {
-        let mut at = place.start;
-        for (tokens, next_is_label) in &self.spans {
-            let end = at + (tokens.end - tokens.start) as usize;
-            copy(stream, tokens.clone(), &mut batch.input_ids, at)?;
-            let labelled = match (filling.aligned, next_is_label) {
-                (true, _) => tokens.clone(),
-                (false, true) => tokens.start + 1..tokens.end + 1,
-                (false, false) => tokens.end.min(tokens.start + 1)..tokens.end,
-            };
-            let labels_end = at + (labelled.end - labelled.start) as usize;
+        let width = stream.files().width();
+        for part in &self.parts {
+            let inputs = part.inputs(width);
+            let at = place.start + part.at;
+            part.write(stream, inputs, &mut batch.input_ids, at)?;
             if let Some(labels) = &mut batch.labels {
-                copy(stream, labelled, labels, at)?;
-                labels.set(labels_end..end, filling.ignore_index);
+                if filling.aligned {
+                    part.write(stream, inputs, labels, at)?;
+                } else if part.starts_span {
+                    part.write(stream, &part.bytes[width.bytes() as usize..], labels, at)?;
+                } else {
+                    part.write(stream, part.bytes, labels, at - 1)?;
+                }
             }
-            if let Some(loss_mask) = &mut batch.loss_mask {
-                loss_mask[at..labels_end].fill(true);
-                loss_mask[labels_end..end].fill(false);
-            }
-            at = end;
         }
-        let padding = at..place.end;
+        let (inputs, padding) = (
+            place.start..place.start + self.end,
+            place.start + self.end..place.end,
+        );
         batch.input_ids.set(padding.clone(), filling.pad_token_id);
         if let Some(labels) = &mut batch.labels {
             labels.set(padding.clone(), filling.ignore_index);
         }
         if let Some(loss_mask) = &mut batch.loss_mask {
+            loss_mask[inputs].fill(true);
             loss_mask[padding].fill(false);
+        }
+        if filling.aligned {
+            return Ok(());
+        }
+        for i in &self.unlabelled {
+            let i = place.start + i;
+            if let Some(labels) = &mut batch.labels {
+                labels.set(i..i + 1, filling.ignore_index);
+            }
+            if let Some(loss_mask) = &mut batch.loss_mask {
+                loss_mask[i] = false;
+            }
         }
         Ok(())
     }
@@ -250,3 +305,34 @@ impl Row {
         self.starts.iter().zip(ends).map(|(&start, end)| start..end)
     }
 }
+
+impl Part<'_> {
+    /// The tokens that are inputs.
+    fn inputs(&self, width: TokenWidth) -> &[u8] {
+        &self.bytes[..self.num_inputs * width.bytes() as usize]
+    }
+
+    /// Writes `bytes`, tokens of this part, to `out` from `at` on.
+    fn write(&self, stream: &Stream, bytes: &[u8], out: &mut IdsMut<'_>, at: usize) -> Result<()> {
+        let width = stream.files().width();
+        let place = at..at + bytes.len() / width.bytes() as usize;
+        match out {
+            IdsMut::I32(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<i32>(&self.piece, id)),
+            IdsMut::I64(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<i64>(&self.piece, id)),
+        }
+    }
+}
+
+/// Asks for the cache lines of `bytes` without waiting for them.
+#[cfg(target_arch = "x86_64")]
+fn fetch(bytes: &[u8]) {
+    bytes
+        .chunks(CACHE_LINE_BYTES)
+        .for_each(|line| safe_arch::prefetch_t0(&line[0]));
+}
+
+/// Nothing: there is no such hint in safe code.
+#[cfg(not(target_arch = "x86_64"))]
+fn fetch(_: &[u8]) {}

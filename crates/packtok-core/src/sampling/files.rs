@@ -13,27 +13,30 @@ use packtok_pbin::{AccessPattern, CHECKED_DATA_BYTES, Reader, TokenWidth};
 use super::error::SamplingError;
 use super::manifest::{self, Entry};
 use super::plan_file::DataFingerprint;
+use super::starts::Starts;
 use crate::error::Result;
 
 /// Pbins of one token width.
 #[derive(Debug)]
 pub struct Files {
+    entries: Vec<Entry>,
     slots: Vec<Slot>,
     width: TokenWidth,
     verify: bool,
     /// What files opened from now on are advised, as in [`PATTERNS`].
     pattern: AtomicU8,
-    /// First token of each file in the row of all, and the number of all tokens.
-    first_tokens: Vec<u64>,
-    /// First document of each file in the row of all, and the number of all documents.
-    first_documents: Vec<u64>,
+    /// The tokens of the files in the row of all.
+    tokens: Starts,
+    /// The documents of the files in the row of all.
+    documents: Starts,
 }
 
-#[derive(Debug)]
-struct Slot {
-    entry: Entry,
-    opened: OnceLock<Opened>,
-}
+/// A place for an open file. One is one cache line, which is all that an item of a file that is open costs.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot(OnceLock<Opened>);
+
+const _: () = assert!(size_of::<Slot>() == 64);
 
 #[derive(Debug)]
 struct Opened {
@@ -55,16 +58,15 @@ impl Files {
     /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::NoChecksums`] if `verify` cannot be
     /// done, [`packtok_pbin::Error::PartDiffers`] if ids mean different things, and what opening a pbin may find.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
+        let mut entries = Vec::with_capacity(paths.len());
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
             let reader = Reader::open(path)?;
-            slots.push(Slot {
-                entry: Entry::of(&reader),
-                opened: Opened::new(reader, verify)?.into(),
-            });
+            entries.push(Entry::of(&reader));
+            slots.push(Slot(Opened::new(reader, verify)?.into()));
         }
-        check_alike(slots.iter().filter_map(|slot| slot.opened.get()))?;
-        Self::new(slots, verify)
+        check_alike(slots.iter().filter_map(|slot| slot.0.get()))?;
+        Self::new(entries, slots, verify)
     }
 
     /// The files that `entries` tell of; none is opened before it is needed.
@@ -73,18 +75,15 @@ impl Files {
     /// [`SamplingError::NoFiles`], [`SamplingError::WidthDiffers`], [`SamplingError::ImpossibleEntry`].
     pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
         entries.iter().try_for_each(Entry::check)?;
-        let slots = entries.into_iter().map(|entry| Slot {
-            entry,
-            opened: OnceLock::new(),
-        });
-        Self::new(slots.collect(), verify)
+        let slots = entries.iter().map(|_| Slot::default()).collect();
+        Self::new(entries, slots, verify)
     }
 
-    fn new(slots: Vec<Slot>, verify: bool) -> Result<Self> {
-        let first = &slots.first().ok_or(SamplingError::NoFiles)?.entry;
-        if let Some(Slot { entry, .. }) = slots
+    fn new(entries: Vec<Entry>, slots: Vec<Slot>, verify: bool) -> Result<Self> {
+        let first = entries.first().ok_or(SamplingError::NoFiles)?;
+        if let Some(entry) = entries
             .iter()
-            .find(|slot| slot.entry.token_bytes != first.token_bytes)
+            .find(|entry| entry.token_bytes != first.token_bytes)
         {
             return Err(SamplingError::WidthDiffers {
                 path: entry.path.clone(),
@@ -100,8 +99,9 @@ impl Files {
                 2 => TokenWidth::U16,
                 _ => TokenWidth::U32,
             },
-            first_tokens: sums(&slots, |entry| entry.tokens)?,
-            first_documents: sums(&slots, |entry| entry.documents)?,
+            tokens: starts(&entries, |entry| entry.tokens)?,
+            documents: starts(&entries, |entry| entry.documents)?,
+            entries,
             slots,
             verify,
             pattern: AtomicU8::new(0),
@@ -125,12 +125,12 @@ impl Files {
 
     /// Path of a file.
     pub fn path(&self, file: usize) -> &Path {
-        &self.slots[file].entry.path
+        &self.entries[file].path
     }
 
     /// What tells the files from others, in order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.slots.iter().map(|slot| &slot.entry)
+        self.entries.iter()
     }
 
     /// SHA-256 of the entries.
@@ -140,32 +140,32 @@ impl Files {
 
     /// Tokens of a file in the row of all.
     pub fn tokens_of(&self, file: usize) -> Range<u64> {
-        self.first_tokens[file]..self.first_tokens[file + 1]
+        self.tokens.range(file)
     }
 
     /// Documents of a file in the row of all.
     pub fn documents_of(&self, file: usize) -> Range<u64> {
-        self.first_documents[file]..self.first_documents[file + 1]
+        self.documents.range(file)
     }
 
     /// Number of tokens in all files.
     pub fn num_tokens(&self) -> u64 {
-        self.first_tokens[self.slots.len()]
+        self.tokens.total()
     }
 
     /// Number of documents in all files.
     pub fn num_documents(&self) -> u64 {
-        self.first_documents[self.slots.len()]
+        self.documents.total()
     }
 
     /// The file that holds a token of the row of all, which must be one of them.
     pub fn file_of_token(&self, token: u64) -> usize {
-        file_of(&self.first_tokens, token)
+        self.tokens.find(token)
     }
 
     /// The file that holds a document of the row of all, which must be one of them.
     pub fn file_of_document(&self, document: u64) -> usize {
-        file_of(&self.first_documents, document)
+        self.documents.find(document)
     }
 
     /// The open file; opened now if it was not touched before.
@@ -177,23 +177,23 @@ impl Files {
     }
 
     fn opened(&self, file: usize) -> Result<&Opened> {
-        let slot = &self.slots[file];
-        match slot.opened.get() {
+        match self.slots[file].0.get() {
             Some(opened) => Ok(opened),
-            None => self.open_now(slot),
+            None => self.open_now(file),
         }
     }
 
     #[cold]
-    fn open_now<'a>(&self, slot: &'a Slot) -> Result<&'a Opened> {
-        let reader = Reader::open(&slot.entry.path)?;
-        slot.entry.compare(&Entry::of(&reader))?;
+    fn open_now(&self, file: usize) -> Result<&Opened> {
+        let entry = &self.entries[file];
+        let reader = Reader::open(&entry.path)?;
+        entry.compare(&Entry::of(&reader))?;
         let opened = Opened::new(reader, self.verify)?;
         opened
             .reader
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
         // Another thread may have been faster; both opened the same file.
-        Ok(slot.opened.get_or_init(|| opened))
+        Ok(self.slots[file].0.get_or_init(|| opened))
     }
 
     /// Tokens `tokens` of a file as little-endian bytes, checked if that was asked for.
@@ -203,10 +203,19 @@ impl Files {
     pub fn tokens(&self, file: usize, tokens: Range<u64>) -> Result<&[u8]> {
         let opened = self.opened(file)?;
         if !opened.whole.is_empty() {
-            let width = self.width.bytes();
-            opened.verify(tokens.start * width..tokens.end * width)?;
+            opened.verify(tokens.clone())?;
         }
         Ok(opened.reader.tokens(tokens)?)
+    }
+
+    /// As [`Files::tokens`] of a file that is open and needs no check, which most items are of; `None` otherwise.
+    #[inline]
+    pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
+        let opened = self.slots.get(file)?.0.get()?;
+        if !opened.whole.is_empty() {
+            return None;
+        }
+        opened.reader.tokens_if_there(tokens)
     }
 
     /// Tells the system how the files will be read: those that are open, and the others when they are opened.
@@ -217,7 +226,7 @@ impl Files {
         let code = PATTERNS.iter().position(|&known| known == pattern);
         self.pattern
             .store(code.unwrap_or(0) as u8, Ordering::Relaxed);
-        for opened in self.slots.iter().filter_map(|slot| slot.opened.get()) {
+        for opened in self.slots.iter().filter_map(|slot| slot.0.get()) {
             opened.reader.advise(pattern)?;
         }
         Ok(())
@@ -244,8 +253,10 @@ impl Opened {
         Ok(Self { reader, whole })
     }
 
-    /// Checks the pieces that data bytes `bytes` touch, each once.
-    fn verify(&self, bytes: Range<u64>) -> Result<()> {
+    /// Checks the pieces of the data that `tokens` touch, each once.
+    fn verify(&self, tokens: Range<u64>) -> Result<()> {
+        let width = self.reader.width().bytes();
+        let bytes = tokens.start * width..tokens.end * width;
         for piece in bytes.start / CHECKED_DATA_BYTES..bytes.end.div_ceil(CHECKED_DATA_BYTES) {
             let (word, bit) = ((piece / 64) as usize, 1u64 << (piece % 64));
             if self.whole[word].load(Ordering::Relaxed) & bit == 0 {
@@ -308,23 +319,10 @@ impl Meaning {
     }
 }
 
-/// Where each file starts if they stand one behind the other, and where the last one ends.
-fn sums(slots: &[Slot], number: impl Fn(&Entry) -> u64) -> Result<Vec<u64>> {
-    let mut firsts = Vec::with_capacity(slots.len() + 1);
-    let mut sum = 0u64;
-    firsts.push(sum);
-    for Slot { entry, .. } in slots {
-        sum = sum
-            .checked_add(number(entry))
-            .ok_or_else(|| SamplingError::TooMany {
-                path: entry.path.clone(),
-            })?;
-        firsts.push(sum);
-    }
-    Ok(firsts)
-}
-
-/// The last place that starts at or before `position`: empty ones before it are passed over.
-fn file_of(firsts: &[u64], position: u64) -> usize {
-    firsts.partition_point(|&first| first <= position) - 1
+/// Where each file starts if they stand one behind the other, counted in what `number` gives.
+fn starts(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Starts> {
+    Starts::new(entries.iter().map(number)).map_err(|file| {
+        let path = entries[file].path.clone();
+        SamplingError::TooMany { path }.into()
+    })
 }

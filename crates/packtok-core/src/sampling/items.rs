@@ -9,7 +9,8 @@ use super::blocks::BlockLayout;
 use super::error::SamplingError;
 use super::ids::Id;
 use super::plan::Plan;
-use super::stream::{Piece, Stream};
+use super::starts::Starts;
+use super::stream::{Piece, Span, Stream};
 use crate::error::Result;
 
 /// How tokens become items.
@@ -46,8 +47,15 @@ pub struct Items {
 enum Layout {
     /// Blocks of the whole stream.
     Blocks(BlockLayout),
-    /// Blocks of each file, and the number of blocks before each file and in all.
-    ByFile(Vec<BlockLayout>, Vec<u64>),
+    /// Blocks of each file.
+    ByFile {
+        /// The blocks of the first; those of others differ in number only.
+        layout: BlockLayout,
+        /// The blocks of the files in the row of all.
+        blocks: Starts,
+        /// Tokens that are in a block.
+        num_tokens_in_blocks: u64,
+    },
     /// Documents cut after so many tokens.
     Documents { block_size: u64 },
     /// Pieces that a plan puts together.
@@ -56,19 +64,19 @@ enum Layout {
     Whole,
 }
 
-/// The ranges of tokens that an item is made of: one, or those of a plan.
+/// The stretches of tokens that an item is made of: one, or those of a plan.
 enum Spans<I> {
-    One(Option<Range<u64>>),
+    One(Option<Span>),
     Planned(I),
 }
 
 impl<I: Iterator<Item = Range<u64>>> Iterator for Spans<I> {
-    type Item = Range<u64>;
+    type Item = Span;
 
-    fn next(&mut self) -> Option<Range<u64>> {
+    fn next(&mut self) -> Option<Span> {
         match self {
             Self::One(span) => span.take(),
-            Self::Planned(spans) => spans.next(),
+            Self::Planned(spans) => spans.next().map(Span::Virtual),
         }
     }
 }
@@ -127,7 +135,7 @@ impl Items {
     pub fn len(&self) -> u64 {
         match &self.layout {
             Layout::Blocks(layout) => layout.len(),
-            Layout::ByFile(_, firsts) => firsts[firsts.len() - 1],
+            Layout::ByFile { blocks, .. } => blocks.total(),
             Layout::Planned(plan) => plan.num_blocks(),
             Layout::Documents { .. } | Layout::Whole => self.stream.num_documents(),
         }
@@ -141,8 +149,7 @@ impl Items {
     /// Number of inputs in a row of a batch; `None` if rows would differ.
     pub fn context_length(&self) -> Option<u64> {
         let block_size = match &self.layout {
-            Layout::Blocks(layout) => layout.block_size(),
-            Layout::ByFile(layouts, _) => layouts[0].block_size(),
+            Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
             Layout::Documents { block_size } => *block_size,
             Layout::Planned(plan) => return Some(plan.block_len_tokens()),
             Layout::Whole => return None,
@@ -154,6 +161,7 @@ impl Items {
     ///
     /// # Errors
     /// [`SamplingError::NoSuchItem`].
+    #[inline]
     pub fn ordinal(&self, item: i64) -> Result<u64> {
         let items = self.len();
         let ordinal = match item {
@@ -168,22 +176,21 @@ impl Items {
         }
     }
 
-    /// The virtual tokens of item `i`, which must be below [`Items::len`].
+    /// The tokens of item `i`, which must be below [`Items::len`].
     ///
     /// # Errors
     /// What opening its file may find; its offsets or the plan are damaged.
-    pub fn spans(&self, i: u64) -> Result<impl Iterator<Item = Range<u64>> + '_> {
+    pub(crate) fn spans(&self, i: u64) -> Result<impl Iterator<Item = Span> + '_> {
         let one = match &self.layout {
             Layout::Planned(plan) => return Ok(Spans::Planned(plan.pieces(i)?)),
-            Layout::Blocks(layout) => layout.block(i),
-            Layout::ByFile(layouts, firsts) => {
-                let file = firsts.partition_point(|&first| first <= i) - 1;
-                let origin = self.stream.files().tokens_of(file).start;
-                let block = layouts[file].block(i - firsts[file]);
-                origin + block.start..origin + block.end
+            Layout::Blocks(layout) => Span::Virtual(layout.block(i)),
+            Layout::ByFile { layout, blocks, .. } => {
+                let file = blocks.find(i);
+                let tokens = layout.block(i - blocks.start(file));
+                Span::Piece(Piece { file, tokens })
             }
-            Layout::Documents { block_size } => self.document(i, *block_size)?,
-            Layout::Whole => self.stream.document(i)?,
+            Layout::Documents { block_size } => Span::Virtual(self.document(i, *block_size)?),
+            Layout::Whole => Span::Virtual(self.stream.document(i)?),
         };
         Ok(Spans::One(Some(one)))
     }
@@ -199,20 +206,51 @@ impl Items {
     ///
     /// # Errors
     /// As [`Items::spans`] and [`super::files::Files::tokens`].
+    #[inline]
     pub fn one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
+        // Results with errors go through memory, for which the processor then waits.
+        match self.ready_piece(i) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.any_one_piece(i),
+        }
+    }
+
+    /// As [`Items::one_piece`] for blocks of files that are open; `None` if it is not as simple as that.
+    fn ready_piece(&self, i: u64) -> Option<&[u8]> {
+        let files = self.stream.files();
+        match &self.layout {
+            Layout::ByFile { layout, blocks, .. } => {
+                let file = blocks.find(i);
+                files.ready_tokens(file, layout.block(i - blocks.start(file)))
+            }
+            Layout::Blocks(layout) if !self.stream.is_selected() => {
+                let tokens = layout.block(i);
+                let file = files.file_of_token(tokens.start);
+                let start = files.tokens_of(file).start;
+                files.ready_tokens(file, tokens.start - start..tokens.end - start)
+            }
+            _ => None,
+        }
+    }
+
+    fn any_one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
         let mut spans = self.spans(i)?;
         let (Some(span), None) = (spans.next(), spans.next()) else {
             return Ok(None);
         };
-        if span.is_empty() {
-            return Ok(None);
+        let len = span.len();
+        match self.stream.pieces(span).next().transpose()? {
+            Some(Piece { file, tokens }) if tokens.end - tokens.start == len => {
+                self.stream.files().tokens(file, tokens).map(Some)
+            }
+            _ => Ok(None),
         }
-        let len = span.end - span.start;
-        let piece = self.stream.piece(span)?;
-        if piece.len() < len {
-            return Ok(None);
-        }
-        Ok(Some(self.stream.files().tokens(piece.file, piece.tokens)?))
+    }
+
+    /// The pieces of item `i`, which must be below [`Items::len`].
+    fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<Piece>> + '_> {
+        let spans = self.spans(i)?;
+        Ok(spans.flat_map(|span| self.stream.pieces(span)))
     }
 
     /// The tokens of item `i`, which must be below [`Items::len`], as another type.
@@ -221,29 +259,30 @@ impl Items {
     /// As [`Items::spans`]; [`SamplingError::IdTooLarge`].
     pub fn copied<T: Id + Default>(&self, i: u64) -> Result<Vec<T>> {
         let mut ids = Vec::new();
-        for span in self.spans(i)? {
+        for piece in self.pieces(i)? {
+            let piece = piece?;
             let at = ids.len();
-            ids.resize(at + (span.end - span.start) as usize, T::default());
-            self.stream.copy(span, &mut ids[at..])?;
+            ids.resize(at + piece.len() as usize, T::default());
+            self.stream.copy_piece(&piece, &mut ids[at..])?;
         }
         Ok(ids)
     }
 
-    /// The inputs among an item's span, and what the label of the last one is.
+    /// How many tokens of a span of an item are inputs, the first of them, and what the label of the last is.
     ///
     /// A block's last token is a label only; a document that is no longer than a row has no such token.
-    pub(crate) fn inputs(&self, span: Range<u64>) -> (Range<u64>, LastLabel) {
+    pub(crate) fn inputs(&self, span: &Span) -> (u64, LastLabel) {
+        let len = span.len();
         let block_size = match &self.layout {
-            Layout::Planned(_) => return (span, LastLabel::NextOfDocument),
-            Layout::Blocks(layout) => layout.block_size(),
-            Layout::ByFile(layouts, _) => layouts[0].block_size(),
+            Layout::Planned(_) => return (len, LastLabel::NextOfDocument),
+            Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
             Layout::Documents { block_size } => *block_size,
-            Layout::Whole => return (span, LastLabel::Missing),
+            Layout::Whole => return (len, LastLabel::Missing),
         };
-        if span.end - span.start < block_size {
-            (span, LastLabel::Missing)
+        if len < block_size {
+            (len, LastLabel::Missing)
         } else {
-            (span.start..span.end - 1, LastLabel::Next)
+            (len - 1, LastLabel::Next)
         }
     }
 
@@ -253,8 +292,7 @@ impl Items {
     /// As [`Items::spans`].
     pub fn locate(&self, i: u64) -> Result<Vec<DocumentPart>> {
         let mut parts = Vec::new();
-        let pieces = self.spans(i)?.flat_map(|span| self.stream.pieces(span));
-        for piece in pieces {
+        for piece in self.pieces(i)? {
             let Piece { file, tokens } = piece?;
             let reader = self.stream.files().reader(file)?;
             for document in reader.documents_from(tokens.start)? {
@@ -283,10 +321,10 @@ impl Items {
         let num_tokens = self.stream.num_tokens();
         match &self.layout {
             Layout::Blocks(layout) => Ok(num_tokens - layout.num_tokens_in_blocks()),
-            Layout::ByFile(layouts, _) => {
-                let served: u64 = layouts.iter().map(BlockLayout::num_tokens_in_blocks).sum();
-                Ok(num_tokens - served)
-            }
+            Layout::ByFile {
+                num_tokens_in_blocks,
+                ..
+            } => Ok(num_tokens - num_tokens_in_blocks),
             Layout::Documents { block_size } => {
                 let mut dropped = num_tokens;
                 for i in 0..self.len() {
@@ -315,7 +353,7 @@ impl Items {
                 }
                 Ok(padding)
             }
-            Layout::Blocks(_) | Layout::ByFile(..) | Layout::Whole => Ok(0),
+            Layout::Blocks(_) | Layout::ByFile { .. } | Layout::Whole => Ok(0),
         }
     }
 
@@ -324,13 +362,9 @@ impl Items {
     /// # Errors
     /// As [`Items::spans`]; the system refuses.
     pub fn prefetch(&self, i: u64) -> Result<()> {
-        let pieces = self.spans(i)?.flat_map(|span| self.stream.pieces(span));
-        for piece in pieces {
-            let piece = piece?;
-            self.stream
-                .files()
-                .reader(piece.file)?
-                .prefetch(piece.tokens)?;
+        for piece in self.pieces(i)? {
+            let Piece { file, tokens } = piece?;
+            self.stream.files().reader(file)?.prefetch(tokens)?;
         }
         Ok(())
     }
@@ -388,12 +422,14 @@ fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Resul
     let tokens: Vec<u64> = files.entries().map(|entry| entry.tokens).collect();
     let layouts = tokens.iter().map(|&tokens| layout(tokens));
     let layouts = layouts.collect::<std::result::Result<Vec<_>, _>>()?;
-    let mut firsts = vec![0];
-    for layout in &layouts {
-        firsts.push(firsts[firsts.len() - 1] + layout.len());
-    }
-    if firsts[layouts.len()] == 0 {
+    let num_tokens_in_blocks = layouts.iter().map(BlockLayout::num_tokens_in_blocks).sum();
+    if num_tokens_in_blocks == 0 {
         return Err(too_few(tokens.into_iter().max().unwrap_or(0)).into());
     }
-    Ok(Layout::ByFile(layouts, firsts))
+    let blocks = Starts::new(layouts.iter().map(BlockLayout::len));
+    Ok(Layout::ByFile {
+        layout: layouts[0],
+        blocks: blocks.expect("a block has tokens, and the tokens of the files could be counted"),
+        num_tokens_in_blocks,
+    })
 }

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod plan_file;
 pub mod planned;
 pub mod split;
+mod starts;
 pub mod stream;
 
 pub use error::SamplingError;

@@ -43,6 +43,23 @@ impl Piece {
     }
 }
 
+/// Consecutive tokens of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Span {
+    /// Virtual ones, of as many files as it takes.
+    Virtual(Range<u64>),
+    /// Those of a file that is known already, so that nobody looks for it again.
+    Piece(Piece),
+}
+
+impl Span {
+    /// Number of tokens.
+    pub(crate) fn len(&self) -> u64 {
+        let (Self::Virtual(tokens) | Self::Piece(Piece { tokens, .. })) = self;
+        tokens.end - tokens.start
+    }
+}
+
 impl Stream {
     /// All tokens of `files` in order.
     pub fn new(files: Files) -> Self {
@@ -162,21 +179,23 @@ impl Stream {
         })
     }
 
-    /// The pieces of `range`, which must be within the stream.
+    /// The pieces of `span`, which must be within the stream; none is empty.
     ///
     /// # Errors
     /// Those of [`Stream::piece`], after which there are no more pieces.
-    pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Result<Piece>> + '_ {
-        let mut rest = range;
+    pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Result<Piece>> + '_ {
+        let mut rest = Some(span).filter(|span| span.len() > 0);
         std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
-            let piece = self.piece(rest.clone());
-            rest.start = match &piece {
-                Ok(piece) => rest.start + piece.len(),
-                Err(_) => rest.end,
+            let range = match rest.take()? {
+                Span::Piece(piece) => return Some(Ok(piece)),
+                Span::Virtual(range) => range,
             };
+            let piece = self.piece(range.clone());
+            if let Ok(piece) = &piece
+                && piece.len() < range.end - range.start
+            {
+                rest = Some(Span::Virtual(range.start + piece.len()..range.end));
+            }
             Some(piece)
         })
     }
@@ -189,21 +208,32 @@ impl Stream {
     /// # Panics
     /// If `out` is too short.
     pub fn copy<T: Id>(&self, range: Range<u64>, mut out: &mut [T]) -> Result<()> {
-        for piece in self.pieces(range) {
-            let Piece { file, tokens } = piece?;
-            let Range { start, end: stop } = tokens;
-            let bytes = self.files.tokens(file, tokens)?;
-            let (ids, rest) = out.split_at_mut((stop - start) as usize);
-            write_ids(self.files.width(), bytes, ids).map_err(|id| SamplingError::IdTooLarge {
-                path: self.files.path(file).into(),
-                start,
-                stop,
-                id,
-                dtype: T::DTYPE,
-            })?;
+        for piece in self.pieces(Span::Virtual(range)) {
+            let piece = piece?;
+            let (ids, rest) = out.split_at_mut(piece.len() as usize);
+            self.copy_piece(&piece, ids)?;
             out = rest;
         }
         Ok(())
+    }
+
+    /// Writes the tokens of `piece` to `out`, which is as long.
+    pub(crate) fn copy_piece<T: Id>(&self, piece: &Piece, out: &mut [T]) -> Result<()> {
+        let bytes = self.files.tokens(piece.file, piece.tokens.clone())?;
+        let written = write_ids(self.files.width(), bytes, out);
+        written.map_err(|id| self.too_large::<T>(piece, id))
+    }
+
+    /// That a `T` cannot hold `id`, which is among the tokens of `piece`.
+    pub(crate) fn too_large<T: Id>(&self, piece: &Piece, id: u32) -> crate::Error {
+        SamplingError::IdTooLarge {
+            path: self.files.path(piece.file).into(),
+            start: piece.tokens.start,
+            stop: piece.tokens.end,
+            id,
+            dtype: T::DTYPE,
+        }
+        .into()
     }
 }
 
