@@ -5,6 +5,7 @@
 //! The specification is `docs/format.md`.
 #![deny(unsafe_code)]
 
+mod checksum;
 mod error;
 mod fault;
 mod header;

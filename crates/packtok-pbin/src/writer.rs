@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::checksum::combined;
 use crate::error::{Error, Result};
 use crate::header::{Header, TokenWidth};
 use crate::metadata::{Metadata, Source};
@@ -125,7 +126,7 @@ impl Writer {
             documents: self.num_documents(),
             tokens: num_tokens,
             file_bytes: 0,
-            data_crc32c: self.checksums.whole(),
+            data_crc32c: combined(self.checksums.pieces(), self.data_bytes),
         };
         let (out, file_bytes) = self
             .write_trailer(header, &json, sources)
@@ -317,13 +318,5 @@ impl DataChecksums {
     fn pieces(&self) -> impl Iterator<Item = u32> {
         let last = (self.last_bytes > 0).then_some(self.last);
         self.whole_pieces.iter().copied().chain(last)
-    }
-
-    fn whole(&self) -> u32 {
-        let whole = self.whole_pieces.iter();
-        let whole = whole.fold(0, |crc, &piece| {
-            crc32c::crc32c_combine(crc, piece, CHECKED_DATA_BYTES as usize)
-        });
-        crc32c::crc32c_combine(whole, self.last, self.last_bytes as usize)
     }
 }
