@@ -40,7 +40,7 @@ mod tests {
     fn pieces_give_the_checksum_of_the_whole() {
         let piece_bytes = CHECKED_DATA_BYTES as usize;
         let data: Vec<u8> = (0..3 * piece_bytes + 5)
-            .map(|i| (i * i >> 7) as u8)
+            .map(|i| ((i * i) >> 7) as u8)
             .collect();
         for len in [
             0,

@@ -134,7 +134,7 @@ fn specials(block: &[u8; BLOCK]) -> u64 {
         let is_control = bytes.min(u8x32::splat(b' ' - 1)).simd_eq(bytes);
         let is_quote = bytes.simd_eq(u8x32::splat(b'"'));
         let is_backslash = bytes.simd_eq(u8x32::splat(b'\\'));
-        u64::from((is_control | is_quote | is_backslash).to_bitmask() as u32)
+        u64::from((is_control | is_quote | is_backslash).to_bitmask())
     };
     half(halves[0]) | half(halves[1]) << 32
 }
