@@ -32,13 +32,14 @@ fuzz() {
     local target=$1 seeds=$2
     local corpus=$here/corpus/$target
     mkdir -p "$corpus" "$here/crashes" "$work/$target"
-    find "$golden" -name "$seeds" -exec cp -t "$work/$target" {} +
+    find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
     echo "== $target, $seconds s"
     "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
         -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$here/crashes/$target-" \
         "$corpus" "$work/$target"
 }
 
+fuzz field '*.line'
 fuzz open_pbin '*.pbin'
 fuzz plan_file '*.plan'
 fuzz raw_index '*.pickle'

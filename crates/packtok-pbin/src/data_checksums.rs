@@ -1,5 +1,6 @@
 //! Checksums of a growing data segment, piece by piece and as a whole.
 
+use crate::checksum::with_whole_piece;
 use crate::trailer::CHECKED_DATA_BYTES;
 
 /// CRC32C of every piece of the data so far: four bytes of memory for each MiB.
@@ -38,7 +39,7 @@ impl DataChecksums {
                 self.whole_pieces.push(end.last);
                 *end = ChecksumsEnd {
                     num_whole_pieces: self.whole_pieces.len(),
-                    whole: end.combined(),
+                    whole: with_whole_piece(end.whole, end.last),
                     ..ChecksumsEnd::default()
                 };
             }

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod checkpoint;
+mod checksum;
 #[doc(hidden)]
 pub mod crash;
 mod data_checksums;

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use memmap2::Mmap;
 
+use crate::checksum::combined;
 use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
@@ -16,8 +17,7 @@ use crate::index::{Dialect, ParsedIndex, check_span};
 use crate::map::map_file;
 use crate::metadata::{Metadata, Source};
 use crate::trailer::{
-    CHECKED_DATA_BYTES, DATA_CHECKSUMS, METADATA, OFFSETS, SOURCES, Section, Trailer, u32_at,
-    u64_at,
+    DATA_CHECKSUMS, METADATA, OFFSETS, SOURCES, Section, Trailer, u32_at, u64_at,
 };
 
 /// An open pbin; cheap to share between threads.
@@ -260,16 +260,9 @@ impl Reader {
         let Some(section) = self.section(DATA_CHECKSUMS) else {
             return Ok(None);
         };
-        let mut remaining = self.header.data_bytes;
-        let pieces = self
-            .checked_section(section)?
-            .chunks_exact(4)
-            .map(|piece| u32_at(piece, 0));
-        Ok(Some(pieces.fold(0, |crc, piece| {
-            let bytes = remaining.min(CHECKED_DATA_BYTES);
-            remaining -= bytes;
-            crc32c::crc32c_combine(crc, piece, bytes as usize)
-        })))
+        let pieces = self.checked_section(section)?.chunks_exact(4);
+        let pieces = pieces.map(|piece| u32_at(piece, 0));
+        Ok(Some(combined(pieces, self.header.data_bytes)))
     }
 
     pub(crate) fn header(&self) -> Header {

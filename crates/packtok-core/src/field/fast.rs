@@ -23,63 +23,68 @@ pub(super) enum Text<'a> {
 }
 
 /// The text at `path`, or `None` if anything at all is unusual: that is for the general path.
+///
+/// What was unescaped has still to be looked at: it is UTF-8 exactly if what stands in the line is,
+/// because every escape stands for whole characters.
 pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> Option<Text<'a>> {
-    let line = simdutf8::basic::from_utf8(line).ok()?;
     let found = match path.steps() {
         [Step::Key(key)] => member(key, line, room),
         _ => None,
     };
     let (inside, unescaped) = match found {
         Some(found) => found,
-        None => by_steps(path, line, room)?,
+        None => by_steps(path, utf8(line)?, room)?,
     };
     // What is in the text is no nesting and was decoded: both checks are for what is around it.
     let (before, after) = (&line[..inside.start], &line[inside.end..]);
     check_nesting_around(line, before, after).ok()?;
-    check_surrogates(before).ok()?;
-    check_surrogates(after).ok()?;
+    check_surrogates(utf8(before)?).ok()?;
+    check_surrogates(utf8(after)?).ok()?;
     Some(match unescaped {
-        None => Text::InLine(&line[inside]),
+        None => Text::InLine(utf8(&line[inside])?),
         Some(len) => Text::Unescaped(len),
     })
+}
+
+fn utf8(bytes: &[u8]) -> Option<&str> {
+    simdutf8::basic::from_utf8(bytes).ok()
 }
 
 /// Where the inside of a text is in its line, and its length in the room if it had escapes.
 type Found = (Range<usize>, Option<usize>);
 
 /// The text of `key` in the object that is `line`, if all its keys are plain.
-fn member(key: &str, line: &str, room: &mut Vec<u8>) -> Option<Found> {
-    let bytes = line.as_bytes();
-    let mut at = expect(bytes, 0, b'{')?;
+fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<Found> {
+    let mut at = expect(line, 0, b'{')?;
     let mut found = None;
     loop {
-        let start = expect(bytes, at, b'"')?;
-        let end = start + memchr2(b'"', b'\\', &bytes[start..])?;
+        let start = expect(line, at, b'"')?;
+        let end = start + memchr2(b'"', b'\\', &line[start..])?;
         let name = &line[start..end];
-        if bytes[end] == b'\\' || name.bytes().any(|byte| byte < b' ') {
+        if line[end] == b'\\' || name.iter().any(|&byte| byte < b' ') {
             return None;
         }
-        at = skip_space(bytes, expect(bytes, end + 1, b':')?);
-        if name == key {
+        at = skip_space(line, expect(line, end + 1, b':')?);
+        if name == key.as_bytes() {
             // The last of several equal keys counts, as it does in jq.
-            let start = expect(bytes, at, b'"')?;
-            let decoded = decode(bytes, start, room)?;
+            let start = expect(line, at, b'"')?;
+            let decoded = decode(line, start, room)?;
             found = Some((start..decoded.close, decoded.unescaped));
             at = decoded.close + 1;
         } else {
             let mut values =
-                serde_json::Deserializer::from_str(&line[at..]).into_iter::<IgnoredAny>();
+                serde_json::Deserializer::from_slice(&line[at..]).into_iter::<IgnoredAny>();
             values.next()?.ok()?;
             at += values.byte_offset();
         }
-        at = skip_space(bytes, at);
-        match bytes.get(at)? {
+        at = skip_space(line, at);
+        match line.get(at)? {
             b',' => at += 1,
             b'}' => break,
             _ => return None,
         }
     }
-    (skip_space(bytes, at + 1) == bytes.len()).then_some(found)?
+    (skip_space(line, at + 1) == line.len()).then_some(found)?
 }
 
 /// Position behind `byte`, which must stand at `at` or behind the space there.

@@ -17,7 +17,7 @@ pub const MAX_NESTING: usize = 128;
 pub(crate) fn check(line: &[u8]) -> Result<&str, BadDocument> {
     let line = utf8(line)?;
     serde_json::from_str::<IgnoredAny>(line).map_err(|cause| malformed(line, &cause))?;
-    check_nesting(line)?;
+    check_nesting(line.as_bytes())?;
     Ok(line)
 }
 
@@ -48,9 +48,9 @@ fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
 /// Checks the nesting of `json`, which is `before`, the inside of a string, and `after`: most of a
 /// line is one string, and nothing nests in there.
 pub(super) fn check_nesting_around(
-    json: &str,
-    before: &str,
-    after: &str,
+    json: &[u8],
+    before: &[u8],
+    after: &[u8],
 ) -> Result<(), BadDocument> {
     if num_brackets(before) + num_brackets(after) <= MAX_NESTING {
         return Ok(());
@@ -59,22 +59,21 @@ pub(super) fn check_nesting_around(
 }
 
 /// Number of opening brackets, those in strings included.
-fn num_brackets(json: &str) -> usize {
-    json.bytes().filter(|&byte| byte | 0x20 == b'{').count()
+fn num_brackets(json: &[u8]) -> usize {
+    json.iter().filter(|&byte| byte | 0x20 == b'{').count()
 }
 
 /// Checks the nesting of JSON whose strings are well-formed.
-pub(super) fn check_nesting(json: &str) -> Result<(), BadDocument> {
-    let bytes = json.as_bytes();
+pub(super) fn check_nesting(json: &[u8]) -> Result<(), BadDocument> {
     // Nearly every line has fewer brackets in all, strings included, than may be nested.
     if num_brackets(json) <= MAX_NESTING {
         return Ok(());
     }
     let mut nesting = 0usize;
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
+    while let Some(&byte) = json.get(at) {
         match byte {
-            b'"' => at = string_end(bytes, at),
+            b'"' => at = string_end(json, at),
             b'[' | b'{' if nesting == MAX_NESTING => {
                 return Err(BadDocument::TooDeep { at_byte: at + 1 });
             }

@@ -98,13 +98,14 @@ impl Extractor {
             match fast::text(path, line, &mut self.unescaped) {
                 Some(fast::Text::InLine(text)) => return Ok(text),
                 Some(fast::Text::Unescaped(len)) => {
-                    let text = simdutf8::basic::from_utf8(&self.unescaped[..len]);
-                    return Ok(text.expect("the line is UTF-8, and escapes stand for characters"));
+                    if let Ok(text) = simdutf8::basic::from_utf8(&self.unescaped[..len]) {
+                        return Ok(text);
+                    }
                 }
                 None => {}
             }
         }
-        self.general_text(line)
+        general_text(&self.field, &mut self.output, line)
     }
 
     /// Gives back the room that the text of one huge document took; the next text has its own.
@@ -114,26 +115,30 @@ impl Extractor {
         }
         self.output = Val::Null;
     }
+}
 
-    /// [`Self::text`] without the fast path.
-    fn general_text(&mut self, line: &[u8]) -> std::result::Result<&str, BadDocument> {
-        let Compiled {
-            pattern,
-            path,
-            filter,
-        } = &*self.field.0;
-        let value = general::parse(line)?;
-        if let Some(path) = path
-            && path.is_missing_in(&value)
-        {
-            return Err(BadDocument::Missing {
-                pattern: pattern.clone(),
-                found: keys_of(&value),
-            });
-        }
-        self.output = filter.first_output(value, line.len())?;
-        general::text_of(&self.output, pattern)
+/// The text of the document in `line`, without the fast path; `output` is what it borrows from.
+fn general_text<'a>(
+    field: &Field,
+    output: &'a mut Val,
+    line: &[u8],
+) -> std::result::Result<&'a str, BadDocument> {
+    let Compiled {
+        pattern,
+        path,
+        filter,
+    } = &*field.0;
+    let value = general::parse(line)?;
+    if let Some(path) = path
+        && path.is_missing_in(&value)
+    {
+        return Err(BadDocument::Missing {
+            pattern: pattern.clone(),
+            found: keys_of(&value),
+        });
     }
+    *output = filter.first_output(value, line.len())?;
+    general::text_of(output, pattern)
 }
 
 /// The keys of a document that is an object, one more than are shown at most.

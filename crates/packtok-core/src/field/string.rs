@@ -15,90 +15,128 @@ pub(super) struct Decoded {
     pub(super) close: usize,
 }
 
-/// Bytes looked at together. Escapes in texts with many, such as code, stand about this far apart.
-const BLOCK: usize = 32;
+/// Bytes looked at together: enough that most blocks of code, where escapes stand 25 bytes apart, have
+/// some, so that whether one has any is easy to foresee for a processor.
+const BLOCK: usize = 64;
 
 /// Decodes the string whose inside starts at `start` of `json`, into `room` if it has escapes.
 pub(super) fn decode(json: &[u8], start: usize, room: &mut Vec<u8>) -> Option<Decoded> {
-    let mut at = start;
-    while let Some(block) = block_at(json, at) {
-        let num_plain = num_plain(block);
-        at += num_plain;
-        if num_plain < BLOCK {
-            break;
-        }
-    }
-    while !is_special(*json.get(at)?) {
-        at += 1;
-    }
-    if json[at] == b'"' {
-        return Some(Decoded {
+    let first = first_special(json, start)?;
+    match json[first] {
+        b'"' => Some(Decoded {
             unescaped: None,
-            close: at,
-        });
+            close: first,
+        }),
+        b'\\' => unescape(json, start, first, room),
+        _ => None,
     }
-    unescape(json, start, at, room)
+}
+
+/// Position of the first byte from `at` on that is no plain part of a string.
+fn first_special(json: &[u8], mut at: usize) -> Option<usize> {
+    while let Some(block) = block_at(json, at) {
+        let specials = specials(block);
+        if specials != 0 {
+            return Some(at + specials.trailing_zeros() as usize);
+        }
+        at += BLOCK;
+    }
+    let is_special = |&byte: &u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    Some(at + json.get(at..)?.iter().position(is_special)?)
 }
 
 /// Unescapes from `start` on; the first escape is at `first`.
 fn unescape(json: &[u8], start: usize, first: usize, room: &mut Vec<u8>) -> Option<Decoded> {
     // An escape is longer than what it stands for, and whole blocks are written.
-    let most = json.len() - start + BLOCK;
+    let most = json.len() - start + 2 * BLOCK;
     if room.len() < most {
         room.resize(most, 0);
     }
-    let (mut at, mut used) = (first, first - start);
+    let used = first - start;
     room[..used].copy_from_slice(&json[start..first]);
-    loop {
-        let byte = *json.get(at)?;
-        if byte == b'\\' {
-            let (written, read) = escape(json, at, &mut room[used..])?;
-            used += written;
-            at += read;
-        } else if byte == b'"' {
-            return Some(Decoded {
-                unescaped: Some(used),
-                close: at,
-            });
-        } else if byte < b' ' {
-            return None;
-        }
-        while let Some(block) = block_at(json, at) {
-            room[used..used + BLOCK].copy_from_slice(block);
-            let num_plain = num_plain(block);
-            at += num_plain;
-            used += num_plain;
-            if num_plain < BLOCK {
-                break;
-            }
-        }
-        // Near the end of the line there is no whole block.
-        while let Some(&byte) = json.get(at)
-            && !is_special(byte)
-        {
-            room[used] = byte;
-            at += 1;
-            used += 1;
-        }
+    let (at, used) = match unescape_blocks(json, first, used, room)? {
+        Unescaped::Whole(decoded) => return Some(decoded),
+        Unescaped::Until(at, used) => (at, used),
+    };
+    // The rest and control characters behind it, at which the string ends as badly as at the end.
+    let mut rest = [0; 2 * BLOCK];
+    rest[..json.len() - at].copy_from_slice(&json[at..]);
+    match unescape_blocks(&rest, 0, used, room)? {
+        Unescaped::Whole(decoded) => Some(Decoded {
+            close: at + decoded.close,
+            ..decoded
+        }),
+        Unescaped::Until(..) => None,
     }
 }
 
+/// How far a string was unescaped.
+enum Unescaped {
+    /// To its end.
+    Whole(Decoded),
+    /// To a position behind which there is no whole block; so much of the room is used.
+    Until(usize, usize),
+}
+
+/// Goes on unescaping at `at` for as long as there are whole blocks.
+fn unescape_blocks(
+    json: &[u8],
+    mut at: usize,
+    mut used: usize,
+    room: &mut [u8],
+) -> Option<Unescaped> {
+    while let Some(block) = block_at(json, at) {
+        *room[used..].first_chunk_mut()? = *block;
+        let mut specials = specials(block);
+        // How much of the block was read, and what of the room it ended at.
+        let mut read = 0;
+        while specials != 0 {
+            let special = specials.trailing_zeros() as usize;
+            used += special - read;
+            match json[at + special] {
+                b'\\' => {}
+                b'"' => {
+                    return Some(Unescaped::Whole(Decoded {
+                        unescaped: Some(used),
+                        close: at + special,
+                    }));
+                }
+                _ => return None,
+            }
+            let (num_written, num_read) = escape(json, at + special, &mut room[used..])?;
+            used += num_written;
+            read = special + num_read;
+            if read >= BLOCK {
+                break;
+            }
+            // What is behind the escape moves up to what it stands for.
+            let Some(behind) = block_at(json, at + read) else {
+                return Some(Unescaped::Until(at + read, used));
+            };
+            *room[used..].first_chunk_mut()? = *behind;
+            specials &= u64::MAX << read;
+        }
+        used += BLOCK.saturating_sub(read);
+        at += read.max(BLOCK);
+    }
+    Some(Unescaped::Until(at, used))
+}
+
 fn block_at(json: &[u8], at: usize) -> Option<&[u8; BLOCK]> {
-    json.get(at..at + BLOCK)?.try_into().ok()
+    json.get(at..)?.first_chunk()
 }
 
-fn is_special(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
-}
-
-/// How many bytes at the start are plain parts of a string.
-fn num_plain(block: &[u8; BLOCK]) -> usize {
-    let bytes = u8x32::new(*block);
-    let is_control = bytes.min(u8x32::splat(b' ' - 1)).simd_eq(bytes);
-    let is_quote = bytes.simd_eq(u8x32::splat(b'"'));
-    let is_backslash = bytes.simd_eq(u8x32::splat(b'\\'));
-    let specials = (is_control | is_quote | is_backslash).to_bitmask();
-    specials.trailing_zeros() as usize
+/// A bit for each byte that is no plain part of a string, the first byte's lowest.
+fn specials(block: &[u8; BLOCK]) -> u64 {
+    let (halves, _) = block.as_chunks::<32>();
+    let half = |bytes: [u8; 32]| {
+        let bytes = u8x32::new(bytes);
+        let is_control = bytes.min(u8x32::splat(b' ' - 1)).simd_eq(bytes);
+        let is_quote = bytes.simd_eq(u8x32::splat(b'"'));
+        let is_backslash = bytes.simd_eq(u8x32::splat(b'\\'));
+        u64::from((is_control | is_quote | is_backslash).to_bitmask())
+    };
+    half(halves[0]) | half(halves[1]) << 32
 }
 
 /// What the letter behind a backslash stands for; 0 if it is none of these. Which letter comes next
@@ -140,23 +178,19 @@ fn escape(json: &[u8], at: usize, room: &mut [u8]) -> Option<(usize, usize)> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCK, is_special, num_plain};
+    use super::{BLOCK, specials};
 
     proptest! {
         #[test]
-        fn blocks_end_at_their_first_special_byte(
-            letters in proptest::collection::vec(any::<u8>(), BLOCK),
-            plain in 0..=BLOCK,
-            flip in any::<bool>(),
+        fn what_is_no_plain_part_of_a_string_is_special(
+            letters in proptest::collection::vec(prop_oneof![any::<u8>(), 0..b'#', Just(b'\\')], BLOCK),
         ) {
-            let mut block: [u8; BLOCK] = letters.try_into().unwrap();
-            if flip {
-                for byte in &mut block[..plain] {
-                    *byte |= 0x80;
-                }
+            let block: [u8; BLOCK] = letters.try_into().unwrap();
+            let found = specials(&block);
+            for (i, &byte) in block.iter().enumerate() {
+                let expected = byte < b' ' || byte == b'"' || byte == b'\\';
+                prop_assert_eq!(found >> i & 1 == 1, expected, "byte {} is {}", i, byte);
             }
-            let expected = block.iter().take_while(|&&byte| !is_special(byte)).count();
-            prop_assert_eq!(num_plain(&block), expected);
         }
     }
 }

@@ -207,17 +207,11 @@ impl Worker {
     }
 
     fn append_document(&mut self, out: &mut DocBatch) {
-        let (mut highest, mut num_eods) = (0, 0u32);
-        for &id in &self.ids {
-            highest = highest.max(id);
-            num_eods += u32::from(id == self.eod_id);
-        }
         // The width holds every id below this, so that an id beyond would be written as another.
-        assert!(
-            u64::from(highest) < self.vocab_size,
-            "the engine gave id {highest}, beyond the vocabulary"
-        );
-        let num_eods = u64::from(num_eods);
+        if let Some(id) = first_beyond(&self.ids, self.vocab_size) {
+            panic!("the engine gave id {id}, beyond the vocabulary");
+        }
+        let num_eods = num_equal(&self.ids, self.eod_id);
         if num_eods > 1 {
             out.eods_in_text
                 .push((out.document_bytes.len(), num_eods - 1));
@@ -264,26 +258,49 @@ impl Work for Worker {
     }
 }
 
+/// The first of `ids` that is not below `vocab_size`.
+fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
+    let is_beyond = |id: u32| u64::from(id) >= vocab_size;
+    // A comparison of unsigned numbers takes most processors several steps for a vector; with both
+    // below 2^31, a difference of highest and id that is negative tells as much.
+    if let Ok(highest) = i32::try_from(vocab_size - 1) {
+        let differences = ids
+            .iter()
+            .map(|&id| id as i32 | highest.wrapping_sub(id as i32));
+        if differences.fold(0, |all, one| all | one) >= 0 {
+            return None;
+        }
+    }
+    ids.iter().copied().find(|&id| is_beyond(id))
+}
+
+/// How many of `ids` are `wanted`.
+fn num_equal(ids: &[u32], wanted: u32) -> u64 {
+    // Counted in numbers as wide as the ids, of which a vector holds twice as many.
+    let num_equal = |ids: &[u32]| ids.iter().map(|&id| u32::from(id == wanted)).sum::<u32>();
+    ids.chunks(1 << 30)
+        .map(|ids| u64::from(num_equal(ids)))
+        .sum()
+}
+
 /// Appends `ids`, each below the limit of `width`, little-endian.
 pub(crate) fn append_tokens(ids: &[u32], width: TokenWidth, data: &mut Vec<u8>) {
-    let start = data.len();
-    data.resize(start + ids.len() * width.bytes() as usize, 0);
-    let tail = &mut data[start..];
     match width {
-        TokenWidth::U8 => {
-            for (token, &id) in tail.iter_mut().zip(ids) {
-                *token = id as u8;
-            }
-        }
-        TokenWidth::U16 => {
-            for (token, &id) in tail.chunks_exact_mut(2).zip(ids) {
-                token.copy_from_slice(&(id as u16).to_le_bytes());
-            }
-        }
-        TokenWidth::U32 => {
-            for (token, &id) in tail.chunks_exact_mut(4).zip(ids) {
-                token.copy_from_slice(&id.to_le_bytes());
-            }
-        }
+        TokenWidth::U8 => append(ids, data, |id| [id as u8]),
+        TokenWidth::U16 => append(ids, data, |id| (id as u16).to_le_bytes()),
+        TokenWidth::U32 => append(ids, data, u32::to_le_bytes),
+    }
+}
+
+/// Appends a token of N bytes for each of `ids`.
+fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32) -> [u8; N]) {
+    data.reserve(N * ids.len());
+    // By way of a block that stays near: what is far away is written once, and not zeroed before.
+    let (blocks, rest) = ids.as_chunks::<64>();
+    for block in blocks {
+        data.extend_from_slice(block.map(&token_of).as_flattened());
+    }
+    for &id in rest {
+        data.extend_from_slice(&token_of(id));
     }
 }
