@@ -203,7 +203,7 @@ def _pack_command(launch: Launch) -> str:
 
 def _join_command(launch: Launch) -> str:
     rest = [f"--output={launch.output}", *launch.join_arguments]
-    return f'run "${{packtok[@]}}" join "$outdir" {shlex.join(rest)}'
+    return f'run interruptible "${{packtok[@]}}" join "$outdir" {shlex.join(rest)}'
 
 
 def _run_functions(launch: Launch) -> str:
@@ -230,7 +230,7 @@ worker=''
 stop_signal=INT
 stop() {
   stopping=$1
-  if [ -n "$worker" ]; then kill -s "$stop_signal" -- "-$worker" 2>/dev/null; fi
+  if [ -n "$worker" ]; then kill -s "$stop_signal" "$worker" 2>/dev/null; fi
 }
 trap 'stop time' USR1
 trap 'stop end' TERM
@@ -246,11 +246,17 @@ if ! type module >/dev/null 2>&1; then
 fi"""
 
 _RUN = """\
-# -m: what runs behind & has a process group of its own, and heeds SIGINT.
-set -um
+set -u
 
 outdir=@outdir@
 packtok=(@program@)
+
+# Becomes a command that heeds SIGINT, which bash switches off behind &, and not SIGUSR1, which is for us.
+interruptible() {
+  trap - INT
+  trap '' USR1
+  exec "$@"
+}
 
 # Runs a command and returns its exit code. A signal to this script stops the command, and not this waiting.
 run() {
@@ -273,7 +279,7 @@ _PACK_SHARD = """\
 # Packs shard $1.
 pack_shard() {
   echo "packtok: shard $1 of @num_shards@, $(uname -n), $(date -u +%FT%TZ), restart ${SLURM_RESTART_COUNT:-0}"
-  run "${packtok[@]}" @pack@
+  run interruptible "${packtok[@]}" @pack@
 }
 """
 
@@ -325,11 +331,11 @@ pack_my_shards() {
 """
 
 _SRUN = """\
-tasks=$(declare -p outdir packtok; declare -f stop run pack_shard pack_my_shards)
+tasks=$(declare -p outdir packtok; declare -f stop interruptible run pack_shard pack_my_shards)
 tasks+='
 stopping="" worker="" stop_signal=INT
 trap "stop time" USR1
-set -um
+set -u
 pack_my_shards'
 # srun takes SIGINT for itself, and hands on SIGUSR1.
 stop_signal=USR1
