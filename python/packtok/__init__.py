@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from packtok.mixture import Mixture
     from packtok.packing import PackReport, pack
     from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
+    from packtok.shards import join, plan
     from packtok.token_dataset import TokenDataset
 
 __all__ = [
@@ -49,7 +50,9 @@ __all__ = [
     "__version__",
     "collate",
     "document_mask",
+    "join",
     "pack",
+    "plan",
     "write_manifest",
 ]
 
@@ -66,7 +69,9 @@ _HOME = {
     "ResumableDistributedSampler": "packtok.sampler",
     "TokenDataset": "packtok.token_dataset",
     "document_mask": "packtok.fields",
+    "join": "packtok.shards",
     "pack": "packtok.packing",
+    "plan": "packtok.shards",
     "write_manifest": "packtok.manifest",
 }
 

@@ -24,8 +24,12 @@ __all__ = [
     "fill_from",
     "find_or_plan",
     "find_or_split",
+    "join_shards",
+    "list_shards",
     "merge",
     "pack",
+    "pack_shard",
+    "plan_shards",
     "publish_bytes",
     "verify",
     "verify_corpus",
@@ -228,11 +232,27 @@ class _Pack(_Corpus):
     existing: str
     redactions: Sequence[tuple[str, str]]
 
+class _PlanShards(_Corpus):
+    output: str
+    redactions: Sequence[tuple[str, str]]
+    num_shards: int
+
+class _PackShard(_Pack):
+    shard_index: int
+    num_shards: int | None
+    default_num_shards: int | None
+
 class _VerifyCorpus(_Corpus):
     path: str
     sample: float
 
 def pack(**options: Unpack[_Pack]) -> dict[str, Any]: ...
+def plan_shards(**options: Unpack[_PlanShards]) -> dict[str, Any]: ...
+def pack_shard(**options: Unpack[_PackShard]) -> dict[str, Any]: ...
+def join_shards(
+    *, folder: str, output: str, existing: str, on_progress: _Progress | None
+) -> dict[str, Any]: ...
+def list_shards(folder: str) -> list[Path]: ...
 def verify_corpus(**options: Unpack[_VerifyCorpus]) -> dict[str, Any]: ...
 def write_raw_index(
     *,

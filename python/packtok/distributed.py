@@ -1,10 +1,13 @@
 """Which part of the data this process takes: the only reader of process groups, meshes and rank variables."""
 
 import os
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from packtok.errors import ConfigError
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -73,6 +76,79 @@ def process_share() -> Share:
         given, missing = ("WORLD_SIZE", "RANK") if rank is None else ("RANK", "WORLD_SIZE")
         raise ValueError(f"the environment has {given} but not {missing}; set both or neither")
     return Share(_number("RANK", rank), _number("WORLD_SIZE", world_size))
+
+
+@dataclass(frozen=True)
+class ShardChoice:
+    """Number ``shard_index`` of the shards of a corpus.
+
+    Where ``num_shards`` is ``None`` the plan says how many there are, and without one ``default_num_shards``.
+    """
+
+    shard_index: int
+    num_shards: int | None = None
+    default_num_shards: int | None = None
+
+
+def find_shard(shard: str | int) -> ShardChoice:
+    """The shard that is meant by ``k/N``, ``k`` or ``auto``, which asks the environment.
+
+    Raises:
+        ConfigError: If it is none of these, or Slurm's variables do not say which.
+    """
+    text = str(shard)
+    if text == "auto":
+        return shard_of_task(os.environ)
+    if (found := re.fullmatch(r"([0-9]+)(?:/([0-9]+))?", text)) is None:
+        raise ConfigError(f"shard is {text!r}, expected k/N, k or auto")
+    return ShardChoice(int(found[1]), int(found[2]) if found[2] else None)
+
+
+def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
+    """The shard of this Slurm task: one for each task of an array, or of an ``srun``, or of both.
+
+    The number of an array's task counts as it is: the array of all shards is ``--array=0-(N-1)``, and one of
+    some of them, for which there has to be a plan, names just these. Where ``srun`` starts several tasks in
+    each, the shard is the array's number times the tasks of the step, plus the task's number in the step.
+
+    Raises:
+        ConfigError: If this is no such task.
+    """
+    array = _variable(environment, "SLURM_ARRAY_TASK_ID")
+    # A batch script that no srun has started has these numbers too, but no step.
+    in_step = environment.get("SLURM_STEP_ID") not in (None, "")
+    rank, num_ranks = 0, 1
+    if in_step:
+        rank = _variable(environment, "SLURM_PROCID") or 0
+        num_ranks = (
+            _variable(environment, "SLURM_STEP_NUM_TASKS") or _variable(environment, "SLURM_NTASKS") or 1
+        )
+    if array is None and not in_step:
+        raise ConfigError(
+            "shard is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
+            "SLURM_STEP_ID is set); give k or k/N"
+        )
+    if array is None:
+        return ShardChoice(rank, default_num_shards=num_ranks)
+    return ShardChoice(array * num_ranks + rank, default_num_shards=_whole_array(environment, num_ranks))
+
+
+def _whole_array(environment: Mapping[str, str], num_ranks: int) -> int | None:
+    """Number of shards if the array has all its tasks from 0 on; an array of some tasks does not tell."""
+    names = ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
+    first, last, count = (_variable(environment, name) for name in names)
+    if first != 0 or last is None or count != last + 1:
+        return None
+    return count * num_ranks
+
+
+def _variable(environment: Mapping[str, str], name: str) -> int | None:
+    text = environment.get(name)
+    if text is None or text == "":
+        return None
+    if not text.isdecimal():
+        raise ConfigError(f"{name} in the environment is {text!r}, expected a number")
+    return int(text)
 
 
 def _number(name: str, text: str) -> int:

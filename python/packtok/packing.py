@@ -16,6 +16,7 @@ from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.distributed import ShardChoice, find_shard
 from packtok.redact import Redactor
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
@@ -69,6 +70,8 @@ class PackReport:
     output: str = dataclasses.field(repr=False)
     tokenizer_path: str = dataclasses.field(repr=False)
     rejects_path: str | None = dataclasses.field(repr=False)
+    shard_index: int | None
+    num_shards: int | None
     documents: int
     tokens: int
     lines: int
@@ -145,22 +148,43 @@ class Packing:
             "zstd_window_log": settings.zstd_window_log,
         }
 
-    def run(self, on_progress: Progress | None = None) -> PackReport:
-        """Packs, writes the report file if one is asked for, and returns the report."""
+    def run(self, on_progress: Progress | None = None, shard: ShardChoice | None = None) -> PackReport:
+        """Packs, writes the report file if one is asked for, and returns the report.
+
+        Args:
+            on_progress: As in `pack`.
+            shard: The part of the corpus that is packed, into the folder that the output is then; or all.
+        """
         settings, redactor = self.config.settings, self.config.redactor
         with redactor.guard():
             _check_report_folder(settings.report)
-            counts = _packtok.pack(
-                **self.document_options(),
-                output=settings.dst_path,
-                existing=settings.existing,
-                redactions=self.config.redactions,
-                on_progress=on_progress,
-            )
+            options = self.document_options() | {
+                "output": settings.dst_path,
+                "existing": settings.existing,
+                "redactions": self.config.redactions,
+                "on_progress": on_progress,
+            }
+            if shard is None:
+                counts = _packtok.pack(**options)
+            else:
+                counts = _packtok.pack_shard(**options, **dataclasses.asdict(shard))
             report = _report(counts, self.notes, redactor)
             if settings.report is not None:
                 _write_report(Path(settings.report), report)
         return report
+
+    def plan(self, num_shards: int) -> dict[str, Any]:
+        """Writes the plan of so many shards into the folder that the output is; returns what it says."""
+        with self.config.redactor.guard():
+            report = _packtok.plan_shards(
+                **self.document_options(),
+                output=self.config.settings.dst_path,
+                redactions=self.config.redactions,
+                on_progress=None,
+                num_shards=num_shards,
+            )
+            public: dict[str, Any] = self.config.redactor.tree(report)
+            return public
 
 
 def _ignored_keys(config: PackConfig) -> list[str]:
@@ -196,14 +220,17 @@ def pack(
     config: ConfigSource | None = None,
     /,
     *,
+    shard: str | int | None = None,
     on_progress: Progress | None = None,
     **options: Unpack[PackOptions],
 ) -> PackReport:
-    """Packs a corpus into a pbin and returns what was done.
+    """Packs a corpus, or one shard of it, into a pbin and returns what was done.
 
     Args:
         config: A Modalities pack config: a YAML file's path, a mapping of that shape or a `PackConfig`. It
             may be left out where the options say everything.
+        shard: ``"k/N"``, ``k`` (of as many as the plan in the output folder says) or ``"auto"``, which asks
+            Slurm: only part k of the corpus, from 0, is packed, and into the folder named as output.
         on_progress: Called about ten times a second with the ints ``bytes_read``, ``total_bytes``,
             ``documents`` and ``tokens``.
         **options: What the flags of ``packtok pack`` say, under the same names; ``None`` counts as not given.
@@ -218,7 +245,8 @@ def pack(
         >>> packtok.pack(input="corpus.jsonl", output="train.pbin", tokenizer="gpt2").tokens  # doctest: +SKIP
         786370
     """
-    return prepare(config, option_overrides(options)).run(on_progress)
+    chosen = None if shard is None else find_shard(shard)
+    return prepare(config, option_overrides(options)).run(on_progress, chosen)
 
 
 def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -407,6 +407,9 @@ pub enum Error {
     /// What keeps files from serving items.
     #[error(transparent)]
     Sampling(#[from] crate::sampling::SamplingError),
+    /// What is wrong with shards, their plan or their markers.
+    #[error(transparent)]
+    Shard(#[from] crate::shard::ShardError),
     /// The file format's own errors.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),

@@ -15,6 +15,7 @@ pub mod pack;
 pub mod raw_index;
 mod rejects;
 pub mod sampling;
+pub mod shard;
 mod splitmix;
 pub mod verify;
 

@@ -13,7 +13,7 @@ use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compre
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, Monitor, OnBadDocument, Progress, tell, with_suffix};
-use crate::rejects::{RejectRecord, Rejects};
+use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
 /// How an index is made.
 #[derive(Debug, Clone)]
@@ -154,11 +154,11 @@ fn reject(
 ) -> Result<()> {
     match options.on_bad_document {
         OnBadDocument::Skip => rejects.write(&RejectRecord {
-            source: &source.label,
-            line: number,
+            source: source.label.as_str().into(),
+            number: LineNumber::Line(number),
             offset_bytes: line.offset_bytes,
             len_bytes: line.len_bytes,
-            reason: &reason.to_string(),
+            reason: reason.to_string().into(),
         }),
         OnBadDocument::Fail => Err(Error::Document {
             path: source.path.clone(),

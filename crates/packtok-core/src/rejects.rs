@@ -1,25 +1,37 @@
 //! The rejects file: one JSON line for each line of the corpus that was left out.
 
+use std::borrow::Cow;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::PathBuf;
 
 use packtok_pbin::{Replace, TempFile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// What is said of a line that was left out; its text stays in the corpus.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RejectRecord<'a> {
     /// The source, relative to the folder that all sources have in common.
-    pub(crate) source: &'a str,
-    /// 1-based number of the line.
-    pub(crate) line: u64,
+    pub(crate) source: Cow<'a, str>,
+    /// Which line it is.
+    #[serde(flatten)]
+    pub(crate) number: LineNumber,
     /// Place of its first byte in the uncompressed source.
     pub(crate) offset_bytes: u64,
     /// Its length without the `\n`.
     pub(crate) len_bytes: u64,
-    pub(crate) reason: &'a str,
+    pub(crate) reason: Cow<'a, str>,
+}
+
+/// 1-based number of a line.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LineNumber {
+    /// Counted from the start of the source.
+    Line(u64),
+    /// Counted from the first line that a shard has of the source.
+    LineInShard(u64),
 }
 
 /// The rejects file of one output; there is none as long as nothing was rejected.

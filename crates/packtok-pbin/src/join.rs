@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::header::TokenWidth;
-use crate::metadata::{Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
+use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
 use crate::publish::Replace;
 use crate::reader::Reader;
 use crate::verify::{Progress, tell};
-use crate::writer::{Summary, Writer};
+use crate::writer::{Finished, Summary, Writer};
 
 /// How files are joined.
 #[derive(Debug, Clone)]
@@ -66,6 +66,36 @@ pub fn join(
     let finished = writer.finish(&joined.metadata, &joined.sources)?;
     tell(progress, done_bytes)?;
     finished.publish(options.replace)
+}
+
+/// Joins parts into a file for `dst` that says of itself what the caller says.
+///
+/// The caller vouches that the parts, which are verified while they are copied, are what the metadata and
+/// the sources speak of. `progress` is called with the bytes done, of the sum of the parts' sizes.
+///
+/// # Errors
+/// What `parts` gives; [`Error::PartWidth`]; what [`Reader::verify`] says of a part; [`Error::Count`] if
+/// the metadata's counts are not those of the parts; [`Error::Cancelled`] if `progress` breaks.
+pub fn join_as<E: From<Error>>(
+    parts: impl Iterator<Item = std::result::Result<Reader, E>>,
+    dst: &Path,
+    width: TokenWidth,
+    (metadata, sources): (&Metadata, &[Source]),
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> std::result::Result<Finished, E> {
+    let mut writer = Writer::create(dst, width)?;
+    let mut done_bytes = 0;
+    for part in parts {
+        let part = part?;
+        check_width(&part, width, dst)?;
+        copy(&part, &mut writer, &mut |bytes| {
+            progress(done_bytes + bytes)
+        })?;
+        done_bytes += part.file_bytes();
+    }
+    let finished = writer.finish(metadata, sources)?;
+    tell(progress, done_bytes)?;
+    Ok(finished)
 }
 
 /// Refuses an output that exists or is one of the parts, before anything is read.
@@ -147,7 +177,7 @@ impl Joined {
             counts.tokens += part.num_tokens();
             return self.add_tokenizer(part.path(), None);
         };
-        add_counts(counts, &metadata.counts);
+        counts.add(&metadata.counts);
         self.metadata.stopped_early |= metadata.stopped_early;
         self.sources.extend(part.sources()?);
         self.add_tokenizer(part.path(), metadata.tokenizer.as_ref())?;
@@ -273,22 +303,6 @@ fn described_token(token: Option<&SpecialToken>) -> String {
         || "unset".into(),
         |token| format!("{:?} with id {}", token.token, token.id),
     )
-}
-
-fn add_counts(sum: &mut Counts, part: &Counts) {
-    let pairs = [
-        (&mut sum.documents, part.documents),
-        (&mut sum.tokens, part.tokens),
-        (&mut sum.lines, part.lines),
-        (&mut sum.packed, part.packed),
-        (&mut sum.empty, part.empty),
-        (&mut sum.blank, part.blank),
-        (&mut sum.rejected, part.rejected),
-        (&mut sum.eods_in_text, part.eods_in_text),
-    ];
-    for (sum, count) in pairs {
-        *sum = sum.saturating_add(count);
-    }
 }
 
 fn check_same(

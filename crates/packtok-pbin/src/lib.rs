@@ -27,10 +27,10 @@ pub use error::{Error, Result};
 pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
-pub use join::{JoinOptions, join};
+pub use join::{JoinOptions, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
-    Counts, Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,
+    Counts, Metadata, Options, PartInfo, ShardInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,
 };
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};

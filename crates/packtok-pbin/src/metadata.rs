@@ -26,6 +26,9 @@ pub struct Metadata {
     pub options: Options,
     /// Whether a limit on documents or tokens ended the run before the corpus did.
     pub stopped_early: bool,
+    /// The part of the corpus that the file was made from, if it is one of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ShardInfo>,
     /// The files that a joined one was made from, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartInfo>,
@@ -91,6 +94,25 @@ pub struct Counts {
     pub eods_in_text: u64,
 }
 
+impl Counts {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.documents, other.documents),
+            (&mut self.tokens, other.tokens),
+            (&mut self.lines, other.lines),
+            (&mut self.packed, other.packed),
+            (&mut self.empty, other.empty),
+            (&mut self.blank, other.blank),
+            (&mut self.rejected, other.rejected),
+            (&mut self.eods_in_text, other.eods_in_text),
+        ];
+        for (sum, count) in pairs {
+            *sum = sum.saturating_add(count);
+        }
+    }
+}
+
 /// The options of a run that change the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -120,6 +142,17 @@ impl Options {
     pub(crate) fn are_unknown(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Which part of a corpus a file was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardInfo {
+    /// Its number, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub count: u64,
+    /// Fingerprint of the plan that divides the corpus.
+    pub plan: String,
 }
 
 /// One part of a joined file.

@@ -7,7 +7,9 @@
 use std::io;
 use std::path::Path;
 
-use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError, sampling::SamplingError};
+use packtok_core::sampling::SamplingError;
+use packtok_core::shard::ShardError;
+use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
@@ -164,6 +166,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {
         E::Sampling(error) => sampling_error(&error),
+        E::Shard(error) => shard_error(&error),
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
@@ -207,5 +210,30 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::NoEod { .. }
         | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
+    }
+}
+
+/// Maps an error of shards.
+fn shard_error(error: &ShardError) -> PyErr {
+    use ShardError as E;
+    match error {
+        E::NoShards
+        | E::NoSuchShard { .. }
+        | E::NotForShards { .. }
+        | E::NotUtf8 { .. }
+        | E::ThroughLink { .. }
+        | E::SourceInOutput { .. }
+        | E::NoPlan { .. } => PyValueError::new_err(chain(error)),
+        E::NothingPlanned { .. }
+        | E::PlanDiffers { .. }
+        | E::PlanLine { .. }
+        | E::PlanDamaged { .. }
+        | E::SourceNotAsPlanned { .. }
+        | E::TokenizerDiffers { .. }
+        | E::Marker { .. }
+        | E::PartDiffers { .. }
+        | E::Missing { .. }
+        | E::NotCovered { .. }
+        | E::RejectLine { .. } => PacktokError::new_err(chain(error)),
     }
 }

@@ -13,6 +13,7 @@ mod order;
 mod plans;
 mod reader;
 mod rows;
+mod shards;
 mod tokenizer;
 mod views;
 
@@ -32,5 +33,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;
     plans::register(module)?;
-    operations::register(module)
+    operations::register(module)?;
+    shards::register(module)
 }

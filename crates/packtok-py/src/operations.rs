@@ -49,7 +49,7 @@ fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
 }
 
 /// Runs `call` as [`watched`] does and returns its report as a dict.
-fn run<'py, R: Serialize + Send>(
+pub(crate) fn run<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
@@ -60,7 +60,7 @@ fn run<'py, R: Serialize + Send>(
 /// What packing and comparing with a corpus have in common; names as in the stub.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct CorpusArguments {
+pub(crate) struct CorpusArguments {
     inputs: Vec<String>,
     field: String,
     eod_token: String,
@@ -76,8 +76,8 @@ struct CorpusArguments {
     max_documents: Option<u64>,
     max_tokens: Option<u64>,
     zstd_window_log: u32,
-    tokenizer: Py<PyTokenizer>,
-    on_progress: Option<Py<PyAny>>,
+    pub(crate) tokenizer: Py<PyTokenizer>,
+    pub(crate) on_progress: Option<Py<PyAny>>,
 }
 
 /// The rest of what packing takes.
@@ -98,7 +98,7 @@ struct SampleArguments {
 }
 
 impl CorpusArguments {
-    fn pack_options(
+    pub(crate) fn pack_options(
         &self,
         output: PathBuf,
         existing: Existing,
@@ -164,7 +164,7 @@ pub(crate) fn choice<T: Copy>(option: &str, value: &str, choices: &[(&str, T)]) 
     })
 }
 
-fn existing(value: &str) -> PyResult<Existing> {
+pub(crate) fn existing(value: &str) -> PyResult<Existing> {
     let choices = [
         ("error", Existing::Error),
         ("skip", Existing::Skip),
@@ -228,7 +228,7 @@ fn verify_corpus<'py>(
 }
 
 /// Both halves of a function's keyword arguments.
-fn extract<'py, A, B>(options: Option<&Bound<'py, PyDict>>) -> PyResult<(A, B)>
+pub(crate) fn extract<'py, A, B>(options: Option<&Bound<'py, PyDict>>) -> PyResult<(A, B)>
 where
     A: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
     B: for<'a> FromPyObject<'a, 'py, Error = PyErr>,

@@ -15,10 +15,12 @@ from packtok.cli import console, data
 from packtok.cli.cat import cat
 from packtok.cli.index import index
 from packtok.cli.inspect import inspect
+from packtok.cli.join import join
 from packtok.cli.locate import locate
 from packtok.cli.manifest import manifest
 from packtok.cli.merge import merge
 from packtok.cli.pack import pack
+from packtok.cli.plan import plan
 from packtok.cli.retry import retry
 from packtok.cli.run import run
 from packtok.cli.status import status
@@ -75,7 +77,7 @@ def _packtok(
     pass
 
 
-for _command in (pack, index, inspect, cat, verify, merge, manifest, locate):
+for _command in (pack, plan, join, index, inspect, cat, verify, merge, manifest, locate):
     app.command()(_command)
 # Behind the first word without a dash everything belongs to the command that is run.
 app.command(context_settings={"allow_interspersed_args": False})(run)

@@ -17,6 +17,7 @@ from packtok.cli.options import (
 from packtok.cli.progress import progress
 
 if TYPE_CHECKING:
+    from packtok.config import PackConfig
     from packtok.packing import PackReport
 
 Config = Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")]
@@ -72,6 +73,13 @@ def pack(
         int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
     ] = None,
     report: Annotated[str | None, typer.Option(help="Also write the result to this file, as JSON.")] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="k/N|k|auto",
+            help="Pack only part k of N, from 0, into the folder --output; auto: ask Slurm.",
+        ),
+    ] = None,
     set_values: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,10 +93,10 @@ def pack(
 ) -> None:
     """Pack a corpus of JSON lines into a pbin."""
     options = dict(locals())
-    for name in ("config", "set_values", "print_config", "quiet", "file_existence_policy"):
+    for name in ("config", "shard", "set_values", "print_config", "quiet", "file_existence_policy"):
         del options[name]
     options["existing"] = existing_policy(existing, file_existence_policy)
-    pack_with(config, options, set_values or [], print_config=print_config, quiet=quiet)
+    pack_with(config, options, set_values or [], print_config=print_config, quiet=quiet, shard=shard)
 
 
 def pack_encoded_data(
@@ -101,22 +109,36 @@ def pack_encoded_data(
     pack_with(config, {"existing": existing_policy(None, policy)}, [], print_config=False, quiet=quiet)
 
 
+def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
+    """The config with ``options`` by the names of `packtok.packing.PackOptions` and what ``--set`` says."""
+    from packtok.config import load_config
+    from packtok.packing import option_overrides
+
+    return load_config(config, option_overrides(options) | dict(_assignment(text) for text in set_values))
+
+
 def pack_with(
-    config: str | None, options: dict[str, Any], set_values: list[str], *, print_config: bool, quiet: bool
+    config: str | None,
+    options: dict[str, Any],
+    set_values: list[str],
+    *,
+    print_config: bool,
+    quiet: bool,
+    shard: str | None = None,
 ) -> None:
     """Packs, or prints the config, with ``options`` by the names of `packtok.packing.PackOptions`."""
-    from packtok.config import load_config
-    from packtok.packing import option_overrides, prepare
+    from packtok.distributed import find_shard
+    from packtok.packing import prepare
 
-    overrides = option_overrides(options) | dict(_assignment(text) for text in set_values)
-    checked = load_config(config, overrides)
+    checked = checked_config(config, options, set_values)
     if print_config:
         print(checked.to_yaml(), end="")
         return
+    chosen = None if shard is None else find_shard(shard)
     packing = prepare(checked)
     console.remarks(packing.notes)
     with progress(quiet=quiet) as on_progress:
-        report = packing.run(on_progress)
+        report = packing.run(on_progress, chosen)
     console.remarks(report.warnings[len(packing.notes) :])
     console.remarks(f"removed {path}, left by a run that was killed" for path in report.removed_temporary)
     if quiet:
@@ -145,8 +167,15 @@ def _accounting(report: "PackReport") -> str:
 
 def _line(report: "PackReport") -> str:
     output, documents = report.to_dict()["output"], f"{report.documents:,} documents"
-    state = " (kept: whole, and of the same config and sources)" if report.skipped_existing else ""
+    reason = _kept(report).removeprefix("the existing file is ")
+    state = f" (kept: {reason})" if report.skipped_existing else ""
     return f"{output}{state}: {documents}, {report.tokens:,} tokens; lines {_accounting(report)}"
+
+
+def _kept(report: "PackReport") -> str:
+    if report.shard_index is not None:
+        return "its marker says that it is whole; --existing replace packs it again"
+    return "the existing file is whole, and of the same config and sources"
 
 
 def _files(number: int) -> str:
@@ -158,6 +187,7 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     rate = f" ({report.source_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
     rows = [
         ("output", str(public["output"])),
+        *([("shard", f"{report.shard_index} of {report.num_shards}")] if report.num_shards else []),
         ("documents", console.count(report.documents)),
         ("tokens", f"{report.tokens:,} of {report.token_bytes} bytes"),
         ("lines", _accounting(report)),
@@ -171,6 +201,6 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     if report.stopped_early:
         rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
     if report.skipped_existing:
-        return [*rows, ("kept", "the existing file is whole, and of the same config and sources")]
+        return [*rows, ("kept", _kept(report))]
     time = f"{report.seconds:.1f} s on {report.num_cpus} threads{rate}"
     return [*rows, ("engine", report.engine), ("time", time)]

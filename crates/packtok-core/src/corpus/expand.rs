@@ -35,7 +35,12 @@ pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     }
     refuse_duplicates(&files)?;
     let labels = labels(files.iter().map(|(path, _)| path.as_path()))?;
-    let source = |((path, bytes), label)| Source { path, label, bytes };
+    let source = |((path, bytes), label)| Source {
+        path,
+        label,
+        bytes,
+        range: None,
+    };
     Ok(files.into_iter().zip(labels).map(source).collect())
 }
 

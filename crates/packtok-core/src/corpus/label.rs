@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// The labels of `paths`, in their order.
 pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<Vec<String>> {
-    let paths = paths.map(normal).collect::<Result<Vec<_>>>()?;
+    let paths = paths.map(absolute).collect::<Result<Vec<_>>>()?;
     let root = common_folder(&paths);
     let label = |path: &PathBuf| {
         let names = path.components().skip(root);
@@ -19,10 +19,10 @@ pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<Vec<St
 
 /// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
 /// gave them.
-fn normal(path: &Path) -> Result<PathBuf> {
-    let absolute = std::path::absolute(path).map_err(|cause| Error::io(path, cause))?;
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    let unresolved = std::path::absolute(path).map_err(|cause| Error::io(path, cause))?;
     let mut normal = PathBuf::new();
-    for component in absolute.components() {
+    for component in unresolved.components() {
         match component {
             Component::ParentDir => {
                 normal.pop();

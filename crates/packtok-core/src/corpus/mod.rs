@@ -14,12 +14,14 @@ mod reader;
 mod sequential;
 mod stream;
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 pub use chunk::{Chunk, Line, Lines};
 pub use digest::digests;
 pub use expand::expand;
 pub(crate) use expand::kind;
+pub(crate) use label::absolute;
 pub(crate) use line_counter::LineCounter;
 pub use reader::Reader;
 pub(crate) use stream::{Compression, compression};
@@ -37,6 +39,21 @@ pub struct Source {
     pub label: String,
     /// Its length on disk when the inputs were expanded, in bytes.
     pub bytes: u64,
+    /// The part of it that is read, whole lines of a plain file; all of it if there is none.
+    pub range: Option<Range<u64>>,
+}
+
+impl Source {
+    /// The raw bytes that are read of it.
+    pub fn span(&self) -> Range<u64> {
+        self.range.clone().unwrap_or(0..self.bytes)
+    }
+
+    /// Number of raw bytes that are read of it.
+    pub fn span_bytes(&self) -> u64 {
+        let span = self.span();
+        span.end - span.start
+    }
 }
 
 /// How sources are read. None of it changes which lines there are.

@@ -108,7 +108,7 @@ impl Open {
     fn new(source: &Source, options: &ReadOptions) -> Result<Self> {
         Ok(Self {
             stream: Stream::open(source, options)?,
-            offset_bytes: 0,
+            offset_bytes: source.span().start,
             carry: Vec::new(),
             skipped_bytes: None,
             at_end: false,

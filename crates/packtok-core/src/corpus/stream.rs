@@ -1,7 +1,7 @@
 //! The bytes of one source, uncompressed, with its raw bytes counted and checksummed.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -81,12 +81,14 @@ fn is_named_compressed(source: &Source) -> bool {
 }
 
 impl Stream {
-    /// Opens `source` at its start.
+    /// Opens `source` at the start of what is read of it.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let (file, compression) = open(source)?;
-        let raw = RawFile::new(file, source.bytes);
+        let raw = RawFile::new(file, source).map_err(|cause| Error::io(&source.path, cause))?;
         let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
         let decoder = match compression {
+            // Only plain files have parts, whatever their first bytes are by now.
+            _ if source.range.is_some() => Decoder::Plain(raw),
             Compression::None => Decoder::Plain(raw),
             Compression::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(buffered(raw)))),
             Compression::Zstd => {
@@ -187,10 +189,14 @@ impl Stream {
     }
 }
 
-/// A file read to the length it had at the start, no less and no more.
+/// A file read to the length it had at the start, no less and no more; or a part of it, as long as
+/// the file keeps that length.
 struct RawFile {
     file: File,
+    /// Length of what is to be read.
     expected_bytes: u64,
+    /// Length of the whole file, of which only a part is read.
+    whole_bytes: Option<u64>,
     bytes_read: u64,
     crc: u32,
     /// Whether the file proved shorter or longer than expected.
@@ -200,20 +206,38 @@ struct RawFile {
 }
 
 impl RawFile {
-    fn new(file: File, expected_bytes: u64) -> Self {
-        Self {
+    fn new(mut file: File, source: &Source) -> io::Result<Self> {
+        if let Some(range) = &source.range {
+            file.seek(SeekFrom::Start(range.start))?;
+        }
+        Ok(Self {
             file,
-            expected_bytes,
+            expected_bytes: source.span_bytes(),
+            whole_bytes: source.range.is_some().then_some(source.bytes),
             bytes_read: 0,
             crc: 0,
             changed: false,
             failed: false,
+        })
+    }
+
+    /// How much of `len` bytes may be read: a part is read to its end and not beyond.
+    fn within_part(&mut self, len: usize) -> io::Result<usize> {
+        let Some(whole_bytes) = self.whole_bytes else {
+            return Ok(len);
+        };
+        let rest = self.expected_bytes - self.bytes_read;
+        if rest == 0 {
+            self.changed |= self.file.metadata()?.len() != whole_bytes;
         }
+        Ok(len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }
 }
 
 impl Read for RawFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.within_part(buffer.len())?;
+        let buffer = &mut buffer[..len];
         let result = self.file.read(buffer);
         match &result {
             Ok(0) if !buffer.is_empty() => self.changed |= self.bytes_read < self.expected_bytes,

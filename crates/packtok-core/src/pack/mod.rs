@@ -15,12 +15,16 @@ mod report;
 mod sink;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Replace, TokenWidth, Writer, read_raw_index, remove_abandoned};
+use packtok_pbin::{
+    Counts, Metadata, Replace, ShardInfo, Summary, TokenWidth, Writer, read_raw_index,
+    remove_abandoned,
+};
 
 pub use options::{EmptyDocument, Existing, OnBadDocument, PackOptions};
 pub use reason::Reason;
@@ -28,6 +32,8 @@ pub use report::PackReport;
 
 pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
 pub(crate) use ordered::{Consume, Flow};
+pub(crate) use recorded::{metadata, redacted};
+pub(crate) use report::report;
 pub(crate) use sink::LineNumbers;
 pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED};
 
@@ -35,8 +41,7 @@ use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use beside::write_tokenizer;
 use ordered::run;
-use recorded::{metadata, recorded_digests, recorded_sources};
-use report::report;
+use recorded::{recorded_digests, recorded_sources};
 use sink::Sink;
 use worker::Worker;
 
@@ -72,19 +77,49 @@ pub fn pack(
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
         Some(report) => report,
-        None => write(options, tokenizer, &sources, monitor)?,
+        None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
     };
     report.removed_temporary = removed_temporary;
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
 
-fn write(
+/// What one run packs.
+pub(crate) struct Job<'a> {
+    /// What is read, in order.
+    pub(crate) sources: &'a [Source],
+    /// Which part of the corpus that is; a part has no tokenizer of its own beside it.
+    pub(crate) shard: Option<ShardInfo>,
+}
+
+impl<'a> Job<'a> {
+    fn whole(sources: &'a [Source]) -> Self {
+        Self {
+            sources,
+            shard: None,
+        }
+    }
+}
+
+/// What one run has written.
+pub(crate) struct Written {
+    pub(crate) report: PackReport,
+    pub(crate) counts: Counts,
+    /// CRC32C of what was read of each source.
+    pub(crate) digests: Vec<Option<u32>>,
+    /// Lines of each source of which only a part was read.
+    pub(crate) part_lines: BTreeMap<usize, u64>,
+    pub(crate) summary: Summary,
+}
+
+/// Packs the sources of a job; what has the output's name is replaced only if the options say so.
+pub(crate) fn write(
     options: &PackOptions,
     tokenizer: &Tokenizer,
-    sources: &[Source],
+    job: &Job<'_>,
     monitor: &mut Monitor<'_>,
-) -> Result<PackReport> {
+) -> Result<Written> {
+    let sources = job.sources;
     let width = TokenWidth::for_vocab(tokenizer.vocab_size());
     let writer = Writer::create(&options.output, width)?;
     let mut monitor = |progress: &Progress| monitor(progress);
@@ -92,28 +127,44 @@ fn write(
     let digests = process(options, tokenizer, sources, Sample::ALL, &mut sink)?;
     let counts = sink.counts;
     let stopped_early = sink.stopped_early;
-    let metadata = metadata(options, tokenizer, counts, stopped_early);
+    let metadata = Metadata {
+        shard: job.shard.clone(),
+        ..metadata(options, tokenizer, counts, stopped_early)
+    };
     let digests = recorded_digests(options, sources, digests, stopped_early, &mut sink)?;
-    let recorded = recorded_sources(options, sources, digests);
+    let recorded = recorded_sources(options, sources, digests.clone());
+    let part_lines = std::mem::take(&mut sink.part_lines);
     let finished = sink.writer.finish(&metadata, &recorded)?;
-    let tokenizer_copy = write_tokenizer(&options.output, tokenizer)?;
+    let tokenizer_copy = match job.shard {
+        Some(_) => None,
+        None => Some(write_tokenizer(&options.output, tokenizer)?),
+    };
     // All that needs room on the disk is there: from here on names are given.
     existing::refuse_newcomer(options)?;
     let rejects_path = sink.rejects.publish()?;
-    tokenizer_copy.publish(Replace::Existing)?;
+    if let Some(tokenizer_copy) = tokenizer_copy {
+        tokenizer_copy.publish(Replace::Existing)?;
+    }
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
     };
     let summary = finished.publish(replace)?;
-    Ok(report(
+    let report = report(
         options,
         tokenizer,
         sources,
         &metadata,
         summary.file_bytes,
         rejects_path,
-    ))
+    );
+    Ok(Written {
+        report,
+        counts,
+        digests,
+        part_lines,
+        summary,
+    })
 }
 
 /// Tokenizes a sample of the corpus on all threads, the results to `consumer` in order.

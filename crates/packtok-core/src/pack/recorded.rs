@@ -13,7 +13,7 @@ use crate::error::Result;
 const WRITER: &str = "packtok";
 
 /// The metadata of a file.
-pub(super) fn metadata(
+pub(crate) fn metadata(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     counts: Counts,
@@ -38,6 +38,7 @@ pub(super) fn metadata(
         counts,
         options: recorded_options(options),
         stopped_early,
+        shard: None,
         parts: Vec::new(),
     }
 }
@@ -71,7 +72,8 @@ pub(super) fn recorded_sources(
         .map(|(source, crc32c)| packtok_pbin::Source {
             path: redacted(&source.label, &options.redactions),
             bytes: source.bytes,
-            crc32c,
+            // What was read of a part says nothing of the whole.
+            crc32c: crc32c.filter(|_| source.range.is_none()),
         })
         .collect()
 }
@@ -101,7 +103,7 @@ fn recorded_options(options: &PackOptions) -> Options {
 }
 
 /// `text` with every secret replaced.
-pub(super) fn redacted(text: &str, redactions: &[(String, String)]) -> String {
+pub(crate) fn redacted(text: &str, redactions: &[(String, String)]) -> String {
     redactions
         .iter()
         .filter(|(secret, _)| !secret.is_empty())

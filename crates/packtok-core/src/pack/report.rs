@@ -14,6 +14,10 @@ use crate::corpus::Source;
 pub struct PackReport {
     /// The pbin.
     pub output: PathBuf,
+    /// Number of the shard that it is, from 0, if it is one.
+    pub shard_index: Option<u64>,
+    /// Number of shards that the corpus is divided into, if it is.
+    pub num_shards: Option<u64>,
     /// Its documents.
     pub documents: u64,
     /// Its tokens.
@@ -36,7 +40,7 @@ pub struct PackReport {
     pub data_bytes: u64,
     /// Bytes per token.
     pub token_bytes: u64,
-    /// Length of all sources on disk, in bytes.
+    /// Length of all sources on disk, or of the parts that were read, in bytes.
     pub source_bytes: u64,
     /// Number of sources.
     pub num_sources: usize,
@@ -61,7 +65,7 @@ pub struct PackReport {
 }
 
 /// The report of a finished run, without the time that it took.
-pub(super) fn report(
+pub(crate) fn report(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     sources: &[Source],
@@ -70,9 +74,12 @@ pub(super) fn report(
     rejects_path: Option<PathBuf>,
 ) -> PackReport {
     let counts = &metadata.counts;
+    let shard = metadata.shard.as_ref();
     let token_bytes = TokenWidth::for_vocab(tokenizer.vocab_size()).bytes();
     PackReport {
         output: options.output.clone(),
+        shard_index: shard.map(|shard| shard.index),
+        num_shards: shard.map(|shard| shard.count),
         documents: counts.documents,
         tokens: counts.tokens,
         lines: counts.lines,
@@ -84,7 +91,7 @@ pub(super) fn report(
         file_bytes,
         data_bytes: counts.tokens * token_bytes,
         token_bytes,
-        source_bytes: sources.iter().map(|source| source.bytes).sum(),
+        source_bytes: sources.iter().map(Source::span_bytes).sum(),
         num_sources: sources.len(),
         stopped_early: metadata.stopped_early,
         skipped_existing: false,

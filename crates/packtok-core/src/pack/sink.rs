@@ -1,5 +1,7 @@
 //! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
 
+use std::collections::BTreeMap;
+
 use packtok_pbin::{Counts, Writer};
 
 use super::limits::Limits;
@@ -9,9 +11,10 @@ use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, tell};
 use crate::corpus::{LineCounter, Source};
 use crate::error::{Error, Result};
-use crate::rejects::{RejectRecord, Rejects};
+use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
-/// 1-based line numbers of rejects; a run by index does not pass all lines, so there they are counted.
+/// 1-based line numbers of rejects; where a run does not pass all lines, because it goes by an index or
+/// begins inside the file, they are counted.
 pub(crate) struct LineNumbers {
     counter: Option<LineCounter>,
 }
@@ -31,6 +34,19 @@ impl LineNumbers {
             None => Ok(num_lines_before + reject.line as u64 + 1),
         }
     }
+
+    /// The same, counted from the start of a file that is read from its middle on.
+    fn in_whole_file(
+        &mut self,
+        source: &Source,
+        num_lines_before: u64,
+        reject: &Reject,
+    ) -> Result<u64> {
+        if source.span().start > 0 {
+            return LineCounter::new(source).line_at(reject.offset_bytes);
+        }
+        self.of(num_lines_before, reject)
+    }
 }
 
 /// Writes what the workers made, in order.
@@ -45,6 +61,8 @@ pub(crate) struct Sink<'a> {
     pub(crate) stopped_early: bool,
     /// The source at hand and how many of its lines were consumed before.
     position: (usize, u64),
+    /// Lines of each source of which only a part is read.
+    pub(crate) part_lines: BTreeMap<usize, u64>,
     total_bytes: u64,
     monitor: &'a mut Monitor<'a>,
 }
@@ -66,7 +84,8 @@ impl<'a> Sink<'a> {
             counts: Counts::default(),
             stopped_early: false,
             position: (0, 0),
-            total_bytes: sources.iter().map(|source| source.bytes).sum(),
+            part_lines: BTreeMap::new(),
+            total_bytes: sources.iter().map(Source::span_bytes).sum(),
             monitor,
         }
     }
@@ -89,14 +108,20 @@ impl<'a> Sink<'a> {
     }
 
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
+        let source = &self.sources[batch.source];
         for reject in &batch.rejects {
             let line = self.lines.of(self.position.1, reject)?;
+            // Counting up to a part's start would read all that is before it: joining adds that.
+            let number = match source.span().start {
+                0 => LineNumber::Line(line),
+                _ => LineNumber::LineInShard(line),
+            };
             self.rejects.write(&RejectRecord {
-                source: &redacted(&self.sources[batch.source].label, &self.options.redactions),
-                line,
+                source: redacted(&source.label, &self.options.redactions).into(),
+                number,
                 offset_bytes: reject.offset_bytes,
                 len_bytes: reject.len_bytes,
-                reason: &redacted(&reject.reason.to_string(), &self.options.redactions),
+                reason: redacted(&reject.reason.to_string(), &self.options.redactions).into(),
             })?;
         }
         Ok(())
@@ -115,9 +140,11 @@ impl Consume<DocBatch> for Sink<'_> {
                 .rejects
                 .pop()
                 .expect("a fatal batch ends with its reject");
+            let source = &self.sources[batch.source];
+            let lines = &mut self.lines;
             return Err(Error::Document {
-                line: self.lines.of(self.position.1, &reject)?,
-                path: self.sources[batch.source].path.clone(),
+                line: lines.in_whole_file(source, self.position.1, &reject)?,
+                path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
             });
@@ -126,7 +153,11 @@ impl Consume<DocBatch> for Sink<'_> {
         self.writer.append(&batch.data, &batch.document_bytes)?;
         self.write_rejects(batch)?;
         self.count(batch, tokens);
-        self.position.1 += batch.outcomes.len() as u64;
+        let num_lines = batch.outcomes.len() as u64;
+        self.position.1 += num_lines;
+        if self.sources[batch.source].range.is_some() {
+            *self.part_lines.entry(batch.source).or_default() += num_lines;
+        }
         batch.shrink();
         Ok(flow)
     }

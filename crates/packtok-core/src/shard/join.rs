@@ -1,0 +1,519 @@
+//! Joining: the shards become the file that one run would have written, byte for byte.
+//!
+//! Responsible for that all shards are there, whole and of one plan, and for what the file says of the
+//! corpus; copying and verifying the parts is the format's matter.
+
+use std::path::{Path, PathBuf};
+
+use packtok_bpe::Tokenizer;
+use packtok_pbin::{Counts, Metadata, Reader, Replace, TokenWidth, join_as, remove_abandoned};
+use serde::Serialize;
+
+use super::folder::{rejects_path, shard_path, tokenizer_path};
+use super::marker::differing;
+use super::plan::difference;
+use super::rejects::LinesBefore;
+use super::{Marker, Plan, Shard, ShardError, SourcePart};
+use crate::corpus;
+use crate::error::{Error, Result};
+use crate::pack::{Existing, Monitor, Progress, publish_tokenizer, tell, tokenizer_path_of};
+use crate::rejects::Rejects;
+
+/// What is joined, and where to.
+#[derive(Debug, Clone)]
+pub struct JoinOptions {
+    /// The folder of the shards.
+    pub folder: PathBuf,
+    /// The file to write.
+    pub output: PathBuf,
+    /// What becomes of an output that is already there.
+    pub existing: Existing,
+}
+
+/// What joining did.
+#[derive(Debug, Serialize)]
+pub struct JoinReport {
+    /// The file.
+    pub output: PathBuf,
+    /// Number of shards.
+    pub num_shards: u64,
+    /// Number of sources.
+    pub num_sources: u64,
+    /// Its documents.
+    pub documents: u64,
+    /// Its tokens.
+    pub tokens: u64,
+    /// Its length in bytes.
+    pub file_bytes: u64,
+    /// The file that names what was rejected.
+    pub rejects_path: Option<PathBuf>,
+    /// The copy of the tokenizer beside the output.
+    pub tokenizer_path: PathBuf,
+    /// Whether the output was there already and was proven right.
+    pub skipped_existing: bool,
+}
+
+/// Joins the shards in a folder, verifying every one while it is copied.
+///
+/// # Errors
+/// [`ShardError::Missing`]; a shard is damaged or of another plan or program; what publishing says.
+pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
+    let shards = Shards::find(&options.folder)?;
+    refuse_shard_as_output(&shards, &options.output)?;
+    for path in [&options.output, &rejects_path(&options.output)] {
+        remove_abandoned(path)?;
+    }
+    let tokenizer = shards.tokenizer()?;
+    let metadata = shards.metadata();
+    if is_there(options)? {
+        return shards.prove(
+            options,
+            &metadata,
+            tokenizer_path_of(&options.output),
+            monitor,
+        );
+    }
+    let mut rejects = Rejects::new(rejects_path(&options.output));
+    let mut lines_before = LinesBefore::default();
+    for (path, marker) in shards.parts() {
+        lines_before.append(&rejects_path(&path), marker, &mut rejects)?;
+    }
+    let sources = shards.sources(monitor)?;
+    let total_bytes = shards.markers.iter().map(|marker| marker.file_bytes).sum();
+    let finished = join_as(
+        shards.readers(),
+        &options.output,
+        TokenWidth::for_vocab(tokenizer.vocab_size()),
+        (&metadata, &sources),
+        &mut |bytes_read| {
+            monitor(&Progress {
+                bytes_read,
+                total_bytes,
+                ..Progress::default()
+            })
+        },
+    )?;
+    refuse_newcomer(options)?;
+    let rejects_path = rejects.publish()?;
+    let tokenizer_path = publish_tokenizer(&options.output, &tokenizer)?;
+    let replace = match options.existing {
+        Existing::Replace => Replace::Existing,
+        Existing::Error | Existing::Skip => Replace::Never,
+    };
+    let summary = finished.publish(replace)?;
+    Ok(JoinReport {
+        output: options.output.clone(),
+        num_shards: shards.plan.num_shards(),
+        num_sources: sources.len() as u64,
+        documents: summary.documents,
+        tokens: summary.tokens,
+        file_bytes: summary.file_bytes,
+        rejects_path,
+        tokenizer_path,
+        skipped_existing: false,
+    })
+}
+
+/// The pbins of all shards in order, once it is known that all are there and of one plan.
+///
+/// # Errors
+/// As [`join`], except for what reading the shards would show.
+pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let shards = Shards::find(folder)?;
+    let paths = shards.readers().map(|reader| Ok(reader?.path().to_owned()));
+    paths.collect()
+}
+
+/// Whether there is an output that is to be kept.
+fn is_there(options: &JoinOptions) -> Result<bool> {
+    let Ok(found) = std::fs::symlink_metadata(&options.output) else {
+        return Ok(false);
+    };
+    if !found.is_file() && !found.is_symlink() {
+        return Err(Error::OutputNotAFile {
+            path: options.output.clone(),
+            found: corpus::kind(&found),
+        });
+    }
+    match options.existing {
+        Existing::Replace => Ok(false),
+        Existing::Skip => Ok(true),
+        Existing::Error => Err(Error::OutputExists {
+            path: options.output.clone(),
+        }),
+    }
+}
+
+fn refuse_newcomer(options: &JoinOptions) -> Result<()> {
+    if options.existing != Existing::Replace && options.output.symlink_metadata().is_ok() {
+        return Err(Error::OutputExists {
+            path: options.output.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// Joining into a shard would destroy it.
+fn refuse_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
+    let Ok(resolved) = output.canonicalize() else {
+        return Ok(());
+    };
+    let is_output = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == resolved);
+    match shards.parts().any(|(path, _)| is_output(&path)) {
+        true => Err(Error::OutputIsInput {
+            path: output.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// All shards of a plan, each with its marker.
+struct Shards {
+    folder: PathBuf,
+    plan: Plan,
+    markers: Vec<Marker>,
+}
+
+impl Shards {
+    fn find(folder: &Path) -> Result<Self> {
+        let plan = Plan::find(folder)?.ok_or_else(|| ShardError::NothingPlanned {
+            path: folder.to_owned(),
+        })?;
+        let count = plan.num_shards();
+        let mut markers = Vec::new();
+        let mut missing = Vec::new();
+        for index in 0..count {
+            let shard = Shard::new(index, count)?;
+            let path = shard_path(folder, shard);
+            match Marker::find(&path)? {
+                None => missing.push(index),
+                Some(marker) => {
+                    marker.check(shard, plan.fingerprint(), &path)?;
+                    markers.push(marker);
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(Self {
+                folder: folder.to_owned(),
+                plan,
+                markers,
+            });
+        }
+        Err(ShardError::Missing {
+            folder: folder.to_owned(),
+            shards: ranges(&missing),
+            count,
+        }
+        .into())
+    }
+
+    /// The pbins in order, each with its marker.
+    fn parts(&self) -> impl Iterator<Item = (PathBuf, &Marker)> {
+        let path = |marker: &Marker| {
+            let shard = Shard::new(marker.index, marker.count);
+            // The marker was compared with the shard that it was found for.
+            shard.map_or_else(
+                |_| self.folder.clone(),
+                |shard| shard_path(&self.folder, shard),
+            )
+        };
+        self.markers
+            .iter()
+            .map(move |marker| (path(marker), marker))
+    }
+
+    /// The pbins in order, opened and held against plan and markers.
+    fn readers(&self) -> impl Iterator<Item = Result<Reader>> {
+        self.parts().map(|(path, marker)| {
+            let reader = Reader::open(&path)?;
+            let crc = |crc: Option<u32>| {
+                crc.map_or_else(|| "none".to_owned(), |crc| format!("{crc:08x}"))
+            };
+            for (what, found, expected) in [
+                (
+                    "its trailer's checksum",
+                    reader.trailer_crc32c(),
+                    marker.trailer_crc32c,
+                ),
+                (
+                    "the checksum of its tokens",
+                    reader.data_crc32c()?,
+                    marker.data_crc32c,
+                ),
+            ] {
+                differing(&path, what, crc(found), crc(Some(expected)))?;
+            }
+            self.check_metadata(&reader, marker)?;
+            Ok(reader)
+        })
+    }
+
+    fn check_metadata(&self, reader: &Reader, marker: &Marker) -> Result<()> {
+        let found = reader.metadata()?.cloned().unwrap_or_default();
+        let expected = Metadata {
+            counts: marker.counts,
+            shard: Some(packtok_pbin::ShardInfo {
+                index: marker.index,
+                count: marker.count,
+                plan: marker.plan.clone(),
+            }),
+            ..self.metadata()
+        };
+        compare_metadata(reader.path(), &found, &expected)
+    }
+
+    /// What the joined file says of itself: what the file of one run would say.
+    fn metadata(&self) -> Metadata {
+        let header = &self.plan.header;
+        Metadata {
+            writer: header.writer.clone(),
+            tokenizer: header.tokenizer.clone(),
+            eod: header.eod.clone(),
+            bos: header.bos.clone(),
+            options: header.options.clone(),
+            counts: self
+                .markers
+                .iter()
+                .fold(Counts::default(), |mut sum, marker| {
+                    sum.add(&marker.counts);
+                    sum
+                }),
+            ..Metadata::default()
+        }
+    }
+
+    /// Proves that the output that is there is what joining would write.
+    fn prove(
+        &self,
+        options: &JoinOptions,
+        metadata: &Metadata,
+        tokenizer_path: PathBuf,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<JoinReport> {
+        let output = &options.output;
+        let file = Reader::open(output)?;
+        let found = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
+            path: output.clone(),
+        })?;
+        let existing = |differs: Error| match differs {
+            Error::Shard(ShardError::PartDiffers {
+                path,
+                what,
+                found,
+                expected,
+            }) => Error::ExistingDiffers {
+                path,
+                what,
+                found,
+                expected,
+            },
+            other => other,
+        };
+        compare_metadata(output, found, metadata).map_err(existing)?;
+        let (sources, recorded) = (self.sources(monitor)?, file.sources()?);
+        for i in 0..sources.len().max(recorded.len()) {
+            let shown = |source: Option<&packtok_pbin::Source>| {
+                source.map_or_else(|| "none".to_owned(), |source| format!("{source:?}"))
+            };
+            let (found, expected) = (shown(recorded.get(i)), shown(sources.get(i)));
+            differing(output, &format!("its source {i}"), found, expected).map_err(existing)?;
+        }
+        let data_crc32c = self.readers().try_fold(0, |crc, reader| {
+            let reader = reader?;
+            let part = reader.data_crc32c()?.unwrap_or_default();
+            Ok::<_, Error>(crc32c::crc32c_combine(
+                crc,
+                part,
+                reader.data_bytes() as usize,
+            ))
+        })?;
+        let shown = |crc: u32| format!("{crc:08x}");
+        let found_crc32c = shown(file.data_crc32c()?.unwrap_or_default());
+        let what = "the checksum of its tokens";
+        differing(output, what, found_crc32c, shown(data_crc32c)).map_err(existing)?;
+        file.verify(&mut |bytes_read| {
+            monitor(&Progress {
+                bytes_read,
+                total_bytes: file.file_bytes(),
+                ..Progress::default()
+            })
+        })?;
+        let rejects = rejects_path(output);
+        Ok(JoinReport {
+            output: output.clone(),
+            num_shards: self.plan.num_shards(),
+            num_sources: sources.len() as u64,
+            documents: file.len(),
+            tokens: file.num_tokens(),
+            file_bytes: file.file_bytes(),
+            rejects_path: (metadata.counts.rejected > 0).then_some(rejects),
+            tokenizer_path,
+            skipped_existing: true,
+        })
+    }
+
+    fn tokenizer(&self) -> Result<Tokenizer> {
+        let path = tokenizer_path(&self.folder);
+        let tokenizer = Tokenizer::from_file(&path, None)?;
+        let expected = self.plan.header.tokenizer.as_ref();
+        let expected = expected.map_or("none", |tokenizer| &tokenizer.fingerprint);
+        if tokenizer.fingerprint() == expected {
+            return Ok(tokenizer);
+        }
+        Err(ShardError::TokenizerDiffers {
+            path,
+            found: tokenizer.fingerprint().to_owned(),
+            expected: expected.to_owned(),
+        }
+        .into())
+    }
+
+    /// The sources of the plan with their checksums, each found to be covered from end to end.
+    fn sources(&self, monitor: &mut Monitor<'_>) -> Result<Vec<packtok_pbin::Source>> {
+        let mut pieces = self.pieces().peekable();
+        let mut sources = Vec::new();
+        self.plan.for_each_source(|label, bytes| {
+            let number = sources.len() as u64;
+            if number.is_multiple_of(SOURCES_PER_CALL) {
+                tell(monitor, &Progress::default())?;
+            }
+            let mut covered = Covered {
+                label,
+                bytes,
+                num_pieces: 0,
+                stop: 0,
+                crc32c: 0,
+            };
+            let is_next = |piece: &Result<Piece>| match piece {
+                Ok(piece) => piece.part.source == number,
+                Err(_) => true,
+            };
+            while let Some(piece) = pieces.next_if(is_next) {
+                covered.add(&piece?)?;
+            }
+            if covered.stop != bytes || covered.num_pieces == 0 {
+                let next = pieces.next().transpose()?;
+                let path = next.map_or_else(|| self.plan.path().into(), |piece| piece.path);
+                return Err(covered.gap(path, bytes));
+            }
+            sources.push(packtok_pbin::Source {
+                path: label.to_owned(),
+                bytes,
+                crc32c: Some(covered.crc32c),
+            });
+            Ok(())
+        })?;
+        Ok(sources)
+    }
+
+    /// What each shard holds of each source, in order.
+    fn pieces(&self) -> impl Iterator<Item = Result<Piece>> {
+        self.parts().flat_map(|(path, marker)| {
+            let sources = match Reader::open(&path).and_then(|reader| reader.sources()) {
+                Ok(sources) => sources,
+                Err(error) => return vec![Err(error.into())],
+            };
+            let first = marker.first.map_or(0, |first| first.source);
+            let piece = |(number, recorded): (u64, packtok_pbin::Source)| {
+                let part = marker.parts.iter().find(|part| part.source == number);
+                Ok(Piece {
+                    path: path.clone(),
+                    part: part.copied().unwrap_or(SourcePart {
+                        source: number,
+                        start: 0,
+                        stop: recorded.bytes,
+                        crc32c: recorded.crc32c.unwrap_or_default(),
+                        lines: 0,
+                    }),
+                    recorded,
+                })
+            };
+            (first..).zip(sources).map(piece).collect()
+        })
+    }
+}
+
+/// Sources between two calls of the monitor.
+const SOURCES_PER_CALL: u64 = 1 << 14;
+
+/// What one shard holds of one source.
+struct Piece {
+    /// The shard.
+    path: PathBuf,
+    part: SourcePart,
+    recorded: packtok_pbin::Source,
+}
+
+/// How much of a source the pieces so far make up.
+struct Covered<'a> {
+    label: &'a str,
+    bytes: u64,
+    num_pieces: u64,
+    stop: u64,
+    crc32c: u32,
+}
+
+impl Covered<'_> {
+    fn add(&mut self, piece: &Piece) -> Result<()> {
+        let part = piece.part;
+        let shown = |path: &str, bytes: u64| format!("{path} of {bytes} bytes");
+        let (found, expected) = (&piece.recorded, shown(self.label, self.bytes));
+        let what = format!("its source {}", part.source);
+        differing(
+            &piece.path,
+            &what,
+            shown(&found.path, found.bytes),
+            expected,
+        )?;
+        if part.start != self.stop || part.stop < part.start {
+            return Err(self.gap(piece.path.clone(), part.start));
+        }
+        let bytes = (part.stop - part.start) as usize;
+        self.crc32c = crc32c::crc32c_combine(self.crc32c, part.crc32c, bytes);
+        self.stop = part.stop;
+        self.num_pieces += 1;
+        Ok(())
+    }
+
+    fn gap(&self, path: PathBuf, found: u64) -> Error {
+        ShardError::NotCovered {
+            path,
+            label: self.label.to_owned(),
+            found,
+            expected: self.stop,
+        }
+        .into()
+    }
+}
+
+/// Names the first part of the metadata that differs.
+fn compare_metadata(path: &Path, found: &Metadata, expected: &Metadata) -> Result<()> {
+    let json = |metadata: &Metadata| serde_json::to_value(metadata).unwrap_or_default();
+    match difference(&json(found), &json(expected)) {
+        None => Ok(()),
+        Some((what, found, expected)) => differing(path, &format!("its {what}"), found, expected),
+    }
+}
+
+/// Numbers in order as people write them: `3, 7-9`.
+fn ranges(numbers: &[u64]) -> String {
+    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
+    let shown = runs.map(|run| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+        [] => String::new(),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_listed_in_runs() {
+        assert_eq!(ranges(&[3, 7, 8, 9, 11, 12]), "3, 7-9, 11-12");
+        assert_eq!(ranges(&[0]), "0");
+    }
+}

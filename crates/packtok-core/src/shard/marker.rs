@@ -1,0 +1,141 @@
+//! The marker of a shard, written last: the shard is whole, and this is what it covers.
+
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::{Counts, Replace, WriterInfo, publish_bytes};
+use serde::{Deserialize, Serialize};
+
+use super::folder::marker_path;
+use super::{Shard, ShardError};
+use crate::error::{Error, Result};
+
+/// The version of the marker.
+pub(super) const VERSION: u32 = 1;
+
+/// What is known of a shard that is whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Marker {
+    /// Version of this record.
+    pub packtok_shard: u32,
+    /// Fingerprint of the plan.
+    pub plan: String,
+    /// Number of the shard, from 0.
+    pub index: u64,
+    /// How many shards there are.
+    pub count: u64,
+    /// The program that packed it.
+    pub writer: WriterInfo,
+    /// Length of its pbin.
+    pub file_bytes: u64,
+    /// CRC32C of its tokens.
+    pub data_crc32c: u32,
+    /// Checksum of its trailer, which stands for the whole content.
+    pub trailer_crc32c: u32,
+    /// What was counted.
+    pub counts: Counts,
+    /// Number of sources of which it holds anything.
+    pub num_sources: u64,
+    /// Raw bytes of sources that it covers.
+    pub source_bytes: u64,
+    /// Where it begins in the corpus; nothing if it holds nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Place>,
+    /// Where it stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Place>,
+    /// Its share of those sources that it does not hold whole, two at most.
+    pub parts: Vec<SourcePart>,
+    /// Wall-clock time of the run, in seconds.
+    pub seconds: f64,
+    /// The machine that it was packed on.
+    pub hostname: String,
+}
+
+/// A place in the raw bytes of a corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Number of the source among all, from 0.
+    pub source: u64,
+    /// Byte of that source.
+    pub offset_bytes: u64,
+}
+
+/// A part of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePart {
+    /// Number of the source among all, from 0.
+    pub source: u64,
+    /// Its first byte.
+    pub start: u64,
+    /// The byte behind it.
+    pub stop: u64,
+    /// CRC32C of its raw bytes.
+    pub crc32c: u32,
+    /// Number of its lines.
+    pub lines: u64,
+}
+
+impl Marker {
+    /// The marker of the shard at `shard_path`, if there is one and the shard has the length it says.
+    ///
+    /// # Errors
+    /// The marker cannot be read.
+    pub fn find(shard_path: &Path) -> Result<Option<Self>> {
+        let path = marker_path(shard_path);
+        let text = match std::fs::read(&path) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|cause| Error::io(&path, cause))?,
+        };
+        let marker: Self =
+            serde_json::from_slice(&text).map_err(|source| ShardError::Marker { path, source })?;
+        let is_whole = std::fs::metadata(shard_path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() == marker.file_bytes);
+        Ok(is_whole.then_some(marker))
+    }
+
+    /// Writes the marker of the shard at `shard_path`.
+    pub(super) fn publish(&self, shard_path: &Path) -> Result<PathBuf> {
+        let path = marker_path(shard_path);
+        let mut text = serde_json::to_vec(self).map_err(|error| Error::io(&path, error.into()))?;
+        text.push(b'\n');
+        publish_bytes(&path, &text, Replace::Existing)?;
+        Ok(path)
+    }
+
+    /// Checks that the marker is of `shard` in the plan with that fingerprint, by this program's version.
+    pub(super) fn check(&self, shard: Shard, plan: &str, shard_path: &Path) -> Result<()> {
+        let writer = WriterInfo::default();
+        let program = |writer: &WriterInfo| format!("{} {}", writer.name, writer.version);
+        for (what, found, expected) in [
+            (
+                "its version",
+                self.packtok_shard.to_string(),
+                VERSION.to_string(),
+            ),
+            ("its plan", self.plan.clone(), plan.to_owned()),
+            (
+                "its shard",
+                format!("{} of {}", self.index, self.count),
+                format!("{} of {}", shard.index(), shard.count()),
+            ),
+            ("its writer", program(&self.writer), program(&writer)),
+        ] {
+            differing(&marker_path(shard_path), what, found, expected)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses what `path` says if it is not what it should say.
+pub(super) fn differing(path: &Path, what: &str, found: String, expected: String) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(ShardError::PartDiffers {
+        path: path.into(),
+        what: what.to_owned(),
+        found,
+        expected,
+    }
+    .into())
+}

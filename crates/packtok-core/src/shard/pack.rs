@@ -1,0 +1,239 @@
+//! Packing one shard: what the plan gives it goes through the pipeline, and a marker says when it is whole.
+//!
+//! Two processes may do the same shard at once, for clusters do start a task twice: each fills files of
+//! its own, whose bytes are the same, and gives them the names in the same order, the marker's last.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use packtok_bpe::Tokenizer;
+use packtok_pbin::{
+    Metadata, Reader, Replace, ShardInfo, WriterInfo, publish_bytes, remove_abandoned,
+};
+
+use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
+use super::marker::{VERSION, differing};
+use super::{Marker, Place, Plan, Shard, ShardError, SourcePart};
+use crate::corpus::Source;
+use crate::error::{Error, Result};
+use crate::pack::{
+    Existing, Job, Monitor, OnBadDocument, PackOptions, PackReport, Written, metadata, report,
+    write,
+};
+
+/// Which shard is packed.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    /// Its number, from 0.
+    pub index: u64,
+    /// Into how many shards the corpus has to be divided.
+    pub count: Option<u64>,
+    /// Into how many shards it is divided if there is no plan yet and nothing else says it.
+    pub default_count: Option<u64>,
+}
+
+/// Packs a shard into the folder `options.output`, unless its marker says that it is whole.
+///
+/// If there is no plan yet, it is made first.
+///
+/// # Errors
+/// As [`crate::pack::pack`]; the plan there is another's, or there is none and no number of shards.
+pub fn pack_shard(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    choice: Choice,
+    monitor: &mut Monitor<'_>,
+) -> Result<PackReport> {
+    let started = Instant::now();
+    let plan = find_or_make(options, tokenizer, choice, monitor)?;
+    let shard = Shard::new(choice.index, plan.num_shards())?;
+    let tokenizer_path = provide_tokenizer(&options.output, tokenizer)?;
+    let run = Run {
+        shard,
+        plan: &plan,
+        options: PackOptions {
+            output: shard_path(&options.output, shard),
+            // What another process has made of the same shard is the same.
+            existing: Existing::Replace,
+            ..options.clone()
+        },
+        tokenizer,
+    };
+    let kept = match options.existing {
+        Existing::Replace => None,
+        Existing::Error | Existing::Skip => run.kept()?,
+    };
+    let mut report = match kept {
+        Some(marker) => run.report_of(&marker),
+        None => run.pack(started, monitor)?,
+    };
+    report.tokenizer_path = tokenizer_path;
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+fn find_or_make(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    choice: Choice,
+    monitor: &mut Monitor<'_>,
+) -> Result<Plan> {
+    if let Some(plan) = Plan::find(&options.output)? {
+        plan.check(options, tokenizer, choice.count)?;
+        return Ok(plan);
+    }
+    let count = choice.count.or(choice.default_count);
+    let count = count.ok_or_else(|| ShardError::NoPlan {
+        path: options.output.clone(),
+    })?;
+    Shard::new(choice.index, count)?;
+    Ok(Plan::make(options, tokenizer, count, monitor)?.0)
+}
+
+/// Puts the tokenizer into the folder, once for all shards.
+fn provide_tokenizer(folder: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
+    let path = tokenizer_path(folder);
+    let json = tokenizer.json().as_bytes();
+    if !path.exists() {
+        match publish_bytes(&path, json, Replace::Never) {
+            Err(packtok_pbin::Error::Exists { .. }) => {}
+            published => return Ok(published.map(|()| path)?),
+        }
+    }
+    // Parsing it takes longer than packing a small shard.
+    if std::fs::read(&path).is_ok_and(|found| found == json) {
+        return Ok(path);
+    }
+    let found = Tokenizer::from_file(&path, None)?;
+    if found.fingerprint() == tokenizer.fingerprint() {
+        return Ok(path);
+    }
+    Err(ShardError::TokenizerDiffers {
+        path,
+        found: found.fingerprint().to_owned(),
+        expected: tokenizer.fingerprint().to_owned(),
+    }
+    .into())
+}
+
+/// One process's work on a shard.
+struct Run<'a> {
+    shard: Shard,
+    plan: &'a Plan,
+    /// Those of the run, with the shard as output.
+    options: PackOptions,
+    tokenizer: &'a Tokenizer,
+}
+
+impl Run<'_> {
+    /// The marker of a shard that is whole already.
+    fn kept(&self) -> Result<Option<Marker>> {
+        let output = &self.options.output;
+        let Some(marker) = Marker::find(output)? else {
+            return Ok(None);
+        };
+        marker.check(self.shard, self.plan.fingerprint(), output)?;
+        if self.options.on_bad_document == OnBadDocument::Fail {
+            let found = marker.counts.rejected.to_string();
+            let what = "its number of rejected documents";
+            differing(&marker_path(output), what, found, "0".to_owned())?;
+        }
+        Ok(Some(marker))
+    }
+
+    fn report_of(&self, marker: &Marker) -> PackReport {
+        let metadata = Metadata {
+            shard: Some(self.info()),
+            ..metadata(&self.options, self.tokenizer, marker.counts, false)
+        };
+        let rejects = rejects_path(&self.options.output);
+        PackReport {
+            source_bytes: marker.source_bytes,
+            num_sources: usize::try_from(marker.num_sources).unwrap_or(usize::MAX),
+            skipped_existing: true,
+            ..report(
+                &self.options,
+                self.tokenizer,
+                &[],
+                &metadata,
+                marker.file_bytes,
+                (marker.counts.rejected > 0).then_some(rejects),
+            )
+        }
+    }
+
+    fn pack(&self, started: Instant, monitor: &mut Monitor<'_>) -> Result<PackReport> {
+        let output = &self.options.output;
+        let mut removed = Vec::new();
+        for path in [output, &self.options.rejects_path()] {
+            removed.extend(remove_abandoned(path)?);
+        }
+        let (first, sources) = self.plan.sources_of(self.shard, &self.options, monitor)?;
+        let job = Job {
+            sources: &sources,
+            shard: Some(self.info()),
+        };
+        let written = write(&self.options, self.tokenizer, &job, monitor)?;
+        let marker = Marker {
+            seconds: started.elapsed().as_secs_f64(),
+            ..self.marker(first, &sources, &written)?
+        };
+        marker.publish(output)?;
+        Ok(PackReport {
+            removed_temporary: removed,
+            ..written.report
+        })
+    }
+
+    fn info(&self) -> ShardInfo {
+        ShardInfo {
+            index: self.shard.index(),
+            count: self.shard.count(),
+            plan: self.plan.fingerprint().to_owned(),
+        }
+    }
+
+    fn marker(&self, first: usize, sources: &[Source], written: &Written) -> Result<Marker> {
+        let output = &self.options.output;
+        let trailer_crc32c = Reader::open(output)?.trailer_crc32c();
+        let number = |i: usize| (first + i) as u64;
+        let place = |i: usize, offset_bytes| Place {
+            source: number(i),
+            offset_bytes,
+        };
+        let part = |(i, source): (usize, &Source)| {
+            let range = source.range.clone()?;
+            Some(SourcePart {
+                source: number(i),
+                start: range.start,
+                stop: range.end,
+                crc32c: written.digests[i].unwrap_or_default(),
+                lines: written.part_lines.get(&i).copied().unwrap_or_default(),
+            })
+        };
+        let last = sources.len().checked_sub(1);
+        Ok(Marker {
+            packtok_shard: VERSION,
+            plan: self.plan.fingerprint().to_owned(),
+            index: self.shard.index(),
+            count: self.shard.count(),
+            writer: WriterInfo::default(),
+            file_bytes: written.summary.file_bytes,
+            data_crc32c: written.summary.data_crc32c,
+            trailer_crc32c: trailer_crc32c.ok_or_else(|| Error::ExistingUnknown {
+                path: output.clone(),
+            })?,
+            counts: written.counts,
+            num_sources: sources.len() as u64,
+            source_bytes: sources.iter().map(Source::span_bytes).sum(),
+            first: sources.first().map(|source| place(0, source.span().start)),
+            last: last.map(|i| place(i, sources[i].span().end)),
+            parts: sources.iter().enumerate().filter_map(part).collect(),
+            seconds: 0.0,
+            hostname: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+        })
+    }
+}

@@ -1,0 +1,403 @@
+//! The plan of a division: which corpus, packed how, in how many shards.
+//!
+//! It is written once into the folder of the shards and never replaced. Whoever works on a shard takes
+//! the sources from it instead of listing the inputs again, and holds its own options against it. Secrets
+//! do not stand in it: what replaces them in paths is put back by those who know them.
+
+use std::path::{Component, Path, PathBuf};
+
+use packtok_bpe::Tokenizer;
+use packtok_pbin::Counts;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::cut::cut;
+use super::folder::plan_path;
+use super::plan_file::{self, Header, SourceLine, VERSION};
+use super::{Shard, ShardError};
+use crate::corpus::{self, Source};
+use crate::error::{Error, Result};
+use crate::pack::{Monitor, PackOptions, Progress, metadata, redacted, tell};
+
+/// What is only known once the inputs have been listed, and what follows from it.
+const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];
+
+/// The plan in a folder of shards.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    path: PathBuf,
+    pub(super) header: Header,
+}
+
+/// What a plan says.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlanReport {
+    /// The plan's file.
+    pub plan: PathBuf,
+    /// What tells it from others.
+    pub fingerprint: String,
+    /// Into how many shards the corpus is divided.
+    pub num_shards: u64,
+    /// Number of sources.
+    pub num_sources: u64,
+    /// Length of all sources on disk, in bytes.
+    pub source_bytes: u64,
+    /// Whether the plan was there already.
+    pub skipped_existing: bool,
+}
+
+/// Lists the inputs and writes the plan of `num_shards` shards into the folder `options.output`.
+///
+/// # Errors
+/// What listing the inputs says; an option that shards cannot have; a plan of something else is there.
+pub fn plan(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    num_shards: u64,
+    monitor: &mut Monitor<'_>,
+) -> Result<PlanReport> {
+    Shard::new(0, num_shards)?;
+    let (plan, is_new) = Plan::make(options, tokenizer, num_shards, monitor)?;
+    Ok(PlanReport {
+        plan: plan.path,
+        fingerprint: plan.header.fingerprint,
+        num_shards,
+        num_sources: plan.header.num_sources,
+        source_bytes: plan.header.total_bytes,
+        skipped_existing: !is_new,
+    })
+}
+
+impl Plan {
+    /// The plan in `folder`, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, or its first line is not a plan's.
+    pub fn find(folder: &Path) -> Result<Option<Self>> {
+        let path = plan_path(folder);
+        match path.symlink_metadata() {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(Error::io(&path, cause)),
+            Ok(_) => {
+                let header = plan_file::read_header(&path)?;
+                Ok(Some(Self { path, header }))
+            }
+        }
+    }
+
+    /// Lists the inputs and writes the plan; if there is one, or another process is faster, that has to
+    /// be the same. Also says whether it is new.
+    pub(super) fn make(
+        options: &PackOptions,
+        tokenizer: &Tokenizer,
+        num_shards: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(Self, bool)> {
+        refuse_unknowable(options)?;
+        let path = plan_path(&options.output);
+        let sources = corpus::expand(&options.inputs)?;
+        tell(monitor, &Progress::default())?;
+        let root = root_of(&sources, &options.output)?;
+        let mut header = Header {
+            root: redacted(&root, &options.redactions),
+            num_sources: sources.len() as u64,
+            total_bytes: sources.iter().map(|source| source.bytes).sum(),
+            ..expected(options, tokenizer, num_shards)?
+        };
+        let lines = || sources.iter().map(|source| line_of(source, options));
+        header.fingerprint = plan_file::fingerprint(&header, lines(), &path)?;
+        let made = Self { path, header };
+        if let Some(found) = Self::find(&options.output)? {
+            found.compare(&made, lines())?;
+            return Ok((found, false));
+        }
+        match plan_file::publish(&made.path, &made.header, lines()) {
+            Ok(()) => Ok((made, true)),
+            Err(Error::Pbin(packtok_pbin::Error::Exists { .. })) => {
+                let header = plan_file::read_header(&made.path)?;
+                let path = made.path.clone();
+                let winner = Self { path, header };
+                winner.compare(&made, lines())?;
+                Ok((winner, false))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Checks that the plan is the one of a run, as far as that can be told without listing its inputs.
+    pub(super) fn check(
+        &self,
+        options: &PackOptions,
+        tokenizer: &Tokenizer,
+        num_shards: Option<u64>,
+    ) -> Result<()> {
+        refuse_unknowable(options)?;
+        let num_shards = num_shards.unwrap_or(self.header.num_shards);
+        self.compare_headers(&expected(options, tokenizer, num_shards)?, &FROM_LISTING)
+    }
+
+    /// Into how many shards the corpus is divided.
+    pub fn num_shards(&self) -> u64 {
+        self.header.num_shards
+    }
+
+    /// What tells this plan from others.
+    pub fn fingerprint(&self) -> &str {
+        &self.header.fingerprint
+    }
+
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a shard reads, and the number of its first source among all; only its own files are touched.
+    pub(super) fn sources_of(
+        &self,
+        shard: Shard,
+        options: &PackOptions,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(usize, Vec<Source>)> {
+        let root = PathBuf::from(restored(&self.header.root, &options.redactions));
+        let total_bytes = self.header.total_bytes;
+        let (mut shares, mut ordinal, mut bytes_before) = (Vec::new(), 0, 0);
+        plan_file::for_each_source(&self.path, &self.header, |line| {
+            if let Some(share) = shard.share(total_bytes, bytes_before, line.bytes) {
+                shares.push((ordinal, planned(&root, &line, options), share));
+            }
+            ordinal += 1;
+            bytes_before += line.bytes;
+            Ok(())
+        })?;
+        let mut first = 0;
+        let mut sources = Vec::with_capacity(shares.len());
+        for (ordinal, source, share) in shares {
+            let mut tick = || tell(monitor, &Progress::default());
+            tick()?;
+            check_length(&source)?;
+            if let Some(source) = cut(source, share, &mut tick)? {
+                if sources.is_empty() {
+                    first = ordinal;
+                }
+                sources.push(source);
+            }
+        }
+        Ok((first, sources))
+    }
+
+    /// Calls `each` with the label and the length of every source.
+    pub(super) fn for_each_source(
+        &self,
+        mut each: impl FnMut(&str, u64) -> Result<()>,
+    ) -> Result<()> {
+        plan_file::for_each_source(&self.path, &self.header, |line| {
+            each(&line.path, line.bytes)
+        })
+    }
+
+    /// Checks that this plan is the same as one that was `made` of `sources`.
+    fn compare<'a>(
+        &self,
+        made: &Self,
+        mut sources: impl Iterator<Item = SourceLine<'a>>,
+    ) -> Result<()> {
+        self.compare_headers(&made.header, &[])?;
+        if self.header.fingerprint == made.header.fingerprint {
+            return Ok(());
+        }
+        let shown = |line: SourceLine<'_>| format!("{} of {} bytes", line.path, line.bytes);
+        let mut ordinal = 0;
+        plan_file::for_each_source(&self.path, &self.header, |line| {
+            let expected = sources.next().map_or_else(|| "none".to_owned(), shown);
+            self.compare_texts(&format!("source {ordinal}"), shown(line), expected)?;
+            ordinal += 1;
+            Ok(())
+        })
+    }
+
+    /// Names the first field that differs, of those that are not `left_out`.
+    fn compare_headers(&self, expected: &Header, left_out: &[&str]) -> Result<()> {
+        let fields = |header: &Header| {
+            let mut fields = serde_json::to_value(header).unwrap_or_default();
+            for name in left_out.iter().chain(&["fingerprint"]) {
+                fields[*name].take();
+            }
+            fields
+        };
+        match difference(&fields(&self.header), &fields(expected)) {
+            None => Ok(()),
+            Some((what, found, expected)) => self.compare_texts(&what, found, expected),
+        }
+    }
+
+    fn compare_texts(&self, what: &str, found: String, expected: String) -> Result<()> {
+        if found == expected {
+            return Ok(());
+        }
+        Err(ShardError::PlanDiffers {
+            path: self.path.clone(),
+            what: what.to_owned(),
+            found,
+            expected,
+        }
+        .into())
+    }
+}
+
+/// Where two JSON values differ first, and what stands there in each.
+pub(super) fn difference(found: &Value, expected: &Value) -> Option<(String, String, String)> {
+    let inner = |name: &str, found: Option<&Value>, expected: Option<&Value>| {
+        let (found, expected) = (found.unwrap_or_default(), expected.unwrap_or_default());
+        difference(found, expected).map(|(rest, found, expected)| {
+            let name = if rest.is_empty() || rest.starts_with('[') {
+                format!("{name}{rest}")
+            } else {
+                format!("{name}.{rest}")
+            };
+            (name, found, expected)
+        })
+    };
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => found
+            .keys()
+            .chain(expected.keys())
+            .find_map(|name| inner(name, found.get(name), expected.get(name))),
+        (Value::Array(found), Value::Array(expected)) => (0..found.len().max(expected.len()))
+            .find_map(|i| inner(&format!("[{i}]"), found.get(i), expected.get(i))),
+        _ if found == expected => None,
+        _ => Some((String::new(), shown(found), shown(expected))),
+    }
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        value => value.to_string(),
+    }
+}
+
+/// The first line of a plan, but for what listing the inputs tells.
+fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Result<Header> {
+    let recorded = metadata(options, tokenizer, Counts::default(), false);
+    let named = |input: &String| {
+        let path = corpus::absolute(Path::new(input))?;
+        Ok(redacted(&path.to_string_lossy(), &options.redactions))
+    };
+    Ok(Header {
+        packtok_plan: VERSION,
+        fingerprint: String::new(),
+        num_shards,
+        writer: recorded.writer,
+        tokenizer: recorded.tokenizer,
+        eod: recorded.eod,
+        bos: recorded.bos,
+        options: recorded.options,
+        inputs: options.inputs.iter().map(named).collect::<Result<_>>()?,
+        root: String::new(),
+        num_sources: 0,
+        total_bytes: 0,
+    })
+}
+
+/// A limit that only the run as a whole knows to be reached, and an index of lines in an order of its own.
+fn refuse_unknowable(options: &PackOptions) -> Result<()> {
+    let limit = "it ends the run where the shards before have packed enough, and a shard does not know that";
+    let refused = [
+        ("max_documents", options.max_documents.is_some(), limit),
+        ("max_tokens", options.max_tokens.is_some(), limit),
+        (
+            "index_path",
+            options.index_path.is_some(),
+            "it names lines in an order of its own, and shards are made of the bytes of files in their order",
+        ),
+    ];
+    match refused.into_iter().find(|(_, is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((option, _, reason)) => Err(ShardError::NotForShards { option, reason }.into()),
+    }
+}
+
+/// The folder that all sources have in common, once they are known to be found again from it.
+fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
+    let folder = corpus::absolute(folder)?;
+    let mut root = PathBuf::new();
+    for source in sources {
+        let path = corpus::absolute(&source.path)?;
+        if path.starts_with(&folder) {
+            return Err(ShardError::SourceInOutput { path, folder }.into());
+        }
+        if path.to_str().is_none() {
+            return Err(ShardError::NotUtf8 { path }.into());
+        }
+        if root.as_os_str().is_empty() {
+            let num_names = source.label.split('/').count();
+            root = path.ancestors().nth(num_names).unwrap_or(&path).to_owned();
+        }
+        if source
+            .path
+            .components()
+            .any(|name| name == Component::ParentDir)
+        {
+            refuse_other_file(&source.path, path)?;
+        }
+    }
+    // UTF-8, as the whole path is.
+    Ok(root.to_string_lossy().into_owned())
+}
+
+/// Behind a link, `..` leads elsewhere than its name says.
+fn refuse_other_file(path: &Path, named: PathBuf) -> Result<()> {
+    let resolved = |path: &Path| path.canonicalize().map_err(|cause| Error::io(path, cause));
+    match resolved(path)? == resolved(&named)? {
+        true => Ok(()),
+        false => Err(ShardError::ThroughLink { path: path.into() }.into()),
+    }
+}
+
+fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
+    SourceLine {
+        path: redacted(&source.label, &options.redactions).into(),
+        bytes: source.bytes,
+    }
+}
+
+fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source {
+    let label = restored(&line.path, &options.redactions);
+    Source {
+        path: root.join(&label),
+        label,
+        bytes: line.bytes,
+        range: None,
+    }
+}
+
+/// `text` with every secret that was replaced put back.
+fn restored(text: &str, redactions: &[(String, String)]) -> String {
+    redactions
+        .iter()
+        .filter(|(_, shown)| !shown.is_empty())
+        .fold(text.to_owned(), |text, (secret, shown)| {
+            text.replace(shown, secret)
+        })
+}
+
+fn check_length(source: &Source) -> Result<()> {
+    let path = &source.path;
+    let metadata = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
+    if !metadata.is_file() {
+        let found = corpus::kind(&metadata);
+        return Err(Error::NotAFile {
+            path: path.clone(),
+            found,
+        });
+    }
+    if metadata.len() == source.bytes {
+        return Ok(());
+    }
+    Err(ShardError::SourceNotAsPlanned {
+        path: path.clone(),
+        planned_bytes: source.bytes,
+        found_bytes: metadata.len(),
+    }
+    .into())
+}

@@ -1,0 +1,75 @@
+//! The rejects of all shards as one file, with the lines counted from the start of each source.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use super::marker::differing;
+use super::{Marker, ShardError};
+use crate::error::{Error, Result};
+use crate::rejects::{LineNumber, RejectRecord, Rejects};
+
+/// Lines of the source in which the shards so far have stopped.
+#[derive(Debug, Default)]
+pub(super) struct LinesBefore {
+    source: u64,
+    lines: u64,
+}
+
+impl LinesBefore {
+    /// Lines of the first source of a shard that lie in shards before it.
+    fn of(&self, marker: &Marker) -> u64 {
+        let is_same = |first: super::Place| first.source == self.source;
+        match marker.first.is_some_and(is_same) {
+            true => self.lines,
+            false => 0,
+        }
+    }
+
+    /// Goes behind a shard.
+    fn pass(&mut self, marker: &Marker) {
+        for part in &marker.parts {
+            if part.source != self.source {
+                *self = Self {
+                    source: part.source,
+                    lines: 0,
+                };
+            }
+            self.lines += part.lines;
+        }
+    }
+
+    /// Adds the rejects of the next shard, which lie at `path`.
+    pub(super) fn append(
+        &mut self,
+        path: &Path,
+        marker: &Marker,
+        rejects: &mut Rejects,
+    ) -> Result<()> {
+        let num_before = self.of(marker);
+        self.pass(marker);
+        if marker.counts.rejected == 0 {
+            return Ok(());
+        }
+        let io = |cause| Error::io(path, cause);
+        let mut file = BufReader::new(File::open(path).map_err(io)?);
+        let mut text = Vec::new();
+        let mut num_lines = 0;
+        while file.read_until(b'\n', &mut text).map_err(io)? > 0 {
+            num_lines += 1;
+            let mut record: RejectRecord<'_> =
+                serde_json::from_slice(&text).map_err(|source| ShardError::RejectLine {
+                    path: path.into(),
+                    line: num_lines,
+                    source,
+                })?;
+            if let LineNumber::LineInShard(line) = record.number {
+                record.number = LineNumber::Line(num_before + line);
+            }
+            rejects.write(&record)?;
+            text.clear();
+        }
+        let (found, expected) = (num_lines.to_string(), marker.counts.rejected.to_string());
+        differing(path, "its number of lines", found, expected)
+    }
+}

@@ -1,0 +1,98 @@
+//! The functions behind packing in shards: convert, call the core without the GIL, convert back.
+
+use std::path::PathBuf;
+
+use packtok_core::pack::Existing;
+use packtok_core::shard;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::core_error;
+use crate::operations::{CorpusArguments, existing, extract, run};
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(plan_shards, module)?)?;
+    module.add_function(wrap_pyfunction!(pack_shard, module)?)?;
+    module.add_function(wrap_pyfunction!(join_shards, module)?)?;
+    module.add_function(wrap_pyfunction!(list_shards, module)?)
+}
+
+/// What planning takes besides the corpus.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlanArguments {
+    output: PathBuf,
+    redactions: Vec<(String, String)>,
+    num_shards: u64,
+}
+
+/// What packing a shard takes besides the corpus.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct ShardArguments {
+    output: PathBuf,
+    existing: String,
+    redactions: Vec<(String, String)>,
+    shard_index: u64,
+    num_shards: Option<u64>,
+    default_num_shards: Option<u64>,
+}
+
+/// Writes the plan of a corpus's shards into a folder and returns a report; see `packtok.plan`.
+#[pyfunction]
+#[pyo3(signature = (**options))]
+fn plan_shards<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (corpus, rest): (CorpusArguments, PlanArguments) = extract(options)?;
+    let options = corpus.pack_options(rest.output, Existing::Error, rest.redactions)?;
+    let tokenizer = &corpus.tokenizer.get().inner;
+    run(py, corpus.on_progress, |monitor| {
+        shard::plan(&options, tokenizer, rest.num_shards, monitor)
+    })
+}
+
+/// Packs one shard of a corpus into a folder and returns a report; see `packtok.pack`.
+#[pyfunction]
+#[pyo3(signature = (**options))]
+fn pack_shard<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (corpus, rest): (CorpusArguments, ShardArguments) = extract(options)?;
+    let options = corpus.pack_options(rest.output, existing(&rest.existing)?, rest.redactions)?;
+    let tokenizer = &corpus.tokenizer.get().inner;
+    let choice = shard::Choice {
+        index: rest.shard_index,
+        count: rest.num_shards,
+        default_count: rest.default_num_shards,
+    };
+    run(py, corpus.on_progress, |monitor| {
+        shard::pack_shard(&options, tokenizer, choice, monitor)
+    })
+}
+
+/// Joins the shards in a folder into one pbin and returns a report; see `packtok.join`.
+#[pyfunction]
+#[pyo3(signature = (*, folder, output, existing, on_progress))]
+fn join_shards<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+    output: PathBuf,
+    existing: &str,
+    on_progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = shard::JoinOptions {
+        folder,
+        output,
+        existing: self::existing(existing)?,
+    };
+    run(py, on_progress, |monitor| shard::join(&options, monitor))
+}
+
+/// The pbins of all shards in a folder, in order, once it is known that all are there.
+#[pyfunction]
+fn list_shards(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
+    py.detach(|| shard::list(&folder)).map_err(core_error)
+}

@@ -1,0 +1,32 @@
+"""`packtok join`: the shards in a folder become one pbin."""
+
+from typing import Annotated
+
+import typer
+
+from packtok.cli.merge import show_counts
+from packtok.cli.options import ExistingOption, PolicyOption, QuietOption, existing_policy
+from packtok.cli.progress import progress
+
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="What packtok pack --shard had as --output.")]
+Output = Annotated[str, typer.Option("--output", "-o", help="The file to write.")]
+
+
+def join(
+    folder: Folder,
+    output: Output,
+    manifest: Annotated[
+        bool,
+        typer.Option("--manifest", help="Write only a manifest by which datasets open the shards."),
+    ] = False,
+    existing: ExistingOption = None,
+    file_existence_policy: PolicyOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Join all shards into the file that packing without shards would have written."""
+    from packtok import shards
+
+    policy = existing_policy(existing, file_existence_policy) or "error"
+    with progress(quiet=quiet) as on_progress:
+        counts = shards.join(folder, output, manifest=manifest, existing=policy, on_progress=on_progress)
+    show_counts(dict(counts), quiet=quiet)

@@ -1,0 +1,64 @@
+"""The functions behind `packtok plan` and `packtok join`: a corpus in parts, and the parts in one file."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from packtok import _packtok
+from packtok.config import ConfigSource
+from packtok.errors import ConfigError
+from packtok.manifest import write_manifest
+from packtok.packing import PackOptions, Progress, option_overrides, prepare
+from packtok.sources import StrPath
+
+
+def plan(
+    config: ConfigSource | None = None, /, *, shards: int, **options: Unpack[PackOptions]
+) -> dict[str, Any]:
+    """Writes the plan by which a corpus is packed in parts into the folder named as output.
+
+    Args:
+        config: As in `packtok.pack`.
+        shards: Into how many parts of about equal size the corpus is divided.
+        **options: As in `packtok.pack`; the tasks that pack the shards are given the same.
+
+    Returns:
+        ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``source_bytes`` and
+        ``skipped_existing``, which says that the plan was there already.
+
+    Raises:
+        PacktokError: If the plan that is there is of something else.
+    """
+    if shards < 1:
+        raise ConfigError(f"shards is {shards}, expected at least 1")
+    return prepare(config, option_overrides(options)).plan(shards)
+
+
+def join(
+    folder: StrPath,
+    output: StrPath,
+    *,
+    manifest: bool = False,
+    existing: str = "error",
+    on_progress: Progress | None = None,
+) -> Mapping[str, Any]:
+    """Makes of the shards in a folder the file that packing without shards would have written.
+
+    Args:
+        folder: Where the shards are, all of them.
+        output: The pbin to write.
+        manifest: Write only a manifest to ``output``, by which datasets open the shards as one.
+        existing: ``"error"``, ``"skip"`` or ``"replace"``; a manifest cannot be skipped.
+        on_progress: As in `packtok.pack`.
+
+    Raises:
+        PacktokError: If shards are missing, damaged or of another plan or version.
+        FileExistsError: If the output is there already.
+    """
+    if manifest:
+        shards = _packtok.list_shards(os.fspath(folder))
+        return write_manifest(shards, Path(output), existing=existing)
+    return _packtok.join_shards(
+        folder=os.fspath(folder), output=os.fspath(output), existing=existing, on_progress=on_progress
+    )
