@@ -20,8 +20,9 @@ from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
 NODE_CPUS, NODE_MEGABYTES = 4, 4096
-# Slurm's credentials live this long; a job that was requeued waits for a second more. By default it is 120.
-CREDENTIAL_SECONDS = 2
+HURRY_AGAIN_SECONDS = 10
+# No id in an array may reach this.
+MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _IN_ITS_OWN_NAMESPACES = """
 hostname "$1" && mount --bind "$2/hosts" /etc/hosts && exec slurmd -D -N "$1" -f "$2/slurm.conf"
@@ -34,7 +35,7 @@ SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire={credential_seconds}
+AuthInfo=socket={folder}/munge.socket
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -53,6 +54,7 @@ SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,sched_min_interval=50000,batch_sched_delay=0,bf_interval=1
 MinJobAge=3600
+MaxArraySize={max_array_size}
 KillWait=3
 CompleteWait=0
 InactiveLimit=0
@@ -88,6 +90,7 @@ class SlurmCluster:
             "LC_ALL": "C.UTF-8",
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._hurried: dict[str, float] = {}
 
     def start(self) -> None:
         """Starts everything and returns when all nodes wait for work."""
@@ -103,9 +106,7 @@ class SlurmCluster:
         port = _free_ports(len(self.nodes) + 1)
         host = socket.gethostname().split(".")[0]
         lines = [
-            _CONFIG.format(
-                folder=self.folder, host=host, port=port, credential_seconds=CREDENTIAL_SECONDS
-            ).strip()
+            _CONFIG.format(folder=self.folder, host=host, port=port, max_array_size=MAX_ARRAY_SIZE).strip()
         ]
         hosts = [Path("/etc/hosts").read_text(encoding="utf-8")]
         for i, node in enumerate(self.nodes, 1):
@@ -151,9 +152,25 @@ class SlurmCluster:
         self._run("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
         wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=20)
 
+    @contextlib.contextmanager
+    def frozen_controller(self) -> Iterator[None]:
+        """Lets the controller take connections and not answer, for a while."""
+        controller = self._processes["slurmctld"]
+        controller.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            controller.send_signal(signal.SIGCONT)
+
     def kill_controller(self) -> None:
-        """Ends the controller as a crash would."""
+        """Ends the controller as a crash would, with all that it did not write down in the last seconds."""
         self._kill("slurmctld")
+
+    def stop_controller(self) -> None:
+        """Ends the controller as an administrator would."""
+        process = self._processes.pop("slurmctld")
+        process.terminate()
+        process.wait(20)
 
     def start_node(self, node: str) -> None:
         """Starts a node, and returns when it takes jobs."""
@@ -173,10 +190,11 @@ class SlurmCluster:
         """
         inside = _in_namespace_of(self._processes[node].pid)
         for pid in inside:
-            if not jobs_live_on or _program(pid) in ("slurmd", "slurmstepd"):
+            # Debian's are called slurmd-wlm and slurmstepd-wlm.
+            if not jobs_live_on or _program(pid).startswith(("slurmd", "slurmstepd")):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        self._processes.pop(node).wait()
+        self._processes.pop(node).wait(10)
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed by a test")
 
     def processes_of(self, node: str) -> list[int]:
@@ -212,11 +230,29 @@ class SlurmCluster:
         lines = self.output("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T").splitlines()
         return dict(line.split(" ", 1) for line in lines)
 
+    def hurry(self, job: str) -> None:
+        """Starts tasks that were requeued soon; by themselves they would wait for two minutes.
+
+        Not in the same second, for a node takes the job for the one that it has just ended then.
+        """
+        lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
+        for line in lines:
+            task, reason = line.split(" ", 1)
+            if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
+                self._hurried[task] = time.monotonic()
+                self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
+
+    def resume_nodes(self) -> None:
+        """Takes nodes back that the controller drains when it starts jobs which, unknown to it, run there."""
+        for node in self.output("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
+            self.output("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
     def wait_until_ended(self, job: str, *, seconds: float = 60) -> dict[str, str]:
         """Waits for all tasks of a job and returns their states."""
         running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
 
         def ended() -> bool:
+            self.hurry(job)
             states = self.states(job)
             return bool(states) and not any(state in running for state in states.values())
 
@@ -237,7 +273,7 @@ class SlurmCluster:
     def _kill(self, name: str) -> None:
         process = self._processes.pop(name)
         process.kill()
-        process.wait()
+        process.wait(10)
 
 
 def wait_for(
@@ -248,7 +284,7 @@ def wait_for(
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 def _in_namespace_of(pid: int) -> list[int]:

@@ -81,7 +81,7 @@ def test_later_layers_go_before_earlier_ones(tmp_path: Path, monkeypatch: pytest
         return str(file)
 
     names = ["tatm", "packtok", "base_tatm", "base_packtok", "user", "named_tatm", "named_packtok", "file"]
-    # Layer i sets the keys from i on to its own name, so that each key tells which layer was the last to set it.
+    # Layer i sets the keys from i on to its own name, so key i tells whether layer i went before all others.
     keys = ["partition", "account", "qos", "constraint", "mem", "job_name", "log_file", "error_file"]
     texts = [
         "slurm: {" + ", ".join(f"{key}: {name}" for key in keys[i:]) + "}" for i, name in enumerate(names)
@@ -219,10 +219,8 @@ def test_arguments_are_written_in_one_way() -> None:
 
 
 def test_tokenize_takes_the_arguments_of_tatm() -> None:
-    found = wrapped(
-        ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
-        + ["--num-workers", "3", "--token-dtype", "uint16", "-v"]
-    )
+    command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
+    found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
     assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
     assert found.options["output"] == "/o/p.pbin"
     assert found.remarks == (
@@ -519,8 +517,8 @@ def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has credentials") as caught:
         check(made)
     assert str(caught.value) == (
-        "--input=https://***@host/x.jsonl: has credentials, which would stand in a script that others can read; "
-        "put them into the environment"
+        "--input=https://***@host/x.jsonl: has credentials, which would stand in a script that others can "
+        "read; put them into the environment"
     )
 
 

@@ -1,6 +1,7 @@
 """`run.json`: what `packtok run` was asked for and which jobs it submitted, for `status` and `retry`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +28,14 @@ class Submission(BaseModel):
     def covers(self, shard: int) -> bool:
         """Whether the job was to pack this shard."""
         return any(first <= shard <= last for first, last in self.shards)
+
+    def shards_of(self, array_task: int | None) -> Iterator[int]:
+        """The shards that one task of an array packs; those of the whole job if it is none."""
+        if array_task is not None:
+            yield self.first_shard + array_task
+        else:
+            for first, last in self.shards:
+                yield from range(first, last + 1)
 
 
 class Record(BaseModel):

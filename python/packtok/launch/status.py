@@ -172,11 +172,7 @@ def _states(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dic
     known = sorted((task for task in tasks if task.job in packing), key=lambda task: packing[task.job][0])
     found: dict[int, str] = {}
     for task in [*(t for t in known if t.has_ended), *(t for t in known if not t.has_ended)]:
-        submission = packing[task.job][1]
-        if task.array_task is not None:
-            found[submission.first_shard + task.array_task] = task.state
-        else:
-            found |= {k: task.state for first, last in submission.shards for k in range(first, last + 1)}
+        found |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task.state)
     return found
 
 

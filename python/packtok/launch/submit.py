@@ -3,7 +3,7 @@
 import errno
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
         OSError: If a script cannot be written.
     """
     finished = ShardFolder.open(launch.outdir).finished()
-    under_way, behind = _under_way(launch, slurm)
+    under_way, behind = _under_way(launch, slurm, finished)
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
     # The folder of the logs has to be there before Slurm opens the first.
     log_folder(launch.outdir).mkdir(exist_ok=True)
@@ -132,8 +132,14 @@ def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
     return not os.path.lexists(launch.output) or "--existing=replace" in launch.join_arguments
 
 
-def _under_way(launch: Launch, slurm: Slurm | None) -> tuple[set[int], tuple[str, ...]]:
-    """Shards that a job submitted earlier is packing or will pack, and these jobs."""
+def _under_way(
+    launch: Launch, slurm: Slurm | None, finished: Container[int]
+) -> tuple[set[int], tuple[str, ...]]:
+    """Shards that a job submitted earlier is packing or will pack, and these jobs.
+
+    Shards that are finished do not count, whatever the queue has of them: a controller that was started again
+    may believe for long that a task runs which has ended.
+    """
     record = read_record(launch.outdir)
     if slurm is None or record is None:
         return set(), ()
@@ -141,14 +147,11 @@ def _under_way(launch: Launch, slurm: Slurm | None) -> tuple[set[int], tuple[str
     shards: set[int] = set()
     jobs: set[str] = set()
     for task in slurm.queue(packing):
-        if task.has_ended:
-            continue
-        jobs.add(task.job)
         submission = packing[task.job]
-        if task.array_task is not None:
-            shards.add(submission.first_shard + task.array_task)
-        else:
-            shards.update(k for first, last in submission.shards for k in range(first, last + 1))
+        unfinished = {shard for shard in submission.shards_of(task.array_task) if shard not in finished}
+        if unfinished and not task.has_ended:
+            jobs.add(task.job)
+            shards |= unfinished
     return shards, tuple(sorted(jobs, key=int))
 
 
