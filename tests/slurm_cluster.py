@@ -184,10 +184,7 @@ class SlurmCluster:
         return state in ("idle", "mixed", "allocated", "completing")
 
     def kill_node(self, node: str, *, jobs_live_on: bool = False) -> None:
-        """Ends a node as a power cut would; ``jobs_live_on`` leaves the programs of its jobs running.
-
-        Slurm is told at once, for it would take `SlurmdTimeout` to notice.
-        """
+        """Ends a node as a power cut would; ``jobs_live_on`` leaves the programs of its jobs running."""
         inside = _in_namespace_of(self._processes[node].pid)
         for pid in inside:
             # Debian's are called slurmd-wlm and slurmstepd-wlm.
@@ -195,6 +192,9 @@ class SlurmCluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self._processes.pop(node).wait(10)
+
+    def notice_loss(self, node: str) -> None:
+        """Tells the controller that a node is gone; by itself it would notice after `SlurmdTimeout`."""
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed by a test")
 
     def processes_of(self, node: str) -> list[int]:
@@ -258,6 +258,16 @@ class SlurmCluster:
 
         wait_for(ended, f"job {job} ends", seconds=seconds, told=lambda: str(self.states(job)))
         return self.states(job)
+
+    def recover(self) -> None:
+        """Ends all jobs, and waits until all nodes take new ones."""
+        self.output("scancel", "--me")
+
+        def recovered() -> bool:
+            self.resume_nodes()
+            return all(self._is_up(node) for node in self.nodes)
+
+        wait_for(recovered, "all nodes take jobs", seconds=60)
 
     def stop(self) -> None:
         """Ends everything that was started, and what it started."""

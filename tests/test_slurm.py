@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ import packtok
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
-# Enough for a task of one thread to be met in its work.
-CORPUS_BYTES = 60_000_000
+# Enough for a task to be met in its work.
+CORPUS_BYTES = 40_000_000
 SMALL_BYTES = 400_000
 
 
@@ -107,15 +108,22 @@ class Site:
     def log(self, name: str) -> str:
         return (self.outdir / "logs" / name).read_text(encoding="utf-8")
 
-    def pid_of(self, shard: int, but: int | None = None) -> int:
-        """The process that is packing a shard; waits until there is one that has begun to write."""
+    def catch(self, shard: int) -> int:
+        """The process that packs a shard, stopped in its work by SIGSTOP."""
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            for pid in packing(self.outdir, shard):
+                os.kill(pid, signal.SIGSTOP)
+                if list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*")):
+                    return pid
+                # It gets a few milliseconds at a time until it has begun to write.
+                os.kill(pid, signal.SIGCONT)
+            time.sleep(0.004)
+        raise TimeoutError(f"shard {shard} was not seen being packed")
 
-        def found() -> list[int]:
-            temporary = list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*"))
-            return [pid for pid in packing(self.outdir, shard) if pid != but] if temporary else []
-
-        wait_for(lambda: bool(found()), f"shard {shard} is being packed", seconds=20)
-        return found()[0]
+    def wait_for_work(self) -> None:
+        """Waits until a task is in its work."""
+        os.kill(self.catch(0), signal.SIGCONT)
 
 
 def packing(outdir: Path, shard: int) -> list[int]:
@@ -136,7 +144,7 @@ def node_of(cluster: SlurmCluster, pid: int) -> str:
 @pytest.fixture
 def site(cluster: SlurmCluster, packtok_cli: PacktokCli, tmp_path: Path) -> Iterator[Site]:
     yield Site(cluster, packtok_cli, tmp_path)
-    cluster.output("scancel", "--me")
+    cluster.recover()
 
 
 def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, corpus: Corpus) -> None:
@@ -159,7 +167,7 @@ def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, cor
         assert sorted(shard for shards in named for shard in shards) == list(range(8))
         assert one["failed"] == []
     assert any(one["running"] for one in seen)
-    assert any(one["bytes_per_second"] for one in seen)
+    assert all((one["bytes_per_second"] or 0) > 0 for one in seen if one["running"] and one["done"])
     last = seen[-1]
     reader = packtok.PbinReader(str(corpus.packed))
     assert (last["done"], last["joined"]) == (list(range(8)), True)
@@ -175,8 +183,9 @@ def logs(site: Site, job: str) -> list[Path]:
 
 def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    node = node_of(site.cluster, site.pid_of(2))
+    node = node_of(site.cluster, site.catch(2))
     site.cluster.kill_node(node)
+    site.cluster.notice_loss(node)
     try:
         states = site.wait(jobs)
     finally:
@@ -188,11 +197,14 @@ def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> No
 
 def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    old = site.pid_of(2)
+    old = site.catch(2)
     node = node_of(site.cluster, old)
+    # A process that is stopped when its session loses its leader is sent SIGHUP; this one is to live.
+    os.kill(old, signal.SIGCONT)
     site.cluster.kill_node(node, jobs_live_on=True)
-    # It is met in its work, and does the rest when its successor has long finished.
+    # It does the rest when its successor has long finished.
     os.kill(old, signal.SIGSTOP)
+    site.cluster.notice_loss(node)
     try:
         site.wait(jobs)
         assert site.output.read_bytes() == corpus.packed.read_bytes()
@@ -213,7 +225,7 @@ def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -
 
 def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    os.kill(site.pid_of(7), signal.SIGKILL)
+    os.kill(site.catch(7), signal.SIGKILL)
     states = site.wait(jobs)
     assert set(states[0].values()) == {"COMPLETED"}
     log = site.log(f"{jobs[0][0]}_7.out")
@@ -228,9 +240,10 @@ def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -
 
 def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    site.pid_of(1)
+    pid = site.catch(1)
     # What --signal makes Slurm do by itself when the time is near.
     site.cluster.run("scancel", "--batch", "--signal=USR1", f"{jobs[0][0]}_1")
+    os.kill(pid, signal.SIGCONT)
     states = site.wait(jobs)
     assert set(states[0].values()) == {"COMPLETED"}
     log = site.log(f"{jobs[0][0]}_1.out")
@@ -299,7 +312,7 @@ def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site
 
 def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    site.pid_of(0)
+    site.wait_for_work()
     site.cluster.kill_controller()
     site.cluster.start_controller()
 
@@ -318,13 +331,15 @@ def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corp
         if jobs[1] is not None and len(site.status()["done"]) == 8:
             break
     assert jobs[1] is not None
-    site.cluster.wait_until_ended(jobs[1])
+    joining = jobs[1]
+    wait_for(lambda: settled() and site.output.exists(), "the shards are joined", seconds=60)
+    site.cluster.wait_until_ended(joining)
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
 def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path)
-    site.pid_of(0)
+    site.wait_for_work()
     site.cluster.stop_controller()
     site.cluster.start_controller()
     states = site.wait(jobs)
@@ -367,8 +382,9 @@ def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) ->
 def test_one_job_whose_tasks_srun_starts(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus.path, "--mode", "srun", "--nodes", "3")
     assert jobs[1] is None
-    site.pid_of(1)
+    pid = site.catch(1)
     site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0][0])
+    os.kill(pid, signal.SIGCONT)
     assert site.wait(jobs) == [{"N/A": "COMPLETED"}]
     tasks = [path.read_text() for path in logs(site, jobs[0][0])]
     assert len(tasks) == 3
