@@ -117,7 +117,7 @@ class SlurmCluster:
                 f"RealMemory={NODE_MEGABYTES} State=UNKNOWN"
             )
         lines.append(
-            f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=60 LLN=YES State=UP"
+            f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE LLN=YES State=UP"
         )
         (self.folder / "hosts").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from conftest import PacktokCli
+from processes import write_corpus
 
+import packtok
 from packtok.cli.wrapped import wrapped
 from packtok.errors import ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
@@ -538,5 +541,153 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert found is not None
     assert found.launch(made.outdir) == made
     assert found.submissions == sent
-    assert [found.submissions[0].covers(k) for k in (4, 5, 6)] == [True, False, True]
+    assert list(found.submissions[0].shards_of(None)) == [0, 1, 2, 3, 4, 6]
+    assert list(found.submissions[0].shards_of(5)) == [8]
     assert read_record(tmp_path / "none") is None
+
+
+# --- the commands, without Slurm
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus.jsonl", 400_000)
+
+
+def test_no_submit_plans_writes_scripts_and_prints_the_commands(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    flags = (
+        "--no-submit",
+        "-N",
+        "2",
+        "-c",
+        "3",
+        "--time-limit",
+        "90",
+        "--memory",
+        "2G",
+        "--constraints",
+        "a",
+    )
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    done = packtok_cli("run", *flags, *pack, cwd=tmp_path, env={"SBATCH_QOS": "x", "SBATCH_TIMELIMIT": "1"})
+    outdir = tmp_path / "train.pbin.shards"
+    assert done.stdout.splitlines() == [
+        f"job0=$(env -u SBATCH_TIMELIMIT sbatch --parsable --array=0-15%2 {outdir}/pack.sbatch)",
+        "env -u SBATCH_TIMELIMIT sbatch --parsable "
+        f'--dependency="afterany:${{job0%%;*}}" {outdir}/join.sbatch',
+    ]
+    assert done.stderr == "packtok: 0 of 16 shards are done\n"
+    script = (outdir / "pack.sbatch").read_text(encoding="utf-8")
+    for line in ("--cpus-per-task=3", "--time=90", "--mem=2G", "--constraint=a", f"--chdir={tmp_path}"):
+        assert f"#SBATCH {line}\n" in script
+    assert sorted(path.name for path in outdir.iterdir()) == [
+        "join.sbatch",
+        "logs",
+        "pack.sbatch",
+        "plan.jsonl",
+        "run.json",
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    retried = packtok_cli("retry", outdir, "--no-submit", "--conf", "slurm.mem=4G", cwd=elsewhere)
+    assert "--array=0-15%2" in retried.stdout
+    script = (outdir / "pack.sbatch").read_text(encoding="utf-8")
+    assert "#SBATCH --mem=4G\n" in script
+    assert f"#SBATCH --chdir={tmp_path}\n" in script
+
+
+def test_only_what_is_missing_is_submitted(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:
+    pack = ("pack", "-i", corpus, "-t", "gpt2", "-o")
+    run = ("run", "--no-submit", "--shards", "9", *pack, "train.pbin")
+    packtok_cli(*run, cwd=tmp_path)
+    outdir = tmp_path / "train.pbin.shards"
+    for k in (0, 1, 4):
+        packtok_cli(*pack, outdir, "--shard", k, cwd=tmp_path)
+    again = packtok_cli(*run, cwd=tmp_path)
+    assert "--array=2-3,5-8 " in again.stdout
+    assert again.stderr == "packtok: 3 of 9 shards are done\n"
+    # A shard without its marker, and one of another length than its marker says, are not finished.
+    (outdir / "shard-00000-of-00009.done.json").unlink()
+    with (outdir / "shard-00004-of-00009.pbin").open("ab") as file:
+        file.write(b"x")
+    assert "--array=0,2-8 " in packtok_cli(*run, cwd=tmp_path).stdout
+    srun = packtok_cli("run", "--no-submit", "--mode", "srun", *run[2:], cwd=tmp_path)
+    assert srun.stdout == f"sbatch --parsable {outdir}/pack.sbatch\n"
+    assert "local shards=(0 {2..8})" in (outdir / "pack.sbatch").read_text(encoding="utf-8")
+
+
+def test_status_of_shards_that_were_packed_by_hand(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    for k in (0, 2):
+        packtok_cli("pack", "-i", corpus, "-t", "gpt2", "-o", "out", "--shard", f"{k}/4", cwd=tmp_path)
+    documents = tokens = 0
+    for k in (0, 2):
+        reader = packtok.PbinReader(str(tmp_path / f"out/shard-0000{k}-of-00004.pbin"))
+        documents, tokens = documents + len(reader), tokens + reader.num_tokens
+    done = packtok_cli("status", "out", cwd=tmp_path)
+    num_bytes = corpus.stat().st_size
+    found = json.loads(packtok_cli("status", "out", "--json", cwd=tmp_path).stdout)
+    assert abs(found["source_bytes"] - num_bytes / 2) < 50_000
+    assert done.stdout.splitlines() == [
+        "shards     2 of 4 done",
+        "missing    2: 1,3",
+        f"documents  {documents:,}",
+        f"tokens     {tokens:,}",
+        f"input      {found['source_bytes'] / 1e6:,.1f} of {num_bytes / 1e6:,.1f} MB",
+    ]
+    assert (found["done"], found["missing"], found["unknown"]) == ([0, 2], [1, 3], None)
+    assert (found["documents"], found["tokens"], found["total_bytes"]) == (documents, tokens, num_bytes)
+    refused = packtok_cli("retry", "out", cwd=tmp_path, code=1)
+    assert (
+        refused.stderr == "packtok: out: there is no run.json; packtok run writes it when it submits jobs\n"
+    )
+    refused = packtok_cli("status", ".", cwd=tmp_path, code=1)
+    assert refused.stderr == f"packtok: {tmp_path}: there is no plan.jsonl, so this is no folder of shards\n"
+
+
+def test_status_says_that_slurm_cannot_be_asked(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    conf = ("--conf", "slurm.slurm_bin_dir=/nowhere")
+    packtok_cli("run", "--no-submit", "--shards", "3", *conf, *pack, cwd=tmp_path)
+    outdir = tmp_path / "train.pbin.shards"
+    record = read_record(outdir)
+    assert record is not None
+    write_record(outdir, record.model_copy(update={"submissions": (Submission(job="7", kind="array"),)}))
+    done = packtok_cli("status", outdir)
+    said = "/nowhere/squeue is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+    assert done.stdout.splitlines()[-1] == f"Slurm      {said}"
+    assert "not known  3: 0-2" in done.stdout
+
+
+def test_an_error_of_the_corpus_is_said_before_anything_is_submitted(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    for more in (("--max-documents", "3"), ("--report", "r.json"), ("-i", "nothing.jsonl")):
+        done = packtok_cli("run", "--no-submit", *pack, *more, cwd=tmp_path, code=None)
+        assert done.returncode in (1, 2)
+        assert done.stdout == ""
+        assert not (tmp_path / "train.pbin.shards" / "pack.sbatch").exists()
+
+
+def test_what_the_config_takes_from_the_environment_is_in_no_file(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    secret = "s3cr3t-folder"
+    (tmp_path / secret).mkdir()
+    corpus.rename(tmp_path / secret / "corpus.jsonl")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "settings: {src_path: '${oc.env:HIDDEN}/corpus.jsonl', dst_path: train.pbin}\ntokenizer: gpt2\n",
+        encoding="utf-8",
+    )
+    done = packtok_cli("run", "--no-submit", "pack", config, cwd=tmp_path, env={"HIDDEN": secret})
+    assert secret not in done.stdout + done.stderr
+    written = [path for path in (tmp_path / "train.pbin.shards").rglob("*") if path.is_file()]
+    assert len(written) == 4
+    assert not [path for path in written if secret.encode() in path.read_bytes()]

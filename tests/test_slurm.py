@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of
 # Enough for a task to be met in its work.
 CORPUS_BYTES = 40_000_000
 SMALL_BYTES = 400_000
+SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
 
 
 @pytest.fixture(scope="module")
@@ -239,10 +241,11 @@ def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -
 
 
 def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    # Slurm sends the signal up to half a minute early, so that this is some 10 seconds after the start.
+    jobs = site.run(corpus.path, "--time", "1", "--conf", "slurm.signal_seconds=40")
     pid = site.catch(1)
-    # What --signal makes Slurm do by itself when the time is near.
-    site.cluster.run("scancel", "--batch", "--signal=USR1", f"{jobs[0][0]}_1")
+    # It stands still, as if it had much to do, until it is asked to stop.
+    wait_for(lambda: is_sent(pid, signal.SIGINT), "Slurm's signal has come", seconds=60)
     os.kill(pid, signal.SIGCONT)
     states = site.wait(jobs)
     assert set(states[0].values()) == {"COMPLETED"}
@@ -251,6 +254,12 @@ def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus
     assert "packtok: the time limit is near; back into the queue" in log
     assert "restart 1" in log
     assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def is_sent(pid: int, number: signal.Signals) -> bool:
+    """Whether a process that stands still has been sent a signal."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool((int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)) >> (number - 1) & 1)
 
 
 def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
@@ -438,3 +447,66 @@ def test_the_lines_of_no_submit_do_the_same(site: Site, small: Corpus) -> None:
     )
     site.cluster.wait_until_ended(done.stdout.strip())
     assert site.output.read_bytes() == small.packed.read_bytes()
+
+
+def submit_by_hand(site: Site, *arguments: object) -> str:
+    """Submits one of the scripts in ``slurm/`` where the programs of this environment are found."""
+    env = {**site.cluster.env, "PATH": f"{Path(sys.executable).parent}:{site.cluster.env['PATH']}"}
+    done = subprocess.run(
+        ["sbatch", "--parsable", "--cpus-per-task=1", *map(str, arguments)],
+        cwd=site.folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_scripts_to_copy_pack_and_join(site: Site, small: Corpus) -> None:
+    config = site.folder / "config.yaml"
+    config.write_text(
+        f"settings: {{src_path: {small.path}, dst_path: unused.pbin}}\ntokenizer: gpt2\n", encoding="utf-8"
+    )
+    site.packtok("plan", config, "--output", site.outdir, "--shards", "4")
+    job = submit_by_hand(site, "--array=0-3", SCRIPTS / "pack_array.sbatch", site.outdir, config)
+    join = (SCRIPTS / "join.sbatch", site.outdir, site.output)
+    joining = submit_by_hand(site, f"--dependency=afterany:{job}", *join)
+    states = site.wait(([job], joining))
+    assert states == [dict.fromkeys("0123", "COMPLETED"), {"N/A": "COMPLETED"}]
+    assert site.output.read_bytes() == small.packed.read_bytes()
+
+
+def test_training_on_two_nodes_goes_on_with_the_same_losses(site: Site) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+    from make_corpus import main as make_corpus
+
+    example = SCRIPTS.parent / "examples" / "getting_started"
+    for split, num_stories in (("train", 150), ("test", 31)):
+        stories = site.folder / "data" / f"{split}.jsonl"
+        make_corpus(stories, stories=num_stories, seed=1)
+        packtok.pack(
+            input=stories, output=stories.with_suffix(".pbin"), tokenizer=str(example / "tokenizer.json")
+        )
+    sizes = ("data.context_length=48", "model.width=16", "model.num_heads=2", "training.steps=200")
+    steps = ("training.global_batch_size=12", "output.checkpoint_every=20", "output.evaluate_every=100")
+    program = (example / "train.py", example / "small.yaml", *sizes, *steps)
+    jobs = [
+        submit_by_hand(site, SCRIPTS / "train.sbatch", *program, f"output.folder=runs/{name}")
+        for name in ("stopped", "whole")
+    ]
+    folder = site.folder / "runs" / "stopped"
+    wait_for(lambda: bool(list(folder.glob("step-*.pt"))), "there is a checkpoint", seconds=60)
+    site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0])
+    assert [site.cluster.wait_until_ended(job) for job in jobs] == [{"N/A": "COMPLETED"}] * 2
+    log = (site.folder / f"train_{jobs[0]}.out").read_text(encoding="utf-8")
+    assert "the time limit is near; back into the queue" in log
+    compared = subprocess.run(
+        [sys.executable, example / "compare_losses.py", "runs/stopped/losses.csv", "runs/whole/losses.csv"],
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert compared.returncode == 0, compared.stderr
+    assert compared.stdout.startswith("all 202 losses are the same, bit for bit")

@@ -25,10 +25,6 @@ class Submission(BaseModel):
     shards: tuple[tuple[int, int], ...] = ()
     """First and last of each run of shards that the job is to pack."""
 
-    def covers(self, shard: int) -> bool:
-        """Whether the job was to pack this shard."""
-        return any(first <= shard <= last for first, last in self.shards)
-
     def shards_of(self, array_task: int | None) -> Iterator[int]:
         """The shards that one task of an array packs; those of the whole job if it is none."""
         if array_task is not None:

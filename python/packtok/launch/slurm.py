@@ -17,6 +17,7 @@ SUBMIT_SECONDS, ASK_SECONDS = 60.0, 10.0
 # What Slurm has where it is not configured otherwise; ids in an array stay below it.
 DEFAULT_MAX_ARRAY_SIZE = 1001
 
+WAITING_STATES = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"))
 ENDED_STATES = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 ) | {"REVOKED", "TIMEOUT"}
@@ -30,6 +31,11 @@ class QueuedTask:
     array_task: int | None
     state: str
     reason: str
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has not begun, or not again."""
+        return self.state in WAITING_STATES
 
     @property
     def has_ended(self) -> bool:

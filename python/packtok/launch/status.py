@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from packtok.launch.script import compact, log_folder
 from packtok.launch.slurm import QueuedTask, Slurm
 
 LAST_BYTES = 4096
+# Of how many failed shards the log is looked into; whole clusters fail for one reason.
+MAX_LOGS = 100
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Status:
     done: tuple[int, ...]
     running: tuple[int, ...]
     queued: tuple[int, ...]
+    waiting_for: tuple[str, ...]
+    """Slurm's reasons why those that are queued do not run."""
     failed: tuple[Failure, ...]
     missing: tuple[int, ...]
     """Not finished, and no job is known to be about to pack them; if ``unknown``, nobody can tell."""
@@ -72,6 +76,7 @@ class Status:
             "done": list(self.done),
             "running": list(self.running),
             "queued": list(self.queued),
+            "waiting_for": list(self.waiting_for),
             "failed": [vars(failure) for failure in self.failed],
             "missing": list(self.missing),
             "documents": self.documents,
@@ -126,28 +131,17 @@ def _status(
     unknown: str | None,
 ) -> Status:
     submissions = record.submissions if record is not None else ()
-    states = _states(submissions, tasks)
-    running, queued, failed, missing = [], [], [], []
-    for shard in range(folder.plan.num_shards):
-        if shard in finished:
-            continue
-        state = states.get(shard)
-        last = next((one for one in reversed(submissions) if one.covers(shard)), None)
-        if state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT"):
-            queued.append(shard)
-        elif state is not None and not _has_ended(state):
-            running.append(shard)
-        elif last is not None and unknown is None:
-            failed.append(_failure(folder.outdir, shard, last, state))
-        else:
-            missing.append(shard)
-    joins = [task for task in tasks if any(o.kind == "join" and o.job == task.job for o in submissions)]
+    running, queued, failed, missing = _sorted_out(folder, submissions, finished, tasks, unknown)
+    joins = {one.job for one in submissions if one.kind == "join"}
+    joining = [task.state for task in tasks if task.job in joins]
+    whole = len(finished) == folder.plan.num_shards
     return Status(
         outdir=folder.outdir,
         num_shards=folder.plan.num_shards,
         done=tuple(sorted(finished)),
         running=tuple(running),
         queued=tuple(queued),
+        waiting_for=tuple(sorted({task.reason for task in queued.values()})),
         failed=tuple(failed),
         missing=tuple(missing),
         documents=sum(one.documents for one in finished.values()),
@@ -156,32 +150,62 @@ def _status(
         total_bytes=folder.plan.total_bytes,
         bytes_per_second=_pace(finished, len(running)),
         output=record.output if record is not None else None,
-        is_joined=record is not None and os.path.lexists(record.output),
-        join_state=joins[-1].state if joins else None,
+        is_joined=record is not None and whole and os.path.lexists(record.output),
+        join_state=joining[-1] if joining else None,
         unknown=unknown,
     )
 
 
-def _has_ended(state: str) -> bool:
-    return QueuedTask("", None, state, "").has_ended
+def _sorted_out(
+    folder: ShardFolder,
+    submissions: tuple[Submission, ...],
+    finished: Container[int],
+    tasks: list[QueuedTask],
+    unknown: str | None,
+) -> tuple[list[int], dict[int, QueuedTask], list[Failure], list[int]]:
+    """The shards that are not finished: running, queued, failed and missing."""
+    of_shard = _tasks_of_shards(submissions, tasks)
+    last = {
+        shard: one for one in submissions if one.kind != "join" for shard in one.shards_of(array_task=None)
+    }
+    running: list[int] = []
+    queued: dict[int, QueuedTask] = {}
+    failed: list[Failure] = []
+    missing: list[int] = []
+    for shard in range(folder.plan.num_shards):
+        if shard in finished:
+            continue
+        task = of_shard.get(shard)
+        if task is not None and task.is_waiting:
+            queued[shard] = task
+        elif task is not None and not task.has_ended:
+            running.append(shard)
+        elif shard in last and unknown is None:
+            with_log = len(failed) < MAX_LOGS
+            failed.append(_failure(folder.outdir, shard, last[shard], task, with_log=with_log))
+        else:
+            missing.append(shard)
+    return running, queued, failed, missing
 
 
-def _states(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dict[int, str]:
+def _tasks_of_shards(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dict[int, QueuedTask]:
     """What the queue says of each shard; of several jobs one that still runs goes first, then the latest."""
     packing = {one.job: (i, one) for i, one in enumerate(submissions) if one.kind != "join"}
     known = sorted((task for task in tasks if task.job in packing), key=lambda task: packing[task.job][0])
-    found: dict[int, str] = {}
+    found: dict[int, QueuedTask] = {}
     for task in [*(t for t in known if t.has_ended), *(t for t in known if not t.has_ended)]:
-        found |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task.state)
+        found |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task)
     return found
 
 
-def _failure(outdir: Path, shard: int, submission: Submission, state: str | None) -> Failure:
-    name = (
-        f"{submission.job}_{shard - submission.first_shard}" if submission.kind == "array" else submission.job
-    )
+def _failure(
+    outdir: Path, shard: int, submission: Submission, task: QueuedTask | None, *, with_log: bool
+) -> Failure:
+    is_array = submission.kind == "array"
+    name = f"{submission.job}_{shard - submission.first_shard}" if is_array else submission.job
     log = log_folder(outdir) / f"{name}.out"
-    last_line = _last_line(log)
+    last_line = _last_line(log) if with_log else None
+    state = task.state if task is not None else None
     return Failure(shard, state, str(log) if last_line is not None else None, last_line)
 
 
@@ -208,14 +232,15 @@ def summary(status: Status) -> list[tuple[str, str]]:
     """A status as a table of two columns."""
     rows = [("shards", f"{len(status.done):,} of {status.num_shards:,} done")]
     failed = [failure.shard for failure in status.failed]
-    for name, shards in (
-        ("running", status.running),
-        ("queued", status.queued),
-        ("failed", failed),
-        ("not known" if status.unknown else "missing", status.missing),
+    why = f" ({', '.join(status.waiting_for)})" if status.waiting_for else ""
+    for name, shards, more in (
+        ("running", status.running, ""),
+        ("queued", status.queued, why),
+        ("failed", failed, ""),
+        ("not known" if status.unknown else "missing", status.missing, ""),
     ):
         if shards:
-            rows.append((name, f"{len(shards):,}: {compact(shards)}"))
+            rows.append((name, f"{len(shards):,}: {compact(shards)}{more}"))
     rows += [
         ("documents", f"{status.documents:,}"),
         ("tokens", f"{status.tokens:,}"),
