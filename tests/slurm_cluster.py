@@ -20,7 +20,7 @@ from pathlib import Path
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
 NODE_CPUS, NODE_MEGABYTES = 4, 4096
-HURRY_AGAIN_SECONDS = 10
+HURRY_AGAIN_SECONDS, POLL_SECONDS = 10, 0.1
 # No id in an array may reach this.
 MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -294,7 +294,7 @@ def wait_for(
     while not condition():
         if time.monotonic() > end:
             raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
-        time.sleep(0.2)
+        time.sleep(POLL_SECONDS)
 
 
 def _in_namespace_of(pid: int) -> list[int]:

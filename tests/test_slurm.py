@@ -112,16 +112,14 @@ class Site:
 
     def catch(self, shard: int) -> int:
         """The process that packs a shard, stopped in its work by SIGSTOP."""
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            for pid in packing(self.outdir, shard):
-                os.kill(pid, signal.SIGSTOP)
-                if list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*")):
-                    return pid
-                # It gets a few milliseconds at a time until it has begun to write.
-                os.kill(pid, signal.SIGCONT)
-            time.sleep(0.004)
-        raise TimeoutError(f"shard {shard} was not seen being packed")
+        wait_for(lambda: bool(packing(self.outdir, shard)), f"shard {shard} is being packed", seconds=60)
+        (pid,) = packing(self.outdir, shard)
+        # It gets a few milliseconds at a time until it has begun to write.
+        while not list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*")):
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.003)
+            os.kill(pid, signal.SIGSTOP)
+        return pid
 
     def wait_for_work(self) -> None:
         """Waits until a task is in its work."""

@@ -51,8 +51,8 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
         arguments=tuple(_written(context)),
         config=params["config"],
         options={
-            # What can be repeated and was not given is an empty list here.
-            name: None if value == [] else value
+            # What can be repeated and was not given is empty here.
+            name: None if isinstance(value, list | tuple) and not value else value
             for name, value in params.items()
             if name not in ("config", "shard", "set_values", "print_config", "quiet", "file_existence_policy")
         }
