@@ -106,6 +106,7 @@ def main(arguments: Sequence[str]) -> int:
         [BIN / "ruff", "format", "--check", "python", "tests", "benches", "examples"],
         needs="ruff",
     )
+    run.step("shellcheck", [BIN / "shellcheck", *sorted(ROOT.glob("slurm/*.sbatch"))], needs="shellcheck")
     run.step("mypy", [BIN / "mypy"], needs="mypy")
     run.step("stubtest", [BIN / "stubtest", "packtok._packtok"], needs="stubtest")
     run.step("fuzz", ["bash", "tests/fuzz/run.sh", FUZZ_SECONDS], needs="g++")

@@ -2,8 +2,12 @@
 
 from packtok._packtok import DocumentError, PacktokError, PbinFormatError, TokenizerError
 
-__all__ = ["ConfigError", "DocumentError", "PacktokError", "PbinFormatError", "TokenizerError"]
+__all__ = ["ConfigError", "DocumentError", "PacktokError", "PbinFormatError", "SlurmError", "TokenizerError"]
 
 
 class ConfigError(ValueError):
     """A config or an option is wrong; the message names the key."""
+
+
+class SlurmError(PacktokError):
+    """Slurm refused something, is not there or does not answer."""

@@ -21,6 +21,9 @@ from packtok.cli.manifest import manifest
 from packtok.cli.merge import merge
 from packtok.cli.pack import pack
 from packtok.cli.plan import plan
+from packtok.cli.retry import retry
+from packtok.cli.run import run
+from packtok.cli.status import status
 from packtok.cli.verify import verify
 from packtok.errors import ConfigError, PacktokError
 
@@ -76,6 +79,10 @@ def _packtok(
 
 for _command in (pack, plan, join, index, inspect, cat, verify, merge, manifest, locate):
     app.command()(_command)
+# Behind the first word without a dash everything belongs to the command that is run.
+app.command(context_settings={"allow_interspersed_args": False})(run)
+app.command()(status)
+app.command()(retry)
 app.add_typer(data.app, name="data")
 
 

@@ -1,0 +1,200 @@
+"""`packtok run`: a command of packtok as jobs of a cluster."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.wrapped import Wrapped, wrapped
+
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        "--config",
+        metavar="FILE|KEY=VALUE",
+        help="A file of settings, or one setting such as slurm.partition=long. Repeatable.",
+    ),
+]
+SubmitOption = Annotated[
+    bool,
+    typer.Option("--submit/--no-submit", help="Submit, or only write the scripts and print the commands."),
+]
+
+
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="pack|tokenize ARGS...", help="What is to be run, with its options."),
+    ],
+    conf: ConfOption = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", "-N", help="Tasks at once; nodes of the job under --mode srun.")
+    ] = None,
+    cpus_per_task: Annotated[
+        int | None, typer.Option("--cpus-per-task", "--cpus", "-c", help="CPUs, and threads, of each task.")
+    ] = None,
+    mem: Annotated[str | None, typer.Option("--mem", "--memory", help="Memory per node, such as 8G.")] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", "--time-limit", "-t", help="Time limit of each job.")
+    ] = None,
+    partition: Annotated[str | None, typer.Option("--partition", "-p", help="Partition.")] = None,
+    account: Annotated[str | None, typer.Option("--account", "-A", help="Account.")] = None,
+    qos: Annotated[str | None, typer.Option("--qos", "-q", help="Quality of service.")] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option("--constraint", "--constraints", "-C", help="Features of nodes. Repeatable."),
+    ] = None,
+    gpus_per_node: Annotated[
+        str | None, typer.Option("--gpus-per-node", help="GPUs, where a partition wants some booked.")
+    ] = None,
+    array_tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--array-tasks",
+            "--shards",
+            metavar="N[%M]",
+            help="Shards, each a task; at most M at once. [default: 8 for each of --nodes]",
+        ),
+    ] = None,
+    mode: Annotated[
+        Literal["array", "srun"] | None,
+        typer.Option(help="A job array, or one job whose tasks srun starts. [default: array]"),
+    ] = None,
+    join: Annotated[
+        Literal["file", "manifest", "none"] | None,
+        typer.Option(help="What is made of the shards in the end. [default: file]"),
+    ] = None,
+    log_file: Annotated[
+        str | None, typer.Option("--log-file", "-o", help="Logs; %A and %a are job and task.")
+    ] = None,
+    error_file: Annotated[
+        str | None, typer.Option("--error-file", "-e", help="Errors, if apart from the logs.")
+    ] = None,
+    sbatch_arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ARG", help="Any other argument of sbatch, such as --reservation=NAME. Repeatable."
+        ),
+    ] = None,
+    submit_script: Annotated[
+        str | None, typer.Option(help="The script to write. [default: pack.sbatch in the folder of shards]")
+    ] = None,
+    outdir: Annotated[
+        str | None, typer.Option(help="Folder of the shards. [default: the output's name and .shards]")
+    ] = None,
+    submit: SubmitOption = True,
+) -> None:
+    """Pack a corpus by many tasks of a Slurm cluster; the result is the file that one process would write."""
+    from packtok.launch.settings import load_settings
+
+    flags: dict[str, Any] = {
+        "nodes": nodes,
+        "cpus_per_task": cpus_per_task,
+        "mem": mem,
+        "time": time,
+        "partition": partition,
+        "account": account,
+        "qos": qos,
+        "constraint": constraint or None,
+        "gpus_per_node": gpus_per_node,
+        "mode": mode,
+        "join": join,
+        "log_file": log_file,
+        "error_file": error_file,
+        "sbatch_args": sbatch_arg or None,
+        **_array(array_tasks),
+    }
+    settings = load_settings(conf or (), {f"slurm.{name}": value for name, value in flags.items()})
+    start(wrapped(command), settings, outdir=outdir, submit_script=submit_script, submit=submit)
+
+
+def _array(text: str | None) -> dict[str, int]:
+    """``N`` or ``N%M`` as settings."""
+    if text is None:
+        return {}
+    shards, percent, at_once = text.partition("%")
+    try:
+        return {"shards": int(shards)} | ({"at_once": int(at_once)} if percent else {})
+    except ValueError:
+        raise typer.BadParameter(f"--array-tasks {text}: expected a number such as 64, or 64%8") from None
+
+
+def start(
+    command: Wrapped, settings: Any, *, outdir: str | None, submit_script: str | None, submit: bool
+) -> None:
+    """Plans the shards, writes the scripts and submits them, or prints how."""
+    from packtok.cli.pack import checked_config
+    from packtok.errors import ConfigError
+    from packtok.launch import submit as launching
+    from packtok.launch.script import Launch
+    from packtok.packing import prepare
+
+    checked = checked_config(command.config, command.options, list(command.set_values))
+    if checked.settings.report is not None:
+        raise ConfigError("settings.report is given; shards have markers, which packtok status adds up")
+    output = os.path.abspath(checked.settings.dst_path)
+    folder = Path(os.path.abspath(outdir or f"{output}.shards"))
+    launch = Launch(
+        outdir=folder,
+        output=output,
+        num_shards=launching.num_shards(folder, settings),
+        pack_arguments=command.arguments,
+        join_arguments=_join_arguments(checked.settings.existing, settings.slurm.join),
+        working_folder=os.getcwd(),
+        python=sys.executable,
+        settings=settings,
+    )
+    launching.check(launch)
+    into_folder = {**command.options, "output": str(folder)}
+    packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
+    console.remarks([*command.remarks, *packing.notes])
+    packing.plan(launch.num_shards)
+    script = None if submit_script is None else Path(os.path.abspath(submit_script))
+    carry_out(launch, script=script, submit=submit)
+
+
+def _join_arguments(existing: str, join: str) -> tuple[str, ...]:
+    policy = (f"--existing={existing}",) if existing != "error" else ()
+    return (*policy, "--manifest") if join == "manifest" else policy
+
+
+def carry_out(launch: Any, *, script: Path | None, submit: bool) -> None:
+    """Submits what is missing and prints what was submitted, or prints the commands that would."""
+    from packtok.launch import submit as launching
+    from packtok.launch.record import Record, read_record, write_record
+    from packtok.launch.script import compact
+    from packtok.launch.slurm import Slurm
+
+    slurm = Slurm(launch.settings.slurm.slurm_bin_dir)
+    todo = launching.plan_jobs(launch, script=script, slurm=slurm if submit else None)
+    console.remark(
+        f"{todo.finished:,} of {launch.num_shards:,} shards are done"
+        + (f", {len(todo.under_way):,} under way" if todo.under_way else "")
+    )
+    if not todo.jobs and todo.join is None:
+        print(console.printable(f"nothing to submit; packtok status {launch.outdir}"))
+        return
+    if not submit:
+        record = read_record(launch.outdir)
+        write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
+        for line in launching.lines(todo, slurm):
+            print(line)
+        return
+    done = launching.submit(launch, todo, slurm)
+    rows = []
+    for one in done.submissions:
+        shards = compact(k for first, last in one.shards for k in range(first, last + 1))
+        rows.append(
+            (f"job {one.job}", "joins when all tasks have ended" if one.kind == "join" else f"packs {shards}")
+        )
+    rows += [(f"job {job}", "taken back; a later one joins") for job in done.replaced]
+    rows += [
+        ("output", launch.output),
+        ("shards", str(launch.outdir)),
+        ("status", f"packtok status {launch.outdir}"),
+    ]
+    console.table(rows)

@@ -1,0 +1,62 @@
+"""`packtok status`: where the shards of a folder stand."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from packtok.cli import console
+
+if TYPE_CHECKING:
+    from packtok.launch.status import Status, Watcher
+
+
+def status(
+    outdir: Annotated[str, typer.Argument(metavar="OUTDIR", help="The folder of shards.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Look again until nothing runs any more.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show which shards are done, running, queued, failed or missing. Exit code 0, whatever they are."""
+    from packtok.launch.folder import ShardFolder
+    from packtok.launch.status import Watcher, poll
+
+    watcher = Watcher(ShardFolder.open(Path(os.path.abspath(outdir))))
+    if not watch:
+        _show(watcher.look(), as_json=as_json)
+    elif as_json or not sys.stdout.isatty():
+        poll(watcher, interval, lambda one: _show(one, as_json=as_json))
+    else:
+        _live(watcher, interval)
+
+
+def _show(one: "Status", *, as_json: bool) -> None:
+    from packtok.launch.status import summary
+
+    if as_json:
+        print(json.dumps(one.to_dict()), flush=True)
+    else:
+        console.table(summary(one))
+        sys.stdout.flush()
+
+
+def _live(watcher: "Watcher", interval: float) -> None:
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+    from packtok.launch.status import poll, summary
+
+    def table(one: "Status") -> Table:
+        grid = Table.grid(padding=(0, 2))
+        for name, text in summary(one):
+            grid.add_row(Text(name), Text(console.printable(text)))
+        return grid
+
+    with Live(auto_refresh=False) as live:
+        poll(watcher, interval, lambda one: live.update(table(one), refresh=True))

@@ -1,0 +1,108 @@
+"""What a folder of shards says of itself: its plan, and the markers of the shards that are finished."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packtok.errors import PacktokError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The head of a plan."""
+
+    fingerprint: str
+    num_shards: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What the marker of a finished shard says."""
+
+    documents: int
+    tokens: int
+    source_bytes: int
+    seconds: float
+
+
+def read_plan(outdir: Path) -> Plan:
+    """The head of the plan in a folder of shards.
+
+    Raises:
+        PacktokError: If there is no plan, or it is of another version.
+        OSError: If it cannot be read.
+    """
+    path = outdir / "plan.jsonl"
+    try:
+        with path.open("rb") as file:
+            head = json.loads(file.readline())
+        if head["packtok_plan"] != 1:
+            raise PacktokError(
+                f"{path}: is of version {head['packtok_plan']}, expected 1; use a newer packtok"
+            )
+        return Plan(head["fingerprint"], head["num_shards"], head["total_bytes"])
+    except FileNotFoundError:
+        raise PacktokError(f"{outdir}: there is no plan.jsonl, so this is no folder of shards") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PacktokError(f"{path}: is no plan: its first line has no fingerprint and counts") from error
+
+
+@dataclass
+class ShardFolder:
+    """A folder of shards; markers that were read once are not read again."""
+
+    outdir: Path
+    plan: Plan
+    _seen: dict[int, Finished] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, outdir: Path) -> "ShardFolder":
+        """The folder of shards at ``outdir``.
+
+        Raises:
+            PacktokError: If it has no plan.
+        """
+        return cls(outdir, read_plan(outdir))
+
+    def finished(self) -> dict[int, Finished]:
+        """The finished shards by number: those with a marker, and a file of the length that it says."""
+        sizes = _sizes(self.outdir)
+        found: dict[int, Finished] = {}
+        for shard in range(self.plan.num_shards):
+            name = f"shard-{shard:05}-of-{self.plan.num_shards:05}.pbin"
+            if name in sizes and f"{name.removesuffix('.pbin')}.done.json" in sizes:
+                done = self._seen.get(shard) or self._read(name, sizes[name])
+                if done is not None:
+                    found[shard] = done
+        self._seen = found
+        return found
+
+    def _read(self, name: str, file_bytes: int) -> Finished | None:
+        path = self.outdir / f"{name.removesuffix('.pbin')}.done.json"
+        try:
+            marker: dict[str, Any] = json.loads(path.read_bytes())
+            if marker["plan"] != self.plan.fingerprint or marker["file_bytes"] != file_bytes:
+                return None
+            counts = marker["counts"]
+            return Finished(counts["documents"], counts["tokens"], marker["source_bytes"], marker["seconds"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            # Not what packtok writes; packing the shard again replaces it.
+            return None
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """The length of each pbin and marker in ``folder``, which is gone through once."""
+    found = {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("shard-") and entry.name.endswith((".pbin", ".done.json")):
+                try:
+                    found[entry.name] = entry.stat().st_size
+                except FileNotFoundError:
+                    continue
+    return found

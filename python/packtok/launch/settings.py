@@ -1,0 +1,288 @@
+"""The settings of a launch: their shape, and the layers of files, overrides and flags that they come from.
+
+The keys and the layers are tatm's, so that its files serve as they are; packtok has more keys, and files of
+its own. Every error names the key, and where it came from a file, the file.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
+
+from packtok.errors import ConfigError
+from packtok.interpolation import Resolvers, parse_value, read_yaml
+
+__all__ = ["Environment", "LaunchSettings", "Slurm", "changed", "load_settings"]
+
+_EXPECTED = {
+    "int_type": "a whole number",
+    "string_type": "a string",
+    "model_type": "a mapping of keys",
+    "tuple_type": "a list",
+    "string_too_short": "at least one character",
+    "greater_than_equal": "at least {ge}",
+    "literal_error": "{expected}",
+    "said": "{text}",
+}
+
+
+def _one_line(value: str) -> str:
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise PydanticCustomError(
+            "said", "{text}", {"text": "text without line breaks and control characters"}
+        )
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _joined(value: Any) -> Any:
+    """Several constraints as one; tatm takes them as a list, and Slurm joined by commas."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _as_text(value: Any) -> Any:
+    # Megabytes, or GPUs, without a unit.
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _not_a_number(value: Any) -> Any:
+    # YAML reads 12:30:00 as 45000, in base 60, and Slurm would take that for minutes.
+    if isinstance(value, int):
+        text = "text in quotes such as '12:30:00', or '90' for minutes (YAML made a number of it)"
+        raise PydanticCustomError("said", "{text}", {"text": text})
+    return value
+
+
+def _flag(value: str) -> str:
+    if not value.startswith("-"):
+        raise PydanticCustomError("said", "{text}", {"text": "a whole argument such as --reservation=NAME"})
+    return value
+
+
+Count = Annotated[int, Field(ge=1)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(_one_line)]
+Spelled = Annotated[Text, BeforeValidator(_as_text)]
+Names = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class Slurm(_Section):
+    """Where and how the jobs run; the section ``slurm``."""
+
+    partition: Text | None = None
+    account: Text | None = None
+    qos: Text | None = None
+    slurm_bin_dir: Text | None = None
+    constraint: Annotated[Text | None, BeforeValidator(_joined)] = None
+    nodes: Count | None = None
+    cpus_per_task: Count = 8
+    mem: Spelled | None = None
+    time: Annotated[Text | None, BeforeValidator(_not_a_number)] = None
+    gpus_per_node: Spelled | None = None
+    job_name: Text = "packtok"
+    log_file: Text | None = None
+    error_file: Text | None = None
+    sbatch_args: Annotated[tuple[Annotated[Text, AfterValidator(_flag)], ...], BeforeValidator(_as_list)] = ()
+    mode: Literal["array", "srun"] = "array"
+    shards: Count | None = None
+    at_once: Count | None = None
+    join: Literal["file", "manifest", "none"] = "file"
+    max_restarts: Annotated[int, Field(ge=0)] = 5
+    signal_seconds: Annotated[int, Field(ge=1, le=65535)] = 120
+
+
+class Environment(_Section):
+    """What a job prepares before it calls packtok; the section ``environment``."""
+
+    modules: Names = ()
+    conda_env: Text | None = None
+    venv: Text | None = None
+    singularity_image: Text | None = None
+
+
+class LaunchSettings(_Section):
+    """All that decides how `packtok run` submits work, checked and resolved."""
+
+    backend: Literal["slurm"] = "slurm"
+    slurm: Slurm = Slurm()
+    environment: Environment = Environment()
+    metadata_backend: Any = None
+    """tatm's catalogue of data sets, which its files may name; nothing here reads it."""
+
+
+KNOWN_KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
+    (): tuple(LaunchSettings.model_fields),
+    ("slurm",): tuple(Slurm.model_fields),
+    ("environment",): tuple(Environment.model_fields),
+}
+# Other spellings, each with the key that it means.
+_MEANT = {
+    "constraints": "constraint",
+    "cpus": "cpus_per_task",
+    "memory": "mem",
+    "time_limit": "time",
+    "array_tasks": "shards",
+}
+
+
+def load_settings(
+    confs: Sequence[str] = (), flags: Mapping[str, Any] | None = None, *, system: Path = Path("/etc")
+) -> LaunchSettings:
+    """The settings of all layers, a later one going before those ahead of it.
+
+    The layers: ``/etc/tatm/config.yaml`` and ``/etc/packtok/config.yaml``; ``config/config.yaml`` in
+    ``$TATM_BASE_DIR`` and in ``$PACKTOK_BASE_DIR``; ``packtok/config.yaml`` in ``$XDG_CONFIG_HOME`` or
+    ``~/.config``; the files ``$TATM_BASE_CONFIG`` and ``$PACKTOK_BASE_CONFIG``; the files among ``confs``;
+    the overrides among them; ``flags``.
+
+    Args:
+        confs: Files, and overrides such as ``slurm.qos=long``, as ``--conf`` takes them.
+        flags: Values by dotted key; ``None`` counts as not given.
+        system: The folder that is ``/etc`` otherwise.
+
+    Raises:
+        ConfigError: If a key or a value is wrong.
+        OSError: If a file that was named cannot be read.
+    """
+    return _layered(OmegaConf.create({}), _layers(system), confs, flags or {})
+
+
+def changed(settings: LaunchSettings, confs: Sequence[str]) -> LaunchSettings:
+    """``settings`` with files and overrides on top of them, as ``--conf`` takes them.
+
+    Raises:
+        ConfigError: If a key or a value is wrong.
+        OSError: If a file that was named cannot be read.
+    """
+    return _layered(OmegaConf.create(settings.model_dump(mode="json")), [], confs, {})
+
+
+def _layered(
+    merged: Any, files: Sequence[Path], confs: Sequence[str], flags: Mapping[str, Any]
+) -> LaunchSettings:
+    for path in [*files, *(Path(conf) for conf in confs if "=" not in conf)]:
+        merged = _merged(merged, _with_meant_keys(read_yaml(path)))
+        # At once, so that what is wrong is said with the file that says it.
+        _checked(merged, f"{path}: ")
+    for override in (conf for conf in confs if "=" in conf):
+        _set(merged, *_assignment(override))
+    for key, value in flags.items():
+        if value is not None:
+            _set(merged, key, value)
+    settings = _checked(merged, "")
+    _refuse_conflicts(settings.environment)
+    return settings
+
+
+def _layers(system: Path) -> list[Path]:
+    """The files that are read without being named on the command line."""
+    bases = [os.environ.get(f"{name}_BASE_DIR") for name in ("TATM", "PACKTOK")]
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    looked_for = [
+        *(system / name / "config.yaml" for name in ("tatm", "packtok")),
+        *(Path(base) / "config" / "config.yaml" for base in bases if base),
+        Path(home) / "packtok" / "config.yaml",
+    ]
+    named = [os.environ.get(f"{name}_BASE_CONFIG") for name in ("TATM", "PACKTOK")]
+    # A file that is named has to be there, one that is looked for has not.
+    return [*(path for path in looked_for if path.exists()), *(Path(name) for name in named if name)]
+
+
+def _merged(below: Any, layer: DictConfig) -> Any:
+    try:
+        return OmegaConf.merge(below, layer)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"the settings cannot be merged: {str(error).splitlines()[0]}") from None
+
+
+def _with_meant_keys(layer: DictConfig) -> DictConfig:
+    """``layer`` with the other spellings of keys replaced, so that each has one value in all layers."""
+    tree: Any = OmegaConf.to_container(layer, resolve=False)
+    section = tree.get("slurm")
+    if isinstance(section, dict):
+        tree["slurm"] = {_MEANT.get(key, key): value for key, value in section.items()}
+    created: DictConfig = OmegaConf.create(tree)
+    return created
+
+
+def _assignment(override: str) -> tuple[str, Any]:
+    key, _, text = override.partition("=")
+    if not key:
+        raise ConfigError(f"--conf {override}: expected a file, or KEY=VALUE such as slurm.partition=long")
+    section, _, name = key.partition(".")
+    if section == "slurm" and name in _MEANT:
+        key = f"slurm.{_MEANT[name]}"
+    # A time such as 12:30:00 is a number to YAML.
+    return key, text if key in ("slurm.time", "slurm.mem") else parse_value(text)
+
+
+def _set(config: Any, key: str, value: Any) -> None:
+    try:
+        OmegaConf.update(
+            config, key, list(value) if isinstance(value, tuple) else value, merge=False, force_add=True
+        )
+    except (OmegaConfBaseException, TypeError) as error:
+        raise ConfigError(f"{key} cannot be set: {str(error).splitlines()[0]}") from None
+
+
+def _checked(config: Any, prefix: str) -> LaunchSettings:
+    try:
+        values = Resolvers(None).resolve(config)
+        given = {key: value for key, value in values.items() if value is not None}
+        return LaunchSettings.model_validate(_without_nulls(given))
+    except ConfigError as error:
+        raise ConfigError(f"{prefix}{error}") from None
+    except ValidationError as error:
+        raise ConfigError(f"{prefix}{_worded(error)}") from None
+
+
+def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A key that is there and null means its default."""
+    return {
+        key: {name: item for name, item in value.items() if item is not None}
+        if isinstance(value, Mapping) and key in ("slurm", "environment")
+        else value
+        for key, value in values.items()
+    }
+
+
+def _worded(error: ValidationError) -> str:
+    errors = error.errors(include_url=False)
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
+    location = tuple(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return _unknown(location)
+    expected = _EXPECTED.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
+    key = ".".join(location[:2]) + "".join(f"[{part}]" for part in location[2:] if part.isdigit())
+    return f"{key} is {first['input']!r}; expected {expected.format(**first.get('ctx', {}))}"
+
+
+def _unknown(location: tuple[str, ...]) -> str:
+    *section, key = location
+    known = KNOWN_KEYS.get(tuple(section), ())
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    if near:
+        return f"{'.'.join(location)} is no known key; did you mean {'.'.join((*section, near[0]))}?"
+    return f"{'.'.join(location)} is no known key; known are {', '.join(sorted(known))}"
+
+
+def _refuse_conflicts(environment: Environment) -> None:
+    ways = [name for name in ("conda_env", "venv", "singularity_image") if getattr(environment, name)]
+    if len(ways) > 1:
+        names = " and ".join(f"environment.{name}" for name in ways)
+        raise ConfigError(f"{names} are given; a job can be in only one of them, so keep one (set null)")

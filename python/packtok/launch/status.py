@@ -1,0 +1,281 @@
+"""Where a launch stands: markers first, the queue second, for it may forget, be wrong or not answer."""
+
+import os
+import time
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from packtok.errors import SlurmError
+from packtok.launch.folder import Finished, ShardFolder
+from packtok.launch.record import Record, Submission, read_record
+from packtok.launch.script import compact, log_folder
+from packtok.launch.slurm import QueuedTask, Slurm
+
+LAST_BYTES = 4096
+# Of how many failed shards the log is looked into; whole clusters fail for one reason.
+MAX_LOGS = 100
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A shard that a job was to pack and did not finish."""
+
+    shard: int
+    state: str | None
+    """What Slurm says of the task, as long as it remembers it."""
+    log: str | None
+    last_line: str | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a launch stands; every shard is in exactly one of the lists."""
+
+    outdir: Path
+    num_shards: int
+    done: tuple[int, ...]
+    running: tuple[int, ...]
+    queued: tuple[int, ...]
+    waiting_for: tuple[str, ...]
+    """Slurm's reasons why those that are queued do not run."""
+    failed: tuple[Failure, ...]
+    missing: tuple[int, ...]
+    """Not finished, and no job is known to be about to pack them; if ``unknown``, nobody can tell."""
+    documents: int
+    tokens: int
+    source_bytes: int
+    total_bytes: int
+    bytes_per_second: float | None
+    """Of all tasks that run now, judged by those that have finished."""
+    output: str | None
+    is_joined: bool
+    join_state: str | None
+    unknown: str | None = None
+    """Why the queue could not be asked."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at this pace."""
+        if self.bytes_per_second is None:
+            return None
+        return max(0, self.total_bytes - self.source_bytes) / self.bytes_per_second
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will change unless somebody submits something."""
+        under_way = self.running or self.queued or self.join_state in ("PENDING", "RUNNING", "COMPLETING")
+        return self.unknown is None and not under_way
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        return {
+            "outdir": str(self.outdir),
+            "shards": self.num_shards,
+            "done": list(self.done),
+            "running": list(self.running),
+            "queued": list(self.queued),
+            "waiting_for": list(self.waiting_for),
+            "failed": [vars(failure) for failure in self.failed],
+            "missing": list(self.missing),
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "source_bytes": self.source_bytes,
+            "total_bytes": self.total_bytes,
+            "bytes_per_second": self.bytes_per_second,
+            "seconds_left": self.seconds_left,
+            "output": self.output,
+            "joined": self.is_joined,
+            "join_state": self.join_state,
+            "unknown": self.unknown,
+        }
+
+
+@dataclass
+class Watcher:
+    """Looks at one folder again and again, and reads each marker once."""
+
+    folder: ShardFolder
+    slurm: Callable[[Record], Slurm] = field(
+        default=lambda record: Slurm(record.settings.slurm.slurm_bin_dir)
+    )
+
+    def look(self) -> Status:
+        """Where the launch stands now.
+
+        Raises:
+            OSError: If the folder cannot be read.
+        """
+        record = read_record(self.folder.outdir)
+        tasks, unknown = _queue(record, self.slurm)
+        # After the queue, so that a task that ended in between counts as finished and not as failed.
+        finished = self.folder.finished()
+        return _status(self.folder, record, finished, tasks, unknown)
+
+
+def _queue(record: Record | None, slurm: Callable[[Record], Slurm]) -> tuple[list[QueuedTask], str | None]:
+    if record is None or not record.submissions:
+        return [], None
+    try:
+        return slurm(record).queue(one.job for one in record.submissions), None
+    except SlurmError as error:
+        return [], str(error)
+
+
+def _status(
+    folder: ShardFolder,
+    record: Record | None,
+    finished: dict[int, Finished],
+    tasks: list[QueuedTask],
+    unknown: str | None,
+) -> Status:
+    submissions = record.submissions if record is not None else ()
+    running, queued, failed, missing = _sorted_out(folder, submissions, finished, tasks, unknown)
+    joins = {one.job for one in submissions if one.kind == "join"}
+    joining = [task.state for task in tasks if task.job in joins]
+    whole = len(finished) == folder.plan.num_shards
+    return Status(
+        outdir=folder.outdir,
+        num_shards=folder.plan.num_shards,
+        done=tuple(sorted(finished)),
+        running=tuple(running),
+        queued=tuple(queued),
+        waiting_for=tuple(sorted({task.reason for task in queued.values()})),
+        failed=tuple(failed),
+        missing=tuple(missing),
+        documents=sum(one.documents for one in finished.values()),
+        tokens=sum(one.tokens for one in finished.values()),
+        source_bytes=sum(one.source_bytes for one in finished.values()),
+        total_bytes=folder.plan.total_bytes,
+        bytes_per_second=_pace(finished, len(running)),
+        output=record.output if record is not None else None,
+        is_joined=record is not None and whole and os.path.lexists(record.output),
+        join_state=joining[-1] if joining else None,
+        unknown=unknown,
+    )
+
+
+def _sorted_out(
+    folder: ShardFolder,
+    submissions: tuple[Submission, ...],
+    finished: Container[int],
+    tasks: list[QueuedTask],
+    unknown: str | None,
+) -> tuple[list[int], dict[int, QueuedTask], list[Failure], list[int]]:
+    """The shards that are not finished: running, queued, failed and missing."""
+    of_shard = _tasks_of_shards(submissions, tasks)
+    last = {
+        shard: one for one in submissions if one.kind != "join" for shard in one.shards_of(array_task=None)
+    }
+    running: list[int] = []
+    queued: dict[int, QueuedTask] = {}
+    failed: list[Failure] = []
+    missing: list[int] = []
+    for shard in range(folder.plan.num_shards):
+        if shard in finished:
+            continue
+        task = of_shard.get(shard)
+        if task is not None and task.is_waiting:
+            queued[shard] = task
+        elif task is not None and not task.has_ended:
+            running.append(shard)
+        elif shard in last and unknown is None:
+            with_log = len(failed) < MAX_LOGS
+            failed.append(_failure(folder.outdir, shard, last[shard], task, with_log=with_log))
+        else:
+            missing.append(shard)
+    return running, queued, failed, missing
+
+
+def _tasks_of_shards(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dict[int, QueuedTask]:
+    """What the queue says of each shard; of several jobs one that still runs goes first, then the latest."""
+    packing = {one.job: (i, one) for i, one in enumerate(submissions) if one.kind != "join"}
+    known = sorted((task for task in tasks if task.job in packing), key=lambda task: packing[task.job][0])
+    found: dict[int, QueuedTask] = {}
+    for task in [*(t for t in known if t.has_ended), *(t for t in known if not t.has_ended)]:
+        found |= dict.fromkeys(packing[task.job][1].shards_of(task.array_task), task)
+    return found
+
+
+def _failure(
+    outdir: Path, shard: int, submission: Submission, task: QueuedTask | None, *, with_log: bool
+) -> Failure:
+    is_array = submission.kind == "array"
+    name = f"{submission.job}_{shard - submission.first_shard}" if is_array else submission.job
+    log = log_folder(outdir) / f"{name}.out"
+    last_line = _last_line(log) if with_log else None
+    state = task.state if task is not None else None
+    return Failure(shard, state, str(log) if last_line is not None else None, last_line)
+
+
+def _last_line(log: Path) -> str | None:
+    """The last line of a log that says something; ``None`` if there is no log."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
+            lines = file.read().decode("utf-8", "backslashreplace").splitlines()
+    except OSError:
+        return None
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _pace(finished: dict[int, Finished], num_running: int) -> float | None:
+    seconds = sum(one.seconds for one in finished.values())
+    if num_running == 0 or seconds <= 0:
+        return None
+    pace = num_running * sum(one.source_bytes for one in finished.values()) / seconds
+    return pace if pace > 0 else None
+
+
+def summary(status: Status) -> list[tuple[str, str]]:
+    """A status as a table of two columns."""
+    rows = [("shards", f"{len(status.done):,} of {status.num_shards:,} done")]
+    failed = [failure.shard for failure in status.failed]
+    why = f" ({', '.join(status.waiting_for)})" if status.waiting_for else ""
+    for name, shards, more in (
+        ("running", status.running, ""),
+        ("queued", status.queued, why),
+        ("failed", failed, ""),
+        ("not known" if status.unknown else "missing", status.missing, ""),
+    ):
+        if shards:
+            rows.append((name, f"{len(shards):,}: {compact(shards)}{more}"))
+    rows += [
+        ("documents", f"{status.documents:,}"),
+        ("tokens", f"{status.tokens:,}"),
+        ("input", f"{status.source_bytes / 1e6:,.1f} of {status.total_bytes / 1e6:,.1f} MB"),
+    ]
+    if status.bytes_per_second is not None and status.seconds_left is not None:
+        minutes, seconds = divmod(round(status.seconds_left), 60)
+        hours, minutes = divmod(minutes, 60)
+        rows.append(
+            ("pace", f"{status.bytes_per_second / 1e6:,.1f} MB/s, {hours}:{minutes:02}:{seconds:02} left")
+        )
+    if status.output is not None:
+        state = "there" if status.is_joined else _join_words(status)
+        rows.append(("output", f"{status.output}: {state}"))
+    rows += [
+        ("log", f"shard {one.shard}, {one.state or 'ended'}: {one.log}: {one.last_line}")
+        for one in status.failed[:5]
+        if one.log
+    ]
+    if status.unknown is not None:
+        rows.append(("Slurm", status.unknown))
+    return rows
+
+
+def _join_words(status: Status) -> str:
+    if status.join_state in ("PENDING", "RUNNING", "COMPLETING"):
+        return f"not there yet; the job that joins is {status.join_state}"
+    return "not there"
+
+
+def poll(watcher: Watcher, seconds: float, show: Callable[[Status], None]) -> Status:
+    """Shows the status again and again until the launch is over, and returns the last."""
+    while True:
+        status = watcher.look()
+        show(status)
+        if status.is_over:
+            return status
+        time.sleep(seconds)

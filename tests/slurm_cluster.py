@@ -1,0 +1,336 @@
+"""A real Slurm of several nodes on this one machine, for tests that end nodes, controllers and jobs.
+
+Every node is a `slurmd` in namespaces of its own, with a host name of its own. Needs root and Debian's
+packages slurmctld, slurmd, slurm-client and munge; installs nothing and touches no cluster that may be there
+otherwise: all it knows and writes lies in one folder, which `SLURM_CONF` names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
+NODE_CPUS, NODE_MEGABYTES = 4, 4096
+HURRY_AGAIN_SECONDS, POLL_SECONDS = 10, 0.1
+# No id in an array may reach this.
+MAX_ARRAY_SIZE = 12
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+_IN_ITS_OWN_NAMESPACES = """
+hostname "$1" && mount --bind "$2/hosts" /etc/hosts && exec slurmd -D -N "$1" -f "$2/slurm.conf"
+"""
+_CONFIG = """
+ClusterName=packtok
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge.socket
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MpiDefault=none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=64
+SlurmdParameters=config_overrides
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=1,sched_min_interval=50000,batch_sched_delay=0,bf_interval=1
+MinJobAge=3600
+MaxArraySize={max_array_size}
+KillWait=3
+CompleteWait=0
+InactiveLimit=0
+SlurmctldTimeout=10
+SlurmdTimeout=15
+ReturnToService=2
+PropagateResourceLimits=NONE
+"""
+
+
+def missing() -> str | None:
+    """What the cluster lacks on this machine, or ``None`` if it can be started."""
+    if os.geteuid() != 0:
+        return "a cluster of one's own needs root"
+    absent = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
+    return f"not installed: {', '.join(absent)}" if absent else None
+
+
+def _path() -> str:
+    return f"{os.environ['PATH']}:{_SBIN}"
+
+
+class SlurmCluster:
+    """Nodes n1, n2, … and their controller, each a process that a test may end."""
+
+    def __init__(self, folder: Path, *, num_nodes: int = 4) -> None:
+        self.folder = folder
+        self.nodes = [f"n{i}" for i in range(1, num_nodes + 1)]
+        self.env = {
+            **{name: text for name, text in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))},
+            "PATH": _path(),
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "LC_ALL": "C.UTF-8",
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._hurried: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Starts everything and returns when all nodes wait for work."""
+        for name in ("state", *(f"spool/{node}" for node in self.nodes)):
+            (self.folder / name).mkdir(parents=True)
+        self._write_config()
+        self._start_munge()
+        self.start_controller()
+        for node in self.nodes:
+            self.start_node(node)
+
+    def _write_config(self) -> None:
+        port = _free_ports(len(self.nodes) + 1)
+        host = socket.gethostname().split(".")[0]
+        lines = [
+            _CONFIG.format(folder=self.folder, host=host, port=port, max_array_size=MAX_ARRAY_SIZE).strip()
+        ]
+        hosts = [Path("/etc/hosts").read_text(encoding="utf-8")]
+        for i, node in enumerate(self.nodes, 1):
+            address = f"127.0.1.{10 + i}"
+            hosts.append(f"{address} {node}")
+            lines.append(
+                f"NodeName={node} NodeHostname={node} NodeAddr={address} Port={port + i} CPUs={NODE_CPUS} "
+                f"RealMemory={NODE_MEGABYTES} State=UNKNOWN"
+            )
+        lines.append(
+            f"PartitionName=all Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE LLN=YES State=UP"
+        )
+        (self.folder / "hosts").write_text("\n".join(hosts) + "\n", encoding="utf-8")
+        (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        # Read by Slurm 23.11 and later, which would look for cgroups otherwise.
+        version = subprocess.run(["slurmd", "-V"], env=self.env, capture_output=True, text=True, check=True)
+        found = re.search(r"(\d+)\.(\d+)", version.stdout)
+        if found and (int(found[1]), int(found[2])) >= (23, 11):
+            (self.folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n", encoding="utf-8")
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o600)
+        paths = [f"--{name}={self.folder / f'munge.{name}'}" for name in ("socket", "pid-file", "log-file")]
+        command = ["munged", "--foreground", "--force", f"--key-file={key}", *paths]
+        self._run("munged", [*command, f"--seed-file={self.folder / 'munge.seed'}"])
+        wait_for(lambda: (self.folder / "munge.socket").exists(), "munged has a socket", seconds=10)
+
+    def _run(self, name: str, command: Sequence[str]) -> None:
+        with (self.folder / f"{name}.out").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                command,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def start_controller(self) -> None:
+        """Starts the controller, with the jobs that an earlier one saved."""
+        self._run("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
+        wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=20)
+
+    @contextlib.contextmanager
+    def frozen_controller(self) -> Iterator[None]:
+        """Lets the controller take connections and not answer, for a while."""
+        controller = self._processes["slurmctld"]
+        controller.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            controller.send_signal(signal.SIGCONT)
+
+    def kill_controller(self) -> None:
+        """Ends the controller as a crash would, with all that it did not write down in the last seconds."""
+        self._kill("slurmctld")
+
+    def stop_controller(self) -> None:
+        """Ends the controller as an administrator would."""
+        process = self._processes.pop("slurmctld")
+        process.terminate()
+        process.wait(20)
+
+    def start_node(self, node: str) -> None:
+        """Starts a node, and returns when it takes jobs."""
+        # A network namespace would take the node's address away; the two others give it a name.
+        unshare = ["unshare", "--uts", "--mount", "--propagation", "slave"]
+        self._run(node, [*unshare, "sh", "-c", _IN_ITS_OWN_NAMESPACES, "sh", node, str(self.folder)])
+        wait_for(lambda: self._is_up(node), f"node {node} is up", seconds=30)
+
+    def _is_up(self, node: str) -> bool:
+        state = self.output("sinfo", "-h", "-N", "-n", node, "-o", "%T").strip()
+        return state in ("idle", "mixed", "allocated", "completing")
+
+    def kill_node(self, node: str, *, jobs_live_on: bool = False) -> None:
+        """Ends a node as a power cut would; ``jobs_live_on`` leaves the programs of its jobs running."""
+        inside = _in_namespace_of(self._processes[node].pid)
+        for pid in inside:
+            # Debian's are called slurmd-wlm and slurmstepd-wlm.
+            if not jobs_live_on or _program(pid).startswith(("slurmd", "slurmstepd")):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self._processes.pop(node).wait(10)
+
+    def notice_loss(self, node: str) -> None:
+        """Tells the controller that a node is gone; by itself it would notice after `SlurmdTimeout`."""
+        self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed by a test")
+
+    def processes_of(self, node: str) -> list[int]:
+        """The processes on ``node``, its daemons too."""
+        return _in_namespace_of(self._processes[node].pid)
+
+    def run(self, *command: str, cwd: Path | None = None, timeout_seconds: float = 20) -> str:
+        """What a program prints that knows this cluster; it must succeed."""
+        done = subprocess.run(
+            command,
+            env=self.env,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def output(self, *command: str) -> str:
+        """What a program prints, which may also fail or not answer."""
+        try:
+            done = subprocess.run(
+                command, env=self.env, capture_output=True, text=True, timeout=10, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return ""
+        return done.stdout
+
+    def states(self, job: str) -> dict[str, str]:
+        """The state of each task of a job by its number in the array; of a job without one under ``N/A``."""
+        lines = self.output("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T").splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+    def hurry(self, job: str) -> None:
+        """Starts tasks that were requeued soon; by themselves they would wait for two minutes.
+
+        Not in the same second, for a node takes the job for the one that it has just ended then.
+        """
+        lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
+        for line in lines:
+            task, reason = line.split(" ", 1)
+            if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
+                self._hurried[task] = time.monotonic()
+                self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
+
+    def resume_nodes(self) -> None:
+        """Takes nodes back that the controller drains when it starts jobs which, unknown to it, run there."""
+        for node in self.output("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
+            self.output("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+    def wait_until_ended(self, job: str, *, seconds: float = 60) -> dict[str, str]:
+        """Waits for all tasks of a job and returns their states."""
+        running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
+
+        def ended() -> bool:
+            self.hurry(job)
+            states = self.states(job)
+            return bool(states) and not any(state in running for state in states.values())
+
+        wait_for(ended, f"job {job} ends", seconds=seconds, told=lambda: str(self.states(job)))
+        return self.states(job)
+
+    def recover(self) -> None:
+        """Ends all jobs, and waits until all nodes take new ones."""
+        self.output("scancel", "--me")
+
+        def recovered() -> bool:
+            self.resume_nodes()
+            return all(self._is_up(node) for node in self.nodes)
+
+        wait_for(recovered, "all nodes take jobs", seconds=60)
+
+    def stop(self) -> None:
+        """Ends everything that was started, and what it started."""
+        if "slurmctld" in self._processes:
+            self.output("scancel", "--signal=KILL", "--full", "--me")
+        for name in [name for name in self._processes if name in self.nodes]:
+            for pid in _in_namespace_of(self._processes[name].pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        for name in list(self._processes):
+            self._kill(name)
+
+    def _kill(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.kill()
+        process.wait(10)
+
+
+def wait_for(
+    condition: Callable[[], bool], what: str, *, seconds: float, told: Callable[[], str] = lambda: ""
+) -> None:
+    """Asks until ``condition`` holds; an error that says ``what`` did not come true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
+        time.sleep(POLL_SECONDS)
+
+
+def _in_namespace_of(pid: int) -> list[int]:
+    """All processes that share the host name's namespace with process ``pid``."""
+    space = _namespace(pid)
+    assert space is not None
+    assert space != _namespace(os.getpid())
+    return [other for other in _all_processes() if _namespace(other) == space]
+
+
+def _all_processes() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _namespace(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/uts")
+    except OSError:
+        return None
+
+
+def _program(pid: int) -> str:
+    try:
+        return Path(os.readlink(f"/proc/{pid}/exe")).name
+    except OSError:
+        return ""
+
+
+def _free_ports(number: int) -> int:
+    """The first of ``number`` ports in a row that nobody listens on."""
+    for first in range(21000 + os.getpid() % 500 * 10, 32000, number):
+        try:
+            for port in range(first, first + number):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return first
+    raise OSError(f"there are no {number} free ports in a row")

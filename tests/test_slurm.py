@@ -1,0 +1,510 @@
+"""`packtok run` on a real Slurm of four nodes, which lose nodes, controllers and tasks while they pack.
+
+Each test ends with the file that one process writes, byte for byte, or with a statement of what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PacktokCli
+from processes import write_corpus
+from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing, wait_for
+
+import packtok
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
+
+# Enough for a task to be met in its work.
+CORPUS_BYTES = 40_000_000
+SMALL_BYTES = 400_000
+SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    cluster = SlurmCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@dataclass(frozen=True)
+class Corpus:
+    path: Path
+    packed: Path
+    """What one process makes of it."""
+
+
+def make(folder: Path, num_bytes: int) -> Corpus:
+    path = write_corpus(folder / "corpus.jsonl", num_bytes)
+    packed = folder / "at_once.pbin"
+    packtok.pack(input=path, output=packed, tokenizer="gpt2")
+    return Corpus(path, packed)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return make(tmp_path_factory.mktemp("corpus"), CORPUS_BYTES)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return make(tmp_path_factory.mktemp("small"), SMALL_BYTES)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A user of the cluster, in a folder."""
+
+    cluster: SlurmCluster
+    cli: PacktokCli
+    folder: Path
+
+    @property
+    def outdir(self) -> Path:
+        return self.folder / "train.pbin.shards"
+
+    @property
+    def output(self) -> Path:
+        return self.folder / "train.pbin"
+
+    def packtok(self, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        return self.cli(*arguments, cwd=self.folder, code=code, env=self.cluster.env)
+
+    def run(self, corpus: Path, *flags: str, more: tuple[str, ...] = ()) -> tuple[list[str], str | None]:
+        """Runs ``packtok run``; the jobs that pack, and the one that joins."""
+        pack = ("pack", "--input", corpus, "--output", self.output, "--tokenizer", "gpt2", *more)
+        return self.jobs(self.packtok("run", "-c", "1", "--shards", "8", *flags, *pack).stdout)
+
+    def jobs(self, printed: str) -> tuple[list[str], str | None]:
+        packing = re.findall(r"^job (\d+) +packs", printed, re.M)
+        joining = re.findall(r"^job (\d+) +joins", printed, re.M)
+        return packing, joining[0] if joining else None
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.packtok("status", self.outdir, "--json").stdout)
+        return found
+
+    def wait(self, jobs: tuple[list[str], str | None]) -> list[dict[str, str]]:
+        """Waits for the end of all these jobs and returns their tasks' states."""
+        packing, joining = jobs
+        return [self.cluster.wait_until_ended(job) for job in [*packing, *([joining] if joining else [])]]
+
+    def log(self, name: str) -> str:
+        return (self.outdir / "logs" / name).read_text(encoding="utf-8")
+
+    def catch(self, shard: int) -> int:
+        """The process that packs a shard, stopped in its work by SIGSTOP."""
+        wait_for(lambda: bool(packing(self.outdir, shard)), f"shard {shard} is being packed", seconds=60)
+        (pid,) = packing(self.outdir, shard)
+        # It gets a few milliseconds at a time until it has begun to write.
+        while not list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*")):
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.003)
+            os.kill(pid, signal.SIGSTOP)
+        return pid
+
+    def wait_for_work(self) -> None:
+        """Waits until a task is in its work."""
+        os.kill(self.catch(0), signal.SIGCONT)
+
+
+def packing(outdir: Path, shard: int) -> list[int]:
+    """The processes that run ``packtok pack`` for a shard in this folder."""
+    wanted = {f"--output={outdir}".encode(), f"--shard={shard}".encode()}
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if wanted <= set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")):
+                found.append(int(name))
+    return found
+
+
+def node_of(cluster: SlurmCluster, pid: int) -> str:
+    return next(node for node in cluster.nodes if pid in cluster.processes_of(node))
+
+
+@pytest.fixture
+def site(cluster: SlurmCluster, packtok_cli: PacktokCli, tmp_path: Path) -> Iterator[Site]:
+    yield Site(cluster, packtok_cli, tmp_path)
+    cluster.recover()
+
+
+def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, corpus: Corpus) -> None:
+    packing_jobs, joining = site.run(corpus.path)
+    watched = site.packtok("status", site.outdir, "--watch", "--interval", "0.3", "--json").stdout
+    states = site.wait((packing_jobs, joining))
+    assert states == [dict.fromkeys(map(str, range(8)), "COMPLETED"), {"N/A": "COMPLETED"}]
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    nodes = {re.search(r"shard \d of 8, (n\d)", path.read_text())[1] for path in logs(site, packing_jobs[0])}  # type: ignore[index]
+    assert nodes == set(site.cluster.nodes)
+    seen = [json.loads(line) for line in watched.splitlines()]
+    for one in seen:
+        named = [
+            one["done"],
+            one["running"],
+            one["queued"],
+            one["missing"],
+            [f["shard"] for f in one["failed"]],
+        ]
+        assert sorted(shard for shards in named for shard in shards) == list(range(8))
+        assert one["failed"] == []
+    assert any(one["running"] for one in seen)
+    assert all((one["bytes_per_second"] or 0) > 0 for one in seen if one["running"] and one["done"])
+    last = seen[-1]
+    reader = packtok.PbinReader(str(corpus.packed))
+    assert (last["done"], last["joined"]) == (list(range(8)), True)
+    assert (last["documents"], last["tokens"]) == (len(reader), reader.num_tokens)
+    assert last["source_bytes"] == last["total_bytes"] == corpus.path.stat().st_size
+    again = site.packtok("run", "pack", "-i", corpus.path, "-o", site.output, "-t", "gpt2")
+    assert again.stdout == f"nothing to submit; packtok status {site.outdir}\n"
+
+
+def logs(site: Site, job: str) -> list[Path]:
+    return sorted((site.outdir / "logs").glob(f"{job}_*.out"))
+
+
+def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    node = node_of(site.cluster, site.catch(2))
+    site.cluster.kill_node(node)
+    site.cluster.notice_loss(node)
+    try:
+        states = site.wait(jobs)
+    finally:
+        site.cluster.start_node(node)
+    assert set(states[0].values()) == {"COMPLETED"}
+    assert "restart 1" in site.log(f"{jobs[0][0]}_2.out")
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    old = site.catch(2)
+    node = node_of(site.cluster, old)
+    # A process that is stopped when its session loses its leader is sent SIGHUP; this one is to live.
+    os.kill(old, signal.SIGCONT)
+    site.cluster.kill_node(node, jobs_live_on=True)
+    # It does the rest when its successor has long finished.
+    os.kill(old, signal.SIGSTOP)
+    site.cluster.notice_loss(node)
+    try:
+        site.wait(jobs)
+        assert site.output.read_bytes() == corpus.packed.read_bytes()
+        shard = site.outdir / "shard-00002-of-00008.pbin"
+        before = shard.read_bytes()
+        assert packing(site.outdir, 2) == [old]
+        os.kill(old, signal.SIGCONT)
+        wait_for(lambda: not packing(site.outdir, 2), "the old process has ended", seconds=30)
+    finally:
+        site.cluster.start_node(node)
+    assert shard.read_bytes() == before
+    assert site.status()["done"] == list(range(8))
+    site.output.unlink()
+    site.packtok("join", site.outdir, "--output", site.output)
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    assert not list(site.outdir.glob(".shard*"))
+
+
+def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    os.kill(site.catch(7), signal.SIGKILL)
+    states = site.wait(jobs)
+    assert set(states[0].values()) == {"COMPLETED"}
+    log = site.log(f"{jobs[0][0]}_7.out")
+    assert "packtok: packtok was killed by signal 9; back into the queue" in log
+    assert "restart 1" in log
+    # The last task of an array has the number of the array, and requeueing that would start all tasks again.
+    others = [path.read_text() for path in logs(site, jobs[0][0]) if not path.name.endswith("_7.out")]
+    assert len(others) == 7
+    assert not [text for text in others if "restart 1" in text]
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus) -> None:
+    # Slurm sends the signal up to half a minute early, so that this is some 10 seconds after the start.
+    jobs = site.run(corpus.path, "--time", "1", "--conf", "slurm.signal_seconds=40")
+    pid = site.catch(1)
+    # It stands still, as if it had much to do, until it is asked to stop.
+    wait_for(lambda: is_sent(pid, signal.SIGINT), "Slurm's signal has come", seconds=60)
+    os.kill(pid, signal.SIGCONT)
+    states = site.wait(jobs)
+    assert set(states[0].values()) == {"COMPLETED"}
+    log = site.log(f"{jobs[0][0]}_1.out")
+    assert "packtok: interrupted" in log
+    assert "packtok: the time limit is near; back into the queue" in log
+    assert "restart 1" in log
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def is_sent(pid: int, number: signal.Signals) -> bool:
+    """Whether a process that stands still has been sent a signal."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool((int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)) >> (number - 1) & 1)
+
+
+def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
+    site: Site, small: Corpus
+) -> None:
+    broken = site.folder / "corpus.jsonl"
+    text = small.path.read_bytes()
+    at = text.index(b'{"text"', len(text) * 5 // 8 + 1000)
+    broken.write_bytes(text[:at] + b"x" + text[at + 1 :])
+    jobs = site.run(broken)
+    states = site.wait(jobs)
+    assert states[0] == {str(k): "FAILED" if k == 5 else "COMPLETED" for k in range(8)}
+    assert states[1] == {"N/A": "FAILED"}
+    said = f"{site.outdir}: not all shards are there: missing 5 of 8"
+    assert said in site.log(f"join_{jobs[1]}.out")
+    assert not site.output.exists()
+    status = site.status()
+    assert (len(status["done"]), status["missing"], status["joined"]) == (7, [], False)
+    (failure,) = status["failed"]
+    assert (failure["shard"], failure["state"]) == (5, "FAILED")
+    assert failure["log"] == str(site.outdir / "logs" / f"{jobs[0][0]}_5.out")
+    assert str(broken) in failure["last_line"]
+    shown = site.packtok("status", site.outdir).stdout
+    assert re.search(r"^failed +1: 5$", shown, re.M)
+    assert failure["last_line"] in shown
+    broken.write_bytes(text)
+    retried = site.packtok("retry", site.outdir)
+    assert re.search(r"^job \d+ +packs 5$", retried.stdout, re.M)
+    site.wait(site.jobs(retried.stdout))
+    assert site.output.read_bytes() == packed_from(site, broken)
+
+
+def packed_from(site: Site, corpus: Path) -> bytes:
+    """What one process makes of a corpus."""
+    path = site.folder / "at_once.pbin"
+    packtok.pack(input=corpus, output=path, tokenizer="gpt2")
+    return path.read_bytes()
+
+
+def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
+        asked = pool.submit(site.status)
+        shown = pool.submit(site.packtok, "status", site.outdir)
+        refused = pool.submit(site.packtok, "retry", site.outdir, code=1)
+        # All have answered before the controller does.
+        status = asked.result()
+        shown.result()
+        refused.result()
+    said = "squeue did not answer within 10 s; Slurm's controller may be down"
+    assert status["unknown"] == said
+    assert status["failed"] == []
+    assert sorted([*status["done"], *status["missing"]]) == list(range(8))
+    assert re.search(rf"^Slurm +{said}$", shown.result().stdout, re.M)
+    assert refused.result().stderr == f"packtok: {said}\n"
+    site.wait(jobs)
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    site.wait_for_work()
+    site.cluster.kill_controller()
+    site.cluster.start_controller()
+
+    def settled() -> bool:
+        """Whether all shards are finished, or no job is left that would finish them."""
+        for job in jobs[0]:
+            site.cluster.hurry(job)
+        site.cluster.resume_nodes()
+        status = site.status()
+        return len(status["done"]) == 8 or not status["running"] + status["queued"]
+
+    # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
+    for _ in range(3):
+        wait_for(settled, "the tasks have ended", seconds=60, told=lambda: str(site.status()))
+        jobs = site.jobs(site.packtok("retry", site.outdir).stdout)
+        if jobs[1] is not None and len(site.status()["done"]) == 8:
+            break
+    assert jobs[1] is not None
+    joining = jobs[1]
+    wait_for(lambda: settled() and site.output.exists(), "the shards are joined", seconds=60)
+    site.cluster.wait_until_ended(joining)
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path)
+    site.wait_for_work()
+    site.cluster.stop_controller()
+    site.cluster.start_controller()
+    states = site.wait(jobs)
+    assert set(states[0].values()) == {"COMPLETED"}
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path, "--shards", "8%2")
+    wait_for(lambda: len(site.status()["done"]) >= 2, "two shards are done", seconds=30)
+    site.cluster.run("scancel", jobs[0][0])
+    states = site.wait(jobs)
+    cancelled = sorted(int(k) for k, state in states[0].items() if state == "CANCELLED")
+    done = sorted(set(range(8)) - set(cancelled))
+    assert len(cancelled) >= 4
+    status = site.status()
+    assert status["done"] == done
+    assert [(one["shard"], one["state"]) for one in status["failed"]] == [(k, "CANCELLED") for k in cancelled]
+    assert "not all shards are there: missing" in site.log(f"join_{jobs[1]}.out")
+    times = {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done}
+    again = site.run(corpus.path)
+    states = site.wait(again)
+    assert sorted(map(int, states[0])) == cancelled
+    assert {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done} == times
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path, "--shards", "8%2")
+    again = site.packtok("retry", site.outdir)
+    assert re.search(r"packtok: \d of 8 shards are done, \d under way", again.stderr)
+    packing_jobs, joining = site.jobs(again.stdout)
+    assert packing_jobs == []
+    assert re.search(rf"^job {jobs[1]} +taken back; a later one joins$", again.stdout, re.M)
+    assert site.wait((jobs[0], joining))[-1] == {"N/A": "COMPLETED"}
+    assert site.cluster.states(str(jobs[1])) == {"N/A": "CANCELLED"}
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+
+
+def test_one_job_whose_tasks_srun_starts(site: Site, corpus: Corpus) -> None:
+    jobs = site.run(corpus.path, "--mode", "srun", "--nodes", "3")
+    assert jobs[1] is None
+    pid = site.catch(1)
+    site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0][0])
+    os.kill(pid, signal.SIGCONT)
+    assert site.wait(jobs) == [{"N/A": "COMPLETED"}]
+    tasks = [path.read_text() for path in logs(site, jobs[0][0])]
+    assert len(tasks) == 3
+    assert "packtok: interrupted" in tasks[1]
+    assert sorted(set(re.findall(r"shard (\d) of 8", "".join(tasks)))) == [str(k) for k in range(8)]
+    assert "restart 1" in tasks[1]
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    assert site.status()["done"] == list(range(8))
+
+
+def test_more_shards_than_an_array_can_have_and_names_that_shells_take_apart(
+    cluster: SlurmCluster, packtok_cli: PacktokCli, tmp_path: Path, small: Corpus
+) -> None:
+    folder = tmp_path / "it's $(here) 100%a #\n"
+    folder.mkdir()
+    site = Site(cluster, packtok_cli, folder)
+    source = folder / "a b.jsonl"
+    shutil.copy(small.path, source)
+    num_shards = MAX_ARRAY_SIZE + 5
+    jobs = site.run(
+        source,
+        "--shards",
+        str(num_shards),
+        more=(
+            "--field",
+            ".text\n| . + \"$HOME 'x'\"",
+        ),
+    )
+    assert len(jobs[0]) == 2
+    states = site.wait(jobs)
+    assert [len(one) for one in states] == [MAX_ARRAY_SIZE, 5, 1]
+    assert {state for one in states for state in one.values()} == {"COMPLETED"}
+    at_once = folder / "at_once.pbin"
+    packtok.pack(input=source, output=at_once, tokenizer="gpt2", field=".text\n| . + \"$HOME 'x'\"")
+    assert site.output.read_bytes() == at_once.read_bytes()
+    assert sorted(path.name for path in (site.outdir / "logs").iterdir())[0].startswith(jobs[0][0])
+    assert site.status()["done"] == list(range(num_shards))
+
+
+def test_the_lines_of_no_submit_do_the_same(site: Site, small: Corpus) -> None:
+    command = ("pack", "-i", small.path, "-o", site.output, "-t", "gpt2")
+    printed = site.packtok("run", "--no-submit", "-c", "1", "--shards", "4", *command).stdout
+    assert site.cluster.output("squeue", "-h", "--me") == ""
+    env = {**site.cluster.env, "SBATCH_PARTITION": "nowhere"}
+    job = subprocess.run(
+        ["bash", "-c", f"{printed}echo $job0"], env=env, capture_output=True, text=True, check=False
+    ).stdout.split()
+    assert job == []
+    done = subprocess.run(
+        ["bash", "-c", f"{printed}"], env=site.cluster.env, capture_output=True, text=True, check=True
+    )
+    site.cluster.wait_until_ended(done.stdout.strip())
+    assert site.output.read_bytes() == small.packed.read_bytes()
+
+
+def submit_by_hand(site: Site, *arguments: object) -> str:
+    """Submits one of the scripts in ``slurm/`` where the programs of this environment are found."""
+    env = {**site.cluster.env, "PATH": f"{Path(sys.executable).parent}:{site.cluster.env['PATH']}"}
+    done = subprocess.run(
+        ["sbatch", "--parsable", "--cpus-per-task=1", *map(str, arguments)],
+        cwd=site.folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_scripts_to_copy_pack_and_join(site: Site, small: Corpus) -> None:
+    config = site.folder / "config.yaml"
+    config.write_text(
+        f"settings: {{src_path: {small.path}, dst_path: unused.pbin}}\ntokenizer: gpt2\n", encoding="utf-8"
+    )
+    site.packtok("plan", config, "--output", site.outdir, "--shards", "4")
+    job = submit_by_hand(site, "--array=0-3", SCRIPTS / "pack_array.sbatch", site.outdir, config)
+    join = (SCRIPTS / "join.sbatch", site.outdir, site.output)
+    joining = submit_by_hand(site, f"--dependency=afterany:{job}", *join)
+    states = site.wait(([job], joining))
+    assert states == [dict.fromkeys("0123", "COMPLETED"), {"N/A": "COMPLETED"}]
+    assert site.output.read_bytes() == small.packed.read_bytes()
+
+
+def test_training_on_two_nodes_goes_on_with_the_same_losses(site: Site) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+    from make_corpus import main as make_corpus
+
+    example = SCRIPTS.parent / "examples" / "getting_started"
+    for split, num_stories in (("train", 150), ("test", 31)):
+        stories = site.folder / "data" / f"{split}.jsonl"
+        make_corpus(stories, stories=num_stories, seed=1)
+        packtok.pack(
+            input=stories, output=stories.with_suffix(".pbin"), tokenizer=str(example / "tokenizer.json")
+        )
+    sizes = ("data.context_length=48", "model.width=16", "model.num_heads=2", "training.steps=200")
+    steps = ("training.global_batch_size=12", "output.checkpoint_every=20", "output.evaluate_every=100")
+    program = (example / "train.py", example / "small.yaml", *sizes, *steps)
+    jobs = [
+        submit_by_hand(site, SCRIPTS / "train.sbatch", *program, f"output.folder=runs/{name}")
+        for name in ("stopped", "whole")
+    ]
+    folder = site.folder / "runs" / "stopped"
+    wait_for(lambda: bool(list(folder.glob("step-*.pt"))), "there is a checkpoint", seconds=60)
+    site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0])
+    assert [site.cluster.wait_until_ended(job) for job in jobs] == [{"N/A": "COMPLETED"}] * 2
+    log = (site.folder / f"train_{jobs[0]}.out").read_text(encoding="utf-8")
+    assert "the time limit is near; back into the queue" in log
+    compared = subprocess.run(
+        [sys.executable, example / "compare_losses.py", "runs/stopped/losses.csv", "runs/whole/losses.csv"],
+        cwd=site.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert compared.returncode == 0, compared.stderr
+    assert compared.stdout.startswith("all 202 losses are the same, bit for bit")
