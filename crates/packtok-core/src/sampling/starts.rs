@@ -40,7 +40,7 @@ impl Starts {
         }
         let mut last = 0;
         let sections = (0..=(total >> shift) + 1).map(|section| {
-            let position = section.checked_mul(1 << shift).unwrap_or(u64::MAX);
+            let position = section.saturating_mul(1 << shift);
             while last + 1 < starts.len() - 1 && starts[last + 1] <= position {
                 last += 1;
             }
