@@ -115,7 +115,7 @@ class Site:
         wait_for(lambda: bool(packing(self.outdir, shard)), f"shard {shard} is being packed", seconds=60)
         (pid,) = packing(self.outdir, shard)
         # It gets a few milliseconds at a time until it has begun to write.
-        while not list(self.outdir.glob(f".shard-{shard:05}-of-*.pbin.*")):
+        while not list(self.outdir.glob(f"shard-{shard:05}-of-*.pbin.partial/data")):
             os.kill(pid, signal.SIGCONT)
             time.sleep(0.003)
             os.kill(pid, signal.SIGSTOP)
