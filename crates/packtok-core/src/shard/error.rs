@@ -170,7 +170,7 @@ pub enum ShardError {
     },
     /// The shards' parts of a source do not make it whole.
     #[error(
-        "{}: covers source {label:?} from byte {found}, expected from byte {expected}; pack the shard again with existing set to replace",
+        "{}: source {label:?} is covered up to byte {expected}, and then not before byte {found}; pack the shard again with existing set to replace",
         path.display()
     )]
     NotCovered {

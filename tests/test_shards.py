@@ -1,0 +1,364 @@
+"""A corpus packed in shards by many processes and joined is the file of one run, whatever happens to them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import oracle
+import pytest
+import zstandard
+from conftest import PacktokCli
+from processes import start, write_corpus
+
+import packtok
+from packtok.distributed import ShardChoice, find_shard, shard_of_task
+from packtok.errors import ConfigError
+
+FLAGS = ("--tokenizer", "gpt2", "--on-bad-document", "skip", "--quiet")
+NUM_KILLS = 8
+
+
+def outputs(path: Path) -> dict[str, bytes | None]:
+    """An output and what lies beside it."""
+    files = {suffix: Path(f"{path}{suffix}") for suffix in ("", ".rejects.jsonl", ".tokenizer.json")}
+    return {suffix: file.read_bytes() if file.exists() else None for suffix, file in files.items()}
+
+
+def shards_of(folder: Path) -> dict[str, bytes]:
+    """Everything about shards in a folder, but for what markers say of the run."""
+    found = {path.name: path.read_bytes() for path in folder.iterdir() if path.name.startswith("shard-")}
+    for name in [name for name in found if name.endswith(".done.json")]:
+        marker = json.loads(found[name])
+        assert marker.pop("seconds") > 0
+        assert marker.pop("hostname") == os.uname().nodename
+        found[name] = json.dumps(marker).encode()
+    return found
+
+
+def temporaries(folder: Path) -> set[str]:
+    return (
+        {path.name for path in folder.iterdir() if path.name.startswith(".shard-")}
+        if folder.is_dir()
+        else set()
+    )
+
+
+def wait_for_another(process: subprocess.Popen[str], folder: Path, old: set[str]) -> None:
+    """Waits until a process fills a file of a shard that was not there before."""
+    while not temporaries(folder) - old:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.001)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of one large file, some small ones, compressed ones and an empty one, with bad lines."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder / "large.jsonl", 6_000_000, bad_every=40, seed=1)
+    for i in range(12):
+        write_corpus(folder / f"small{i}.jsonl", 40_000, bad_every=9, seed=2 + i)
+    text = write_corpus(folder / "zipped.jsonl", 100_000, bad_every=30, seed=20).read_bytes()
+    (folder / "zipped.jsonl.gz").write_bytes(gzip.compress(text))
+    (folder / "zipped.jsonl.zst").write_bytes(zstandard.compress(text))
+    (folder / "zipped.jsonl").write_bytes(b"")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes | None]:
+    """What one run makes of the corpus."""
+    output = tmp_path_factory.mktemp("once") / "one.pbin"
+    packtok.pack(input=corpus, output=output, tokenizer="gpt2", on_bad_document="skip")
+    found = outputs(output)
+    assert None not in found.values()
+    return found
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 19])
+def test_joined_shards_are_the_file_of_one_run(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, num_shards: int
+) -> None:
+    options = {"input": str(corpus), "output": str(tmp_path / "out"), "tokenizer": "gpt2"}
+    planned = packtok.plan(shards=num_shards, **options)
+    source_bytes = 0
+    for k in range(num_shards):
+        report = packtok.pack(shard=k, on_bad_document="skip", **options)
+        assert (report.shard_index, report.num_shards) == (k, num_shards)
+        assert report.lines == report.packed + report.empty + report.blank + report.rejected
+        source_bytes += report.source_bytes
+        # The large file balances: no shard has more than its share and the two compressed files.
+        assert report.source_bytes < planned["source_bytes"] / num_shards + 100_000
+    assert source_bytes == planned["source_bytes"]
+    joined = packtok.join(tmp_path / "out", tmp_path / "joined.pbin")
+    assert (joined["num_shards"], joined["skipped_existing"]) == (num_shards, False)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+
+
+def test_shards_of_real_corpora(shared: Path, tmp_path: Path) -> None:
+    for name, field in [("redpajama/train", ".raw_content"), ("modalities/lorem_long", ".text")]:
+        tokenizer = shared / "tokenizers/gpt2"
+        corpus = shared / f"{name}.jsonl"
+        folder = tmp_path / Path(name).name
+        for k in range(5):
+            packtok.pack(
+                input=corpus,
+                output=folder,
+                tokenizer=str(tokenizer),
+                field=field,
+                eod=oracle.EOD,
+                shard=f"{k}/5",
+            )
+        packtok.join(folder, folder / "joined.pbin")
+        theirs = (shared / f"{name}.pbin").read_bytes()
+        assert (folder / "joined.pbin").read_bytes()[: len(theirs)] == theirs
+
+
+def test_a_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> None:
+    options = {"input": str(corpus), "tokenizer": "gpt2", "on_bad_document": "skip"}
+    packtok.pack(output=tmp_path / "one.pbin", **options)
+    for k in range(5):
+        packtok.pack(output=tmp_path / "out", shard=f"{k}/5", **options)
+    counts = packtok.join(tmp_path / "out", tmp_path / "shards.json", manifest=True)
+    one = packtok.TokenDataset(tmp_path / "one.pbin", context_length=100, packing="concat")
+    many = packtok.TokenDataset(tmp_path / "shards.json", context_length=100, packing="concat")
+    assert counts["files"] == 5
+    assert len(one) == len(many) > 1000
+    for i in (0, 500, len(one) - 1):
+        assert one[i]["input_ids"].tolist() == many[i]["input_ids"].tolist()
+
+
+def test_two_copies_of_a_task_at_once_do_no_harm(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "out", *FLAGS)
+    packtok_cli(*pack, "--shard", "0/2", cwd=tmp_path)
+    first = start(*pack, "--shard", "1", cwd=tmp_path)
+    wait_for_another(first, tmp_path / "out", set())
+    # Stopped in the middle, it holds its file while a second copy does all of the work.
+    first.send_signal(signal.SIGSTOP)
+    packtok_cli(*pack, "--shard", "1", cwd=tmp_path)
+    assert len(temporaries(tmp_path / "out")) >= 1
+    before = shards_of(tmp_path / "out")
+    packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+    first.send_signal(signal.SIGCONT)
+    _, err = first.communicate(timeout=120)
+    assert first.returncode == 0, err
+    assert shards_of(tmp_path / "out") == before
+    assert temporaries(tmp_path / "out") == set()
+    packtok_cli("join", "out", "-o", "again.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "again.pbin") == at_once
+
+
+@pytest.mark.faults
+def test_killed_tasks_leave_no_half_shard(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    rng = random.Random(5)
+    out = tmp_path / "out"
+    pack = ("pack", "-i", corpus, "-o", "out", *FLAGS)
+    packtok_cli("plan", "-i", corpus, "-o", "out", *FLAGS, "--shards", "3", cwd=tmp_path)
+    num_left = 0
+    for _ in range(NUM_KILLS):
+        old = temporaries(out)
+        process = start(*pack, "--shard", "1", cwd=tmp_path)
+        wait_for_another(process, out, old)
+        # The moment is the point of the test, not something that is waited for.
+        time.sleep(rng.random() * 0.12)
+        process.kill()
+        process.communicate(timeout=60)
+        assert not old & temporaries(out), "the run did not remove what the one before it left"
+        num_left += bool(temporaries(out))
+        marker = out / "shard-00001-of-00003.done.json"
+        if marker.exists():
+            packtok_cli("verify", out / "shard-00001-of-00003.pbin", cwd=tmp_path)
+            marker.unlink()
+        failed = packtok_cli("join", "out", "-o", "joined.pbin", cwd=tmp_path, code=1)
+        assert failed.stderr == (
+            "packtok: out: not all shards are there: missing 0-2 of 3; pack them, then join again\n"
+        )
+    assert num_left >= NUM_KILLS // 4
+    for k in range(3):
+        packtok_cli(*pack, "--shard", k, cwd=tmp_path)
+    assert temporaries(out) == set()
+    packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+
+
+def test_a_killed_join_leaves_nothing_under_the_name(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    packtok_cli("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "0/1", cwd=tmp_path)
+    for _ in range(5):
+        process = start("join", "out", "-o", "joined.pbin", cwd=tmp_path)
+        while not list(tmp_path.glob(".joined.pbin.*.tmp")) and process.poll() is None:
+            time.sleep(0.001)
+        process.kill()
+        process.communicate(timeout=60)
+    if not (tmp_path / "joined.pbin").exists():
+        packtok_cli("join", "out", "-o", "joined.pbin", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+    assert not list(tmp_path.glob(".joined.pbin.*.tmp"))
+
+
+def test_a_plan_raced_by_eight_tasks(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    tasks = [
+        start("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", f"{k}/8", "-j", "1", cwd=tmp_path)
+        for k in range(8)
+    ]
+    for task in tasks:
+        _, err = task.communicate(timeout=120)
+        assert task.returncode == 0, err
+    assert not [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
+    packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+
+
+def test_of_two_configs_raced_into_one_folder_one_is_refused(corpus: Path, tmp_path: Path) -> None:
+    fields = (".text", ".other", ".text", ".other")
+    tasks = [
+        start("pack", "-i", corpus, "-o", "out", *FLAGS, "-f", field, "--shard", f"{k}/4", cwd=tmp_path)
+        for k, field in enumerate(fields)
+    ]
+    ended = [(task.communicate(timeout=120)[1], task.returncode) for task in tasks]
+    won = json.loads((tmp_path / "out/plan.jsonl").read_text().splitlines()[0])["options"]["field"]
+    for field, (err, code) in zip(fields, ended, strict=True):
+        if field == won:
+            assert code == 0, err
+        else:
+            assert code == 1
+            assert err == (
+                "packtok: out/plan.jsonl: the plan that is there is not this run's: options.field is "
+                f'"{won}", expected "{field}"; pack into another folder, or remove the plan and its shards\n'
+            )
+    assert len(list((tmp_path / "out").glob("*.done.json"))) == 2
+
+
+def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    flags = ("-i", corpus, "-o", "out", "-t", "gpt2", "--on-bad-document", "skip")
+    planned = packtok_cli("plan", *flags, "--shards", "3", cwd=tmp_path)
+    rows = dict(re.split(r"  +", line, maxsplit=1) for line in planned.stdout.splitlines())
+    assert rows.pop("fingerprint")
+    assert rows == {
+        "plan": "out/plan.jsonl",
+        "num shards": "3",
+        "num sources": "16",
+        "source bytes": f"{sum(path.stat().st_size for path in corpus.iterdir()):,}",
+        "skipped existing": "no",
+    }
+    again = packtok_cli("plan", *flags, "--shards", "3", cwd=tmp_path)
+    assert re.search(r"^skipped existing +yes$", again.stdout, re.M)
+    for k in range(3):
+        packed = packtok_cli("pack", *flags, "--shard", k, cwd=tmp_path)
+        assert re.search(rf"^shard +{k} of 3$", packed.stdout, re.M)
+    kept = packtok_cli("pack", *flags, "--shard", "2", cwd=tmp_path)
+    reason = "its marker says that it is whole; --existing replace packs it again"
+    assert re.search(rf"^kept +{reason}$", kept.stdout, re.M)
+    quiet = packtok_cli("pack", *flags, "--shard", "2", "-q", cwd=tmp_path)
+    assert quiet.stdout.startswith(f"out/shard-00002-of-00003.pbin (kept: {reason}): ")
+    joined = packtok_cli("join", "out", "-o", "j.pbin", cwd=tmp_path)
+    assert re.search(r"^num shards +3$", joined.stdout, re.M)
+    packtok_cli("verify", "out/shard-00001-of-00003.pbin", cwd=tmp_path)
+    for arguments, message in [
+        (("--shard", "3"), "there is no shard 3 of 3; shards are numbered 0 to 2"),
+        (("--shard", "x"), "shard is 'x', expected k/N, k or auto"),
+        (("--shard", "1/0"), "the plan that is there is not this run's: num_shards is 3, expected 0"),
+    ]:
+        failed = packtok_cli("pack", *flags, *arguments, cwd=tmp_path, code=None)
+        assert failed.returncode != 0
+        assert message in failed.stderr
+
+
+def test_the_environment_names_the_shard() -> None:
+    def array(index: int, first: int, last: int, count: int | None = None) -> dict[str, str]:
+        count = last - first + 1 if count is None else count
+        names = ("ID", "MIN", "MAX", "COUNT")
+        return {
+            f"SLURM_ARRAY_TASK_{name}": str(number)
+            for name, number in zip(names, (index, first, last, count), strict=True)
+        }
+
+    def step(rank: int, num_ranks: int) -> dict[str, str]:
+        return {"SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": str(num_ranks)}
+
+    in_batch_script = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}
+    for environment, index, num_shards in [
+        (array(5, 0, 7), 5, 8),
+        (array(5, 0, 7) | in_batch_script, 5, 8),
+        (array(5, 0, 7) | step(3, 4), 23, 32),
+        (array(9, 3, 9, 4), 9, None),
+        (array(7, 0, 7, 3), 7, None),
+        (array(8, 1, 8), 8, None),
+        (step(2, 6), 2, 6),
+        ({"SLURM_STEP_ID": "1", "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, 1, 2),
+    ]:
+        assert shard_of_task(environment) == ShardChoice(index, default_num_shards=num_shards)
+    with pytest.raises(ConfigError) as error:
+        shard_of_task(in_batch_script)
+    assert str(error.value) == (
+        "shard is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
+        "SLURM_STEP_ID is set); give k or k/N"
+    )
+    with pytest.raises(ConfigError) as error:
+        shard_of_task({"SLURM_ARRAY_TASK_ID": "-1"})
+    assert str(error.value) == "SLURM_ARRAY_TASK_ID in the environment is '-1', expected a number"
+    assert find_shard("3/64") == ShardChoice(3, 64)
+    assert find_shard(3) == ShardChoice(3)
+
+
+def test_tasks_of_an_array_find_their_shards(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    pack = ("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "auto")
+    some = {"SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "2", "SLURM_ARRAY_TASK_COUNT": "2"}
+    failed = packtok_cli(*pack, cwd=tmp_path, env=some | {"SLURM_ARRAY_TASK_ID": "1"}, code=1)
+    assert failed.stderr == (
+        "packtok: out: there is no plan, so nothing says how many shards there are; write one with "
+        "packtok plan --shards N, or give the shard as k/N\n"
+    )
+    whole = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
+    packtok_cli(*pack, cwd=tmp_path, env=whole | {"SLURM_ARRAY_TASK_ID": "0"})
+    for k in ("1", "2"):
+        packtok_cli(*pack, cwd=tmp_path, env=some | {"SLURM_ARRAY_TASK_ID": k})
+    packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+
+
+def test_a_root_from_the_environment_stays_out_of_all_files(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    (tmp_path / "pack.yaml").write_text(
+        "settings:\n  src_path: ${oc.env:DATA_ROOT}/\n  dst_path: out\n  on_bad_document: skip\n"
+        "tokenizer: gpt2\n"
+    )
+    env = {"DATA_ROOT": str(corpus)}
+    for k in range(2):
+        packtok_cli("pack", "pack.yaml", "--shard", f"{k}/2", cwd=tmp_path, env=env)
+    # Another machine may have the same corpus elsewhere.
+    moved = tmp_path / "moved"
+    moved.symlink_to(corpus)
+    packtok_cli(
+        "pack",
+        "pack.yaml",
+        "--shard",
+        "1",
+        "--existing",
+        "replace",
+        cwd=tmp_path,
+        env={"DATA_ROOT": str(moved)},
+    )
+    packtok_cli("pack", "pack.yaml", "-o", "one.pbin", "-q", cwd=tmp_path, env=env)
+    packtok_cli("join", "out", "-o", "joined.pbin", "-q", cwd=tmp_path)
+    assert outputs(tmp_path / "joined.pbin") == outputs(tmp_path / "one.pbin")
+    for path in (tmp_path / "out").iterdir():
+        assert str(corpus).encode() not in path.read_bytes(), path
