@@ -361,7 +361,8 @@ def test_all_public_names_are_there() -> None:
 def test_help_and_version_answer(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
-        *("pack", "index", "inspect", "cat", "verify", "merge", "manifest", "locate", "data")
+        *("pack", "plan", "join", "index", "inspect", "cat", "verify", "merge", "manifest", "locate"),
+        *("run", "status", "retry", "data"),
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 
