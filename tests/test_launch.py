@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -21,6 +23,7 @@ from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import Launch, Script, array_script, compact, join_script, runs, srun_script
 from packtok.launch.settings import LaunchSettings, changed, load_settings
 from packtok.launch.slurm import Slurm
+from packtok.launch.status import Failure, Status, summary
 from packtok.launch.submit import Job, Todo, check, lines, num_shards
 
 # What a shell, sbatch or a careless format would do something with.
@@ -544,6 +547,62 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert list(found.submissions[0].shards_of(None)) == [0, 1, 2, 3, 4, 6]
     assert list(found.submissions[0].shards_of(5)) == [8]
     assert read_record(tmp_path / "none") is None
+
+
+# --- status
+
+
+def a_status(**changed: Any) -> Status:
+    return replace(
+        Status(
+            outdir=Path("/out"),
+            num_shards=9,
+            done=(0, 1, 2),
+            running=(3, 4),
+            queued=(5,),
+            waiting_for=("Resources",),
+            failed=(Failure(6, "TIMEOUT", "/out/logs/7_6.out", "killed"), Failure(7, None, None, None)),
+            missing=(8,),
+            documents=1234,
+            tokens=56789,
+            source_bytes=3_000_000,
+            total_bytes=9_000_000_000,
+            bytes_per_second=2_000_000.0,
+            output="/train.pbin",
+            is_joined=False,
+            join_state="PENDING",
+        ),
+        **changed,
+    )
+
+
+def test_status_as_a_table() -> None:
+    assert summary(a_status()) == [
+        ("shards", "3 of 9 done"),
+        ("running", "2: 3-4"),
+        ("queued", "1: 5 (Resources)"),
+        ("failed", "2: 6-7"),
+        ("missing", "1: 8"),
+        ("documents", "1,234"),
+        ("tokens", "56,789"),
+        ("input", "3.0 of 9,000.0 MB"),
+        ("pace", "2.0 MB/s, 1:14:58 left"),
+        ("output", "/train.pbin: not there yet; the job that joins is PENDING"),
+        ("log", "shard 6, TIMEOUT: /out/logs/7_6.out: killed"),
+    ]
+    scattered = summary(a_status(num_shards=10_000, missing=tuple(range(8, 10_000, 2))))
+    (missing,) = (text for name, text in scattered if name == "missing")
+    assert missing.startswith("4,996: 8,10,12,")
+    assert missing.endswith(", …")
+    assert len(missing) < 100
+
+
+def test_status_is_over_when_nothing_is_under_way() -> None:
+    nothing: dict[str, Any] = {"running": (), "queued": (), "join_state": None}
+    assert a_status(**nothing).is_over
+    assert a_status(**nothing, is_joined=True).is_over
+    for name, value in (("running", (3,)), ("queued", (3,)), ("join_state", "PENDING"), ("unknown", "why")):
+        assert not a_status(**{**nothing, name: value}).is_over
 
 
 # --- the commands, without Slurm

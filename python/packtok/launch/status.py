@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from packtok.launch.slurm import QueuedTask, Slurm
 LAST_BYTES = 4096
 # Of how many failed shards the log is looked into; whole clusters fail for one reason.
 MAX_LOGS = 100
+MAX_CHARS = 80
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ def summary(status: Status) -> list[tuple[str, str]]:
         ("not known" if status.unknown else "missing", status.missing, ""),
     ):
         if shards:
-            rows.append((name, f"{len(shards):,}: {compact(shards)}{more}"))
+            rows.append((name, f"{len(shards):,}: {_some(shards)}{more}"))
     rows += [
         ("documents", f"{status.documents:,}"),
         ("tokens", f"{status.tokens:,}"),
@@ -263,6 +264,12 @@ def summary(status: Status) -> list[tuple[str, str]]:
     if status.unknown is not None:
         rows.append(("Slurm", status.unknown))
     return rows
+
+
+def _some(shards: Sequence[int]) -> str:
+    """The shards as Slurm would take them, as far as they fit into a line; all are under ``--json``."""
+    text = compact(shards)
+    return text if len(text) <= MAX_CHARS else text[: text.rindex(",", 0, MAX_CHARS)] + ", …"
 
 
 def _join_words(status: Status) -> str:

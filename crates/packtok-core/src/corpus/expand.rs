@@ -1,15 +1,17 @@
 //! Finds the files that a list of inputs names.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, DirEntry, FileType, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
+use rustix::fs::Access;
 
 use super::Source;
 use super::label::labels;
+use super::natural::{name_key, path_key};
 use crate::error::{Error, Result};
 
 /// What a folder is searched for.
@@ -34,18 +36,23 @@ pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
         expand_input(input, &mut files)?;
     }
     refuse_duplicates(&files)?;
-    let labels = labels(files.iter().map(|(path, _)| path.as_path()))?;
-    let source = |((path, bytes), label)| Source {
-        path,
+    let labels = labels(files.iter().map(|file| file.path.as_path()))?;
+    let source = |(file, label): (Found, String)| Source {
+        path: file.path,
         label,
-        bytes,
+        bytes: file.bytes,
         range: None,
     };
     Ok(files.into_iter().zip(labels).map(source).collect())
 }
 
-/// A file with its length in bytes.
-type Found = (PathBuf, u64);
+/// A file that was found.
+struct Found {
+    path: PathBuf,
+    bytes: u64,
+    /// Device and number of what the path leads to, which another path may lead to as well.
+    inode: (u64, u64),
+}
 
 fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
     let path = Path::new(input);
@@ -113,9 +120,9 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
             pattern: pattern.to_owned(),
         });
     }
-    sort(&mut found);
+    found.sort_by_cached_key(|file| path_key(&file.path));
     // A pattern may match a folder and the files in it.
-    found.dedup();
+    found.dedup_by(|one, next| one.path == next.path);
     Ok(found)
 }
 
@@ -123,12 +130,11 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
 fn in_folder(folder: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     walk(folder, &mut Vec::new(), &mut found)?;
-    sort(&mut found);
     Ok(found)
 }
 
-/// Collects the files below `folder`; `ancestors` holds the folders above it, links resolved, so
-/// that a link to one of them is not followed for ever.
+/// Collects the files below `folder` in order; `ancestors` holds the folders above it, links resolved,
+/// so that a link to one of them is not followed for ever.
 fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> Result<()> {
     let io = |cause| Error::io(folder, cause);
     let canonical = folder.canonicalize().map_err(io)?;
@@ -136,19 +142,16 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
         return Ok(());
     }
     ancestors.push(canonical);
-    for entry in fs::read_dir(folder).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') {
-            continue;
-        }
-        let is_corpus = EXTENSIONS.iter().any(|extension| name.ends_with(extension));
-        let path = entry.path();
-        match fs::metadata(&path) {
+    let entries = fs::read_dir(folder).map_err(io)?;
+    let entries = entries.filter_map(|entry| Entry::of(entry).map_err(io).transpose());
+    let mut entries = entries.collect::<Result<Vec<_>>>()?;
+    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    for entry in entries {
+        let path = entry.entry.path();
+        match entry.metadata(&path) {
             Ok(metadata) if metadata.is_dir() => walk(&path, ancestors, found)?,
-            Ok(metadata) if is_corpus => found.push(regular_file(path, &metadata)?),
-            Err(cause) if is_corpus => return Err(Error::io(&path, cause)),
+            Ok(metadata) if entry.is_corpus => found.push(regular_file(path, &metadata)?),
+            Err(cause) if entry.is_corpus => return Err(Error::io(&path, cause)),
             // A dangling link or the like, which nobody took for a corpus.
             Ok(_) | Err(_) => {}
         }
@@ -157,16 +160,58 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
     Ok(())
 }
 
-/// Checks that a file can be read; anything but a regular file is never opened, for opening a FIFO
-/// waits for its writer.
+/// What stands in a folder and may be a corpus, or a folder with one.
+struct Entry {
+    entry: DirEntry,
+    file_type: FileType,
+    is_corpus: bool,
+    key: Vec<u8>,
+}
+
+impl Entry {
+    fn of(entry: io::Result<DirEntry>) -> io::Result<Option<Self>> {
+        let entry = entry?;
+        let name = entry.file_name();
+        let bytes = name.as_encoded_bytes();
+        let is_corpus = EXTENSIONS
+            .iter()
+            .any(|extension| bytes.ends_with(extension.as_bytes()));
+        // Known from the listing, as long as the file system tells.
+        let file_type = entry.file_type()?;
+        if bytes.starts_with(b".") || (file_type.is_file() && !is_corpus) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            entry,
+            file_type,
+            is_corpus,
+            key: name_key(&name),
+        }))
+    }
+
+    /// What it leads to. Looking from the folder spares the system the way there.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        match self.file_type.is_symlink() {
+            true => fs::metadata(path),
+            false => self.entry.metadata(),
+        }
+    }
+}
+
+/// Checks that a file can be read, without opening it: for a FIFO that would wait for its writer, and for
+/// a million files it takes long.
 fn regular_file(path: PathBuf, metadata: &Metadata) -> Result<Found> {
     if !metadata.is_file() {
         let found = kind(metadata);
         return Err(Error::NotAFile { path, found });
     }
-    match File::open(&path) {
-        Ok(_) => Ok((path, metadata.len())),
-        Err(cause) => Err(Error::io(&path, cause)),
+    match rustix::fs::access(&path, Access::READ_OK) {
+        Ok(()) => Ok(Found {
+            path,
+            bytes: metadata.len(),
+            inode: (metadata.dev(), metadata.ino()),
+        }),
+        Err(cause) => Err(Error::io(&path, cause.into())),
     }
 }
 
@@ -187,24 +232,15 @@ pub(crate) fn kind(_: &Metadata) -> &'static str {
     "device"
 }
 
-fn sort(files: &mut [Found]) {
-    files.sort_by(|a, b| compare(&a.0, &b.0));
-}
-
-/// Natural order of the names along two paths.
-fn compare(a: &Path, b: &Path) -> Ordering {
-    let mut names = a.components().zip(b.components()).map(|(a, b)| {
-        let (a, b) = (a.as_os_str(), b.as_os_str());
-        natord::compare(&a.to_string_lossy(), &b.to_string_lossy()).then_with(|| a.cmp(b))
-    });
-    names
-        .find(|ordering| ordering.is_ne())
-        .unwrap_or_else(|| a.components().count().cmp(&b.components().count()))
-}
-
+/// Two paths to one file are one too many; two names that a file has are two files.
 fn refuse_duplicates(files: &[Found]) -> Result<()> {
-    let mut seen = HashMap::with_capacity(files.len());
-    for (path, _) in files {
+    let mut num_paths: HashMap<_, u32> = HashMap::with_capacity(files.len());
+    for file in files {
+        *num_paths.entry(file.inode).or_default() += 1;
+    }
+    let mut seen = HashMap::new();
+    for file in files.iter().filter(|file| num_paths[&file.inode] > 1) {
+        let path = &file.path;
         let canonical = path
             .canonicalize()
             .map_err(|cause| Error::io(path, cause))?;

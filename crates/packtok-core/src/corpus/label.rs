@@ -1,28 +1,63 @@
 //! Names sources by their place relative to the folder they have in common, so that what is written
 //! about them does not depend on where the corpus lies.
 
+use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 /// The labels of `paths`, in their order.
-pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<Vec<String>> {
-    let paths = paths.map(absolute).collect::<Result<Vec<_>>>()?;
-    let root = common_folder(&paths);
-    let label = |path: &PathBuf| {
-        let names = path.components().skip(root);
-        let names = names.map(|name| name.as_os_str().to_string_lossy());
-        names.collect::<Vec<_>>().join("/")
+pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Result<Vec<String>> {
+    let current = current_folder(paths.clone())?;
+    let mut root: Option<Vec<u8>> = None;
+    for path in paths.clone() {
+        let path = normal(path, &current);
+        let path = path.as_os_str().as_encoded_bytes();
+        match &mut root {
+            // The file itself is in it, also if it is the only one.
+            None => root = Some(path[..=last_slash(path).unwrap_or(0)].to_vec()),
+            Some(root) => {
+                while !path.starts_with(root) {
+                    root.pop();
+                    root.truncate(last_slash(root).map_or(0, |slash| slash + 1));
+                }
+            }
+        }
+    }
+    let root_bytes = root.map_or(0, |root| root.len());
+    let label = |path: &Path| {
+        let path = normal(path, &current);
+        String::from_utf8_lossy(&path.as_os_str().as_encoded_bytes()[root_bytes..]).into_owned()
     };
-    Ok(paths.iter().map(label).collect())
+    Ok(paths.map(label).collect())
+}
+
+fn last_slash(path: &[u8]) -> Option<usize> {
+    memchr::memrchr(b'/', path)
 }
 
 /// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
 /// gave them.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    let unresolved = std::path::absolute(path).map_err(|cause| Error::io(path, cause))?;
+    let current = current_folder(std::iter::once(path))?;
+    Ok(normal(path, &current).into_owned())
+}
+
+/// The folder that relative paths start from, if any of `paths` is relative.
+fn current_folder<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<PathBuf> {
+    match paths.find(|path| path.is_relative()) {
+        None => Ok(PathBuf::new()),
+        Some(path) => std::env::current_dir().map_err(|cause| Error::io(path, cause)),
+    }
+}
+
+/// `path` from the root on, without `.`, `..` and needless slashes.
+fn normal<'a>(path: &'a Path, current: &Path) -> Cow<'a, Path> {
+    if path.is_absolute() && is_plain(path) {
+        return Cow::Borrowed(path);
+    }
     let mut normal = PathBuf::new();
-    for component in unresolved.components() {
+    for component in current.join(path).components() {
         match component {
             Component::ParentDir => {
                 normal.pop();
@@ -31,20 +66,13 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
             component => normal.push(component),
         }
     }
-    Ok(normal)
+    Cow::Owned(normal)
 }
 
-/// Number of components of the deepest folder that holds all `paths`.
-fn common_folder(paths: &[PathBuf]) -> usize {
-    let Some((first, rest)) = paths.split_first() else {
-        return 0;
-    };
-    let in_common = |path: &PathBuf| {
-        let pairs = first.components().zip(path.components());
-        pairs.take_while(|(a, b)| a == b).count()
-    };
-    let folder = first.components().count().saturating_sub(1);
-    rest.iter().map(in_common).fold(folder, usize::min)
+/// Whether the names along a path are all that is in it.
+fn is_plain(path: &Path) -> bool {
+    let mut names = path.as_os_str().as_encoded_bytes()[1..].split(|&byte| byte == b'/');
+    names.all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
 #[cfg(test)]
@@ -66,6 +94,21 @@ mod tests {
             of(&["/data/a/x.jsonl", "/data/a/b/y.jsonl", "/data/ab/z.jsonl"]),
             ["a/x.jsonl", "a/b/y.jsonl", "ab/z.jsonl"],
         );
+    }
+
+    #[test]
+    fn the_root_may_be_all_that_is_common() {
+        assert_eq!(of(&["/a/x", "/b/x", "/x"]), ["a/x", "b/x", "x"]);
+        assert_eq!(of(&["/x"]), ["x"]);
+        assert_eq!(of(&["/data/ab/x", "/data/a/x"]), ["ab/x", "a/x"]);
+    }
+
+    #[test]
+    fn relative_paths_start_from_the_current_folder() {
+        let current = std::env::current_dir().unwrap();
+        let absolute = current.join("b/y").display().to_string();
+        assert_eq!(of(&["a/./x", &absolute]), ["a/x", "b/y"]);
+        assert_eq!(of(&["a//x", "a/b/../x/"]), ["x", "x"]);
     }
 
     #[test]

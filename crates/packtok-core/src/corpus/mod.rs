@@ -10,6 +10,7 @@ mod expand;
 mod indexed;
 mod label;
 mod line_counter;
+mod natural;
 mod place;
 mod reader;
 mod sequential;
