@@ -1,6 +1,6 @@
 """Measures packtok against the bars it has set itself and prints a table; exit code 1 if one is missed.
 
-    python benches/bars.py [--only pack threads memory open peers] [--modalities-python ENV/bin/python]
+    python benches/bars.py [--only pack threads memory open shards peers] [--modalities-python ENV/bin/python]
 
 To be run by a Python that has packtok, on a machine with two idle cores. Every corpus is repeated to at least
 a gigabyte. Start-up, measured by packing ten lines, is subtracted everywhere. What is compared runs in turns;
@@ -10,6 +10,7 @@ medians count. The files lie in a temporary folder; give ``--work`` a folder in 
 import argparse
 import itertools
 import json
+import shutil
 import statistics
 import sys
 import tempfile
@@ -25,6 +26,7 @@ GIGABYTE = 1_000_000_000
 TINY_LINES = 10
 TOKENIZER = "gpt2"
 NUM_OPEN_DOCUMENTS = 5_000_000
+NUM_SHARDS = 64
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,24 @@ def open_file(bench: Bench) -> Iterator[Bar]:
     yield Bar(f"opening {documents:,} documents", measured, "<= 1 ms, <= 1 MB", holds)
 
 
+def shards(bench: Bench) -> Iterator[Bar]:
+    """CPU time of packing in shards and joining, against packing at once and one read that verifies."""
+    corpus, _ = bench.corpus("prose", GIGABYTE)
+    program = Path(__file__).resolve().parent / "shards_once.py"
+    overheads = []
+    for i in bench.times():
+        work = bench.work / f"shards{i}"
+        work.mkdir()
+        command: Command = [sys.executable, program, TOKENIZER, corpus, work, str(NUM_SHARDS)]
+        cpu = json.loads(run(command, "0").output)
+        shutil.rmtree(work)
+        overheads.append((cpu["shards"] + cpu["join"]) / (cpu["pack"] + cpu["verify"]) - 1)
+    bench.drop(corpus)
+    overhead = statistics.median(overheads)
+    what = f"{NUM_SHARDS} shards and joining against packing at once and verifying, prose"
+    yield Bar(what, f"{spread([100 * one for one in overheads], '+.1f')} %", "<= 5 %", overhead <= 0.05)
+
+
 def peers(bench: Bench) -> Iterator[Bar]:
     """Bytes per CPU second, against Modalities; the corpus is not repeated, as that would take an hour."""
     compare = Path(__file__).resolve().parent / "peers/compare.py"
@@ -214,6 +234,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Bar]]] = {
     "threads": two_threads,
     "memory": memory,
     "open": open_file,
+    "shards": shards,
     "peers": peers,
 }
 

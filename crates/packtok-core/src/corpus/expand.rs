@@ -1,13 +1,14 @@
 //! Finds the files that a list of inputs names.
 
 use std::collections::HashMap;
-use std::fs::{self, DirEntry, FileType, Metadata};
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry, File, FileType, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use glob::MatchOptions;
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, access, accessat};
 
 use super::Source;
 use super::label::labels;
@@ -64,7 +65,7 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
             }
             files.extend(found);
         }
-        Ok(metadata) => files.push(regular_file(path.into(), &metadata)?),
+        Ok(metadata) => files.push(regular_file(path.into(), &metadata, None)?),
         Err(_) if input.contains("://") => {
             return Err(Error::RemoteInput {
                 url: without_credentials(input),
@@ -112,7 +113,7 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
         if metadata.is_dir() {
             found.extend(in_folder(&path)?);
         } else {
-            found.push(regular_file(path, &metadata)?);
+            found.push(regular_file(path, &metadata, None)?);
         }
     }
     if found.is_empty() {
@@ -142,6 +143,7 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
         return Ok(());
     }
     ancestors.push(canonical);
+    let opened = File::open(folder).map_err(io)?;
     let entries = fs::read_dir(folder).map_err(io)?;
     let entries = entries.filter_map(|entry| Entry::of(entry).map_err(io).transpose());
     let mut entries = entries.collect::<Result<Vec<_>>>()?;
@@ -150,7 +152,10 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
         let path = entry.entry.path();
         match entry.metadata(&path) {
             Ok(metadata) if metadata.is_dir() => walk(&path, ancestors, found)?,
-            Ok(metadata) if entry.is_corpus => found.push(regular_file(path, &metadata)?),
+            Ok(metadata) if entry.is_corpus => {
+                let name = entry.entry.file_name();
+                found.push(regular_file(path, &metadata, Some((&opened, &name)))?);
+            }
             Err(cause) if entry.is_corpus => return Err(Error::io(&path, cause)),
             // A dangling link or the like, which nobody took for a corpus.
             Ok(_) | Err(_) => {}
@@ -189,7 +194,7 @@ impl Entry {
         }))
     }
 
-    /// What it leads to. Looking from the folder spares the system the way there.
+    /// What it leads to; looked at from the folder where that is possible.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         match self.file_type.is_symlink() {
             true => fs::metadata(path),
@@ -199,13 +204,21 @@ impl Entry {
 }
 
 /// Checks that a file can be read, without opening it: for a FIFO that would wait for its writer, and for
-/// a million files it takes long.
-fn regular_file(path: PathBuf, metadata: &Metadata) -> Result<Found> {
+/// a million files it takes long. Its name in an open folder spares the system the way there.
+fn regular_file(
+    path: PathBuf,
+    metadata: &Metadata,
+    in_folder: Option<(&File, &OsStr)>,
+) -> Result<Found> {
     if !metadata.is_file() {
         let found = kind(metadata);
         return Err(Error::NotAFile { path, found });
     }
-    match rustix::fs::access(&path, Access::READ_OK) {
+    let access = match in_folder {
+        Some((folder, name)) => accessat(folder, name, Access::READ_OK, AtFlags::empty()),
+        None => access(&path, Access::READ_OK),
+    };
+    match access {
         Ok(()) => Ok(Found {
             path,
             bytes: metadata.len(),

@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 
 /// The labels of `paths`, in their order.
 pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Result<Vec<String>> {
-    let current = current_folder(paths.clone())?;
+    let current = CurrentFolder::of(paths.clone())?;
     let mut root: Option<Vec<u8>> = None;
     for path in paths.clone() {
-        let path = normal(path, &current);
+        let path = current.absolute(path);
         let path = path.as_os_str().as_encoded_bytes();
         match &mut root {
             // The file itself is in it, also if it is the only one.
@@ -26,7 +26,7 @@ pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Resul
     }
     let root_bytes = root.map_or(0, |root| root.len());
     let label = |path: &Path| {
-        let path = normal(path, &current);
+        let path = current.absolute(path);
         String::from_utf8_lossy(&path.as_os_str().as_encoded_bytes()[root_bytes..]).into_owned()
     };
     Ok(paths.map(label).collect())
@@ -36,42 +36,50 @@ fn last_slash(path: &[u8]) -> Option<usize> {
     memchr::memrchr(b'/', path)
 }
 
-/// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
-/// gave them.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    let current = current_folder(std::iter::once(path))?;
-    Ok(normal(path, &current).into_owned())
-}
+/// The folder that relative paths start from, asked for once.
+pub(crate) struct CurrentFolder(PathBuf);
 
-/// The folder that relative paths start from, if any of `paths` is relative.
-fn current_folder<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<PathBuf> {
-    match paths.find(|path| path.is_relative()) {
-        None => Ok(PathBuf::new()),
-        Some(path) => std::env::current_dir().map_err(|cause| Error::io(path, cause)),
-    }
-}
-
-/// `path` from the root on, without `.`, `..` and needless slashes.
-fn normal<'a>(path: &'a Path, current: &Path) -> Cow<'a, Path> {
-    if path.is_absolute() && is_plain(path) {
-        return Cow::Borrowed(path);
-    }
-    let mut normal = PathBuf::new();
-    for component in current.join(path).components() {
-        match component {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            component => normal.push(component),
+impl CurrentFolder {
+    /// The folder, if any of `paths` is relative; otherwise it does not matter.
+    pub(crate) fn of<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<Self> {
+        match paths.find(|path| path.is_relative()) {
+            None => Ok(Self(PathBuf::new())),
+            Some(path) => std::env::current_dir()
+                .map(Self)
+                .map_err(|cause| Error::io(path, cause)),
         }
     }
-    Cow::Owned(normal)
+
+    /// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
+    /// gave them.
+    pub(crate) fn absolute<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        if is_plain(path) {
+            return match path.is_absolute() {
+                true => Cow::Borrowed(path),
+                false => Cow::Owned(self.0.join(path)),
+            };
+        }
+        let mut absolute = PathBuf::new();
+        for component in self.0.join(path).components() {
+            match component {
+                Component::ParentDir => {
+                    absolute.pop();
+                }
+                Component::CurDir => {}
+                component => absolute.push(component),
+            }
+        }
+        Cow::Owned(absolute)
+    }
 }
 
 /// Whether the names along a path are all that is in it.
 fn is_plain(path: &Path) -> bool {
-    let mut names = path.as_os_str().as_encoded_bytes()[1..].split(|&byte| byte == b'/');
+    let path = path.as_os_str().as_encoded_bytes();
+    let mut names = path
+        .strip_prefix(b"/")
+        .unwrap_or(path)
+        .split(|&byte| byte == b'/');
     names.all(|name| !matches!(name, b"" | b"." | b".."))
 }
 

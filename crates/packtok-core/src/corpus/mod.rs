@@ -23,7 +23,7 @@ pub use chunk::{Chunk, Line, Lines};
 pub use digest::digests;
 pub use expand::expand;
 pub(crate) use expand::kind;
-pub(crate) use label::absolute;
+pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
 pub use place::Place;
 pub use reader::Reader;

@@ -15,7 +15,7 @@ use super::cut::cut;
 use super::folder::plan_path;
 use super::plan_file::{self, Header, SourceLine, VERSION};
 use super::{Shard, ShardError};
-use crate::corpus::{self, Source};
+use crate::corpus::{self, CurrentFolder, Source};
 use crate::error::{Error, Result};
 use crate::pack::{Monitor, PackOptions, Progress, metadata, redacted, tell};
 
@@ -279,9 +279,10 @@ fn shown(value: &Value) -> String {
 /// The first line of a plan, but for what listing the inputs tells.
 fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Result<Header> {
     let recorded = metadata(options, tokenizer, Counts::default(), false);
+    let current = CurrentFolder::of(options.inputs.iter().map(Path::new))?;
     let named = |input: &String| {
-        let path = corpus::absolute(Path::new(input))?;
-        Ok(redacted(&path.to_string_lossy(), &options.redactions))
+        let path = current.absolute(Path::new(input));
+        redacted(&path.to_string_lossy(), &options.redactions)
     };
     Ok(Header {
         packtok_plan: VERSION,
@@ -292,7 +293,7 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
         eod: recorded.eod,
         bos: recorded.bos,
         options: recorded.options,
-        inputs: options.inputs.iter().map(named).collect::<Result<_>>()?,
+        inputs: options.inputs.iter().map(named).collect(),
         root: String::new(),
         num_sources: 0,
         total_bytes: 0,
@@ -319,26 +320,32 @@ fn refuse_unknowable(options: &PackOptions) -> Result<()> {
 
 /// The folder that all sources have in common, once they are known to be found again from it.
 fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
-    let folder = corpus::absolute(folder)?;
+    let paths = sources.iter().map(|source| source.path.as_path());
+    let current = CurrentFolder::of(paths.chain([folder]))?;
+    let folder = current.absolute(folder);
     let mut root = PathBuf::new();
     for source in sources {
-        let path = corpus::absolute(&source.path)?;
+        let path = current.absolute(&source.path);
         if path.starts_with(&folder) {
-            return Err(ShardError::SourceInOutput { path, folder }.into());
+            return Err(ShardError::SourceInOutput {
+                path: path.into_owned(),
+                folder: folder.into_owned(),
+            }
+            .into());
         }
         if path.to_str().is_none() {
-            return Err(ShardError::NotUtf8 { path }.into());
+            return Err(ShardError::NotUtf8 {
+                path: path.into_owned(),
+            }
+            .into());
         }
         if root.as_os_str().is_empty() {
             let num_names = source.label.split('/').count();
             root = path.ancestors().nth(num_names).unwrap_or(&path).to_owned();
         }
-        if source
-            .path
-            .components()
-            .any(|name| name == Component::ParentDir)
-        {
-            refuse_other_file(&source.path, path)?;
+        let mut names = source.path.components();
+        if names.any(|name| name == Component::ParentDir) {
+            refuse_other_file(&source.path, &path)?;
         }
     }
     // UTF-8, as the whole path is.
@@ -346,9 +353,9 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
 }
 
 /// Behind a link, `..` leads elsewhere than its name says.
-fn refuse_other_file(path: &Path, named: PathBuf) -> Result<()> {
+fn refuse_other_file(path: &Path, named: &Path) -> Result<()> {
     let resolved = |path: &Path| path.canonicalize().map_err(|cause| Error::io(path, cause));
-    match resolved(path)? == resolved(&named)? {
+    match resolved(path)? == resolved(named)? {
         true => Ok(()),
         false => Err(ShardError::ThroughLink { path: path.into() }.into()),
     }
