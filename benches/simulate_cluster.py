@@ -2,7 +2,7 @@
 
     python benches/simulate_cluster.py [--nodes 256] [--terabytes 15] [--days-between-failures 30] …
 
-A model, not a measurement: nodes take shards off one queue, all share the file system's bandwidth, a node that
+A model, not a measurement: nodes take shards off one queue and share the file system's bandwidth, a node that
 fails is back after a while, and its shard is put back into the queue, with what the journal had noted or
 without. Rates are options; their defaults are a little below what one core of benches/README.md does.
 Time goes in steps; every row is the median of some runs with other random numbers.
