@@ -17,14 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// Tests have less time.
+const HASTE: u64 = if cfg!(test) { 50 } else { 1 };
+
 /// How often a claim is renewed.
-const BEAT: Duration = Duration::from_secs(5);
+const BEAT: Duration = Duration::from_millis(5_000 / HASTE);
 
 /// How long a claim is watched before its owner is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_millis(30_000 / HASTE);
 
 /// How often a claim that is watched is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(500 / HASTE);
 
 /// Name of the claim in the journal's folder.
 pub(super) const CLAIM_NAME: &str = "owner";
@@ -225,4 +228,103 @@ fn beats(
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::journal::Journal;
+
+    fn elsewhere(beat: u64) -> Claim {
+        Claim {
+            attempt: "0123456789abcdef".to_owned(),
+            host: "elsewhere".to_owned(),
+            boot: "another".to_owned(),
+            pid: 7,
+            beat,
+        }
+    }
+
+    /// An output with a folder in which a process of another machine has left its claim.
+    fn claimed() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let output = folder.path().join("out.pbin");
+        let partial = folder.path().join("out.pbin.partial");
+        fs::create_dir(&partial).unwrap();
+        let claim = partial.join(CLAIM_NAME);
+        elsewhere(3).write(&claim).unwrap();
+        (folder, output, claim)
+    }
+
+    #[test]
+    fn a_claim_of_another_machine_is_watched_and_taken_over_if_it_does_not_change() {
+        let (_folder, output, claim) = claimed();
+        let started = Instant::now();
+        let journal = Journal::open(&output, &mut || Ok(())).unwrap();
+        assert!(started.elapsed() >= PATIENCE);
+        assert_eq!(Claim::read(&claim).unwrap().pid, std::process::id());
+        drop(journal);
+        assert_eq!(Claim::read(&claim), None);
+    }
+
+    #[test]
+    fn a_claim_that_changes_has_an_owner() {
+        let (_folder, output, claim) = claimed();
+        let mut beat = 3;
+        let error = Journal::open(&output, &mut || {
+            beat += 1;
+            elsewhere(beat)
+                .write(&claim)
+                .map_err(|error| Error::io(&claim, error))
+        })
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: process 7 on elsewhere is writing it; wait for that run, or stop it and run this again",
+                output.display()
+            )
+        );
+    }
+
+    #[test]
+    fn a_claim_of_this_machine_whose_lock_is_free_has_no_owner() {
+        let (_folder, output, claim) = claimed();
+        let mine = Claim {
+            pid: 1,
+            ..Claim::of_this_process()
+        };
+        mine.write(&claim).unwrap();
+        let started = Instant::now();
+        Journal::open(&output, &mut || Ok(())).unwrap();
+        assert!(started.elapsed() < PATIENCE);
+    }
+
+    #[test]
+    fn whoever_lost_the_output_writes_no_more() {
+        let (_folder, output, claim) = claimed();
+        fs::remove_file(&claim).unwrap();
+        let mut journal = Journal::open(&output, &mut || Ok(())).unwrap();
+        journal.begin(&1).unwrap();
+        elsewhere(1).write(&claim).unwrap();
+        let started = Instant::now();
+        let error = loop {
+            match journal.append(&2) {
+                Ok(()) => assert!(started.elapsed() < 100 * BEAT, "nothing was noticed"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: another run has gone on with it, since this one was taken for dead; let that one finish",
+                output.display()
+            )
+        );
+        drop(journal);
+        assert_eq!(Claim::read(&claim), Some(elsewhere(1)));
+    }
 }
