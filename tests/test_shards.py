@@ -143,6 +143,26 @@ def test_two_copies_of_a_task_at_once_do_no_harm(
 
 
 @pytest.mark.faults
+def test_a_second_copy_that_is_killed_leaves_nothing_in_the_end(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "0/1")
+    first = start(*arguments, cwd=tmp_path)
+    assert wait_until_packing(first, out)
+    first.send_signal(signal.SIGSTOP)
+    second = start(*arguments, cwd=tmp_path)
+    assert wait_until_packing(second, out)
+    second.kill()
+    second.communicate(timeout=60)
+    assert len(unfinished(out)) == 2
+    first.send_signal(signal.SIGCONT)
+    _, err = first.communicate(timeout=120)
+    assert first.returncode == 0, err
+    assert unfinished(out) == []
+
+
+@pytest.mark.faults
 def test_killed_tasks_leave_no_half_shard(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
