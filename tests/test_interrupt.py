@@ -57,7 +57,8 @@ def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = sign
 @pytest.mark.faults
 def test_an_interrupt_at_any_moment_leaves_nothing_half(large: Path, tmp_path: Path) -> None:
     rng = random.Random(4)
-    options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet")
+    # Else each run would go on where the one before it was, and one of them would come to the end.
+    options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
     for _ in range(12):
         process = start("pack", "-i", large, "-o", "o.pbin", *options, cwd=tmp_path)
         assert wait_until_packing(process, tmp_path)
