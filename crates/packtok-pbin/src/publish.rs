@@ -76,6 +76,10 @@ impl TempFile {
         &self.dst
     }
 
+    pub(crate) fn as_file(&self) -> &File {
+        self.file.as_file()
+    }
+
     /// Waits until the content is on the disk.
     ///
     /// # Errors

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Counts, Metadata, Reader, Replace, TokenWidth, join_as, remove_abandoned};
+use packtok_pbin::{
+    Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, join_as, remove_abandoned,
+};
 use serde::Serialize;
 
 use super::folder::{rejects_path, shard_path, tokenizer_path};
@@ -81,7 +83,7 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     let sources = shards.sources(monitor)?;
     let total_bytes = shards.markers.iter().map(|marker| marker.file_bytes).sum();
     let finished = join_as(
-        shards.readers(),
+        shards.opened(),
         &options.output,
         TokenWidth::for_vocab(tokenizer.vocab_size()),
         (&metadata, &sources),
@@ -120,7 +122,9 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
 /// As [`join`], except for what reading the shards would show.
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let shards = Shards::find(folder)?;
-    let paths = shards.readers().map(|reader| Ok(reader?.path().to_owned()));
+    let paths = shards
+        .opened()
+        .map(|part| Ok(part?.reader().path().to_owned()));
     paths.collect()
 }
 
@@ -224,9 +228,10 @@ impl Shards {
     }
 
     /// The pbins in order, opened and held against plan and markers.
-    fn readers(&self) -> impl Iterator<Item = Result<Reader>> {
+    fn opened(&self) -> impl Iterator<Item = Result<OpenPart>> {
         self.parts().map(|(path, marker)| {
-            let reader = Reader::open(&path)?;
+            let part = OpenPart::open(&path)?;
+            let reader = part.reader();
             let crc = |crc: Option<u32>| {
                 crc.map_or_else(|| "none".to_owned(), |crc| format!("{crc:08x}"))
             };
@@ -244,8 +249,8 @@ impl Shards {
             ] {
                 differing(&path, what, crc(found), crc(Some(expected)))?;
             }
-            self.check_metadata(&reader, marker)?;
-            Ok(reader)
+            self.check_metadata(reader, marker)?;
+            Ok(part)
         })
     }
 
@@ -319,12 +324,13 @@ impl Shards {
             let (found, expected) = (shown(recorded.get(i)), shown(sources.get(i)));
             differing(output, &format!("its source {i}"), found, expected).map_err(existing)?;
         }
-        let data_crc32c = self.readers().try_fold(0, |crc, reader| {
-            let reader = reader?;
-            let part = reader.data_crc32c()?.unwrap_or_default();
+        let data_crc32c = self.opened().try_fold(0, |crc, part| {
+            let part = part?;
+            let reader = part.reader();
+            let part_crc32c = reader.data_crc32c()?.unwrap_or_default();
             Ok::<_, Error>(crc32c::crc32c_combine(
                 crc,
-                part,
+                part_crc32c,
                 reader.data_bytes() as usize,
             ))
         })?;
