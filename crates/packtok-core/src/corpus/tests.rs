@@ -586,7 +586,7 @@ mod expanding {
         let folder = TempDir::new().unwrap();
         tree(&folder, &["a.jsonl", "sub/b.jsonl"]);
         let path = folder.path().join("sub/b.jsonl");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
         if fs::File::open(&path).is_ok() {
             // Nothing is forbidden to root.
             return;
