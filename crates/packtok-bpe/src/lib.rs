@@ -17,5 +17,5 @@ mod tokenizer;
 
 pub use builtin::{BUILTIN_NAMES, builtin_json};
 pub use error::{Cause, Error, Result};
-pub use load::{AddedToken, EngineKind};
+pub use load::{AddedToken, EngineKind, fingerprint_of};
 pub use tokenizer::{EncodeOptions, Encoder, SpecialTokensInText, Tokenizer};

@@ -55,15 +55,7 @@ pub(crate) struct Description {
 impl Description {
     /// Reads the JSON text of the tokenizer called `name`.
     pub(crate) fn from_json(name: &str, json: &str) -> Result<Self> {
-        let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
-            name: name.to_owned(),
-            source,
-        })?;
-        check_shape(name, &file)?;
-        // Both are always off unless the user asks, so neither belongs to the identity.
-        for key in ["truncation", "padding"] {
-            file.as_object_mut().map(|map| map.remove(key));
-        }
+        let file = parsed(name, json)?;
         let mut notes = Vec::new();
         let added_tokens = added_tokens(&file, &mut notes);
         let doubt = exactness::doubt(&file);
@@ -84,6 +76,28 @@ impl Description {
             notes,
         })
     }
+}
+
+/// What a tokenizer.json says, as far as it tells tokenizers apart.
+fn parsed(name: &str, json: &str) -> Result<Value> {
+    let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
+        name: name.to_owned(),
+        source,
+    })?;
+    check_shape(name, &file)?;
+    // Both are always off unless the user asks, so neither belongs to the identity.
+    for key in ["truncation", "padding"] {
+        file.as_object_mut().map(|map| map.remove(key));
+    }
+    Ok(file)
+}
+
+/// The fingerprint of the tokenizer that a tokenizer.json describes, without loading it.
+///
+/// # Errors
+/// The text, called `name` in the error, is no tokenizer.json.
+pub fn fingerprint_of(name: &str, json: &str) -> Result<String> {
+    Ok(fingerprint(&parsed(name, json)?))
 }
 
 fn check_shape(name: &str, file: &Value) -> Result<()> {

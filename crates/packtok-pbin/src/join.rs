@@ -3,13 +3,13 @@
 //! Responsible for that parts fit together and for what the result says of them; checking a part is the
 //! matter of `verify`, writing that of `writer`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::header::TokenWidth;
+use crate::header::{HEADER_BYTES, TokenWidth};
 use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
 use crate::publish::Replace;
 use crate::reader::Reader;
@@ -55,12 +55,13 @@ pub fn join(
     let mut writer = Writer::create(dst, width)?;
     let mut done_bytes = 0;
     for path in parts {
-        let part = Reader::open(path)?;
-        check_width(&part, width, first)?;
-        let data_crc32c = copy(&part, &mut writer, &mut |bytes| {
+        let opened = OpenPart::open(path)?;
+        let part = opened.reader();
+        check_width(part, width, first)?;
+        let data_crc32c = copy(&opened, &mut writer, &mut |bytes| {
             progress(done_bytes + bytes)
         })?;
-        joined.list(&part, data_crc32c);
+        joined.list(part, data_crc32c);
         done_bytes += part.file_bytes();
     }
     let finished = writer.finish(&joined.metadata, &joined.sources)?;
@@ -77,7 +78,7 @@ pub fn join(
 /// What `parts` gives; [`Error::PartWidth`]; what [`Reader::verify`] says of a part; [`Error::Count`] if
 /// the metadata's counts are not those of the parts; [`Error::Cancelled`] if `progress` breaks.
 pub fn join_as<E: From<Error>>(
-    parts: impl Iterator<Item = std::result::Result<Reader, E>>,
+    parts: impl Iterator<Item = std::result::Result<OpenPart, E>>,
     dst: &Path,
     width: TokenWidth,
     (metadata, sources): (&Metadata, &[Source]),
@@ -87,11 +88,11 @@ pub fn join_as<E: From<Error>>(
     let mut done_bytes = 0;
     for part in parts {
         let part = part?;
-        check_width(&part, width, dst)?;
+        check_width(part.reader(), width, dst)?;
         copy(&part, &mut writer, &mut |bytes| {
             progress(done_bytes + bytes)
         })?;
-        done_bytes += part.file_bytes();
+        done_bytes += part.reader().file_bytes();
     }
     let finished = writer.finish(metadata, sources)?;
     tell(progress, done_bytes)?;
@@ -129,12 +130,39 @@ fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
     })
 }
 
+/// A pbin that is open for copying: the file, and what is in it.
+#[derive(Debug)]
+pub struct OpenPart {
+    reader: Reader,
+    file: File,
+}
+
+impl OpenPart {
+    /// Opens the pbin at `path`.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let (reader, file) = Reader::open_with_file(path)?;
+        Ok(Self { reader, file })
+    }
+
+    /// What is in it.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+}
+
 /// Copies the documents of a part, each byte read once, and returns the CRC32C of its data.
-fn copy(part: &Reader, writer: &mut Writer, progress: Progress<'_>) -> Result<u32> {
+fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Result<u32> {
+    let part = opened.reader();
     let mut data_crc32c = 0;
+    let mut offset = HEADER_BYTES;
     let mut copy_piece = |piece: &[u8]| {
         data_crc32c = crc32c::crc32c_append(data_crc32c, piece);
-        writer.write_data(piece)
+        writer.copy_data(piece, &opened.file, offset)?;
+        offset += piece.len() as u64;
+        Ok(())
     };
     part.for_each_data_piece(&mut copy_piece, progress)?;
     part.verify_rest(progress)?;

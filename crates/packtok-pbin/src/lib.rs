@@ -34,7 +34,7 @@ pub use error::{Error, Result};
 pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};
-pub use join::{JoinOptions, join, join_as};
+pub use join::{JoinOptions, OpenPart, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
     Counts, Metadata, Options, PartInfo, ShardInfo, Source, SpecialToken, TokenizerInfo, WriterInfo,

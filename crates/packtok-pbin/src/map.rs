@@ -13,6 +13,11 @@ use crate::error::{Error, Result};
 
 /// Maps the regular file at `path`; folders, FIFOs and devices are refused before they can block.
 pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
+    open_and_map(path).map(|(_, map)| map)
+}
+
+/// Maps the regular file at `path` and also returns what the map is of.
+pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
     // Opening a FIFO waits for a writer, so the kind is looked up first, and again on what was opened.
     if !fs::metadata(path).map_err(Error::io(path))?.is_file() {
         return Err(Error::NotAFile { path: path.into() });
@@ -25,7 +30,8 @@ pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
     // edits the file while it is mapped is upheld by every writer of this project: files are filled
     // under a temporary name and published whole by rename. A file shortened by others ends the
     // process by SIGBUS; its content is never trusted to stay as it was checked.
-    unsafe { Mmap::map(&file) }.map_err(Error::io(path))
+    let map = unsafe { Mmap::map(&file) }.map_err(Error::io(path))?;
+    Ok((file, map))
 }
 
 /// The bytes of a file, mapped for reading; cheap to share between threads.

@@ -3,6 +3,7 @@
 //! Responsible for handing out bytes of a mapped file; layouts are the matter of `header`, `index` and
 //! `trailer`, whole-file checks of `verify`.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
 use crate::index::{Dialect, ParsedIndex, check_span};
-use crate::map::map_file;
+use crate::map::{map_file, open_and_map};
 use crate::metadata::{Metadata, Source};
 use crate::trailer::{
     DATA_CHECKSUMS, METADATA, OFFSETS, SOURCES, Section, Trailer, u32_at, u64_at,
@@ -62,7 +63,19 @@ impl Reader {
     /// [`Error::Io`], [`Error::NotAFile`], and every variant that says what is wrong with header, index or
     /// trailer.
     pub fn open(path: &Path) -> Result<Self> {
-        let file = map_file(path)?;
+        Self::of_map(map_file(path)?, path)
+    }
+
+    /// Opens the pbin at `path` as [`Reader::open`] does, and also returns the file that is mapped.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub(crate) fn open_with_file(path: &Path) -> Result<(Self, File)> {
+        let (file, map) = open_and_map(path)?;
+        Ok((Self::of_map(map, path)?, file))
+    }
+
+    fn of_map(file: Mmap, path: &Path) -> Result<Self> {
         let header = Header::decode(&file, path)?;
         let file_bytes = file.len() as u64;
         let Some(data_end) = header.data_end().filter(|&end| end <= file_bytes) else {

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::checkpoint::{Checkpoint, agreed};
 use crate::crash;
 use crate::data_checksums::DataChecksums;
@@ -227,6 +229,20 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes data that stands in `file` from byte `offset` on, as [`Writer::write_data`] does; the system is
+    /// asked to copy it, which spares file systems on other machines the way to here and back.
+    pub(crate) fn copy_data(&mut self, data: &[u8], file: &File, offset: u64) -> Result<()> {
+        self.out.flush().map_err(Error::io(&self.path))?;
+        let copied = copy_range(file, offset, self.out.get_ref().as_file(), data.len());
+        let copied = copied.map_err(Error::io(&self.path))?;
+        self.out
+            .write_all(&data[copied..])
+            .map_err(Error::io(&self.path))?;
+        self.checksums.update(data);
+        self.data_bytes += data.len() as u64;
+        Ok(())
+    }
+
     /// Notes a document of `bytes` bytes, whose data is written apart.
     pub(crate) fn push_document(&mut self, bytes: u64) -> Result<()> {
         self.lengths.push(bytes).map_err(Error::io(&self.path))
@@ -291,6 +307,25 @@ impl Writer {
         })?;
         trailer.finish(header)
     }
+}
+
+/// Has the system copy up to `len` bytes of `source`, from byte `offset` on, to where `out` stands; returns how
+/// many were copied, which is fewer, or none, where it cannot.
+fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io::Result<usize> {
+    let mut copied = 0;
+    while copied < len {
+        match rustix::fs::copy_file_range(source, Some(&mut offset), out, None, len - copied) {
+            Ok(0) => break,
+            Ok(n) => copied += n,
+            Err(Errno::INTR) => {}
+            // Other file systems or kernels than can do it; what is wrong with the disk, writing will say.
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+                break;
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(copied)
 }
 
 /// A whole pbin on the disk that has not got its name yet.

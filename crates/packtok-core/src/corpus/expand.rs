@@ -1,6 +1,6 @@
 //! Finds the files that a list of inputs names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File, FileType, Metadata};
 use std::io;
@@ -247,12 +247,12 @@ pub(crate) fn kind(_: &Metadata) -> &'static str {
 
 /// Two paths to one file are one too many; two names that a file has are two files.
 fn refuse_duplicates(files: &[Found]) -> Result<()> {
-    let mut num_paths: HashMap<_, u32> = HashMap::with_capacity(files.len());
-    for file in files {
-        *num_paths.entry(file.inode).or_default() += 1;
-    }
+    let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
+    inodes.sort_unstable();
+    let is_repeated = |pair: &[_]| (pair[0] == pair[1]).then_some(pair[0]);
+    let repeated: HashSet<_> = inodes.windows(2).filter_map(is_repeated).collect();
     let mut seen = HashMap::new();
-    for file in files.iter().filter(|file| num_paths[&file.inode] > 1) {
+    for file in files.iter().filter(|file| repeated.contains(&file.inode)) {
         let path = &file.path;
         let canonical = path
             .canonicalize()

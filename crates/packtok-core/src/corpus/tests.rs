@@ -564,6 +564,41 @@ mod expanding {
     }
 
     #[test]
+    fn two_names_of_a_file_are_two_files() {
+        let folder = TempDir::new().unwrap();
+        tree(&folder, &["a.jsonl"]);
+        fs::hard_link(folder.path().join("a.jsonl"), folder.path().join("b.jsonl")).unwrap();
+        assert_eq!(
+            labels(&folder, &["a.jsonl", "b.jsonl"]),
+            ["a.jsonl", "b.jsonl"]
+        );
+        assert!(
+            complaint(&folder, &["a.jsonl", "b.jsonl", "./b.jsonl"]).ends_with(
+                "b.jsonl: is the same file as b.jsonl, named before; name each file once"
+            )
+        );
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_named_though_none_is_opened() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = TempDir::new().unwrap();
+        tree(&folder, &["a.jsonl", "sub/b.jsonl"]);
+        let path = folder.path().join("sub/b.jsonl");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+        if fs::File::open(&path).is_ok() {
+            // Nothing is forbidden to root.
+            return;
+        }
+        let error = expand(&inputs(&folder, &[""])).unwrap_err();
+        assert_eq!(
+            crate::error::chain(&error),
+            format!("{}: Permission denied (os error 13)", path.display())
+        );
+    }
+
+    #[test]
     fn urls_are_refused_without_their_secrets() {
         for (url, shown) in [
             ("s3://key:secret@bucket/a.jsonl", "s3://…"),

@@ -5,18 +5,21 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
-use packtok_pbin::{Counts, Metadata, Reader, Replace, TokenWidth, join_as, remove_abandoned};
+use packtok_pbin::{
+    Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, join_as, publish_bytes,
+    remove_abandoned,
+};
 use serde::Serialize;
 
 use super::folder::{rejects_path, shard_path, tokenizer_path};
 use super::marker::differing;
+use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
 use super::{Marker, Plan, Shard, ShardError, SourcePart};
 use crate::corpus;
 use crate::error::{Error, Result};
-use crate::pack::{Existing, Monitor, Progress, publish_tokenizer, tell, tokenizer_path_of};
+use crate::pack::{Existing, Monitor, Progress, tell, tokenizer_path_of};
 use crate::rejects::Rejects;
 
 /// What is joined, and where to.
@@ -63,7 +66,7 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     for path in [&options.output, &rejects_path(&options.output)] {
         remove_abandoned(path)?;
     }
-    let tokenizer = shards.tokenizer()?;
+    let (tokenizer, tokenizer_json) = shards.tokenizer()?;
     let metadata = shards.metadata();
     if is_there(options)? {
         return shards.prove(
@@ -81,9 +84,9 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     let sources = shards.sources(monitor)?;
     let total_bytes = shards.markers.iter().map(|marker| marker.file_bytes).sum();
     let finished = join_as(
-        shards.readers(),
+        shards.opened(),
         &options.output,
-        TokenWidth::for_vocab(tokenizer.vocab_size()),
+        TokenWidth::for_vocab(tokenizer.vocab_size),
         (&metadata, &sources),
         &mut |bytes_read| {
             monitor(&Progress {
@@ -95,7 +98,12 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     )?;
     refuse_newcomer(options)?;
     let rejects_path = rejects.publish()?;
-    let tokenizer_path = publish_tokenizer(&options.output, &tokenizer)?;
+    let tokenizer_path = tokenizer_path_of(&options.output);
+    publish_bytes(
+        &tokenizer_path,
+        tokenizer_json.as_bytes(),
+        Replace::Existing,
+    )?;
     let replace = match options.existing {
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
@@ -120,7 +128,9 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
 /// As [`join`], except for what reading the shards would show.
 pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let shards = Shards::find(folder)?;
-    let paths = shards.readers().map(|reader| Ok(reader?.path().to_owned()));
+    let paths = shards
+        .opened()
+        .map(|part| Ok(part?.reader().path().to_owned()));
     paths.collect()
 }
 
@@ -224,9 +234,10 @@ impl Shards {
     }
 
     /// The pbins in order, opened and held against plan and markers.
-    fn readers(&self) -> impl Iterator<Item = Result<Reader>> {
+    fn opened(&self) -> impl Iterator<Item = Result<OpenPart>> {
         self.parts().map(|(path, marker)| {
-            let reader = Reader::open(&path)?;
+            let part = OpenPart::open(&path)?;
+            let reader = part.reader();
             let crc = |crc: Option<u32>| {
                 crc.map_or_else(|| "none".to_owned(), |crc| format!("{crc:08x}"))
             };
@@ -244,8 +255,8 @@ impl Shards {
             ] {
                 differing(&path, what, crc(found), crc(Some(expected)))?;
             }
-            self.check_metadata(&reader, marker)?;
-            Ok(reader)
+            self.check_metadata(reader, marker)?;
+            Ok(part)
         })
     }
 
@@ -319,12 +330,13 @@ impl Shards {
             let (found, expected) = (shown(recorded.get(i)), shown(sources.get(i)));
             differing(output, &format!("its source {i}"), found, expected).map_err(existing)?;
         }
-        let data_crc32c = self.readers().try_fold(0, |crc, reader| {
-            let reader = reader?;
-            let part = reader.data_crc32c()?.unwrap_or_default();
+        let data_crc32c = self.opened().try_fold(0, |crc, part| {
+            let part = part?;
+            let reader = part.reader();
+            let part_crc32c = reader.data_crc32c()?.unwrap_or_default();
             Ok::<_, Error>(crc32c::crc32c_combine(
                 crc,
-                part,
+                part_crc32c,
                 reader.data_bytes() as usize,
             ))
         })?;
@@ -353,20 +365,17 @@ impl Shards {
         })
     }
 
-    fn tokenizer(&self) -> Result<Tokenizer> {
-        let path = tokenizer_path(&self.folder);
-        let tokenizer = Tokenizer::from_file(&path, None)?;
-        let expected = self.plan.header.tokenizer.as_ref();
-        let expected = expected.map_or("none", |tokenizer| &tokenizer.fingerprint);
-        if tokenizer.fingerprint() == expected {
-            return Ok(tokenizer);
-        }
-        Err(ShardError::TokenizerDiffers {
-            path,
-            found: tokenizer.fingerprint().to_owned(),
-            expected: expected.to_owned(),
-        }
-        .into())
+    /// What is known of the tokenizer, and its text.
+    fn tokenizer(&self) -> Result<(&TokenizerInfo, String)> {
+        let planned = self.plan.header.tokenizer.as_ref();
+        let planned = planned.ok_or_else(|| ShardError::PlanDamaged {
+            path: self.plan.path().to_owned(),
+            what: "tokenizer",
+            found: "none".to_owned(),
+            expected: "a name and a fingerprint".to_owned(),
+        })?;
+        let json = check_tokenizer(&tokenizer_path(&self.folder), &planned.fingerprint)?;
+        Ok((planned, json))
     }
 
     /// The sources of the plan with their checksums, each found to be covered from end to end.

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use packtok_bpe::Tokenizer;
+use packtok_bpe::{Tokenizer, fingerprint_of};
 use packtok_pbin::{
     Metadata, Reader, Replace, ShardInfo, WriterInfo, publish_bytes, remove_abandoned,
 };
@@ -104,14 +104,20 @@ fn provide_tokenizer(folder: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
     if std::fs::read(&path).is_ok_and(|found| found == json) {
         return Ok(path);
     }
-    let found = Tokenizer::from_file(&path, None)?;
-    if found.fingerprint() == tokenizer.fingerprint() {
-        return Ok(path);
+    check_tokenizer(&path, tokenizer.fingerprint()).map(|_| path)
+}
+
+/// The text of the tokenizer at `path`, which has to have that fingerprint.
+pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
+    let json = std::fs::read_to_string(path).map_err(|cause| Error::io(path, cause))?;
+    let found = fingerprint_of(&path.display().to_string(), &json)?;
+    if found == expected {
+        return Ok(json);
     }
     Err(ShardError::TokenizerDiffers {
-        path,
-        found: found.fingerprint().to_owned(),
-        expected: tokenizer.fingerprint().to_owned(),
+        path: path.to_owned(),
+        found,
+        expected: expected.to_owned(),
     }
     .into())
 }
