@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
+# Filters that give `.text` and take about a tenth of a millisecond, or one, for it, so that a process can be
+# met in its work although the corpus is small.
+SLOW_FIELD = "(reduce range(400) as $i (0; . + $i)) as $sum | .text"
+SLOWER_FIELD = "(reduce range(4000) as $i (0; . + $i)) as $sum | .text"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéñΩ数"
 _BLOCK_BYTES = 1 << 20
+POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,39 @@ def wait_until_packing(process: subprocess.Popen[str], folder: Path) -> bool:
             return False
         time.sleep(0.001)
     return True
+
+
+def processes_of_shard(outdir: Path, shard: int) -> list[int]:
+    """The processes that run ``packtok pack`` for a shard in this folder."""
+    wanted = {f"--output={outdir}".encode(), f"--shard={shard}".encode()}
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if wanted <= set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")):
+                found.append(int(name))
+    return found
+
+
+def is_sent(pid: int, number: signal.Signals) -> bool:
+    """Whether a process that stands still has been sent a signal."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool((int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)) >> (number - 1) & 1)
+
+
+def wait_for(
+    condition: Callable[[], bool],
+    what: str,
+    *,
+    seconds: float,
+    poll_seconds: float = POLL_SECONDS,
+    told: Callable[[], str] = lambda: "",
+) -> None:
+    """Asks until ``condition`` holds; an error that says ``what`` did not come true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
+        time.sleep(poll_seconds)
 
 
 def texts(seed: int) -> Iterator[str]:

@@ -15,12 +15,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from processes import wait_for
 
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
 NODE_CPUS, NODE_MEGABYTES = 4, 4096
-HURRY_AGAIN_SECONDS, POLL_SECONDS = 10, 0.1
+HURRY_AGAIN_SECONDS = 10
 # No id in an array may reach this.
 MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -185,13 +187,18 @@ class SlurmCluster:
 
     def kill_node(self, node: str, *, jobs_live_on: bool = False) -> None:
         """Ends a node as a power cut would; ``jobs_live_on`` leaves the programs of its jobs running."""
-        inside = _in_namespace_of(self._processes[node].pid)
-        for pid in inside:
-            # Debian's are called slurmd-wlm and slurmstepd-wlm.
-            if not jobs_live_on or _program(pid).startswith(("slurmd", "slurmstepd")):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        # Debian's are called slurmd-wlm and slurmstepd-wlm.
+        doomed = [
+            pid
+            for pid in self.processes_of(node)
+            if not jobs_live_on or _program(pid).startswith(("slurmd", "slurmstepd"))
+        ]
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._processes.pop(node).wait(10)
+        ended = f"the processes of {node} have ended"
+        wait_for(lambda: not any(map(_program, doomed)), ended, seconds=10, poll_seconds=0.001)
 
     def notice_loss(self, node: str) -> None:
         """Tells the controller that a node is gone; by itself it would notice after `SlurmdTimeout`."""
@@ -284,17 +291,6 @@ class SlurmCluster:
         process = self._processes.pop(name)
         process.kill()
         process.wait(10)
-
-
-def wait_for(
-    condition: Callable[[], bool], what: str, *, seconds: float, told: Callable[[], str] = lambda: ""
-) -> None:
-    """Asks until ``condition`` holds; an error that says ``what`` did not come true in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise TimeoutError(f"after {seconds:g} s it is not so that {what}; {told()}")
-        time.sleep(POLL_SECONDS)
 
 
 def _in_namespace_of(pid: int) -> list[int]:

@@ -152,7 +152,10 @@ def test_settings_are_changed_by_files_and_overrides(tmp_path: Path) -> None:
     ("conf", "message"),
     [
         ("slurm.nodez=1", "slurm.nodez is no known key; did you mean slurm.nodes?"),
-        ("nothing=1", "nothing is no known key; known are backend, environment, metadata_backend, slurm"),
+        (
+            "nothing=1",
+            "nothing is no known key; known are backend, engine, environment, metadata_backend, ray, slurm",
+        ),
         ("slurm.nodes=0", "slurm.nodes is 0; expected at least 1"),
         ("slurm.nodes=many", "slurm.nodes is 'many'; expected a whole number"),
         ("slurm.mode=fast", "slurm.mode is 'fast'; expected 'array' or 'srun'"),

@@ -14,13 +14,13 @@ import oracle
 import pytest
 import zstandard
 from conftest import PacktokCli
-from processes import start, unfinished, wait_until_packing, write_corpus
+from processes import SLOW_FIELD, start, unfinished, wait_until_packing, write_corpus
 
 import packtok
 from packtok.distributed import ShardChoice, find_shard, shard_of_task
 from packtok.errors import ConfigError
 
-FLAGS = ("--tokenizer", "gpt2", "--on-bad-document", "skip", "--quiet")
+FLAGS = ("--tokenizer", "gpt2", "--field", SLOW_FIELD, "--on-bad-document", "skip", "--quiet")
 NUM_KILLS = 8
 
 
@@ -59,7 +59,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes | None]:
     """What one run makes of the corpus."""
     output = tmp_path_factory.mktemp("once") / "one.pbin"
-    packtok.pack(input=corpus, output=output, tokenizer="gpt2", on_bad_document="skip")
+    packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOW_FIELD, on_bad_document="skip")
     found = outputs(output)
     assert None not in found.values()
     return found
@@ -70,6 +70,7 @@ def test_joined_shards_are_the_file_of_one_run(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, num_shards: int
 ) -> None:
     options = {"input": str(corpus), "output": str(tmp_path / "out"), "tokenizer": "gpt2"}
+    options["field"] = SLOW_FIELD
     planned = packtok.plan(shards=num_shards, **options)
     source_bytes = 0
     for k in range(num_shards):

@@ -5,7 +5,6 @@ Each test ends with the file that one process writes, byte for byte, or with a s
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -22,15 +21,15 @@ from typing import Any
 
 import pytest
 from conftest import PacktokCli
-from processes import write_corpus
-from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing, wait_for
+from processes import SLOWER_FIELD, is_sent, processes_of_shard, wait_for, write_corpus
+from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing
 
 import packtok
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
-# Enough for a task to be met in its work.
-CORPUS_BYTES = 40_000_000
+# A tenth of a shard takes longer than a signal does.
+CORPUS_BYTES = 4_000_000
 SMALL_BYTES = 400_000
 SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
 
@@ -51,17 +50,20 @@ class Corpus:
     packed: Path
     """What one process makes of it."""
 
+    field: str
 
-def make(folder: Path, num_bytes: int) -> Corpus:
+
+def make(folder: Path, num_bytes: int, field: str = ".text") -> Corpus:
     path = write_corpus(folder / "corpus.jsonl", num_bytes)
     packed = folder / "at_once.pbin"
-    packtok.pack(input=path, output=packed, tokenizer="gpt2")
-    return Corpus(path, packed)
+    packtok.pack(input=path, output=packed, tokenizer="gpt2", field=field)
+    return Corpus(path, packed, field)
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    return make(tmp_path_factory.mktemp("corpus"), CORPUS_BYTES)
+    """A corpus whose tasks can be met in their work."""
+    return make(tmp_path_factory.mktemp("corpus"), CORPUS_BYTES, SLOWER_FIELD)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +90,14 @@ class Site:
     def packtok(self, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
         return self.cli(*arguments, cwd=self.folder, code=code, env=self.cluster.env)
 
-    def run(self, corpus: Path, *flags: str, more: tuple[str, ...] = ()) -> tuple[list[str], str | None]:
+    def run(self, corpus: Corpus, *flags: str) -> tuple[list[str], str | None]:
         """Runs ``packtok run``; the jobs that pack, and the one that joins."""
-        pack = ("pack", "--input", corpus, "--output", self.output, "--tokenizer", "gpt2", *more)
-        return self.jobs(self.packtok("run", "-c", "1", "--shards", "8", *flags, *pack).stdout)
+        return self.jobs(self.submit(corpus, *flags))
+
+    def submit(self, corpus: Corpus, *flags: str) -> str:
+        """What ``packtok run`` prints."""
+        pack = ("pack", "-i", corpus.path, "-o", self.output, "-t", "gpt2", "--field", corpus.field)
+        return self.packtok("run", "-c", "1", "--shards", "8", *flags, *pack).stdout
 
     def jobs(self, printed: str) -> tuple[list[str], str | None]:
         packing = re.findall(r"^job (\d+) +packs", printed, re.M)
@@ -112,29 +118,18 @@ class Site:
 
     def catch(self, shard: int) -> int:
         """The process that packs a shard, stopped in its work by SIGSTOP."""
-        wait_for(lambda: bool(packing(self.outdir, shard)), f"shard {shard} is being packed", seconds=60)
-        (pid,) = packing(self.outdir, shard)
-        # It gets a few milliseconds at a time until it has begun to write.
+        wait_for(
+            lambda: bool(processes_of_shard(self.outdir, shard)), f"shard {shard} is being packed", seconds=60
+        )
+        (pid,) = processes_of_shard(self.outdir, shard)
         while not list(self.outdir.glob(f"shard-{shard:05}-of-*.pbin.partial/data")):
-            os.kill(pid, signal.SIGCONT)
             time.sleep(0.003)
-            os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signal.SIGSTOP)
         return pid
 
     def wait_for_work(self) -> None:
         """Waits until a task is in its work."""
         os.kill(self.catch(0), signal.SIGCONT)
-
-
-def packing(outdir: Path, shard: int) -> list[int]:
-    """The processes that run ``packtok pack`` for a shard in this folder."""
-    wanted = {f"--output={outdir}".encode(), f"--shard={shard}".encode()}
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if wanted <= set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")):
-                found.append(int(name))
-    return found
 
 
 def node_of(cluster: SlurmCluster, pid: int) -> str:
@@ -148,7 +143,7 @@ def site(cluster: SlurmCluster, packtok_cli: PacktokCli, tmp_path: Path) -> Iter
 
 
 def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, corpus: Corpus) -> None:
-    packing_jobs, joining = site.run(corpus.path)
+    packing_jobs, joining = site.run(corpus)
     watched = site.packtok("status", site.outdir, "--watch", "--interval", "0.3", "--json").stdout
     states = site.wait((packing_jobs, joining))
     assert states == [dict.fromkeys(map(str, range(8)), "COMPLETED"), {"N/A": "COMPLETED"}]
@@ -173,8 +168,7 @@ def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, cor
     assert (last["done"], last["joined"]) == (list(range(8)), True)
     assert (last["documents"], last["tokens"]) == (len(reader), reader.num_tokens)
     assert last["source_bytes"] == last["total_bytes"] == corpus.path.stat().st_size
-    again = site.packtok("run", "pack", "-i", corpus.path, "-o", site.output, "-t", "gpt2")
-    assert again.stdout == f"nothing to submit; packtok status {site.outdir}\n"
+    assert site.submit(corpus) == f"nothing to submit; packtok status {site.outdir}\n"
 
 
 def logs(site: Site, job: str) -> list[Path]:
@@ -182,7 +176,7 @@ def logs(site: Site, job: str) -> list[Path]:
 
 
 def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     node = node_of(site.cluster, site.catch(2))
     site.cluster.kill_node(node)
     site.cluster.notice_loss(node)
@@ -196,7 +190,7 @@ def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> No
 
 
 def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     old = site.catch(2)
     node = node_of(site.cluster, old)
     # A process that is stopped when its session loses its leader is sent SIGHUP; this one is to live.
@@ -210,9 +204,9 @@ def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -
         assert site.output.read_bytes() == corpus.packed.read_bytes()
         shard = site.outdir / "shard-00002-of-00008.pbin"
         before = shard.read_bytes()
-        assert packing(site.outdir, 2) == [old]
+        assert processes_of_shard(site.outdir, 2) == [old]
         os.kill(old, signal.SIGCONT)
-        wait_for(lambda: not packing(site.outdir, 2), "the old process has ended", seconds=30)
+        wait_for(lambda: not processes_of_shard(site.outdir, 2), "the old process has ended", seconds=30)
     finally:
         site.cluster.start_node(node)
     assert shard.read_bytes() == before
@@ -224,7 +218,7 @@ def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -
 
 
 def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     os.kill(site.catch(7), signal.SIGKILL)
     states = site.wait(jobs)
     assert set(states[0].values()) == {"COMPLETED"}
@@ -239,8 +233,8 @@ def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -
 
 
 def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus) -> None:
-    # Slurm sends the signal up to half a minute early, so that this is some 10 seconds after the start.
-    jobs = site.run(corpus.path, "--time", "1", "--conf", "slurm.signal_seconds=40")
+    # Slurm sends the signal up to half a minute early, so that this is 5 to 35 seconds after the start.
+    jobs = site.run(corpus, "--time", "1", "--conf", "slurm.signal_seconds=25")
     pid = site.catch(1)
     # It stands still, as if it had much to do, until it is asked to stop.
     wait_for(lambda: is_sent(pid, signal.SIGINT), "Slurm's signal has come", seconds=60)
@@ -254,12 +248,6 @@ def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def is_sent(pid: int, number: signal.Signals) -> bool:
-    """Whether a process that stands still has been sent a signal."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return bool((int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)) >> (number - 1) & 1)
-
-
 def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
     site: Site, small: Corpus
 ) -> None:
@@ -267,7 +255,7 @@ def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
     text = small.path.read_bytes()
     at = text.index(b'{"text"', len(text) * 5 // 8 + 1000)
     broken.write_bytes(text[:at] + b"x" + text[at + 1 :])
-    jobs = site.run(broken)
+    jobs = site.run(Corpus(broken, small.packed, small.field))
     states = site.wait(jobs)
     assert states[0] == {str(k): "FAILED" if k == 5 else "COMPLETED" for k in range(8)}
     assert states[1] == {"N/A": "FAILED"}
@@ -298,7 +286,7 @@ def packed_from(site: Site, corpus: Path) -> bytes:
 
 
 def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
         asked = pool.submit(site.status)
         shown = pool.submit(site.packtok, "status", site.outdir)
@@ -318,34 +306,37 @@ def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site
 
 
 def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     site.wait_for_work()
     site.cluster.kill_controller()
     site.cluster.start_controller()
 
     def settled() -> bool:
         """Whether all shards are finished, or no job is left that would finish them."""
-        for job in jobs[0]:
+        for job in (*jobs[0], *([jobs[1]] if jobs[1] else [])):
             site.cluster.hurry(job)
         site.cluster.resume_nodes()
         status = site.status()
         return len(status["done"]) == 8 or not status["running"] + status["queued"]
 
+    def told() -> str:
+        return f"{site.status()}\n{site.cluster.output('squeue', '-t', 'all')}"
+
     # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
     for _ in range(3):
-        wait_for(settled, "the tasks have ended", seconds=60, told=lambda: str(site.status()))
+        wait_for(settled, "the tasks have ended", seconds=90, told=told)
         jobs = site.jobs(site.packtok("retry", site.outdir).stdout)
         if jobs[1] is not None and len(site.status()["done"]) == 8:
             break
     assert jobs[1] is not None
     joining = jobs[1]
-    wait_for(lambda: settled() and site.output.exists(), "the shards are joined", seconds=60)
+    wait_for(lambda: settled() and site.output.exists(), "the shards are joined", seconds=90, told=told)
     site.cluster.wait_until_ended(joining)
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
 def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path)
+    jobs = site.run(corpus)
     site.wait_for_work()
     site.cluster.stop_controller()
     site.cluster.start_controller()
@@ -355,7 +346,7 @@ def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> N
 
 
 def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path, "--shards", "8%2")
+    jobs = site.run(corpus, "--shards", "8%2")
     wait_for(lambda: len(site.status()["done"]) >= 2, "two shards are done", seconds=30)
     site.cluster.run("scancel", jobs[0][0])
     states = site.wait(jobs)
@@ -367,7 +358,7 @@ def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Cor
     assert [(one["shard"], one["state"]) for one in status["failed"]] == [(k, "CANCELLED") for k in cancelled]
     assert "not all shards are there: missing" in site.log(f"join_{jobs[1]}.out")
     times = {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done}
-    again = site.run(corpus.path)
+    again = site.run(corpus)
     states = site.wait(again)
     assert sorted(map(int, states[0])) == cancelled
     assert {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done} == times
@@ -375,7 +366,7 @@ def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Cor
 
 
 def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path, "--shards", "8%2")
+    jobs = site.run(corpus, "--shards", "8%2")
     again = site.packtok("retry", site.outdir)
     assert re.search(r"packtok: \d of 8 shards are done, \d under way", again.stderr)
     packing_jobs, joining = site.jobs(again.stdout)
@@ -387,7 +378,7 @@ def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) ->
 
 
 def test_one_job_whose_tasks_srun_starts(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus.path, "--mode", "srun", "--nodes", "3")
+    jobs = site.run(corpus, "--mode", "srun", "--nodes", "3")
     assert jobs[1] is None
     pid = site.catch(1)
     site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0][0])
@@ -410,22 +401,15 @@ def test_more_shards_than_an_array_can_have_and_names_that_shells_take_apart(
     site = Site(cluster, packtok_cli, folder)
     source = folder / "a b.jsonl"
     shutil.copy(small.path, source)
+    at_once = folder / "at_once.pbin"
     num_shards = MAX_ARRAY_SIZE + 5
-    jobs = site.run(
-        source,
-        "--shards",
-        str(num_shards),
-        more=(
-            "--field",
-            ".text\n| . + \"$HOME 'x'\"",
-        ),
-    )
+    field = ".text\n| . + \"$HOME 'x'\""
+    jobs = site.run(Corpus(source, at_once, field), "--shards", str(num_shards))
     assert len(jobs[0]) == 2
     states = site.wait(jobs)
     assert [len(one) for one in states] == [MAX_ARRAY_SIZE, 5, 1]
     assert {state for one in states for state in one.values()} == {"COMPLETED"}
-    at_once = folder / "at_once.pbin"
-    packtok.pack(input=source, output=at_once, tokenizer="gpt2", field=".text\n| . + \"$HOME 'x'\"")
+    packtok.pack(input=source, output=at_once, tokenizer="gpt2", field=field)
     assert site.output.read_bytes() == at_once.read_bytes()
     assert sorted(path.name for path in (site.outdir / "logs").iterdir())[0].startswith(jobs[0][0])
     assert site.status()["done"] == list(range(num_shards))

@@ -4,7 +4,6 @@ A value is taken from the options if they have it, else from the config, else fr
 `packtok.settings`. Every error names the key, and nothing that came from the environment is shown.
 """
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,25 +18,25 @@ from packtok import _packtok
 from packtok.errors import ConfigError
 from packtok.interpolation import Resolvers, read_yaml, references
 from packtok.redact import Redactor
+from packtok.schema import Schema
 from packtok.settings import IGNORED_KEYS, KNOWN_KEYS, Component, Settings
 
 __all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
 
-_OPTION_OF = {"src_path": "--input", "dst_path": "--output"}
 _TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
-_EXPECTED = {
-    "int_type": "a whole number",
-    "string_type": "a string",
-    "bool_type": "true or false",
-    "model_type": "a mapping of keys",
-    "tuple_type": "a path or a list of paths",
-    "string_too_short": "at least one character",
-    "too_short": "at least one path",
-    "url": "a path on this machine, for nothing is written to a URL",
-    "greater_than_equal": "at least {ge}",
-    "less_than_equal": "at most {le}",
-    "literal_error": "{expected}",
-}
+_SCHEMA = Schema(
+    KNOWN_KEYS,
+    expected={
+        "tuple_type": "a path or a list of paths",
+        "too_short": "at least one path",
+        "url": "a path on this machine, for nothing is written to a URL",
+    },
+    option_of={
+        "settings.src_path": "--input",
+        "settings.dst_path": "--output",
+        _TOKENIZER_NAME: "--tokenizer",
+    },
+)
 
 
 class PackConfig(BaseModel):
@@ -173,7 +172,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
     values = {key: item for key, item in values.items() if key in KNOWN_KEYS[()] or key not in referenced}
     for key in values:
         if key not in KNOWN_KEYS[()]:
-            raise ConfigError(_unknown((key,)))
+            raise ConfigError(_SCHEMA.unknown((key,)))
     settings = dict(_section(values, "settings"))
     _merge_field(settings)
     if settings.get("num_cpus") is None:
@@ -183,11 +182,11 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
     try:
         checked_settings = Settings.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(_worded("settings", error)) from None
+        raise ConfigError(_SCHEMA.worded(error, ("settings",))) from None
     try:
         component = Component.model_validate(_with_tuples(tokenizer))
     except ValidationError as error:
-        raise ConfigError(_worded("tokenizer", error)) from None
+        raise ConfigError(_SCHEMA.worded(error, ("tokenizer",))) from None
     _check_truncation(component)
     return PackConfig(
         settings=checked_settings,
@@ -267,46 +266,6 @@ def _is_given(values: Mapping[str, Any], path: str) -> bool:
             return False
         value = value[name]
     return value is not None and value is not False
-
-
-def _worded(section: str, error: ValidationError) -> str:
-    """The first thing that is wrong, in our words and without the address of pydantic's manual."""
-    errors = error.errors(include_url=False)
-    # A misspelt key is the reason why the right one is missing, so it goes first.
-    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
-    location = (section, *(str(part) for part in first["loc"]))
-    path = _dotted(location)
-    if first["type"] == "extra_forbidden":
-        return _unknown(location)
-    if first["type"] == "missing":
-        option = _OPTION_OF.get(location[-1])
-        if path == _TOKENIZER_NAME:
-            option = "--tokenizer"
-        return f"{path} is missing" + (f"; give it there or as {option}" if option else "")
-    known = location[: _depth(location)]
-    expected = _EXPECTED.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
-    return f"{_dotted(known)} is {first['input']!r}; expected {expected.format(**first.get('ctx', {}))}"
-
-
-def _depth(location: tuple[str, ...]) -> int:
-    """How much of a pydantic location are keys; behind it come names of types that were tried."""
-    depth = 1
-    while depth < len(location) and location[depth] in KNOWN_KEYS.get(location[:depth], ()):
-        depth += 1
-    return depth + sum(part.isdigit() for part in location[depth : depth + 1])
-
-
-def _dotted(location: tuple[str, ...]) -> str:
-    return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in location).lstrip(".")
-
-
-def _unknown(location: tuple[str, ...]) -> str:
-    *section, key = location
-    known = KNOWN_KEYS.get(tuple(section), ())
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    if near:
-        return f"{_dotted(location)} is no known key; did you mean {_dotted((*section, near[0]))}?"
-    return f"{_dotted(location)} is no known key; known are {', '.join(sorted(known))}"
 
 
 def _strings_of(config: PackConfig) -> list[str]:

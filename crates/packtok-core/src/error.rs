@@ -51,12 +51,15 @@ pub enum Error {
         /// Where and why.
         source: glob::PatternError,
     },
-    /// An input is a URL.
-    #[error("{url}: remote inputs cannot be read; download the file and give its path")]
-    RemoteInput {
-        /// The URL without credentials and query.
-        url: String,
-    },
+    /// An input is a URL, and this build knows no object stores.
+    #[error(
+        "an input is a URL, and packtok was built without object stores; build it with the feature remote"
+    )]
+    NoStores,
+    /// An object store refused something.
+    #[cfg(feature = "remote")]
+    #[error(transparent)]
+    Store(#[from] packtok_store::Error),
     /// A file is named twice, perhaps through a link.
     #[error(
         "{}: is the same file as {}, named before; name each file once",
@@ -490,6 +493,12 @@ fn shown_id(id: Option<u32>) -> String {
 impl Error {
     /// An [`Error::Io`] about `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        // One that passed through a reader's hands.
+        #[cfg(feature = "remote")]
+        let source = match source.downcast() {
+            Ok(error) => return Self::Store(error),
+            Err(source) => source,
+        };
         Self::Io {
             path: path.to_owned(),
             source,

@@ -10,9 +10,11 @@ use std::path::Path;
 use packtok_core::sampling::SamplingError;
 use packtok_core::shard::ShardError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_store::Error as StoreError;
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyException, PyFileExistsError, PyIndexError, PyKeyboardInterrupt, PyOSError, PyValueError,
+    PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt,
+    PyOSError, PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -41,7 +43,8 @@ create_exception!(
     "A tokenizer that cannot be loaded or used."
 );
 
-/// `EEXIST` on every Unix.
+/// `ENOENT` and `EEXIST` on every Unix.
+const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -170,6 +173,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
+        E::Store(error) => store_error(&error),
         E::OutputExists { path } => file_exists(
             &path,
             "the output exists already; name another, or set existing to skip or replace",
@@ -180,7 +184,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::EmptyFolder { .. }
         | E::NothingMatches { .. }
         | E::BadGlob { .. }
-        | E::RemoteInput { .. }
+        | E::NoStores
         | E::DuplicateInput { .. }
         | E::OutputIsInput { .. }
         | E::OutputNotAFile { .. }
@@ -214,6 +218,26 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::NoEod { .. }
         | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
+    }
+}
+
+/// Maps an error of object stores.
+pub(crate) fn store_error(error: &StoreError) -> PyErr {
+    use StoreError as E;
+    match error {
+        E::Local { path, source } => os_error(path, source),
+        E::Exists { url } => file_exists(
+            Path::new(url),
+            "the object exists already; name another, or set existing to replace",
+        ),
+        E::Absent { url } => PyFileNotFoundError::new_err((
+            ENOENT,
+            "there is no such object",
+            Path::new(url).as_os_str().to_owned(),
+        )),
+        E::NotAStore { .. } | E::HasCredentials { .. } => PyValueError::new_err(chain(error)),
+        E::Changed { .. } => PacktokError::new_err(chain(error)),
+        E::Refused { .. } => PyOSError::new_err(chain(error)),
     }
 }
 

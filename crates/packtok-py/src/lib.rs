@@ -14,6 +14,7 @@ mod plans;
 mod reader;
 mod rows;
 mod shards;
+mod stores;
 mod tokenizer;
 mod views;
 
@@ -34,5 +35,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<order::PyOrder>()?;
     plans::register(module)?;
     operations::register(module)?;
-    shards::register(module)
+    shards::register(module)?;
+    stores::register(module)
 }

@@ -1,11 +1,11 @@
-"""`packtok retry`: what a run left missing is submitted again."""
+"""`packtok retry`: what a run left missing is packed by new tasks."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from packtok.cli.on_ray import ray_at_hand
 from packtok.cli.run import ConfOption, SubmitOption, carry_out
 
 
@@ -14,9 +14,11 @@ def retry(
     conf: ConfOption = None,
     submit: SubmitOption = True,
 ) -> None:
-    """Submit the shards that are missing, as `packtok run` was asked to; settings can be changed."""
+    """Have the shards packed that are missing, as `packtok run` was asked to; settings can be changed."""
     from packtok.launch.settings import changed
     from packtok.launch.submit import relaunch
 
     launch = relaunch(Path(outdir))
-    carry_out(replace(launch, settings=changed(launch.settings, conf or ())), script=None, submit=submit)
+    settings = changed(launch.settings, conf or ())
+    with ray_at_hand(settings, submit=submit) as ray:
+        carry_out(launch.model_copy(update={"settings": settings}), ray, script=None, submit=submit)

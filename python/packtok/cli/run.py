@@ -1,4 +1,4 @@
-"""`packtok run`: a command of packtok as jobs of a cluster."""
+"""`packtok run`: a command of packtok as tasks of a cluster, Slurm's or Ray's."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from packtok.cli import console
+from packtok.cli.on_ray import num_nodes, pack_on_ray, ray_at_hand
 from packtok.cli.wrapped import Wrapped, wrapped
 
 ConfOption = Annotated[
@@ -64,6 +65,15 @@ def run(
         Literal["array", "srun"] | None,
         typer.Option(help="A job array, or one job whose tasks srun starts. [default: array]"),
     ] = None,
+    engine: Annotated[
+        Literal["slurm", "ray"] | None,
+        typer.Option(
+            help="Who starts the tasks. ray: the cluster at RAY_ADDRESS, else one in a job. [default: slurm]"
+        ),
+    ] = None,
+    num_workers: Annotated[
+        int | None, typer.Option(help="Ray's tasks at once. [default: as many as there is room for]")
+    ] = None,
     join: Annotated[
         Literal["file", "manifest", "none"] | None,
         typer.Option(help="What is made of the shards in the end. [default: file]"),
@@ -88,7 +98,7 @@ def run(
     ] = None,
     submit: SubmitOption = True,
 ) -> None:
-    """Pack a corpus by many tasks of a Slurm cluster; the result is the file that one process would write."""
+    """Pack a corpus by many tasks of a cluster; the result is the file that one process would write."""
     from packtok.launch.settings import load_settings
 
     flags: dict[str, Any] = {
@@ -108,7 +118,10 @@ def run(
         "sbatch_args": sbatch_arg or None,
         **_array(array_tasks),
     }
-    settings = load_settings(conf or (), {f"slurm.{name}": value for name, value in flags.items()})
+    values = {f"slurm.{name}": value for name, value in flags.items()}
+    settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": num_workers})
+    if settings.engine != "ray" and num_workers is not None:
+        raise typer.BadParameter("--num-workers is for --engine ray; for Slurm give --array-tasks N%M")
     start(wrapped(command), settings, outdir=outdir, submit_script=submit_script, submit=submit)
 
 
@@ -138,23 +151,24 @@ def start(
         raise ConfigError("settings.report is given; shards have markers, which packtok status adds up")
     output = os.path.abspath(checked.settings.dst_path)
     folder = Path(os.path.abspath(outdir or f"{output}.shards"))
-    launch = Launch(
-        outdir=folder,
-        output=output,
-        num_shards=launching.num_shards(folder, settings),
-        pack_arguments=command.arguments,
-        join_arguments=_join_arguments(checked.settings.existing, settings.slurm.join),
-        working_folder=os.getcwd(),
-        python=sys.executable,
-        settings=settings,
-    )
-    launching.check(launch)
-    into_folder = {**command.options, "output": str(folder)}
-    packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
-    console.remarks([*command.remarks, *packing.notes])
-    packing.plan(launch.num_shards)
-    script = None if submit_script is None else Path(os.path.abspath(submit_script))
-    carry_out(launch, script=script, submit=submit)
+    with ray_at_hand(settings, submit=submit) as ray:
+        launch = Launch(
+            outdir=folder,
+            output=output,
+            num_shards=launching.num_shards(folder, settings, num_nodes(ray)),
+            pack_arguments=command.arguments,
+            join_arguments=_join_arguments(checked.settings.existing, settings.slurm.join),
+            working_folder=os.getcwd(),
+            python=sys.executable,
+            settings=settings,
+        )
+        launching.check(launch)
+        into_folder = {**command.options, "output": str(folder)}
+        packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
+        console.remarks([*command.remarks, *packing.notes])
+        packing.plan(launch.num_shards)
+        script = None if submit_script is None else Path(os.path.abspath(submit_script))
+        carry_out(launch, ray, script=script, submit=submit)
 
 
 def _join_arguments(existing: str, join: str) -> tuple[str, ...]:
@@ -162,8 +176,11 @@ def _join_arguments(existing: str, join: str) -> tuple[str, ...]:
     return (*policy, "--manifest") if join == "manifest" else policy
 
 
-def carry_out(launch: Any, *, script: Path | None, submit: bool) -> None:
-    """Submits what is missing and prints what was submitted, or prints the commands that would."""
+def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool) -> None:
+    """Has Ray pack what is missing, or submits it and prints the jobs, or prints the commands that would."""
+    if ray is not None:
+        pack_on_ray(ray, launch)
+        return
     from packtok.launch import submit as launching
     from packtok.launch.record import Record, read_record, write_record
     from packtok.launch.script import compact

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from packtok import __version__, _packtok
 from packtok.errors import PacktokError
-from packtok.launch.script import Launch
-from packtok.launch.settings import LaunchSettings
+from packtok.launch.script import Launch, Request
 
 
 class Submission(BaseModel):
@@ -19,7 +18,7 @@ class Submission(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     job: str
-    kind: Literal["array", "srun", "join"]
+    kind: Literal["array", "srun", "ray", "join"]
     first_shard: int = 0
     """The shard that the array's task 0 packs."""
     shards: tuple[tuple[int, int], ...] = ()
@@ -34,48 +33,21 @@ class Submission(BaseModel):
                 yield from range(first, last + 1)
 
 
-class Record(BaseModel):
+class Record(Request):
     """All that a run is made from again."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
 
     packtok_run: Literal[1] = 1
     version: str = __version__
-    output: str
-    num_shards: int
-    pack_arguments: tuple[str, ...]
-    join_arguments: tuple[str, ...]
-    working_folder: str
-    python: str
-    settings: LaunchSettings
     submissions: tuple[Submission, ...] = ()
 
     @classmethod
     def of(cls, launch: Launch, submissions: tuple[Submission, ...]) -> "Record":
         """The record of a launch."""
-        return cls(
-            output=launch.output,
-            num_shards=launch.num_shards,
-            pack_arguments=launch.pack_arguments,
-            join_arguments=launch.join_arguments,
-            working_folder=launch.working_folder,
-            python=launch.python,
-            settings=launch.settings,
-            submissions=submissions,
-        )
+        return cls(**launch.request(), submissions=submissions)
 
     def launch(self, outdir: Path) -> Launch:
         """The launch that this is the record of, its folder being where it now is."""
-        return Launch(
-            outdir=outdir,
-            output=self.output,
-            num_shards=self.num_shards,
-            pack_arguments=self.pack_arguments,
-            join_arguments=self.join_arguments,
-            working_folder=self.working_folder,
-            python=self.python,
-            settings=self.settings,
-        )
+        return Launch(**self.request(), outdir=outdir)
 
 
 def read_record(outdir: Path) -> Record | None:

@@ -9,6 +9,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from packtok import __version__
 from packtok.launch.settings import Environment, LaunchSettings
@@ -17,11 +20,11 @@ from packtok.launch.settings import Environment, LaunchSettings
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+&|*()\[\]^~-]*")
 
 
-@dataclass(frozen=True)
-class Launch:
-    """What is to be packed into which folder, and by which jobs."""
+class Request(BaseModel):
+    """What is to be packed, and by which jobs."""
 
-    outdir: Path
+    model_config = ConfigDict(strict=True, frozen=True)
+
     output: str
     num_shards: int
     pack_arguments: tuple[str, ...]
@@ -32,6 +35,16 @@ class Launch:
     python: str
     """The interpreter that has packtok, for jobs whose environment does not bring their own."""
     settings: LaunchSettings
+
+    def request(self) -> dict[str, Any]:
+        """These fields alone, of what is more than a request."""
+        return {name: getattr(self, name) for name in Request.model_fields}
+
+
+class Launch(Request):
+    """A request and the folder of its shards."""
+
+    outdir: Path
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,19 @@ def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
         _filled(_SRUN, log=shlex.quote(f"{_log_folder(launch)}/%j_%t.out"), join=join),
     ]
     return _script("Packs the shards in the tasks of one job, then joins them.", launch, options, body)
+
+
+def ray_script(launch: Launch) -> Script:
+    """One job of several nodes that are a Ray cluster as long as it runs; what is missing is packed on it."""
+    nodes = launch.settings.slurm.nodes or 1
+    options = _where(launch) | _shape(launch) | {"--nodes": str(nodes), "--ntasks-per-node": "1"}
+    options |= _log(launch, f"{_log_folder(launch)}/%j.out")
+    body = [
+        _run_functions(launch),
+        _requeue_function(launch, '"$SLURM_JOB_ID"'),
+        _filled(_RAY, ray=_program(launch, "ray"), logs=shlex.quote(str(log_folder(launch.outdir)))),
+    ]
+    return _script("Packs the shards on a Ray cluster of its own, then joins them.", launch, options, body)
 
 
 def join_script(launch: Launch) -> Script:
@@ -181,14 +207,15 @@ def _environment_lines(environment: Environment) -> list[str]:
     return lines
 
 
-def _program(launch: Launch) -> str:
+def _program(launch: Launch, name: Literal["packtok", "ray"] = "packtok") -> str:
     environment = launch.settings.environment
     if environment.singularity_image is not None:
         runtime = '"$(command -v singularity || command -v apptainer || echo singularity)"'
-        return f"{runtime} exec {shlex.quote(environment.singularity_image)} packtok"
+        return f"{runtime} exec {shlex.quote(environment.singularity_image)} {name}"
     if environment.conda_env is not None or environment.venv is not None:
-        return "packtok"
-    return f"{shlex.quote(launch.python)} -m packtok"
+        return name
+    module = {"packtok": "packtok", "ray": "ray.scripts.scripts"}[name]
+    return f"{shlex.quote(launch.python)} -m {module}"
 
 
 def _pack_command(launch: Launch) -> str:
@@ -347,6 +374,49 @@ if [ "$status" -gt 128 ] || [ -n "$stopping" ]; then settle "$status"; fi
 # Of shards that are missing it says which.
 stop_signal=INT
 @join@
+settle $?
+"""
+
+_RAY = """\
+# Ray on the nodes of this job: the head here, the others all at once by srun. It ends with this script.
+ray=(@ray@)
+logs=@logs@
+head_log="$logs/ray_head_$SLURM_JOB_ID.out"
+# Whoever can talk to Ray can run programs as this user, so it is told a secret that it asks for.
+RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
+trap 'kill $(jobs -p) 2>/dev/null' EXIT
+
+is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+port=$((15000 + SLURM_JOB_ID % 5000))
+while is_taken "$port"; do port=$((port + 1)); done
+
+# Documents do not go through Ray, so that it needs no memory to share them.
+node=(--num-cpus="$SLURM_CPUS_PER_TASK" --object-store-memory=80000000 --block)
+: >"$head_log"
+"${ray[@]}" start --head --port="$port" --include-dashboard=false --disable-usage-stats \
+  --temp-dir="/tmp/ray-$SLURM_JOB_ID-$SLURM_JOB_UID" "${node[@]}" >>"$head_log" 2>&1 </dev/null &
+head=$!
+address=''
+for ((i = 0; i < 600; i++)); do
+  address=$(sed -n 's/.*Local node IP: *//p' "$head_log" | tr -cd '0-9a-fA-F.:')
+  if [ -n "$address" ] && is_taken "$port"; then break; fi
+  if [ -n "$stopping" ] || ! kill -0 "$head" 2>/dev/null; then break; fi
+  sleep 0.2
+done
+if [ -z "$address" ]; then
+  echo "packtok: Ray has not started: $head_log" >&2
+  settle 1
+fi
+export RAY_ADDRESS="$address:$port"
+if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
+  others=$((SLURM_JOB_NUM_NODES - 1))
+  srun --export=ALL --nodes="$others" --ntasks="$others" --exclude="$SLURMD_NODENAME" --kill-on-bad-exit=0 \
+    --open-mode=append --output="${logs//%/%%}/ray_nodes_%j.out" \
+    "${ray[@]}" start --address="$RAY_ADDRESS" --disable-usage-stats "${node[@]}" </dev/null &
+fi
+# It waits for nobody: a node that comes later gets what is left to do then.
+run interruptible "${packtok[@]}" retry "$outdir"
 settle $?
 """
 

@@ -4,7 +4,6 @@ The keys and the layers are tatm's, so that its files serve as they are; packtok
 its own. Every error names the key, and where it came from a file, the file.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,19 +17,9 @@ from pydantic_core import PydanticCustomError
 
 from packtok.errors import ConfigError
 from packtok.interpolation import Resolvers, parse_value, read_yaml
+from packtok.schema import Schema
 
-__all__ = ["Environment", "LaunchSettings", "Slurm", "changed", "load_settings"]
-
-_EXPECTED = {
-    "int_type": "a whole number",
-    "string_type": "a string",
-    "model_type": "a mapping of keys",
-    "tuple_type": "a list",
-    "string_too_short": "at least one character",
-    "greater_than_equal": "at least {ge}",
-    "literal_error": "{expected}",
-    "said": "{text}",
-}
+__all__ = ["Environment", "LaunchSettings", "Ray", "Slurm", "changed", "load_settings"]
 
 
 def _one_line(value: str) -> str:
@@ -115,21 +104,34 @@ class Environment(_Section):
     singularity_image: Text | None = None
 
 
+class Ray(_Section):
+    """How many tasks Ray runs; the section ``ray``. Their size is Slurm's, ``slurm.cpus_per_task``."""
+
+    num_workers: Count | None = None
+    """Tasks at once; without it as many as there is room for."""
+
+
 class LaunchSettings(_Section):
     """All that decides how `packtok run` submits work, checked and resolved."""
 
     backend: Literal["slurm"] = "slurm"
+    engine: Literal["slurm", "ray"] = "slurm"
+    """Who starts the tasks: Slurm, or Ray, which may run in a job of Slurm's."""
     slurm: Slurm = Slurm()
+    ray: Ray = Ray()
     environment: Environment = Environment()
     metadata_backend: Any = None
     """tatm's catalogue of data sets, which its files may name; nothing here reads it."""
 
 
-KNOWN_KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
-    (): tuple(LaunchSettings.model_fields),
-    ("slurm",): tuple(Slurm.model_fields),
-    ("environment",): tuple(Environment.model_fields),
-}
+_SCHEMA = Schema(
+    {
+        (): tuple(LaunchSettings.model_fields),
+        ("slurm",): tuple(Slurm.model_fields),
+        ("ray",): tuple(Ray.model_fields),
+        ("environment",): tuple(Environment.model_fields),
+    }
+)
 # Other spellings, each with the key that it means.
 _MEANT = {
     "constraints": "constraint",
@@ -248,37 +250,17 @@ def _checked(config: Any, prefix: str) -> LaunchSettings:
     except ConfigError as error:
         raise ConfigError(f"{prefix}{error}") from None
     except ValidationError as error:
-        raise ConfigError(f"{prefix}{_worded(error)}") from None
+        raise ConfigError(f"{prefix}{_SCHEMA.worded(error)}") from None
 
 
 def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
     """A key that is there and null means its default."""
     return {
         key: {name: item for name, item in value.items() if item is not None}
-        if isinstance(value, Mapping) and key in ("slurm", "environment")
+        if isinstance(value, Mapping) and key in ("slurm", "ray", "environment")
         else value
         for key, value in values.items()
     }
-
-
-def _worded(error: ValidationError) -> str:
-    errors = error.errors(include_url=False)
-    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
-    location = tuple(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return _unknown(location)
-    expected = _EXPECTED.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
-    key = ".".join(location[:2]) + "".join(f"[{part}]" for part in location[2:] if part.isdigit())
-    return f"{key} is {first['input']!r}; expected {expected.format(**first.get('ctx', {}))}"
-
-
-def _unknown(location: tuple[str, ...]) -> str:
-    *section, key = location
-    known = KNOWN_KEYS.get(tuple(section), ())
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    if near:
-        return f"{'.'.join(location)} is no known key; did you mean {'.'.join((*section, near[0]))}?"
-    return f"{'.'.join(location)} is no known key; known are {', '.join(sorted(known))}"
 
 
 def _refuse_conflicts(environment: Environment) -> None:

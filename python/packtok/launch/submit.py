@@ -18,6 +18,7 @@ from packtok.launch.script import (
     compact,
     join_script,
     log_folder,
+    ray_script,
     runs,
     srun_script,
 )
@@ -62,13 +63,19 @@ class Submitted:
     """Jobs that were to join and were taken back, since a later one does."""
 
 
-def num_shards(outdir: Path, settings: LaunchSettings) -> int:
-    """How many shards are asked for, else how many the plan has, else `SHARDS_PER_NODE` for each node."""
+def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = None) -> int:
+    """How many shards are asked for, else how many the plan has, else `SHARDS_PER_NODE` for each node.
+
+    Args:
+        outdir: The folder of the shards, which may have a plan.
+        settings: All settings.
+        num_nodes: How many nodes there are, where that is known.
+    """
     if settings.slurm.shards is not None:
         return settings.slurm.shards
     if os.path.lexists(outdir / "plan.jsonl"):
         return read_plan(outdir).num_shards
-    return SHARDS_PER_NODE * (settings.slurm.nodes or 1)
+    return SHARDS_PER_NODE * (num_nodes or settings.slurm.nodes or 1)
 
 
 def check(launch: Launch) -> None:
@@ -127,8 +134,8 @@ def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
     if launch.settings.slurm.join == "none":
         return False
     if is_packing:
-        # With srun the job that packs joins as well.
-        return launch.settings.slurm.mode == "array"
+        # With srun, and with Ray, the job that packs joins as well.
+        return launch.settings.engine == "slurm" and launch.settings.slurm.mode == "array"
     return not os.path.lexists(launch.output) or "--existing=replace" in launch.join_arguments
 
 
@@ -157,6 +164,9 @@ def _under_way(
 
 def _packing_jobs(launch: Launch, missing: list[int], path: Path, slurm: Slurm | None) -> list[Job]:
     settings = launch.settings.slurm
+    if launch.settings.engine == "ray":
+        submission = Submission(job="", kind="ray", shards=tuple(runs(missing)))
+        return [_job(path, ray_script(launch), [], submission)]
     if settings.mode == "srun":
         submission = Submission(job="", kind="srun", shards=tuple(runs(missing)))
         return [_job(path, srun_script(launch, missing), [], submission)]

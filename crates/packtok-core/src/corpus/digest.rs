@@ -1,9 +1,8 @@
 //! Checksums of sources that were not read from end to end.
 
-use std::fs::File;
 use std::io::Read;
 
-use super::Source;
+use super::{CorpusFile, Source};
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.
@@ -31,7 +30,7 @@ pub fn digests(
 }
 
 fn digest(source: &Source, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u32> {
-    let mut file = File::open(&source.path).map_err(|error| Error::io(&source.path, error))?;
+    let mut file = CorpusFile::open(&source.path)?;
     let mut buffer = vec![0; READ_BYTES];
     let (mut crc, mut found_bytes) = (0, 0);
     loop {

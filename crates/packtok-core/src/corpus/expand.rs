@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use glob::MatchOptions;
 use rustix::fs::{Access, AtFlags, access, accessat};
 
-use super::Source;
 use super::label::labels;
 use super::natural::{name_key, path_key};
+use super::{Source, is_url};
 use crate::error::{Error, Result};
 
 /// What a folder is searched for.
@@ -26,7 +26,7 @@ const EXTENSIONS: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
 /// exists under the very name of an input is never taken for a glob.
 ///
 /// # Errors
-/// An input is missing, unreadable, no regular file, a URL, a folder or glob without a file; or a
+/// An input is missing, unreadable, no regular file, a folder or glob without a file; or a
 /// file is named twice.
 pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     if inputs.is_empty() {
@@ -55,6 +55,21 @@ struct Found {
     inode: (u64, u64),
 }
 
+impl Found {
+    /// An object of a store, of whose URLs each leads to another.
+    #[cfg(feature = "remote")]
+    fn object(object: packtok_store::Object) -> Self {
+        Self {
+            inode: (
+                u64::MAX,
+                xxhash_rust::xxh64::xxh64(object.url.as_bytes(), 0),
+            ),
+            path: object.url.into(),
+            bytes: object.bytes,
+        }
+    }
+}
+
 fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
     let path = Path::new(input);
     match fs::metadata(path) {
@@ -66,11 +81,7 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
             files.extend(found);
         }
         Ok(metadata) => files.push(regular_file(path.into(), &metadata, None)?),
-        Err(_) if input.contains("://") => {
-            return Err(Error::RemoteInput {
-                url: without_credentials(input),
-            });
-        }
+        Err(_) if is_url(path) => files.extend(in_store(input)?),
         Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
             // To the glob library this means the folders below, but not the files in the folder.
             Some(folder) => expand_input(folder, files)?,
@@ -81,17 +92,45 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
     Ok(())
 }
 
-/// A URL without what may be secret: its query, and all of it if an `@` says that there is a password
-/// somewhere, for passwords may hold any character.
-fn without_credentials(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    match rest.contains('@') {
-        true => format!("{scheme}://…"),
-        false => format!(
-            "{scheme}://{}",
-            rest.split(['?', '#']).next().unwrap_or_default()
-        ),
+/// What a URL names: an object, those that match a pattern, or the corpus files in a folder.
+#[cfg(feature = "remote")]
+fn in_store(url: &str) -> Result<Vec<Found>> {
+    use packtok_store::{Error as StoreError, Location};
+
+    let location = Location::parse(url)?;
+    let mut objects = match location.object() {
+        Ok(object) => return Ok(vec![Found::object(object)]),
+        Err(StoreError::Absent { .. }) if url.contains(['*', '?', '[']) => Location::matching(url)?,
+        Err(error @ StoreError::Absent { .. }) => {
+            let mut objects = location.list()?;
+            objects.retain(|object| is_corpus_below(&object.url, url));
+            if objects.is_empty() {
+                return Err(error.into());
+            }
+            objects
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if objects.is_empty() {
+        return Err(Error::NothingMatches {
+            pattern: url.to_owned(),
+        });
     }
+    objects.sort_by_cached_key(|object| path_key(Path::new(&object.url)));
+    Ok(objects.into_iter().map(Found::object).collect())
+}
+
+#[cfg(not(feature = "remote"))]
+fn in_store(_: &str) -> Result<Vec<Found>> {
+    Err(Error::NoStores)
+}
+
+/// Whether an object below a folder is one that a folder stands for.
+#[cfg(feature = "remote")]
+fn is_corpus_below(url: &str, folder: &str) -> bool {
+    let name = url.strip_prefix(folder).unwrap_or(url);
+    EXTENSIONS.iter().any(|extension| name.ends_with(extension))
+        && !name.split('/').any(|part| part.starts_with('.'))
 }
 
 /// What a glob matches; the files of a folder that it matches count as matched.
@@ -254,9 +293,12 @@ fn refuse_duplicates(files: &[Found]) -> Result<()> {
     let mut seen = HashMap::new();
     for file in files.iter().filter(|file| repeated.contains(&file.inode)) {
         let path = &file.path;
-        let canonical = path
-            .canonicalize()
-            .map_err(|cause| Error::io(path, cause))?;
+        let canonical = match is_url(path) {
+            true => path.clone(),
+            false => path
+                .canonicalize()
+                .map_err(|cause| Error::io(path, cause))?,
+        };
         if let Some(first) = seen.insert(canonical, path) {
             return Err(Error::DuplicateInput {
                 path: path.clone(),

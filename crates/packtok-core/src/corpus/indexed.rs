@@ -1,18 +1,17 @@
 //! Reads the lines of one plain file that an index names.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use super::chunk::{Chunk, Content, Span};
 use super::stream::{Compression, open};
-use super::{BOM, Place, ReadOptions, Source};
+use super::{BOM, CorpusFile, Place, ReadOptions, Source};
 use crate::error::{Error, Result};
 
 /// Reads the entries of an index in their order.
 pub(super) struct Indexed {
     source: Source,
-    file: File,
+    file: CorpusFile,
     entries: Vec<(u64, u64)>,
     next: usize,
     options: ReadOptions,
@@ -165,10 +164,8 @@ impl Indexed {
     }
 
     fn check_length(&self) -> Result<()> {
-        let metadata = self.file.metadata();
-        let found_bytes = metadata
-            .map_err(|cause| Error::io(&self.source.path, cause))?
-            .len();
+        let found_bytes = self.file.len();
+        let found_bytes = found_bytes.map_err(|cause| Error::io(&self.source.path, cause))?;
         if found_bytes != self.source.bytes {
             return Err(changed(&self.source, found_bytes));
         }
@@ -180,14 +177,19 @@ impl Indexed {
 const MAX_SEEKS: usize = 4096;
 
 /// Appends the bytes `range` of `file` to `buffer`.
-fn append(file: &mut File, range: Range<u64>, buffer: &mut Vec<u8>, source: &Source) -> Result<()> {
+fn append(
+    file: &mut CorpusFile,
+    range: Range<u64>,
+    buffer: &mut Vec<u8>,
+    source: &Source,
+) -> Result<()> {
     let io = |cause| Error::io(&source.path, cause);
     let expected = range.end - range.start;
     file.seek(SeekFrom::Start(range.start)).map_err(io)?;
     buffer.reserve_exact(expected as usize);
     let found = file.take(expected).read_to_end(buffer).map_err(io)?;
     if (found as u64) < expected {
-        return Err(changed(source, file.metadata().map_err(io)?.len()));
+        return Err(changed(source, file.len().map_err(io)?));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 
+use super::is_url;
 use crate::error::{Error, Result};
 
 /// The labels of `paths`, in their order.
@@ -42,7 +43,7 @@ pub(crate) struct CurrentFolder(PathBuf);
 impl CurrentFolder {
     /// The folder, if any of `paths` is relative; otherwise it does not matter.
     pub(crate) fn of<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<Self> {
-        match paths.find(|path| path.is_relative()) {
+        match paths.find(|path| path.is_relative() && !is_url(path)) {
             None => Ok(Self(PathBuf::new())),
             Some(path) => std::env::current_dir()
                 .map(Self)
@@ -53,6 +54,9 @@ impl CurrentFolder {
     /// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
     /// gave them.
     pub(crate) fn absolute<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        if is_url(path) {
+            return Cow::Borrowed(path);
+        }
         if is_plain(path) {
             return match path.is_absolute() {
                 true => Cow::Borrowed(path),

@@ -1,12 +1,11 @@
 //! Line numbers for places in a file that is not read from its start to its end.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use memchr::memchr_iter;
 
-use super::Source;
+use super::{CorpusFile, Source};
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.
@@ -43,7 +42,7 @@ impl LineCounter {
 
     fn count_breaks(&self, start: u64, stop: u64) -> Result<u64> {
         let io = |cause| Error::io(&self.path, cause);
-        let mut file = File::open(&self.path).map_err(io)?;
+        let mut file = CorpusFile::open(&self.path)?;
         file.seek(SeekFrom::Start(start)).map_err(io)?;
         let mut bytes = file.take(stop - start);
         let mut buffer = vec![0; READ_BYTES];

@@ -7,6 +7,7 @@
 mod chunk;
 mod digest;
 mod expand;
+mod file;
 mod indexed;
 mod label;
 mod line_counter;
@@ -23,6 +24,7 @@ pub use chunk::{Chunk, Line, Lines};
 pub use digest::digests;
 pub use expand::expand;
 pub(crate) use expand::kind;
+pub(crate) use file::{CorpusFile, is_url, len_of};
 pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
 pub use place::Place;

@@ -1,10 +1,10 @@
 //! The bytes of one source, uncompressed, with its raw bytes counted and, unless they are the same, checksummed.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::file::CorpusFile;
 use super::{ReadOptions, Source};
 use crate::error::{Error, Result};
 
@@ -49,8 +49,8 @@ pub(crate) fn compression(source: &Source) -> Result<Compression> {
 }
 
 /// Opens `source` and looks at its first bytes; the file is left at its start.
-pub(super) fn open(source: &Source) -> Result<(File, Compression)> {
-    let mut file = File::open(&source.path).map_err(|cause| Error::io(&source.path, cause))?;
+pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
+    let mut file = CorpusFile::open(&source.path)?;
     let mut head = [0; 4];
     let mut len = 0;
     while len < head.len() {
@@ -168,8 +168,7 @@ impl Stream {
     }
 
     fn changed(&self) -> Error {
-        let found = self.raw().file.metadata().map(|metadata| metadata.len());
-        match found {
+        match self.raw().file.len() {
             Ok(found) => Error::SourceChanged {
                 path: self.source.path.clone(),
                 expected_bytes: self.source.bytes,
@@ -184,16 +183,10 @@ impl Stream {
         let buffered = match &self.decoder {
             _ if self.raw().changed => return self.changed(),
             _ if self.raw().failed => {
-                return Error::Io {
-                    path,
-                    source: cause,
-                };
+                return Error::io(&path, cause);
             }
             Decoder::Plain(_) => {
-                return Error::Io {
-                    path,
-                    source: cause,
-                };
+                return Error::io(&path, cause);
             }
             Decoder::Gzip(decoder) => decoder.get_ref().buffer().len(),
             Decoder::Zstd(decoder) => decoder.get_ref().buffer().len(),
@@ -216,7 +209,7 @@ impl Stream {
 /// A file read to the length it had at the start, no less and no more; or a part of it, as long as
 /// the file keeps that length.
 struct RawFile {
-    file: File,
+    file: CorpusFile,
     /// Length of what is to be read.
     expected_bytes: u64,
     /// Length of the whole file, of which only a part is read.
@@ -231,7 +224,7 @@ struct RawFile {
 }
 
 impl RawFile {
-    fn new(mut file: File, source: &Source, is_checksummed: bool) -> io::Result<Self> {
+    fn new(mut file: CorpusFile, source: &Source, is_checksummed: bool) -> io::Result<Self> {
         if let Some(range) = &source.range {
             file.seek(SeekFrom::Start(range.start))?;
         }
@@ -253,7 +246,7 @@ impl RawFile {
         };
         let rest = self.expected_bytes - self.bytes_read;
         if rest == 0 {
-            self.changed |= self.file.metadata()?.len() != whole_bytes;
+            self.changed |= self.file.len()? != whole_bytes;
         }
         Ok(len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }

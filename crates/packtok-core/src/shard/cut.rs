@@ -3,13 +3,12 @@
 //! Plain files only. A compressed file cannot be read from its middle on, so it is whole and belongs to
 //! the shard that has its first byte; a file is opened to see that only where a boundary falls inside it.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::corpus::{self, Compression, Source};
+use crate::corpus::{self, Compression, CorpusFile, Source};
 use crate::error::{Error, Result};
 
 /// Most bytes read at a time in search of the end of a line.
@@ -57,7 +56,7 @@ fn line_start(
         return Ok(offset_bytes);
     }
     let io = |cause| Error::io(&source.path, cause);
-    let mut file = File::open(&source.path).map_err(io)?;
+    let mut file = CorpusFile::open(&source.path)?;
     // A line starts behind a `\n`, and the one that counts may be right before the offset.
     let mut place = offset_bytes - 1;
     file.seek(SeekFrom::Start(place)).map_err(io)?;
@@ -72,7 +71,7 @@ fn line_start(
             return Err(Error::SourceChanged {
                 path: source.path.clone(),
                 expected_bytes: source.bytes,
-                found_bytes: file.metadata().map_err(io)?.len(),
+                found_bytes: file.len().map_err(io)?,
             });
         }
         if let Some(end) = memchr(b'\n', &buffer[..n]) {

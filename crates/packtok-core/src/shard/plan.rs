@@ -389,22 +389,14 @@ fn restored(text: &str, redactions: &[(String, String)]) -> String {
 }
 
 fn check_length(source: &Source) -> Result<()> {
-    let path = &source.path;
-    let metadata = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
-    if !metadata.is_file() {
-        let found = corpus::kind(&metadata);
-        return Err(Error::NotAFile {
-            path: path.clone(),
-            found,
-        });
-    }
-    if metadata.len() == source.bytes {
+    let found_bytes = corpus::len_of(&source.path)?;
+    if found_bytes == source.bytes {
         return Ok(());
     }
     Err(ShardError::SourceNotAsPlanned {
-        path: path.clone(),
+        path: source.path.clone(),
         planned_bytes: source.bytes,
-        found_bytes: metadata.len(),
+        found_bytes,
     }
     .into())
 }

@@ -1,0 +1,86 @@
+//! A file of a corpus, wherever it is: on this machine, or in an object store.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+#[cfg(feature = "remote")]
+use packtok_store::{Location, RemoteFile};
+
+use super::kind;
+use crate::error::{Error, Result};
+
+/// Whether a path is no path but a URL.
+pub(crate) fn is_url(path: &Path) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    path.to_str()
+        .and_then(|text| text.split_once("://"))
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_letter))
+}
+
+/// A file of a corpus that is being read.
+pub(crate) enum CorpusFile {
+    /// On this machine.
+    Local(File),
+    /// In an object store.
+    #[cfg(feature = "remote")]
+    Remote(Box<RemoteFile>),
+}
+
+impl CorpusFile {
+    /// Opens a file. What exists under the very name of a URL goes first.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        match File::open(path) {
+            Ok(file) => Ok(Self::Local(file)),
+            #[cfg(feature = "remote")]
+            Err(_) if is_url(path) => {
+                let location = Location::parse(&path.to_string_lossy())?;
+                Ok(Self::Remote(Box::new(RemoteFile::open(location)?)))
+            }
+            Err(cause) => Err(Error::io(path, cause)),
+        }
+    }
+
+    /// Its length now; that of an object in a store when it was opened, for another in its place is not read.
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        match self {
+            Self::Local(file) => Ok(file.metadata()?.len()),
+            #[cfg(feature = "remote")]
+            Self::Remote(file) => Ok(file.object().bytes),
+        }
+    }
+}
+
+/// The length of a file, which must be a regular one.
+pub(crate) fn len_of(path: &Path) -> Result<u64> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
+        Ok(metadata) => Err(Error::NotAFile {
+            path: path.to_owned(),
+            found: kind(&metadata),
+        }),
+        #[cfg(feature = "remote")]
+        Err(_) if is_url(path) => Ok(Location::parse(&path.to_string_lossy())?.object()?.bytes),
+        Err(cause) => Err(Error::io(path, cause)),
+    }
+}
+
+impl Read for CorpusFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Local(file) => file.read(buffer),
+            #[cfg(feature = "remote")]
+            Self::Remote(file) => file.read(buffer),
+        }
+    }
+}
+
+impl Seek for CorpusFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::Local(file) => file.seek(to),
+            #[cfg(feature = "remote")]
+            Self::Remote(file) => file.seek(to),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Objects in stores: looked for, fetched, written, removed.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use packtok_store::{Error, IfExists, Location, RemoteFile, Result};
+use pyo3::prelude::*;
+
+use crate::error::store_error;
+
+/// The longest that Ctrl-C goes unnoticed.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(is_url, module)?)?;
+    module.add_function(wrap_pyfunction!(object_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(list_objects, module)?)?;
+    module.add_function(wrap_pyfunction!(download, module)?)?;
+    module.add_function(wrap_pyfunction!(upload, module)?)?;
+    module.add_function(wrap_pyfunction!(delete_object, module)?)
+}
+
+/// Whether a text is meant as a URL and not as a path.
+#[pyfunction]
+fn is_url(text: &str) -> bool {
+    packtok_store::is_url(text)
+}
+
+/// The length of an object; None if there is none.
+#[pyfunction]
+fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
+    wait(py, move || match Location::parse(&url)?.object() {
+        Ok(object) => Ok(Some(object.bytes)),
+        Err(Error::Absent { .. }) => Ok(None),
+        Err(error) => Err(error),
+    })
+}
+
+/// The URL and the length of each object in a folder and below it.
+#[pyfunction]
+fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
+    let objects = wait(py, move || Location::parse(&url)?.list())?;
+    Ok(objects
+        .into_iter()
+        .map(|object| (object.url, object.bytes))
+        .collect())
+}
+
+/// Writes an object to a file, which gets its name when it is whole.
+#[pyfunction]
+fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
+    wait(py, move || {
+        RemoteFile::open(Location::parse(&url)?)?.save(&path)
+    })
+}
+
+/// Writes a file as an object, whole or not at all.
+#[pyfunction]
+fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult<()> {
+    let if_exists = match replace {
+        true => IfExists::Replace,
+        false => IfExists::Refuse,
+    };
+    wait(py, move || {
+        Location::parse(&url)?.upload(&path, if_exists, &|_| ())
+    })
+}
+
+/// Removes an object, which may be gone already.
+#[pyfunction]
+fn delete_object(py: Python<'_>, url: String) -> PyResult<()> {
+    wait(py, move || Location::parse(&url)?.delete())
+}
+
+/// Waits for `call` on a thread of its own, which goes on alone if Python raises something meanwhile.
+fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = channel();
+    let mut receiver = Mutex::new(receiver);
+    std::thread::spawn(move || sender.send(call()));
+    loop {
+        let waited = py.detach(|| {
+            let receiver = receiver.get_mut().expect("nobody else has it");
+            receiver.recv_timeout(SIGNAL_INTERVAL)
+        });
+        match waited {
+            Ok(answer) => return answer.map_err(|error| store_error(&error)),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                panic!("the thread that talks to the store died")
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Where an object is: its URL, and what the store says of it.
+
+use futures_util::TryStreamExt;
+use glob::{MatchOptions, Pattern};
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt, ObjectStoreScheme};
+use url::Url;
+
+use crate::connect::{self, Store};
+use crate::error::{Error, Result};
+use crate::runtime;
+
+/// The place of one object, or of all whose names begin alike.
+#[derive(Clone)]
+pub struct Location {
+    url: String,
+    pub(crate) store: Store,
+    pub(crate) path: Path,
+}
+
+/// What a store says of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Its URL.
+    pub url: String,
+    /// Its length.
+    pub bytes: u64,
+    /// What tells this version of it from others, if the store has such a thing.
+    pub version: Option<String>,
+}
+
+/// Whether `text` is meant as a URL; a file of that very name goes first where files are looked for.
+pub fn is_url(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '-' || c == '.';
+    text.split_once("://")
+        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_letter))
+}
+
+impl std::fmt::Debug for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Location").field(&self.url).finish()
+    }
+}
+
+impl Location {
+    /// The place that a URL names.
+    ///
+    /// # Errors
+    /// The URL is of no store, or holds credentials, or the environment has not what the store needs.
+    pub fn parse(text: &str) -> Result<Self> {
+        let shown = without_secrets(text);
+        let wrong = |reason: String| Error::NotAStore {
+            url: shown.clone(),
+            reason,
+        };
+        if shown != text {
+            return Err(Error::HasCredentials { url: shown });
+        }
+        // A `?` or `#` is refused above, so that all there is besides is the name, taken as it is.
+        let (place, name) = split(text);
+        let url = Url::parse(place).map_err(|error| wrong(error.to_string()))?;
+        let (scheme, _) =
+            ObjectStoreScheme::parse(&url).map_err(|_| wrong("is no URL of a store".to_owned()))?;
+        if matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory) {
+            return Err(wrong("is no URL of a store".to_owned()));
+        }
+        let store = connect::store(&url, &scheme).map_err(|error| Error::of(&shown, &error))?;
+        let path = Path::parse(name).map_err(|error| wrong(error.to_string()))?;
+        Ok(Self {
+            url: shown,
+            store,
+            path,
+        })
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What the store says of the object.
+    ///
+    /// # Errors
+    /// There is none, or the store does not answer.
+    pub fn object(&self) -> Result<Object> {
+        let meta = runtime::wait(self.store.objects.head(&self.path));
+        Ok(self.described(&meta.map_err(|error| self.error(&error))?))
+    }
+
+    /// Whether there is an object.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub fn exists(&self) -> Result<bool> {
+        match self.object() {
+            Ok(_) => Ok(true),
+            Err(Error::Absent { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All objects in this folder and below it, in no order.
+    ///
+    /// # Errors
+    /// The store does not answer, or has no lists.
+    pub fn list(&self) -> Result<Vec<Object>> {
+        let found = self.store.objects.list(Some(&self.path));
+        let found: Vec<_> =
+            runtime::wait(found.try_collect()).map_err(|error| self.error(&error))?;
+        Ok(found.iter().map(|meta| self.described(meta)).collect())
+    }
+
+    /// All objects whose URLs match this one, which is a pattern, in no order.
+    ///
+    /// # Errors
+    /// It is no pattern; or as [`Location::list`].
+    pub fn matching(text: &str) -> Result<Vec<Object>> {
+        let bad = |error: glob::PatternError| Error::NotAStore {
+            url: text.to_owned(),
+            reason: error.to_string(),
+        };
+        let (place, name) = split(text);
+        let pattern = Pattern::new(name).map_err(bad)?;
+        // The store is asked for the folder that no wildcard is ahead of.
+        let plain = name.find(['*', '?', '[']).unwrap_or(name.len());
+        let folder = name[..plain].rfind('/').map_or("", |end| &name[..end]);
+        let options = MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: true,
+        };
+        let mut found = Self::parse(&format!("{place}{folder}"))?.list()?;
+        found.retain(|object| pattern.matches_with(split(&object.url).1, options));
+        Ok(found)
+    }
+
+    /// Removes the object; it may be gone already.
+    ///
+    /// # Errors
+    /// The store refuses it.
+    pub fn delete(&self) -> Result<()> {
+        match runtime::wait(self.store.objects.delete(&self.path)) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.error(&error)),
+        }
+    }
+
+    pub(crate) fn error(&self, error: &object_store::Error) -> Error {
+        Error::of(&self.url, error)
+    }
+
+    fn described(&self, meta: &ObjectMeta) -> Object {
+        Object {
+            url: format!("{}{}", split(&self.url).0, meta.location),
+            bytes: meta.size,
+            version: meta.e_tag.clone(),
+        }
+    }
+}
+
+/// A URL in two: the store with its last `/`, and the name of the object in it.
+fn split(url: &str) -> (&str, &str) {
+    let store = url.find("://").map_or(0, |at| at + 3);
+    match url[store..].find('/') {
+        Some(slash) => url.split_at(store + slash + 1),
+        None => (url, ""),
+    }
+}
+
+/// A URL without what may be secret: its query, and all of it if an `@` says that there is a password
+/// somewhere, for passwords may hold any character.
+fn without_secrets(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // Azure's own form names the account there.
+    let is_azure = scheme.starts_with("abfs");
+    match rest.contains('@') && !is_azure {
+        true => format!("{scheme}://…"),
+        false => format!(
+            "{scheme}://{}",
+            rest.split(['?', '#']).next().unwrap_or_default()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_told_from_paths() {
+        assert!(is_url("s3://bucket/name"));
+        assert!(is_url("https://host/name"));
+        assert!(!is_url("/a/b"));
+        assert!(!is_url("a b://c"));
+        assert!(!is_url("://c"));
+    }
+
+    #[test]
+    fn secrets_in_a_url_are_refused_and_not_shown() {
+        for (url, shown) in [
+            ("s3://key:secret@bucket/x", "s3://…"),
+            ("https://host/x?X-Amz-Signature=secret", "https://host/x"),
+            ("https://host/x#secret", "https://host/x"),
+        ] {
+            let error = Location::parse(url).unwrap_err();
+            assert!(matches!(error, Error::HasCredentials { .. }), "{error}");
+            assert!(error.to_string().starts_with(&format!("{shown}: ")));
+            assert!(!error.to_string().contains("secret"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_store_is_said() {
+        for url in ["file:///etc/passwd", "memory:///x", "ftp://host/x", "s3://"] {
+            let error = Location::parse(url).unwrap_err();
+            assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_are_taken_as_they_are() {
+        assert_eq!(split("s3://bucket/a/b%20c"), ("s3://bucket/", "a/b%20c"));
+        assert_eq!(split("s3://bucket"), ("s3://bucket", ""));
+    }
+}

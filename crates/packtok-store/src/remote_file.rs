@@ -1,0 +1,215 @@
+//! An object read as a file: in order and ahead, or from any place on.
+
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path as LocalPath;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use object_store::{GetOptions, GetRange, ObjectStore};
+use tokio::task::JoinHandle;
+
+use crate::connect::RETRY;
+use crate::error::{Error, Result};
+use crate::location::{Location, Object};
+use crate::runtime;
+
+/// What is asked for at first: a search for the end of a line needs no more.
+const FIRST_BYTES: u64 = 64 << 10;
+/// What is asked for in the end of those who read on: long enough that the way to the store and back costs
+/// little, and two of them little memory.
+const MOST_BYTES: u64 = 8 << 20;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+type Fetching = JoinHandle<object_store::Result<Bytes>>;
+
+/// An object that is read. What is behind the place that is read is fetched meanwhile; a request that fails is
+/// made again for some minutes. One version of the object is read: another in its place is an error.
+pub struct RemoteFile {
+    location: Location,
+    object: Object,
+    at: u64,
+    /// Bytes of the object, the first of which is at `near_start`.
+    near: Bytes,
+    near_start: u64,
+    /// What comes behind `near`, and which part of the object that is.
+    ahead: Option<(Range<u64>, Fetching)>,
+    step: u64,
+}
+
+impl RemoteFile {
+    /// Opens an object.
+    ///
+    /// # Errors
+    /// There is none, or the store does not answer.
+    pub fn open(location: Location) -> Result<Self> {
+        let object = location.object()?;
+        Ok(Self {
+            location,
+            object,
+            at: 0,
+            near: Bytes::new(),
+            near_start: 0,
+            ahead: None,
+            step: FIRST_BYTES,
+        })
+    }
+
+    /// What the store said of it when it was opened.
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The bytes of a part of the object, all of them.
+    ///
+    /// # Errors
+    /// The store does not answer, or the object is another by now.
+    pub fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
+        let (location, version) = (self.location.clone(), self.object.version.clone());
+        let fetched = runtime::wait(fetch(location, version, range.clone()));
+        self.checked(fetched, &range)
+    }
+
+    /// Writes the whole object to a file of this machine.
+    ///
+    /// # Errors
+    /// As [`RemoteFile::bytes`]; or the file cannot be written.
+    pub fn save(mut self, path: &LocalPath) -> Result<()> {
+        let local = |source| Error::Local {
+            path: path.to_owned(),
+            source,
+        };
+        let folder = path.parent().unwrap_or(LocalPath::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(local)?;
+        self.step = MOST_BYTES;
+        while self.at < self.object.bytes {
+            self.come_near()?;
+            let rest = self.near.slice((self.at - self.near_start) as usize..);
+            io::Write::write_all(&mut file, &rest).map_err(local)?;
+            self.at += rest.len() as u64;
+        }
+        file.as_file().sync_all().map_err(local)?;
+        file.persist(path).map_err(|error| local(error.error))?;
+        Ok(())
+    }
+
+    /// Has the byte at `at`, which is in the object, among those near.
+    fn come_near(&mut self) -> Result<()> {
+        if self.is_near() {
+            return Ok(());
+        }
+        let wanted = self.at..(self.at + self.step).min(self.object.bytes);
+        let (range, fetching) = match self.ahead.take() {
+            Some((range, fetching)) if range.contains(&self.at) => (range, fetching),
+            other => {
+                // Somewhere else: whoever jumps does not read on for long.
+                if let Some((_, fetching)) = other {
+                    fetching.abort();
+                }
+                let fetching = self.begin(wanted.clone());
+                (wanted, fetching)
+            }
+        };
+        let fetched = runtime::wait(fetching).unwrap_or_else(|error| {
+            Err(object_store::Error::Generic {
+                store: "packtok",
+                source: Box::new(error),
+            })
+        });
+        self.near = self.checked(fetched, &range)?;
+        self.near_start = range.start;
+        self.step = (4 * self.step).min(MOST_BYTES);
+        let next = range.end..(range.end + self.step).min(self.object.bytes);
+        if !next.is_empty() {
+            self.ahead = Some((next.clone(), self.begin(next)));
+        }
+        Ok(())
+    }
+
+    fn is_near(&self) -> bool {
+        (self.near_start..self.near_start + self.near.len() as u64).contains(&self.at)
+    }
+
+    fn begin(&self, range: Range<u64>) -> Fetching {
+        let (location, version) = (self.location.clone(), self.object.version.clone());
+        runtime::handle().spawn(fetch(location, version, range))
+    }
+
+    /// As many bytes as were asked for, or an error.
+    fn checked(&self, fetched: object_store::Result<Bytes>, range: &Range<u64>) -> Result<Bytes> {
+        let fetched = fetched.map_err(|error| self.location.error(&error))?;
+        if fetched.len() as u64 != range.end - range.start {
+            return Err(Error::Refused {
+                url: self.location.url().to_owned(),
+                reason: format!(
+                    "the store sent {} bytes for the {} from {} on",
+                    fetched.len(),
+                    range.end - range.start,
+                    range.start
+                ),
+            });
+        }
+        Ok(fetched)
+    }
+}
+
+/// A part of one version of an object; made again while the store cannot be reached, also when it went away
+/// in the middle of its answer.
+async fn fetch(
+    location: Location,
+    version: Option<String>,
+    range: Range<u64>,
+) -> object_store::Result<Bytes> {
+    let started = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let options = GetOptions {
+            if_match: version.clone(),
+            range: Some(GetRange::Bounded(range.clone())),
+            ..GetOptions::default()
+        };
+        let objects: &dyn ObjectStore = &*location.store.objects;
+        let answer = match objects.get_opts(&location.path, options).await {
+            Ok(answer) => answer.bytes().await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            // Everything else is an answer, which would come again.
+            Err(object_store::Error::Generic { .. }) if started.elapsed() < RETRY => {
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+impl Read for RemoteFile {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() || self.at >= self.object.bytes {
+            return Ok(0);
+        }
+        self.come_near().map_err(io::Error::other)?;
+        let near = &self.near[(self.at - self.near_start) as usize..];
+        let n = near.len().min(buffer.len());
+        buffer[..n].copy_from_slice(&near[..n]);
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for RemoteFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(offset) => self.at.checked_add_signed(offset),
+            SeekFrom::End(offset) => self.object.bytes.checked_add_signed(offset),
+        };
+        self.at = at.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        if !self.is_near() {
+            self.step = FIRST_BYTES;
+        }
+        Ok(self.at)
+    }
+}

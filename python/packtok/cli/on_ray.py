@@ -1,0 +1,66 @@
+"""`packtok run --engine ray`: the shards as tasks of the Ray cluster that the environment names."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.progress import progress
+
+
+@contextmanager
+def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
+    """Ray, if this process is to have the work done now by the cluster that it was told of; else ``None``."""
+    from packtok.launch import ray_engine
+
+    if settings.engine == "ray" and submit and ray_engine.is_at_hand():
+        with ray_engine.connected() as ray:
+            yield ray
+    else:
+        yield None
+
+
+def num_nodes(ray: Any) -> int | None:
+    """How many nodes the cluster has; ``None`` without one."""
+    from packtok.launch import ray_engine
+
+    return ray_engine.num_nodes(ray) if ray is not None else None
+
+
+def pack_on_ray(ray: Any, launch: Any) -> None:
+    """Packs what is missing on a Ray cluster and joins it, all before it returns."""
+    from packtok.errors import PacktokError
+    from packtok.launch import ray_engine
+    from packtok.launch.folder import ShardFolder
+    from packtok.launch.record import Record, read_record, write_record
+
+    record = read_record(launch.outdir)
+    write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
+    finished = ShardFolder.open(launch.outdir).finished()
+    missing = [shard for shard in range(launch.num_shards) if shard not in finished]
+    console.remark(
+        f"{len(finished):,} of {launch.num_shards:,} shards are done; Ray has {num_nodes(ray):,} "
+        f"nodes and {int(ray.cluster_resources().get('CPU', 0)):,} CPUs"
+    )
+    with progress(quiet=False) as on_progress:
+        failures = ray_engine.pack_shards(ray, launch, missing, on_progress)
+    for shard, reason in sorted(failures.items()):
+        console.remark(f"shard {shard}: {reason} (log: {ray_engine.log_of(launch.outdir, shard)})")
+    if failures:
+        raise PacktokError(
+            f"{launch.outdir}: {len(failures):,} of {launch.num_shards:,} shards failed; mend what is said "
+            f"of them, then: packtok retry {launch.outdir}"
+        )
+    join = launch.settings.slurm.join
+    if join == "none" or (not missing and os.path.lexists(launch.output) and not launch.join_arguments):
+        print(console.printable(f"all shards are done: {launch.outdir}"))
+        return
+    command = ["join", str(launch.outdir), f"--output={launch.output}", *launch.join_arguments]
+    joined = subprocess.run([sys.executable, "-m", "packtok", *command], check=False)
+    if joined.returncode != 0:
+        raise typer.Exit(joined.returncode)

@@ -1,0 +1,223 @@
+"""Packing shards as tasks of a Ray cluster: the only place that knows Ray.
+
+No document goes through Ray. A task starts the `packtok pack` that a task of Slurm would start, which reads
+the corpus from the file system that all nodes share and writes its shard there; Ray says where, and starts it
+again elsewhere when a node or a worker is lost.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from packtok.errors import PacktokError
+from packtok.launch.folder import ShardFolder
+from packtok.launch.script import Launch, log_folder
+
+Progress = Callable[[dict[str, int]], None]
+
+POLL_SECONDS, CONNECT_SECONDS = 1.0, 10.0
+TASK_POLL_SECONDS = 0.05
+# What tasks that are asked to stop get for that.
+STOP_SECONDS = 30.0
+MAX_CHARS = 300
+
+
+def is_at_hand() -> bool:
+    """Whether the environment names a Ray cluster for this process to work with."""
+    return bool(os.environ.get("RAY_ADDRESS"))
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[Any]:
+    """The module ``ray``, connected to the cluster that ``RAY_ADDRESS`` names (``local`` starts one here).
+
+    Raises:
+        PacktokError: If Ray is not installed, or the cluster does not answer.
+    """
+    ray = _ray()
+    address = os.environ.get("RAY_ADDRESS", "")
+    try:
+        _check_answers(address)
+        ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise PacktokError(f"RAY_ADDRESS is {address}: no Ray answers there: {_one_line(error)}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Fails at once where nobody listens; Ray itself would try for minutes."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdecimal() and "/" not in address:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+def _ray() -> Any:
+    # Set before Ray is imported, which would ask the network otherwise.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # What Ray will do of itself in some later version; until then it says so at every start.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise PacktokError("the engine ray needs Ray: pip install 'packtok[ray]'") from None
+    return ray
+
+
+def num_nodes(ray: Any) -> int:
+    """How many nodes of the cluster are alive."""
+    return sum(bool(node["Alive"]) for node in ray.nodes())
+
+
+def pack_shards(
+    ray: Any, launch: Launch, shards: Sequence[int], on_progress: Progress | None = None
+) -> dict[int, str]:
+    """Packs these shards; those that failed, each with the reason.
+
+    Args:
+        ray: The module, connected.
+        launch: What is to be packed; its plan is in the folder already.
+        shards: Their numbers.
+        on_progress: Called every second with the counts of the shards that are finished.
+
+    Raises:
+        PacktokError: If no node of the cluster has the CPUs that one task is to have.
+    """
+    settings = launch.settings
+    _check_size(ray, settings.slurm.cpus_per_task)
+    log_folder(launch.outdir).mkdir(exist_ok=True)
+    task = ray.remote(
+        num_cpus=settings.slurm.cpus_per_task,
+        # For tasks whose node or worker is lost; what packtok itself refuses it would refuse again.
+        max_retries=settings.slurm.max_restarts,
+        retry_exceptions=False,
+        scheduling_strategy="SPREAD",
+    )(run_command)
+    folder = ShardFolder.open(launch.outdir)
+    waiting = deque(shards)
+    running: dict[Any, int] = {}
+    failures: dict[int, str] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < (settings.ray.num_workers or len(shards)):
+                shard = waiting.popleft()
+                command = pack_command(launch, shard)
+                running[task.remote(command, launch.working_folder, str(log_of(launch.outdir, shard)))] = (
+                    shard
+                )
+            ended, _ = ray.wait(list(running), timeout=POLL_SECONDS)
+            for one in ended:
+                shard = running.pop(one)
+                if (failure := _failure(ray, one)) is not None:
+                    failures[shard] = failure
+            if on_progress is not None:
+                on_progress(_counts(folder))
+    except BaseException:
+        _stop(ray, list(running))
+        raise
+    return failures
+
+
+def log_of(outdir: Path, shard: int) -> Path:
+    """Where the task that packs a shard writes."""
+    return log_folder(outdir) / f"ray_{shard}.out"
+
+
+def pack_command(launch: Launch, shard: int) -> list[str]:
+    """The command that packs one shard, without the interpreter."""
+    command = ["pack", *launch.pack_arguments, f"--output={launch.outdir}", "--existing=error"]
+    if not any(argument.startswith("--num-cpus=") for argument in launch.pack_arguments):
+        command.append(f"--num-cpus={launch.settings.slurm.cpus_per_task}")
+    return [*command, f"--shard={shard}"]
+
+
+def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
+    """What is run on a node: packtok with these arguments in ``folder``; why it failed, or ``None``."""
+    with open(log, "ab") as file:
+        start = file.tell()
+        # Ray's workers hold SIGINT back, and what a program holds back, those that it starts hold back too.
+        held_back = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "packtok", *command],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
+        try:
+            # In short waits: Ray cancels a task by an exception, which none that waits for good would see.
+            while (code := process.poll()) is None:
+                time.sleep(TASK_POLL_SECONDS)
+        except BaseException:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
+    if code == 0:
+        return None
+    with open(log, "rb") as file:
+        file.seek(start)
+        lines = file.read().decode("utf-8", "backslashreplace").splitlines()
+    said = [line.strip() for line in lines if line.strip()]
+    if code < 0:
+        return f"packtok was killed by signal {-code}"
+    return (
+        said[-1].removeprefix("packtok: ") if said else f"packtok ended with exit code {code}, without a word"
+    )
+
+
+def _check_size(ray: Any, cpus_per_task: int) -> None:
+    largest = max((int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]), default=0)
+    if largest < cpus_per_task:
+        raise PacktokError(
+            f"slurm.cpus_per_task is {cpus_per_task}, and the largest node of the Ray cluster has {largest} "
+            f"CPUs, so that no task would ever start; give --cpus-per-task {max(largest, 1)}"
+        )
+
+
+def _failure(ray: Any, task: Any) -> str | None:
+    try:
+        failure: str | None = ray.get(task)
+    except ray.exceptions.RayError as error:
+        return _one_line(error)
+    return failure
+
+
+def _stop(ray: Any, tasks: list[Any]) -> None:
+    """Asks tasks to stop, which keeps what they have done, and waits a while for that."""
+    for task in tasks:
+        with contextlib.suppress(Exception):
+            ray.cancel(task)
+    if tasks:
+        with contextlib.suppress(Exception):
+            ray.wait(tasks, num_returns=len(tasks), timeout=STOP_SECONDS)
+
+
+def _counts(folder: ShardFolder) -> dict[str, int]:
+    finished = folder.finished().values()
+    return {
+        "bytes_read": sum(one.source_bytes for one in finished),
+        "total_bytes": folder.plan.total_bytes,
+        "documents": sum(one.documents for one in finished),
+        "tokens": sum(one.tokens for one in finished),
+    }
+
+
+def _one_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # The cause stands at the end of Ray's own account of it.
+    text = lines[-1] if lines else type(error).__name__
+    return text[:MAX_CHARS]

@@ -1,0 +1,195 @@
+"""`packtok run --engine ray` on a real Ray of two nodes, which loses workers and a node while it packs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import SLOWER_FIELD, is_sent, processes_of_shard, wait_for, write_corpus
+from ray_cluster import NODE_CPUS, RayCluster, parent
+
+import packtok
+
+pytest.importorskip("ray", reason="needs Ray (pip install '.[ray]')")
+
+CORPUS_BYTES = 3_000_000
+NUM_SHARDS = 6
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayCluster]:
+    cluster = RayCluster(tmp_path_factory.mktemp("ray"))
+    try:
+        cluster.start()
+        cluster.start_second()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "corpus.jsonl", CORPUS_BYTES)
+
+
+@pytest.fixture(scope="module")
+def at_once(corpus: Path) -> bytes:
+    """What one process makes of the corpus."""
+    output = corpus.with_name("at_once.pbin")
+    packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOWER_FIELD)
+    return output.read_bytes()
+
+
+class Site:
+    """A user of the cluster, in a folder."""
+
+    def __init__(self, cluster: RayCluster, folder: Path) -> None:
+        self.env = cluster.env
+        self.folder = folder
+        self.outdir = folder / "train.pbin.shards"
+        self.output = folder / "train.pbin"
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Starts ``packtok`` with these arguments."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "packtok", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, corpus: Path, *flags: str, field: str = SLOWER_FIELD) -> subprocess.Popen[str]:
+        """Starts ``packtok run`` of this corpus."""
+        pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2", "--field", field)
+        return self.start("run", "--engine", "ray", "-c", 1, "--shards", NUM_SHARDS, *flags, *pack)
+
+    def catch(self, shard: int) -> int:
+        """A process that packs a shard and has begun to write."""
+        begun = f"shard-{shard:05}-of-{NUM_SHARDS:05}.pbin.partial/data"
+        wait_for(lambda: (self.outdir / begun).exists(), f"shard {shard} is packed", seconds=60)
+        (pid,) = processes_of_shard(self.outdir, shard)
+        return pid
+
+
+@pytest.fixture
+def site(cluster: RayCluster, tmp_path: Path) -> Site:
+    return Site(cluster, tmp_path)
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
+    """What a process printed, which must end with this exit code."""
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == code, out + err
+    return out, err
+
+
+def test_a_worker_that_dies_costs_only_its_task(site: Site, corpus: Path, at_once: bytes) -> None:
+    running = site.run(corpus)
+    os.kill(parent(site.catch(1)), signal.SIGKILL)
+    _, err = ended(running)
+    assert f"0 of {NUM_SHARDS} shards are done; Ray has 2 nodes and {2 * NODE_CPUS} CPUs" in err
+    assert site.output.read_bytes() == at_once
+    # It was begun twice.
+    assert (site.outdir / "logs" / "ray_1.out").exists()
+    out, _ = ended(site.run(corpus))
+    assert out == f"all shards are done: {site.outdir}\n"
+
+
+def test_a_node_that_dies_costs_only_its_tasks(
+    site: Site, cluster: RayCluster, corpus: Path, at_once: bytes
+) -> None:
+    running = site.run(corpus)
+    wait_for(
+        lambda: any(
+            cluster.is_on_second(pid) for k in range(NUM_SHARDS) for pid in processes_of_shard(site.outdir, k)
+        ),
+        "the second node packs",
+        seconds=60,
+    )
+    cluster.kill_second()
+    try:
+        ended(running)
+    finally:
+        cluster.start_second()
+    assert site.output.read_bytes() == at_once
+
+
+def test_a_shard_that_fails_is_named_and_the_mended_corpus_is_finished(site: Site) -> None:
+    corpus = write_corpus(site.folder / "corpus.jsonl", 200_000)
+    text = corpus.read_bytes()
+    at = text.index(b'{"text"', len(text) // 2 + 1000)
+    corpus.write_bytes(text[:at] + b"x" + text[at + 1 :])
+    _, err = ended(site.run(corpus, field=".text"), code=1)
+    lines = err.splitlines()
+    assert lines[-1] == (
+        f"packtok: {site.outdir}: 1 of {NUM_SHARDS} shards failed; mend what is said of them, then: packtok "
+        f"retry {site.outdir}"
+    )
+    log = site.outdir / "logs" / "ray_3.out"
+    assert lines[-2].startswith(f"packtok: shard 3: {corpus}:")
+    assert "malformed JSON" in lines[-2]
+    assert lines[-2].endswith(f"(log: {log})")
+    assert not site.output.exists()
+    corpus.write_bytes(text)
+    _, err = ended(site.start("retry", site.outdir))
+    assert f"{NUM_SHARDS - 1} of {NUM_SHARDS} shards are done" in err
+    packtok.pack(input=corpus, output=site.folder / "at_once.pbin", tokenizer="gpt2")
+    assert site.output.read_bytes() == (site.folder / "at_once.pbin").read_bytes()
+
+
+def test_an_interruption_stops_the_tasks_and_the_same_command_goes_on(
+    site: Site, corpus: Path, at_once: bytes
+) -> None:
+    running = site.run(corpus, "--num-workers", "2")
+    pid = site.catch(0)
+    # It stands still, as if it had much to do, until it is asked to stop.
+    os.kill(pid, signal.SIGSTOP)
+    running.send_signal(signal.SIGINT)
+    wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=30)
+    os.kill(pid, signal.SIGCONT)
+    _, err = ended(running, code=130)
+    assert err.splitlines()[-1] == "packtok: interrupted"
+    assert not [pid for k in range(NUM_SHARDS) for pid in processes_of_shard(site.outdir, k)]
+    assert "packtok: interrupted" in (site.outdir / "logs" / "ray_0.out").read_text()
+    assert not (site.outdir / "logs" / "ray_5.out").exists()
+    ended(site.run(corpus))
+    assert site.output.read_bytes() == at_once
+
+
+def test_a_task_for_which_no_node_is_large_enough_is_refused(site: Site, corpus: Path) -> None:
+    _, err = ended(site.run(corpus, "-c", "64"), code=1)
+    assert err.splitlines()[-1] == (
+        f"packtok: slurm.cpus_per_task is 64, and the largest node of the Ray cluster has {NODE_CPUS} CPUs, "
+        f"so that no task would ever start; give --cpus-per-task {NODE_CPUS}"
+    )
+
+
+def test_a_cluster_that_is_not_there_is_said(site: Site, corpus: Path) -> None:
+    site.env = {**site.env, "RAY_ADDRESS": "127.0.0.1:9"}
+    _, err = ended(site.run(corpus), code=1)
+    assert err.startswith("packtok: RAY_ADDRESS is 127.0.0.1:9: no Ray answers there: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_without_ray_the_extra_is_named(site: Site, corpus: Path) -> None:
+    program = "import sys; sys.modules['ray'] = None; from packtok.cli import main; main()"
+    command = ("run", "--engine", "ray", "pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, command)],
+        cwd=site.folder,
+        env={**site.env, "RAY_ADDRESS": "local"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "packtok: the engine ray needs Ray: pip install 'packtok[ray]'\n",
+    )
