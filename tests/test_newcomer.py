@@ -50,8 +50,8 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         (arguments(i="corpsu.jsonl"), 1, ("corpsu.jsonl", "No such file")),
         (arguments(i="data/corpus.jsonl"), 1, ("data/corpus.jsonl", "No such file")),
         (arguments(i="*.json"), 1, ('"*.json"', "no file matches")),
-        (arguments(i="https://example.org/c.jsonl"), 1, ("https://example.org/c.jsonl", "download the file")),
-        (arguments(i="hf://datasets/some/corpus.jsonl"), 1, ("hf://", "download the file")),
+        (arguments(i="http://127.0.0.1:9/c.jsonl"), 1, ("http://127.0.0.1:9/c.jsonl", "refused")),
+        (arguments(i="hf://datasets/some/corpus.jsonl"), 1, ("hf://", "no URL of a store", "s3://")),
         (["none.yaml"], 1, ("none.yaml", "No such file")),
         # What is left out.
         ([], 2, ("tokenizer", "missing", "--tokenizer")),

@@ -21,16 +21,22 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "delete_object",
+    "download",
     "fill_from",
     "find_or_plan",
     "find_or_split",
+    "is_url",
     "join_shards",
+    "list_objects",
     "list_shards",
     "merge",
+    "object_bytes",
     "pack",
     "pack_shard",
     "plan_shards",
     "publish_bytes",
+    "upload",
     "verify",
     "verify_corpus",
     "write_manifest",
@@ -207,6 +213,12 @@ _Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
 def publish_bytes(path: _StrPath, data: bytes) -> None: ...
+def is_url(text: str) -> bool: ...
+def object_bytes(url: str) -> int | None: ...
+def list_objects(url: str) -> list[tuple[str, int]]: ...
+def download(url: str, path: _StrPath) -> None: ...
+def upload(path: _StrPath, url: str, replace: bool) -> None: ...
+def delete_object(url: str) -> None: ...
 
 class _Corpus(TypedDict):
     inputs: Sequence[str]

@@ -29,7 +29,7 @@ _SCHEMA = Schema(
     expected={
         "tuple_type": "a path or a list of paths",
         "too_short": "at least one path",
-        "url": "a path on this machine, for nothing is written to a URL",
+        "url": "a path on this machine",
     },
     option_of={
         "settings.src_path": "--input",

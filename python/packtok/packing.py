@@ -19,6 +19,7 @@ from packtok.config import ConfigSource, PackConfig, load_config
 from packtok.distributed import ShardChoice, find_shard
 from packtok.redact import Redactor
 from packtok.sources import StrPath
+from packtok.stores import is_url
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
 
 Progress = Callable[[dict[str, int]], None]
@@ -49,6 +50,7 @@ class PackOptions(TypedDict, total=False):
     span_bytes: int | None
     restart: bool | None
     report: StrPath | None
+    staging: StrPath | None
 
 
 _KEY_OF = {
@@ -161,25 +163,46 @@ class Packing:
         settings, redactor = self.config.settings, self.config.redactor
         with redactor.guard():
             _check_report_folder(settings.report)
-            options = self.document_options() | {
-                "output": settings.dst_path,
-                "existing": settings.existing,
-                "span_bytes": settings.span_bytes,
-                "restart": settings.restart,
-                "redactions": self.config.redactions,
-                "on_progress": on_progress,
-            }
-            if shard is None:
-                counts = _packtok.pack(**options)
+            if is_url(settings.dst_path):
+                from packtok.store_packing import pack_into_store
+
+                report = pack_into_store(self, on_progress, shard)
             else:
-                counts = _packtok.pack_shard(**options, **dataclasses.asdict(shard))
-            report = _report(counts, self.notes, redactor)
+                report = self.run_here(on_progress, shard)
             if settings.report is not None:
                 _write_report(Path(settings.report), report)
         return report
 
+    def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
+        """Packs into a file of this machine."""
+        settings = self.config.settings
+        options = self.document_options() | {
+            "output": settings.dst_path,
+            "existing": settings.existing,
+            "span_bytes": settings.span_bytes,
+            "restart": settings.restart,
+            "redactions": self.config.redactions,
+            "on_progress": on_progress,
+        }
+        if shard is None:
+            counts = _packtok.pack(**options)
+        else:
+            counts = _packtok.pack_shard(**options, **dataclasses.asdict(shard))
+        return _report(counts, self.notes, self.config.redactor)
+
+    def into(self, output: Path, existing: str) -> "Packing":
+        """The same, into another output."""
+        settings = self.config.settings.model_copy(
+            update={"dst_path": os.fspath(output), "existing": existing, "report": None}
+        )
+        return dataclasses.replace(self, config=self.config.model_copy(update={"settings": settings}))
+
     def plan(self, num_shards: int) -> dict[str, Any]:
         """Writes the plan of so many shards into the folder that the output is; returns what it says."""
+        if is_url(self.config.settings.dst_path):
+            from packtok.store_packing import plan_into_store
+
+            return plan_into_store(self, num_shards)
         with self.config.redactor.guard():
             report = _packtok.plan_shards(
                 **self.document_options(),

@@ -41,7 +41,7 @@ def _no_url(value: str) -> str:
     return value
 
 
-OutputPath = Annotated[Text, AfterValidator(_no_url)]
+LocalPath = Annotated[Text, AfterValidator(_no_url)]
 
 
 class _Section(BaseModel):
@@ -52,7 +52,7 @@ class Settings(_Section):
     """What is packed, where to, and how; the section ``settings``."""
 
     src_path: Annotated[tuple[Text, ...], BeforeValidator(_as_paths), Field(min_length=1)]
-    dst_path: OutputPath
+    dst_path: Text
     index_path: Text | None = None
     jq_pattern: Text = ".text"
     num_cpus: Annotated[int, Field(ge=1, le=4096)]
@@ -69,7 +69,8 @@ class Settings(_Section):
     zstd_window_log: Annotated[int, Field(ge=10, le=31)] = 27
     span_bytes: Count = 16 * MIB
     restart: bool = False
-    report: OutputPath | None = None
+    report: LocalPath | None = None
+    staging: LocalPath | None = None
     processing_batch_size: Count | None = None
     raw_samples_queue_size: Count | None = None
     processed_samples_queue_size: Count | None = None

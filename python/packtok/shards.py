@@ -1,5 +1,6 @@
 """The functions behind `packtok plan` and `packtok join`: a corpus in parts, and the parts in one file."""
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from packtok.errors import ConfigError
 from packtok.manifest import write_manifest
 from packtok.packing import PackOptions, Progress, option_overrides, prepare
 from packtok.sources import StrPath
+from packtok.stores import Staging, exists, fetch_shards, is_url
 
 
 def plan(
@@ -42,6 +44,7 @@ def join(
     manifest: bool = False,
     existing: str = "error",
     on_progress: Progress | None = None,
+    staging: StrPath | None = None,
 ) -> Mapping[str, Any]:
     """Makes of the shards in a folder the file that packing without shards would have written.
 
@@ -51,14 +54,55 @@ def join(
         manifest: Write only a manifest to ``output``, by which datasets open the shards as one.
         existing: ``"error"``, ``"skip"`` or ``"replace"``; a manifest cannot be skipped.
         on_progress: As in `packtok.pack`.
+        staging: Where what comes from a URL or goes to one lies meanwhile; by default in the user's cache.
 
     Raises:
         PacktokError: If shards are missing, damaged or of another plan or version.
         FileExistsError: If the output is there already.
     """
+    if is_url(os.fspath(folder)):
+        return _join_from_store(
+            os.fspath(folder), os.fspath(output), manifest, existing, on_progress, staging
+        )
     if manifest:
         shards = _packtok.list_shards(os.fspath(folder))
         return write_manifest(shards, Path(output), existing=existing)
+    if is_url(os.fspath(output)):
+        return _join_into_store(os.fspath(folder), os.fspath(output), existing, on_progress, staging)
     return _packtok.join_shards(
         folder=os.fspath(folder), output=os.fspath(output), existing=existing, on_progress=on_progress
     )
+
+
+def _join_from_store(
+    url: str,
+    output: str,
+    manifest: bool,
+    existing: str,
+    on_progress: Progress | None,
+    staging: StrPath | None,
+) -> Mapping[str, Any]:
+    """Fetches the shards and joins them; what was fetched stays until they are joined."""
+    if manifest:
+        raise ConfigError(f"{url}: a manifest of shards in a store cannot be made; fetch them, or join them")
+    fetched = Staging.of(url, None if staging is None else os.fspath(staging), "join")
+    fetch_shards(fetched)
+    counts = join(fetched.folder, output, existing=existing, on_progress=on_progress, staging=staging)
+    fetched.remove()
+    return counts
+
+
+def _join_into_store(
+    folder: str, url: str, existing: str, on_progress: Progress | None, staging: StrPath | None
+) -> Mapping[str, Any]:
+    """Joins in the staging folder and sends the file."""
+    if existing == "skip":
+        raise ConfigError(f"existing is 'skip' and {url} is in a store; give error or replace")
+    if existing == "error" and exists(url):
+        raise FileExistsError(errno.EEXIST, "exists already; name another, or set existing to replace", url)
+    made = Staging.of(url, None if staging is None else os.fspath(staging), ["join", os.path.abspath(folder)])
+    counts = _packtok.join_shards(
+        folder=folder, output=os.fspath(made.path), existing="skip", on_progress=on_progress
+    )
+    made.send([".rejects.jsonl", ".tokenizer.json"], replace=existing == "replace")
+    return {**counts, "output": url, "tokenizer_path": f"{url}.tokenizer.json", "skipped_existing": False}

@@ -111,7 +111,7 @@ impl Header {
     }
 
     /// File offset of the first byte after the data, or `None` if no file is that long.
-    pub(crate) fn data_end(self) -> Option<u64> {
+    pub fn data_end(self) -> Option<u64> {
         HEADER_BYTES.checked_add(self.data_bytes)
     }
 }

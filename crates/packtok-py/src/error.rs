@@ -139,6 +139,7 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         E::NoFiles
         | E::NotUtf8 { .. }
         | E::NoChecksums { .. }
+        | E::CacheBytes { .. }
         | E::BlockTooSmall { .. }
         | E::Overlap { .. }
         | E::SplitOfSplit
@@ -155,6 +156,7 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(error)),
         E::WidthDiffers { .. }
         | E::PlanTokens { .. }
+        | E::CacheFull { .. }
         | E::SplitDisagrees { .. }
         | E::FileReplaced { .. }
         | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),

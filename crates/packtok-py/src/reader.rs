@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_core::pbin::{Dialect, Reader};
+use packtok_core::sampling::opened::Opened;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -16,26 +17,51 @@ use crate::{json, views};
 /// reader. Pickles as its path.
 #[pyclass(frozen, name = "PbinReader", module = "packtok")]
 pub(crate) struct PyPbinReader {
-    reader: Reader,
+    /// The path or URL that was given.
+    path: PathBuf,
+    opened: Opened,
+}
+
+impl PyPbinReader {
+    fn reader(&self) -> &Reader {
+        self.opened.reader()
+    }
+
+    /// Bytes of the file; what has to be fetched first is waited for without the GIL.
+    fn read<'a>(
+        &'a self,
+        py: Python<'_>,
+        call: impl FnOnce(&'a Opened) -> packtok_core::Result<&'a [u8]> + Send,
+    ) -> PyResult<&'a [u8]> {
+        match self.opened.is_ready() {
+            true => call(&self.opened),
+            false => py.detach(|| call(&self.opened)),
+        }
+        .map_err(core_error)
+    }
 }
 
 #[pymethods]
 impl PyPbinReader {
-    /// Opens `path`; checks lengths and checksums of the trailer, not of the data.
+    /// Opens a path or URL; checks lengths and checksums of the trailer. The data of a URL is fetched piece by
+    /// piece when it is first read, and checked then; that of a path is not checked.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let reader = py.detach(|| Reader::open(&path)).map_err(pbin_error)?;
-        Ok(Self { reader })
+        let opened = py
+            .detach(|| Opened::open(&path, false))
+            .map_err(core_error)?;
+        Ok(Self { path, opened })
     }
 
     /// Number of documents.
     fn __len__(&self) -> usize {
-        self.reader.len() as usize
+        self.reader().len() as usize
     }
 
     /// Document `i` as a read-only view; negative `i` counts from the end.
     fn __getitem__<'py>(slf: Bound<'py, Self>, i: i64) -> PyResult<Bound<'py, PyAny>> {
-        let reader = &slf.get().reader;
+        let this = slf.get();
+        let reader = this.reader();
         let num_documents = reader.len();
         let position = match i {
             0.. => i as u64,
@@ -45,53 +71,55 @@ impl PyPbinReader {
         if position >= num_documents {
             return Err(PyIndexError::new_err(format!(
                 "{}: document {i} is out of range, the file has {num_documents}",
-                reader.path().display()
+                this.path.display()
             )));
         }
-        let bytes = reader.document(position).map_err(pbin_error)?;
+        let bytes = this.read(slf.py(), |opened| opened.document(position))?;
         Ok(view(&slf, bytes))
     }
 
     /// Tokens `start..stop` of the data segment, across documents, as a read-only view.
     fn tokens<'py>(slf: Bound<'py, Self>, start: u64, stop: u64) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = slf.get().reader.tokens(start..stop).map_err(pbin_error)?;
+        let bytes = slf
+            .get()
+            .read(slf.py(), |opened| opened.tokens(start..stop))?;
         Ok(view(&slf, bytes))
     }
 
     /// Path of the file, as given.
     #[getter]
     fn path(&self) -> PathBuf {
-        self.reader.path().to_owned()
+        self.path.clone()
     }
 
     /// Number of tokens, EODs included.
     #[getter]
     fn num_tokens(&self) -> u64 {
-        self.reader.num_tokens()
+        self.reader().num_tokens()
     }
 
     /// Length of the data segment in bytes.
     #[getter]
     fn data_bytes(&self) -> u64 {
-        self.reader.data_bytes()
+        self.reader().data_bytes()
     }
 
     /// Length of the file in bytes.
     #[getter]
     fn file_bytes(&self) -> u64 {
-        self.reader.file_bytes()
+        self.reader().file_bytes()
     }
 
     /// dtype of the views: uint8, uint16 or uint32.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyArrayDescr> {
-        views::dtype(py, self.reader.width())
+        views::dtype(py, self.reader().width())
     }
 
     /// Who wrote the file: "packtok", "modalities" or "modalities-legacy".
     #[getter]
     fn dialect(&self) -> &'static str {
-        match self.reader.dialect() {
+        match self.reader().dialect() {
             Dialect::Packtok => "packtok",
             Dialect::Modalities => "modalities",
             Dialect::ModalitiesLegacy => "modalities-legacy",
@@ -101,7 +129,7 @@ impl PyPbinReader {
     /// What the ids mean and how they came about; None if the file has no trailer.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let metadata = self.reader.metadata().map_err(pbin_error)?;
+        let metadata = self.reader().metadata().map_err(pbin_error)?;
         metadata
             .map(|metadata| json::to_python(py, metadata))
             .transpose()
@@ -110,34 +138,34 @@ impl PyPbinReader {
     /// The corpus files, each with path, bytes and crc32c; empty if the file has no trailer.
     #[getter]
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let sources = py.detach(|| self.reader.sources()).map_err(pbin_error)?;
+        let sources = py.detach(|| self.reader().sources()).map_err(pbin_error)?;
         json::to_python(py, &sources)
     }
 
     /// Document lengths in buckets (least tokens, most tokens + 1, documents), doubling in width.
     fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
-        py.detach(|| packtok_core::document_lengths_histogram(&self.reader))
+        py.detach(|| packtok_core::document_lengths_histogram(self.reader()))
             .map_err(core_error)
     }
 
     fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, (PathBuf,)) {
-        let path = slf.get().reader.path().to_owned();
+        let path = slf.get().path.clone();
         (slf.get_type().into_any(), (path,))
     }
 
     fn __repr__(&self) -> String {
         format!(
             "PbinReader({:?}, documents={}, tokens={})",
-            self.reader.path(),
-            self.reader.len(),
-            self.reader.num_tokens()
+            self.path,
+            self.reader().len(),
+            self.reader().num_tokens()
         )
     }
 }
 
 /// `bytes` of the reader's map as a read-only array of the file's token width.
 fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
-    let width = slf.get().reader.width();
+    let width = slf.get().reader().width();
     // SAFETY: the reader hands out whole tokens of its map; the class is frozen, so the map is never replaced.
     unsafe { views::lend(slf.as_any(), width, bytes) }
 }

@@ -12,8 +12,8 @@ use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
 
-/// How long a request is tried again before it has failed: a server that is started again is waited for.
-pub(crate) const RETRY: Duration = Duration::from_secs(180);
+/// How long a request is made again by the library: a name that does not exist is not waited for long.
+const RETRY: Duration = Duration::from_secs(10);
 /// How long one request may take, for a part of some megabytes on a slow line.
 const REQUEST: Duration = Duration::from_secs(120);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);

@@ -151,7 +151,11 @@ impl Location {
 
     fn described(&self, meta: &ObjectMeta) -> Object {
         Object {
-            url: format!("{}{}", split(&self.url).0, meta.location),
+            url: format!(
+                "{}/{}",
+                split(&self.url).0.trim_end_matches('/'),
+                meta.location
+            ),
             bytes: meta.size,
             version: meta.e_tag.clone(),
         }

@@ -3,13 +3,11 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path as LocalPath;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use object_store::{GetOptions, GetRange, ObjectStore};
+use object_store::{GetOptions, GetRange};
 use tokio::task::JoinHandle;
 
-use crate::connect::RETRY;
 use crate::error::{Error, Result};
 use crate::location::{Location, Object};
 use crate::runtime;
@@ -19,8 +17,6 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// What is asked for in the end of those who read on: long enough that the way to the store and back costs
 /// little, and two of them little memory.
 const MOST_BYTES: u64 = 8 << 20;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 type Fetching = JoinHandle<object_store::Result<Bytes>>;
 
@@ -45,7 +41,12 @@ impl RemoteFile {
     /// There is none, or the store does not answer.
     pub fn open(location: Location) -> Result<Self> {
         let object = location.object()?;
-        Ok(Self {
+        Ok(Self::of(location, object))
+    }
+
+    /// An object that the store was asked about before.
+    pub fn of(location: Location, object: Object) -> Self {
+        Self {
             location,
             object,
             at: 0,
@@ -53,7 +54,7 @@ impl RemoteFile {
             near_start: 0,
             ahead: None,
             step: FIRST_BYTES,
-        })
+        }
     }
 
     /// What the store said of it when it was opened.
@@ -154,35 +155,23 @@ impl RemoteFile {
     }
 }
 
-/// A part of one version of an object; made again while the store cannot be reached, also when it went away
-/// in the middle of its answer.
+/// A part of one version of an object.
 async fn fetch(
     location: Location,
     version: Option<String>,
     range: Range<u64>,
 ) -> object_store::Result<Bytes> {
-    let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let options = GetOptions {
-            if_match: version.clone(),
-            range: Some(GetRange::Bounded(range.clone())),
-            ..GetOptions::default()
-        };
-        let objects: &dyn ObjectStore = &*location.store.objects;
-        let answer = match objects.get_opts(&location.path, options).await {
-            Ok(answer) => answer.bytes().await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            // Everything else is an answer, which would come again.
-            Err(object_store::Error::Generic { .. }) if started.elapsed() < RETRY => {
-                tokio::time::sleep(pause).await;
-                pause = (2 * pause).min(LONGEST_PAUSE);
-            }
-            answer => return answer,
-        }
-    }
+    let options = || GetOptions {
+        if_match: version.clone(),
+        range: Some(GetRange::Bounded(range.clone())),
+        ..GetOptions::default()
+    };
+    let objects = &location.store.objects;
+    runtime::patiently(async || {
+        let answer = objects.get_opts(&location.path, options()).await?;
+        answer.bytes().await
+    })
+    .await
 }
 
 impl Read for RemoteFile {

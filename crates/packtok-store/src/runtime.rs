@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -34,6 +35,29 @@ fn start() -> Handle {
     let handle = runtime.handle().clone();
     std::mem::forget(runtime);
     handle
+}
+
+/// How long what has begun well is tried again: a server that is started again is waited for.
+const PATIENCE: Duration = Duration::from_secs(300);
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Makes a request again and again while the store cannot be reached, also when it went away in the middle of
+/// its answer; every other error is an answer, which would come again.
+pub(crate) async fn patiently<T, F: Future<Output = object_store::Result<T>>>(
+    mut request: impl FnMut() -> F,
+) -> object_store::Result<T> {
+    let started = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match request().await {
+            Err(object_store::Error::Generic { .. }) if started.elapsed() < PATIENCE => {
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// Waits for `future`.

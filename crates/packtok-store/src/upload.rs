@@ -87,7 +87,9 @@ impl Location {
             ..PutOptions::default()
         };
         let objects = &self.store.objects;
-        match runtime::wait(objects.put_opts(&self.path, content.into(), options)) {
+        let content = Bytes::from(content);
+        let put = || objects.put_opts(&self.path, content.clone().into(), options.clone());
+        match runtime::wait(runtime::patiently(put)) {
             Ok(_) => Ok(()),
             Err(error) => Err(self.if_taken(&error, if_exists)),
         }
@@ -110,16 +112,16 @@ impl Location {
         if_exists: IfExists,
         tick: &(dyn Fn(u64) + Sync),
     ) -> std::result::Result<(), Sending> {
-        let id = &s3.plain.create_multipart(&self.path).await?;
+        let id = &runtime::patiently(|| s3.plain.create_multipart(&self.path)).await?;
         let sent = async {
             let sending = parts.enumerate().map(|(i, part)| async move {
                 let part = part.map_err(Sending::Local)?;
                 let len = part.len() as u64;
-                let sent = s3
-                    .plain
-                    .put_part(&self.path, id, i, PutPayload::from(part))
-                    .await;
-                Ok::<_, Sending>((sent?, len))
+                let put = || {
+                    s3.plain
+                        .put_part(&self.path, id, i, PutPayload::from(part.clone()))
+                };
+                Ok::<_, Sending>((runtime::patiently(put).await?, len))
             });
             let mut sending = stream::iter(sending).buffered(PARTS_AT_ONCE);
             let (mut ids, mut num_bytes): (Vec<PartId>, u64) = (Vec::new(), 0);
@@ -132,8 +134,17 @@ impl Location {
                 IfExists::Refuse => &s3.if_absent,
                 IfExists::Replace => &s3.plain,
             };
-            whole.complete_multipart(&self.path, id, ids).await?;
-            Ok(())
+            let mut num_tries = 0;
+            let completed = runtime::patiently(|| {
+                num_tries += 1;
+                whole.complete_multipart(&self.path, id, ids.clone())
+            })
+            .await;
+            match completed {
+                // The answer to the first try may be what was lost, and not the object.
+                Err(_) if num_tries > 1 && self.has_bytes(num_bytes).await => Ok(()),
+                completed => Ok(completed.map(drop)?),
+            }
         }
         .await;
         if sent.is_err() {
@@ -141,6 +152,12 @@ impl Location {
             let _ = s3.plain.abort_multipart(&self.path, id).await;
         }
         sent
+    }
+
+    /// Whether there is an object of this length.
+    async fn has_bytes(&self, bytes: u64) -> bool {
+        let meta = self.store.objects.head(&self.path).await;
+        meta.is_ok_and(|meta| meta.size == bytes)
     }
 
     /// Under another name, which is then changed on the condition that there is no object of the right one.

@@ -21,6 +21,10 @@ def join(
     ] = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
+    staging: Annotated[
+        str | None,
+        typer.Option(help="Where files from or for a URL lie meanwhile. [default: in the user's cache]"),
+    ] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Join all shards into the file that packing without shards would have written."""
@@ -28,5 +32,7 @@ def join(
 
     policy = existing_policy(existing, file_existence_policy) or "error"
     with progress(quiet=quiet) as on_progress:
-        counts = shards.join(folder, output, manifest=manifest, existing=policy, on_progress=on_progress)
+        counts = shards.join(
+            folder, output, manifest=manifest, existing=policy, on_progress=on_progress, staging=staging
+        )
     show_counts(dict(counts), quiet=quiet)

@@ -1,6 +1,5 @@
 """`packtok run --engine ray`: the shards as tasks of the Ray cluster that the environment names."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,6 +37,7 @@ def pack_on_ray(ray: Any, launch: Any) -> None:
     from packtok.launch import ray_engine
     from packtok.launch.folder import ShardFolder
     from packtok.launch.record import Record, read_record, write_record
+    from packtok.stores import exists
 
     record = read_record(launch.outdir)
     write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
@@ -57,7 +57,7 @@ def pack_on_ray(ray: Any, launch: Any) -> None:
             f"of them, then: packtok retry {launch.outdir}"
         )
     join = launch.settings.slurm.join
-    if join == "none" or (not missing and os.path.lexists(launch.output) and not launch.join_arguments):
+    if join == "none" or (not missing and exists(launch.output) and not launch.join_arguments):
         print(console.printable(f"all shards are done: {launch.outdir}"))
         return
     command = ["join", str(launch.outdir), f"--output={launch.output}", *launch.join_arguments]

@@ -72,6 +72,10 @@ def pack(
     zstd_window_log: Annotated[
         int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
     ] = None,
+    staging: Annotated[
+        str | None,
+        typer.Option(help="Where the output is made if it goes to a URL. [default: in the user's cache]"),
+    ] = None,
     restart: Annotated[
         bool | None, typer.Option("--restart", help="Discard what an unfinished run has left of the output.")
     ] = None,

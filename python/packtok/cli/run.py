@@ -145,11 +145,18 @@ def start(
     from packtok.launch import submit as launching
     from packtok.launch.script import Launch
     from packtok.packing import prepare
+    from packtok.stores import is_url
 
     checked = checked_config(command.config, command.options, list(command.set_values))
     if checked.settings.report is not None:
         raise ConfigError("settings.report is given; shards have markers, which packtok status adds up")
-    output = os.path.abspath(checked.settings.dst_path)
+    output = checked.settings.dst_path
+    if not is_url(output):
+        output = os.path.abspath(output)
+    elif outdir is None:
+        raise ConfigError(
+            f"{output}: is in a store; name a folder that all nodes share for the shards: --outdir"
+        )
     folder = Path(os.path.abspath(outdir or f"{output}.shards"))
     with ray_at_hand(settings, submit=submit) as ray:
         launch = Launch(

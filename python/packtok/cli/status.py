@@ -23,9 +23,13 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show which shards are done, running, queued, failed or missing. Exit code 0, whatever they are."""
+    from packtok.errors import ConfigError
     from packtok.launch.folder import ShardFolder
     from packtok.launch.status import Watcher, poll
+    from packtok.stores import is_url
 
+    if is_url(outdir):
+        raise ConfigError(f"{outdir}: only a folder of shards on a shared file system has a status")
     watcher = Watcher(ShardFolder.open(Path(os.path.abspath(outdir))))
     if not watch:
         _show(watcher.look(), as_json=as_json)

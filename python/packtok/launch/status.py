@@ -12,6 +12,7 @@ from packtok.launch.folder import Finished, ShardFolder
 from packtok.launch.record import Record, Submission, read_record
 from packtok.launch.script import compact, log_folder
 from packtok.launch.slurm import QueuedTask, Slurm
+from packtok.stores import exists
 
 LAST_BYTES = 4096
 # Of how many failed shards the log is looked into; whole clusters fail for one reason.
@@ -151,7 +152,7 @@ def _status(
         total_bytes=folder.plan.total_bytes,
         bytes_per_second=_pace(finished, len(running)),
         output=record.output if record is not None else None,
-        is_joined=record is not None and whole and os.path.lexists(record.output),
+        is_joined=record is not None and whole and exists(record.output),
         join_state=joining[-1] if joining else None,
         unknown=unknown,
     )

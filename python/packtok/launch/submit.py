@@ -25,6 +25,7 @@ from packtok.launch.script import (
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import Slurm
 from packtok.redact import Redactor
+from packtok.stores import exists
 
 # So many that a task that is lost or slow costs little, and so few that starting them costs nothing.
 SHARDS_PER_NODE = 8
@@ -95,7 +96,7 @@ def check(launch: Launch) -> None:
     if "\\" in str(launch.outdir):
         raise ValueError(f"{launch.outdir}: has a backslash, which Slurm does not take as it is; use another")
     is_new = not os.path.lexists(launch.outdir / "plan.jsonl")
-    if is_new and os.path.lexists(launch.output) and not _may_exist(launch):
+    if is_new and exists(launch.output) and not _may_exist(launch):
         raise FileExistsError(
             errno.EEXIST, "exists; name another output, or give --existing replace or skip", launch.output
         )
@@ -136,7 +137,7 @@ def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
     if is_packing:
         # With srun, and with Ray, the job that packs joins as well.
         return launch.settings.engine == "slurm" and launch.settings.slurm.mode == "array"
-    return not os.path.lexists(launch.output) or "--existing=replace" in launch.join_arguments
+    return not exists(launch.output) or "--existing=replace" in launch.join_arguments
 
 
 def _under_way(

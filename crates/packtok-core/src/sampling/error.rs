@@ -85,6 +85,24 @@ pub enum SamplingError {
         /// The file at which the count overflows.
         path: PathBuf,
     },
+    /// The room for files of object stores is not a number.
+    #[error("PACKTOK_CACHE_BYTES is {found:?}, expected a number of bytes")]
+    CacheBytes {
+        /// What it is.
+        found: String,
+    },
+    /// There is no room for more of the files of object stores.
+    #[error(
+        "{}: what is open at once needs more than the {bytes} bytes that files of object stores may take there; \
+         raise PACKTOK_CACHE_BYTES",
+        folder.display()
+    )]
+    CacheFull {
+        /// Where they are.
+        folder: PathBuf,
+        /// What they may take.
+        bytes: u64,
+    },
     /// A file that has nothing to verify its data by.
     #[error("{}: has no checksums, so verify cannot check it; pack it again, or leave verify out", path.display())]
     NoChecksums {

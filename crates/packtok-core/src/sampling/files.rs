@@ -6,12 +6,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use packtok_pbin::{AccessPattern, CHECKED_DATA_BYTES, Reader, TokenWidth};
+use packtok_pbin::{AccessPattern, Reader, TokenWidth};
 
 use super::error::SamplingError;
 use super::manifest::{self, Entry};
+use super::opened::Opened;
 use super::plan_file::DataFingerprint;
 use super::starts::Starts;
 use crate::error::Result;
@@ -38,13 +39,6 @@ struct Slot(OnceLock<Opened>);
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-#[derive(Debug)]
-struct Opened {
-    reader: Reader,
-    /// One bit for each checked piece of the data that was found whole; empty if nothing is checked.
-    whole: Box<[AtomicU64]>,
-}
-
 const PATTERNS: [AccessPattern; 3] = [
     AccessPattern::Normal,
     AccessPattern::Sequential,
@@ -61,9 +55,12 @@ impl Files {
         let mut entries = Vec::with_capacity(paths.len());
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
-            let reader = Reader::open(path)?;
-            entries.push(Entry::of(&reader));
-            slots.push(Slot(Opened::new(reader, verify)?.into()));
+            let opened = Opened::open(path, verify)?;
+            entries.push(Entry {
+                path: path.clone(),
+                ..Entry::of(opened.reader())
+            });
+            slots.push(Slot(opened.into()));
         }
         check_alike(slots.iter().filter_map(|slot| slot.0.get()))?;
         Self::new(entries, slots, verify)
@@ -173,7 +170,7 @@ impl Files {
     /// # Errors
     /// [`SamplingError::FileReplaced`], [`SamplingError::NoChecksums`], and what opening a pbin may find.
     pub fn reader(&self, file: usize) -> Result<&Reader> {
-        Ok(&self.opened(file)?.reader)
+        Ok(self.opened(file)?.reader())
     }
 
     fn opened(&self, file: usize) -> Result<&Opened> {
@@ -186,11 +183,10 @@ impl Files {
     #[cold]
     fn open_now(&self, file: usize) -> Result<&Opened> {
         let entry = &self.entries[file];
-        let reader = Reader::open(&entry.path)?;
-        entry.compare(&Entry::of(&reader))?;
-        let opened = Opened::new(reader, self.verify)?;
+        let opened = Opened::open(&entry.path, self.verify)?;
+        entry.compare(&Entry::of(opened.reader()))?;
         opened
-            .reader
+            .reader()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
         // Another thread may have been faster; both opened the same file.
         Ok(self.slots[file].0.get_or_init(|| opened))
@@ -201,21 +197,17 @@ impl Files {
     /// # Errors
     /// As [`Files::reader`]; [`packtok_pbin::Error::Checksum`].
     pub fn tokens(&self, file: usize, tokens: Range<u64>) -> Result<&[u8]> {
-        let opened = self.opened(file)?;
-        if !opened.whole.is_empty() {
-            opened.verify(tokens.clone())?;
-        }
-        Ok(opened.reader.tokens(tokens)?)
+        self.opened(file)?.tokens(tokens)
     }
 
     /// As [`Files::tokens`] of a file that is open and needs no check, which most items are of; `None` otherwise.
     #[inline]
     pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
         let opened = self.slots.get(file)?.0.get()?;
-        if !opened.whole.is_empty() {
+        if !opened.is_ready() {
             return None;
         }
-        opened.reader.tokens_if_there(tokens)
+        opened.reader().tokens_if_there(tokens)
     }
 
     /// Tells the system how the files will be read: those that are open, and the others when they are opened.
@@ -227,42 +219,7 @@ impl Files {
         self.pattern
             .store(code.unwrap_or(0) as u8, Ordering::Relaxed);
         for opened in self.slots.iter().filter_map(|slot| slot.0.get()) {
-            opened.reader.advise(pattern)?;
-        }
-        Ok(())
-    }
-}
-
-impl Opened {
-    fn new(reader: Reader, verify: bool) -> Result<Self> {
-        let mut words = 0;
-        if verify {
-            if !reader.has_data_checksums() {
-                return Err(SamplingError::NoChecksums {
-                    path: reader.path().into(),
-                }
-                .into());
-            }
-            reader.verify_offsets()?;
-            words = reader
-                .data_bytes()
-                .div_ceil(CHECKED_DATA_BYTES)
-                .div_ceil(64) as usize;
-        }
-        let whole = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Ok(Self { reader, whole })
-    }
-
-    /// Checks the pieces of the data that `tokens` touch, each once.
-    fn verify(&self, tokens: Range<u64>) -> Result<()> {
-        let width = self.reader.width().bytes();
-        let bytes = tokens.start * width..tokens.end * width;
-        for piece in bytes.start / CHECKED_DATA_BYTES..bytes.end.div_ceil(CHECKED_DATA_BYTES) {
-            let (word, bit) = ((piece / 64) as usize, 1u64 << (piece % 64));
-            if self.whole[word].load(Ordering::Relaxed) & bit == 0 {
-                self.reader.verify_data_piece(piece)?;
-                self.whole[word].fetch_or(bit, Ordering::Relaxed);
-            }
+            opened.reader().advise(pattern)?;
         }
         Ok(())
     }
@@ -271,7 +228,8 @@ impl Opened {
 /// Checks that ids mean the same in all files that say what they mean.
 fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
     let mut first: Option<(&Reader, Meaning)> = None;
-    for Opened { reader, .. } in files {
+    for opened in files {
+        let reader = opened.reader();
         let Some(found) = Meaning::of(reader)? else {
             continue;
         };

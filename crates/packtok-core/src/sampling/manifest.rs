@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::SamplingError;
 use super::plan_file::DataFingerprint;
+use crate::corpus::is_url;
 use crate::error::{Error, Result};
 
 /// What tells a pbin from others.
@@ -145,7 +146,9 @@ pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries = parse_entries(&text, path)?;
     for entry in &mut entries {
-        entry.path = folder.join(&entry.path);
+        if !is_url(&entry.path) {
+            entry.path = folder.join(&entry.path);
+        }
     }
     Ok(entries)
 }

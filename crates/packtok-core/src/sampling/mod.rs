@@ -9,12 +9,15 @@ pub mod best_fit;
 pub mod blocks;
 pub mod cache;
 mod error;
+#[cfg(feature = "remote")]
+mod fetched;
 pub mod files;
 mod ids;
 pub mod items;
 pub mod manifest;
 pub mod megatron;
 pub mod mixture;
+pub mod opened;
 pub mod order;
 pub mod passes;
 pub mod permutation;

@@ -1,0 +1,132 @@
+"""Packing with an output in an object store: into the staging folder first, and from there to its URL."""
+
+import dataclasses
+import errno
+from collections.abc import Mapping
+from typing import Any
+
+from packtok.distributed import ShardChoice
+from packtok.errors import ConfigError, PacktokError
+from packtok.launch.folder import read_plan
+from packtok.packing import Packing, PackReport, Progress
+from packtok.stores import (
+    PLAN,
+    PLAN_TOKENIZER,
+    Staging,
+    exists,
+    fetch_plan,
+    finished_shard,
+    send_shard,
+    share_plan,
+)
+
+# Settings that decide nothing about the bytes of the output.
+_NOT_IN_BYTES = ("num_cpus", "existing", "span_bytes", "restart", "report", "staging")
+
+
+def _staging(packing: Packing) -> Staging:
+    """Where what goes into a store is made before: the same folder for the same bytes."""
+    config = packing.config
+    key = config.settings.model_dump(mode="json", exclude=set(_NOT_IN_BYTES))
+    tokenizer = packing.found.tokenizer.fingerprint
+    return Staging.of(config.settings.dst_path, config.settings.staging, [key, tokenizer, config.truncate_to])
+
+
+def pack_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
+    """Packs into the staging folder and sends what was made to the URL that is the output.
+
+    Raises:
+        ConfigError: If ``existing`` is ``"skip"``, for what is in the store would have to be read for that.
+        FileExistsError: If there is an object and ``existing`` is ``"error"``.
+        OSError: If the store refuses something or does not answer.
+    """
+    url, existing = packing.config.settings.dst_path, packing.config.settings.existing
+    if shard is not None:
+        return _shard_into_store(packing, on_progress, shard)
+    if existing == "skip":
+        raise ConfigError(f"settings.existing is 'skip' and {url} is in a store; give error or replace")
+    staging = _staging(packing)
+    if existing == "error" and exists(url):
+        raise FileExistsError(errno.EEXIST, "exists already; name another, or set existing to replace", url)
+    if packing.config.settings.restart:
+        staging.remove()
+        staging = _staging(packing)
+    # What an earlier run has made and could not send is proven whole, and not made again.
+    report = packing.into(staging.path, "skip").run_here(on_progress, None)
+    staging.send([".rejects.jsonl", ".tokenizer.json"], replace=existing == "replace")
+    return _renamed(report, staging.url)
+
+
+def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
+    """Packs one shard in the staging folder, and sends it to the folder of shards that the URL is."""
+    staging = _staging(packing)
+    here = packing.into(staging.folder, "error")
+    num_shards = shard.num_shards
+    if not fetch_plan(staging):
+        num_shards = num_shards or shard.default_num_shards
+        if num_shards is None:
+            raise PacktokError(
+                f"{staging.url}: there is no plan; give --shard k/N, or run packtok plan first"
+            )
+        here.plan(num_shards)
+        share_plan(staging)
+    else:
+        # Refused here if it is of another corpus or of other options than these.
+        here.plan(num_shards or read_plan(staging.folder).num_shards)
+    plan = read_plan(staging.folder)
+    name = f"shard-{shard.shard_index:05}-of-{plan.num_shards:05}.pbin"
+    marker = finished_shard(staging, name, plan.fingerprint)
+    if marker is not None:
+        return _report_of_marker(packing, staging.url_of(name), marker)
+    report = here.run_here(on_progress, shard)
+    send_shard(staging, name)
+    return _renamed(report, staging.url_of(name))
+
+
+def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
+    """Writes the plan of so many shards into the folder that the URL is."""
+    staging = _staging(packing)
+    is_there = fetch_plan(staging)
+    report = packing.into(staging.folder, "error").plan(num_shards)
+    if not is_there:
+        share_plan(staging)
+    return report | {"plan": staging.url_of(PLAN), "skipped_existing": is_there}
+
+
+def _renamed(report: PackReport, url: str) -> PackReport:
+    """The report of what was made here and lies under a URL now."""
+    rejects = None if report.rejects_path is None else f"{url}.rejects.jsonl"
+    folder = url.rsplit("/", 1)[0]
+    tokenizer = f"{url}.tokenizer.json" if report.shard_index is None else f"{folder}/{PLAN_TOKENIZER}"
+    return dataclasses.replace(
+        report, output=url, tokenizer_path=tokenizer, rejects_path=rejects, skipped_existing=False
+    )
+
+
+def _report_of_marker(packing: Packing, url: str, marker: Mapping[str, Any]) -> PackReport:
+    """The report of a shard that is in the store already."""
+    counts, tokenizer = marker["counts"], packing.found.tokenizer
+    token_bytes = next(width for width in (1, 2, 4) if tokenizer.vocab_size <= 1 << 8 * width)
+    names = ("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "eods_in_text")
+    return PackReport(
+        **{name: counts[name] for name in names},
+        output=url,
+        tokenizer_path=f"{url.rsplit('/', 1)[0]}/{PLAN_TOKENIZER}",
+        rejects_path=f"{url}.rejects.jsonl" if counts["rejected"] else None,
+        shard_index=marker["index"],
+        num_shards=marker["count"],
+        file_bytes=marker["file_bytes"],
+        data_bytes=token_bytes * counts["tokens"],
+        token_bytes=token_bytes,
+        source_bytes=marker["source_bytes"],
+        num_sources=marker["num_sources"],
+        stopped_early=False,
+        skipped_existing=True,
+        warnings=packing.notes,
+        resumed_bytes=0,
+        removed_temporary=(),
+        seconds=0.0,
+        num_cpus=packing.config.settings.num_cpus,
+        engine=tokenizer.engine,
+        redactor=packing.config.redactor,
+    )

