@@ -109,6 +109,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "zstd_window_log": 27,
         "span_bytes": 16 << 20,
         "restart": False,
+        "staging": None,
         "report": None,
         "processing_batch_size": None,
         "raw_samples_queue_size": None,
