@@ -515,9 +515,11 @@ def test_without_slurm_it_is_said(tmp_path: Path) -> None:
 def test_how_many_shards(tmp_path: Path) -> None:
     assert num_shards(tmp_path, settings()) == 8
     assert num_shards(tmp_path, settings(nodes=4)) == 32
-    plan = {"packtok_plan": 1, "fingerprint": "f", "num_shards": 5, "total_bytes": 9}
-    (tmp_path / "plan.jsonl").write_text(json.dumps(plan) + "\n", encoding="utf-8")
-    assert num_shards(tmp_path, settings(nodes=4)) == 5
+    corpus = write_corpus(tmp_path / "corpus.jsonl", 1000)
+    packtok.plan(input=corpus, output=tmp_path / "shards", tokenizer="gpt2", shards=5)
+    assert num_shards(tmp_path / "shards", settings(nodes=4)) == 5
+    assert num_shards(tmp_path / "shards", settings(nodes=4), num_nodes=9) == 5
+    assert num_shards(tmp_path, settings(nodes=4), num_nodes=9) == 72
     assert num_shards(tmp_path, settings(shards=7)) == 7
 
 

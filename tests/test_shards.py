@@ -200,14 +200,14 @@ def test_a_killed_join_leaves_nothing_under_the_name(
     packtok_cli("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "0/1", cwd=tmp_path)
     for _ in range(5):
         process = start("join", "out", "-o", "joined.pbin", cwd=tmp_path)
-        while not list(tmp_path.glob(".joined.pbin.*.tmp")) and process.poll() is None:
+        while not unfinished(tmp_path) and process.poll() is None:
             time.sleep(0.001)
         process.kill()
         process.communicate(timeout=60)
     if not (tmp_path / "joined.pbin").exists():
         packtok_cli("join", "out", "-o", "joined.pbin", cwd=tmp_path)
     assert outputs(tmp_path / "joined.pbin") == at_once
-    assert not list(tmp_path.glob(".joined.pbin.*.tmp"))
+    assert unfinished(tmp_path) == []
 
 
 def test_a_plan_raced_by_eight_tasks(

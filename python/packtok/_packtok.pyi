@@ -24,6 +24,7 @@ __all__ = [
     "delete_object",
     "download",
     "fill_from",
+    "find_marker",
     "find_or_plan",
     "find_or_split",
     "is_url",
@@ -36,6 +37,7 @@ __all__ = [
     "pack_shard",
     "plan_shards",
     "publish_bytes",
+    "read_plan",
     "upload",
     "verify",
     "verify_corpus",
@@ -266,6 +268,8 @@ def pack_shard(**options: Unpack[_PackShard]) -> dict[str, Any]: ...
 def join_shards(
     *, folder: str, output: str, existing: str, on_progress: _Progress | None
 ) -> dict[str, Any]: ...
+def read_plan(folder: _StrPath) -> tuple[str, int, int] | None: ...
+def find_marker(path: _StrPath) -> dict[str, Any] | None: ...
 def list_shards(folder: str) -> list[Path]: ...
 def verify_corpus(**options: Unpack[_VerifyCorpus]) -> dict[str, Any]: ...
 def write_raw_index(

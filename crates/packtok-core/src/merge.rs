@@ -60,7 +60,7 @@ pub fn merge(
             ..Progress::default()
         })
     };
-    remove_abandoned(&options.output)?;
+    remove_abandoned(&[&options.output])?;
     if options.existing == Existing::Skip && options.output.exists() {
         let file = Reader::open(&options.output)?;
         check_parts(&options.output, &file, &options.parts)?;

@@ -64,7 +64,7 @@ pub fn write_raw_index(
             path: options.index_path.clone(),
         });
     }
-    remove_abandoned(&options.index_path)?;
+    remove_abandoned(&[&options.index_path])?;
     let source = source(&options.src)?;
     let mut rejects = Rejects::new(with_suffix(&options.index_path, ".rejects.jsonl"));
     let (file, mut report) = index(&source, options, &mut rejects, monitor)?;

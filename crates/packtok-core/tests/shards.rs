@@ -121,9 +121,18 @@ impl Setting {
         join(&options, &mut |_| GO_ON)
     }
 
+    fn shard_bytes(&self, index: u64, count: u64) -> u64 {
+        let name = format!("out/shard-{index:05}-of-{count:05}.pbin");
+        fs::metadata(self.path(&name)).unwrap().len()
+    }
+
     /// The chain of an error with the folder's name left out.
     fn message<T>(&self, result: Result<T>) -> String {
-        let error = result.err().expect("this must fail");
+        let error = match result.err().expect("this must fail") {
+            // Said besides, where something is kept for a later run.
+            Error::Kept { source } => *source,
+            error => error,
+        };
         let folder = self.folder.path().display().to_string();
         chain(&error)
             .replace(&format!("{folder}/"), "")
@@ -787,4 +796,72 @@ fn another_tokenizer_among_the_shards_is_refused() {
     // Written otherwise, it is the same.
     fs::write(&path, format!("{json}\n")).unwrap();
     setting.pack(0, None).unwrap();
+}
+
+#[test]
+fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
+    let setting = Setting::small();
+    setting.pack_all(4);
+    setting.join_as("expected.pbin", Existing::Error).unwrap();
+    let expected = fs::read(setting.path("expected.pbin")).unwrap();
+    let options = JoinOptions {
+        folder: setting.path("out"),
+        output: setting.path("joined.pbin"),
+        existing: Existing::Error,
+    };
+    let partial = setting.path("joined.pbin.partial");
+    let mut most_resumed = 0;
+    for num_looks in 0.. {
+        let mut looks = 0;
+        let stopped = join(&options, &mut |_| {
+            looks += 1;
+            match looks > num_looks {
+                true => ControlFlow::Break(()),
+                false => GO_ON,
+            }
+        });
+        let is_whole = stopped.is_ok();
+        if !is_whole {
+            assert!(!options.output.exists());
+            // As if the power had gone while the next shard was written.
+            if let Ok(mut data) = fs::File::options().append(true).open(partial.join("data")) {
+                data.write_all(b"torn").unwrap();
+            }
+            let mut resumed = 0;
+            join(&options, &mut |progress| {
+                resumed = resumed.max(progress.resumed_bytes);
+                GO_ON
+            })
+            .unwrap();
+            most_resumed = most_resumed.max(resumed);
+        }
+        assert_eq!(fs::read(&options.output).unwrap(), expected);
+        assert!(!partial.exists());
+        fs::remove_file(&options.output).unwrap();
+        if is_whole {
+            break;
+        }
+    }
+    let three_shards: u64 = (0..3).map(|i| setting.shard_bytes(i, 4)).sum();
+    assert!(most_resumed >= three_shards, "{most_resumed}");
+}
+
+#[test]
+fn joining_does_not_take_the_place_of_a_run_that_packs() {
+    let setting = Setting::small();
+    setting.pack_all(2);
+    let mut looks = 0;
+    let mut packing = setting.options("joined.pbin");
+    packing.span_bytes = 1;
+    packing.read.chunk_bytes = 16;
+    let stopped = packtok_core::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
+        looks += 1;
+        match looks > 6 {
+            true => ControlFlow::Break(()),
+            false => GO_ON,
+        }
+    });
+    assert!(stopped.is_err());
+    let message = setting.message(setting.join());
+    assert!(message.contains("packing"), "{message}");
 }

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::header::{HEADER_BYTES, TokenWidth};
 use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
@@ -69,29 +70,32 @@ pub fn join(
     finished.publish(options.replace)
 }
 
-/// Joins parts into a file for `dst` that says of itself what the caller says.
+/// Appends parts to a file that says of itself what the caller says.
 ///
 /// The caller vouches that the parts, which are verified while they are copied, are what the metadata and
-/// the sources speak of. `progress` is called with the bytes done, of the sum of the parts' sizes.
+/// the sources speak of, with those that are in the file already. `copied` is called behind each part with
+/// what tells the file so far from any other; `progress` with the bytes done, of the sum of the parts' sizes.
 ///
 /// # Errors
-/// What `parts` gives; [`Error::PartWidth`]; what [`Reader::verify`] says of a part; [`Error::Count`] if
-/// the metadata's counts are not those of the parts; [`Error::Cancelled`] if `progress` breaks.
+/// What `parts` gives and `copied` returns; [`Error::PartWidth`]; what [`Reader::verify`] says of a part;
+/// [`Error::Count`] if the metadata's counts are not those of the parts; [`Error::Cancelled`] if `progress`
+/// breaks.
 pub fn join_as<E: From<Error>>(
+    mut writer: Writer,
     parts: impl Iterator<Item = std::result::Result<OpenPart, E>>,
-    dst: &Path,
-    width: TokenWidth,
     (metadata, sources): (&Metadata, &[Source]),
+    copied: &mut dyn FnMut(&Checkpoint) -> std::result::Result<(), E>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> std::result::Result<Finished, E> {
-    let mut writer = Writer::create(dst, width)?;
+    let (dst, width) = (writer.path().to_owned(), writer.width());
     let mut done_bytes = 0;
     for part in parts {
         let part = part?;
-        check_width(part.reader(), width, dst)?;
+        check_width(part.reader(), width, &dst)?;
         copy(&part, &mut writer, &mut |bytes| {
             progress(done_bytes + bytes)
         })?;
+        copied(&writer.checkpoint()?)?;
         done_bytes += part.reader().file_bytes();
     }
     let finished = writer.finish(metadata, sources)?;

@@ -3,6 +3,7 @@
 //! Responsible for that a file under its final name is whole, that nothing is overwritten unasked, and
 //! for clearing away what killed processes left. What is in the file is the caller's matter.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -238,33 +239,39 @@ fn sync_folder(folder: &Path) -> Result<()> {
 /// # Errors
 /// As [`TempFile::create`] and [`TempFile::publish`].
 pub fn publish_bytes(dst: &Path, bytes: &[u8], replace: Replace) -> Result<()> {
-    remove_abandoned(dst)?;
+    remove_abandoned(&[dst])?;
     let mut file = TempFile::create(dst)?;
     file.write_all(bytes).map_err(Error::io(dst))?;
     file.publish(replace)
 }
 
-/// Removes temporary files of `dst` whose owner is provably gone, and returns their paths.
+/// Removes temporary files of `dsts` whose owner is provably gone, and returns their paths.
 ///
 /// The proof is the file's lock, which the system takes back when its owner ends. Where files cannot be
-/// locked or opened, nothing is removed.
+/// locked or opened, nothing is removed. A folder is listed once, for all that are in it.
 ///
 /// # Errors
-/// [`Error::NoFileName`]; [`Error::Io`] if the folder cannot be listed or a file cannot be removed.
-pub fn remove_abandoned(dst: &Path) -> Result<Vec<PathBuf>> {
-    let (folder, prefix) = place(dst)?;
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(Error::io(folder))?,
-    };
+/// [`Error::NoFileName`]; [`Error::Io`] if a folder cannot be listed or a file cannot be removed.
+pub fn remove_abandoned(dsts: &[&Path]) -> Result<Vec<PathBuf>> {
+    let mut prefixes_in = BTreeMap::<&Path, Vec<OsString>>::new();
+    for dst in dsts {
+        let (folder, prefix) = place(dst)?;
+        prefixes_in.entry(folder).or_default().push(prefix);
+    }
     let mut removed = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(Error::io(folder))?;
-        let path = entry.path();
-        if is_temp_name(&entry.file_name(), &prefix)
-            && remove_if_abandoned(&path).map_err(Error::io(&path))?
-        {
-            removed.push(path);
+    for (folder, prefixes) in prefixes_in {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries.map_err(Error::io(folder))?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(Error::io(folder))?;
+            let (name, path) = (entry.file_name(), entry.path());
+            if prefixes.iter().any(|prefix| is_temp_name(&name, prefix))
+                && remove_if_abandoned(&path).map_err(Error::io(&path))?
+            {
+                removed.push(path);
+            }
         }
     }
     removed.sort();

@@ -161,6 +161,11 @@ impl Writer {
             .try_for_each(|&bytes| self.push_document(bytes))
     }
 
+    /// The path that it can be published as.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Bytes of one token.
     pub fn width(&self) -> TokenWidth {
         self.width

@@ -6,6 +6,7 @@ mod blocks;
 mod error;
 mod json;
 mod manifest;
+mod memory;
 mod mixture;
 mod monitor;
 mod operations;

@@ -16,9 +16,9 @@ use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::error::{core_error, pbin_error};
-use crate::json;
 use crate::monitor::watched;
 use crate::tokenizer::PyTokenizer;
+use crate::{json, memory};
 
 /// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
 /// that lines, texts and tokens of one chunk stay in a core's second-level cache (4 to 7 % less CPU
@@ -219,6 +219,7 @@ fn pack<'py>(py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<
     let (corpus, rest): (CorpusArguments, OutputArguments) = extract(options)?;
     let options = corpus.pack_options(rest)?;
     let tokenizer = &corpus.tokenizer.get().inner;
+    memory::give_back();
     run(py, corpus.on_progress, |monitor| {
         packtok_core::pack::pack(&options, tokenizer, monitor)
     })

@@ -8,12 +8,15 @@ use pyo3::types::PyDict;
 
 use crate::error::core_error;
 use crate::operations::{CorpusArguments, OutputArguments, existing, extract, run};
+use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan_shards, module)?)?;
     module.add_function(wrap_pyfunction!(pack_shard, module)?)?;
     module.add_function(wrap_pyfunction!(join_shards, module)?)?;
-    module.add_function(wrap_pyfunction!(list_shards, module)?)
+    module.add_function(wrap_pyfunction!(list_shards, module)?)?;
+    module.add_function(wrap_pyfunction!(read_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(find_marker, module)?)
 }
 
 /// What planning takes besides the corpus.
@@ -37,6 +40,27 @@ struct ShardArguments {
     shard_index: u64,
     num_shards: Option<u64>,
     default_num_shards: Option<u64>,
+}
+
+/// Fingerprint, number of shards and raw bytes of the plan in a folder; None if there is none.
+#[pyfunction]
+fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
+    let plan = shard::Plan::find(&folder).map_err(core_error)?;
+    Ok(plan.map(|plan| {
+        let fingerprint = plan.fingerprint().to_owned();
+        (fingerprint, plan.num_shards(), plan.total_bytes())
+    }))
+}
+
+/// What the marker of the shard at a path says, if there is one and the shard has the length that it says.
+#[pyfunction]
+fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let marker = py
+        .detach(|| shard::Marker::find(&path))
+        .map_err(core_error)?;
+    marker
+        .map(|marker| json::to_python(py, &marker))
+        .transpose()
 }
 
 /// Writes the plan of a corpus's shards into a folder and returns a report; see `packtok.plan`.
@@ -75,6 +99,7 @@ fn pack_shard<'py>(
         count: rest.num_shards,
         default_count: rest.default_num_shards,
     };
+    memory::give_back();
     run(py, corpus.on_progress, |monitor| {
         shard::pack_shard(&options, tokenizer, choice, monitor)
     })

@@ -1,11 +1,10 @@
 """What a folder of shards says of itself: its plan, and the markers of the shards that are finished."""
 
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from packtok import _packtok
 from packtok.errors import PacktokError
 
 
@@ -35,19 +34,10 @@ def read_plan(outdir: Path) -> Plan:
         PacktokError: If there is no plan, or it is of another version.
         OSError: If it cannot be read.
     """
-    path = outdir / "plan.jsonl"
-    try:
-        with path.open("rb") as file:
-            head = json.loads(file.readline())
-        if head["packtok_plan"] != 1:
-            raise PacktokError(
-                f"{path}: is of version {head['packtok_plan']}, expected 1; use a newer packtok"
-            )
-        return Plan(head["fingerprint"], head["num_shards"], head["total_bytes"])
-    except FileNotFoundError:
-        raise PacktokError(f"{outdir}: there is no plan.jsonl, so this is no folder of shards") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PacktokError(f"{path}: is no plan: its first line has no fingerprint and counts") from error
+    plan = _packtok.read_plan(outdir)
+    if plan is None:
+        raise PacktokError(f"{outdir}: there is no plan.jsonl, so this is no folder of shards")
+    return Plan(*plan)
 
 
 @dataclass
@@ -74,25 +64,22 @@ class ShardFolder:
         for shard in range(self.plan.num_shards):
             name = f"shard-{shard:05}-of-{self.plan.num_shards:05}.pbin"
             if name in sizes and f"{name.removesuffix('.pbin')}.done.json" in sizes:
-                done = self._seen.get(shard) or self._read(name, sizes[name])
+                done = self._seen.get(shard) or self._read(name)
                 if done is not None:
                     found[shard] = done
         self._seen = found
         return found
 
-    def _read(self, name: str, file_bytes: int) -> Finished | None:
-        path = self.outdir / f"{name.removesuffix('.pbin')}.done.json"
+    def _read(self, name: str) -> Finished | None:
         try:
-            marker: dict[str, Any] = json.loads(path.read_bytes())
-            if marker["plan"] != self.plan.fingerprint or marker["file_bytes"] != file_bytes:
-                return None
-            counts = marker["counts"]
-            return Finished(counts["documents"], counts["tokens"], marker["source_bytes"], marker["seconds"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError):
+            marker = _packtok.find_marker(self.outdir / name)
+        except PacktokError:
             # Not what packtok writes; packing the shard again replaces it.
             return None
+        if marker is None or marker["plan"] != self.plan.fingerprint:
+            return None
+        counts = marker["counts"]
+        return Finished(counts["documents"], counts["tokens"], marker["source_bytes"], marker["seconds"])
 
 
 def _sizes(folder: Path) -> dict[str, int]:

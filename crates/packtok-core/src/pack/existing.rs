@@ -1,9 +1,9 @@
 //! What to do about an output that is already there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Metadata, Options, Reader, SpecialToken};
+use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
@@ -23,34 +23,69 @@ pub(super) fn check(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<PackReport>> {
-    // A dangling link counts as existing: publishing would replace it.
-    let Ok(found) = std::fs::symlink_metadata(&options.output) else {
+    if !is_there(&options.output)? {
         return Ok(None);
-    };
-    // Renaming over a device or a FIFO would succeed, and take it away from everybody.
-    if !found.is_file() && !found.is_symlink() {
-        return Err(Error::OutputNotAFile {
-            path: options.output.clone(),
-            found: corpus::kind(&found),
-        });
     }
     match options.existing {
         Existing::Replace => Ok(None),
-        Existing::Error if !resume::has_published(options) => Err(Error::OutputExists {
+        Existing::Error if !resume::has_published(&options.output) => Err(Error::OutputExists {
             path: options.output.clone(),
         }),
         Existing::Error | Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
 }
 
-/// An output that another run has published meanwhile must keep its rejects and its tokenizer.
-pub(super) fn refuse_newcomer(options: &PackOptions) -> Result<()> {
-    if options.existing != Existing::Replace && options.output.symlink_metadata().is_ok() {
-        return Err(Error::OutputExists {
-            path: options.output.clone(),
+/// Whether there is something that has the output's name; it must be a file.
+fn is_there(output: &Path) -> Result<bool> {
+    // A dangling link counts as existing: publishing would replace it.
+    let Ok(found) = std::fs::symlink_metadata(output) else {
+        return Ok(false);
+    };
+    // Renaming over a device or a FIFO would succeed, and take it away from everybody.
+    if !found.is_file() && !found.is_symlink() {
+        return Err(Error::OutputNotAFile {
+            path: output.to_owned(),
+            found: corpus::kind(&found),
         });
     }
-    Ok(())
+    Ok(true)
+}
+
+impl Existing {
+    /// Whether there is an output that is to be kept.
+    ///
+    /// # Errors
+    /// There is one, and it is neither to be kept nor to be replaced; or it is no file.
+    pub(crate) fn keeps(self, output: &Path) -> Result<bool> {
+        match (is_there(output)?, self) {
+            (false, _) | (true, Self::Replace) => Ok(false),
+            (true, Self::Skip) => Ok(true),
+            (true, Self::Error) => Err(Error::OutputExists {
+                path: output.to_owned(),
+            }),
+        }
+    }
+
+    /// An output that another run has published meanwhile must keep its rejects and its tokenizer.
+    ///
+    /// # Errors
+    /// [`Error::OutputExists`].
+    pub(crate) fn refuse_newcomer(self, output: &Path) -> Result<()> {
+        match self != Self::Replace && output.symlink_metadata().is_ok() {
+            true => Err(Error::OutputExists {
+                path: output.to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// What publishing does to a file that has the output's name.
+    pub(crate) fn replace(self) -> Replace {
+        match self {
+            Self::Replace => Replace::Existing,
+            Self::Error | Self::Skip => Replace::Never,
+        }
+    }
 }
 
 fn prove(

@@ -46,6 +46,7 @@ use beside::write_tokenizer;
 use ordered::run;
 use recorded::{recorded_digests, recorded_sources};
 use resume::begin;
+pub(crate) use resume::{has_published, remove_leftover};
 use sink::Sink;
 use worker::Worker;
 
@@ -83,7 +84,7 @@ pub fn pack(
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
         Some(report) => {
-            resume::remove_leftover(options)?;
+            remove_leftover(&options.output)?;
             report
         }
         None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
@@ -130,7 +131,7 @@ pub(crate) fn write(
 ) -> Result<Written> {
     let sources = job.sources;
     let begun = begin(options, tokenizer, job, monitor)?;
-    let resumed_bytes = begun.resumed_bytes;
+    let resumed_bytes = begun.parts.resumed_bytes();
     let mut monitor = |progress: &Progress| monitor(progress);
     let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
     let digests = match fill(options, tokenizer, sources, reader, &mut sink) {
@@ -200,17 +201,13 @@ fn publish(
         None => Some(write_tokenizer(&options.output, tokenizer)?),
     };
     // All that needs room on the disk is there: from here on names are given.
-    existing::refuse_newcomer(options)?;
+    options.existing.refuse_newcomer(&options.output)?;
     let rejects_path = rejects.publish()?;
     if let Some(tokenizer_copy) = tokenizer_copy {
         tokenizer_copy.publish(Replace::Existing)?;
     }
     crash::point("tokenizer published");
-    let replace = match options.existing {
-        Existing::Replace => Replace::Existing,
-        Existing::Error | Existing::Skip => Replace::Never,
-    };
-    let summary = finished.publish(replace)?;
+    let summary = finished.publish(options.existing.replace())?;
     crash::point("pbin published");
     Ok((summary, rejects_path))
 }
@@ -285,13 +282,10 @@ fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> 
 }
 
 fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
-    let mut removed = Vec::new();
-    for path in [
-        &options.output,
+    let dsts = [
+        &*options.output,
         &options.rejects_path(),
         &options.tokenizer_path(),
-    ] {
-        removed.extend(remove_abandoned(path)?);
-    }
-    Ok(removed)
+    ];
+    Ok(remove_abandoned(&dsts)?)
 }

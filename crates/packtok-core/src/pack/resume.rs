@@ -5,7 +5,7 @@
 //! there is read again, and so are the unfinished files, and only the work of tokenizing is saved.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use packtok_bpe::Tokenizer;
 use packtok_pbin::{Checkpoint, Counts, Metadata, TokenWidth, Writer, crash};
@@ -64,13 +64,18 @@ impl Span {
 /// A run that has begun, perhaps long ago.
 pub(super) struct Begun {
     pub(super) notes: Notes,
+    pub(super) parts: Parts,
+}
+
+/// What a run goes on with.
+pub(super) struct Parts {
     pub(super) reader: corpus::Reader,
     pub(super) writer: Writer,
     pub(super) rejects: Rejects,
     /// How far it was.
     pub(super) span: Span,
-    /// Bytes of the sources that need not be tokenized again.
-    pub(super) resumed_bytes: u64,
+    num_closed: usize,
+    num_spans: usize,
 }
 
 /// The journal of a run, and what is to be noted in it next.
@@ -123,16 +128,6 @@ pub(super) fn begin(
             Err(error)
         }
     }
-}
-
-/// What a run goes on with.
-struct Parts {
-    reader: corpus::Reader,
-    writer: Writer,
-    rejects: Rejects,
-    span: Span,
-    num_closed: usize,
-    num_spans: usize,
 }
 
 /// The unfinished files and the corpus, behind the last span of which everything holds.
@@ -196,35 +191,34 @@ fn go_on(
 
 impl Parts {
     fn begun(self, options: &PackOptions, journal: Journal) -> Begun {
-        Begun {
-            resumed_bytes: self.reader.bytes_read(),
-            notes: Notes {
-                journal,
-                span_bytes: options.span_bytes,
-                place: self.span.place,
-                closed: Vec::new(),
-                num_closed: self.num_closed,
-                pending_bytes: 0,
-                is_worth_keeping: self.num_spans > 0,
-            },
-            reader: self.reader,
-            writer: self.writer,
-            rejects: self.rejects,
-            span: self.span,
-        }
+        let notes = Notes {
+            journal,
+            span_bytes: options.span_bytes,
+            place: self.span.place,
+            closed: Vec::new(),
+            num_closed: self.num_closed,
+            pending_bytes: 0,
+            is_worth_keeping: self.num_spans > 0,
+        };
+        Begun { notes, parts: self }
+    }
+
+    /// Bytes of the sources that need not be tokenized again.
+    pub(super) fn resumed_bytes(&self) -> u64 {
+        self.reader.bytes_read()
     }
 }
 
 /// Whether a run has published the output and was killed before it could say so: the same run again is done.
-pub(super) fn has_published(options: &PackOptions) -> bool {
-    let folder = crate::journal::folder_of(&options.output);
-    folder.is_dir() && !Writer::is_kept(&folder)
+pub(crate) fn has_published(output: &Path) -> bool {
+    let folder = crate::journal::folder_of(output);
+    output.exists() && folder.is_dir() && !Writer::is_kept(&folder)
 }
 
 /// Removes what a run left that was killed after it had published the output.
-pub(super) fn remove_leftover(options: &PackOptions) -> Result<()> {
-    if has_published(options) {
-        Journal::open(&options.output, &mut || Ok(()))?.remove()?;
+pub(crate) fn remove_leftover(output: &Path) -> Result<()> {
+    if has_published(output) {
+        Journal::open(output, &mut || Ok(()))?.remove()?;
     }
     Ok(())
 }

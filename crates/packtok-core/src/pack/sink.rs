@@ -7,7 +7,7 @@ use packtok_pbin::{Counts, Finished, Metadata, Writer};
 use super::limits::Limits;
 use super::ordered::{Consume, Flow};
 use super::recorded::redacted;
-use super::resume::{Begun, Done, Notes};
+use super::resume::{Begun, Done, Notes, Parts};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, tell};
 use crate::corpus::{LineCounter, Reader, Source};
@@ -77,14 +77,15 @@ impl<'a> Sink<'a> {
         begun: Begun,
         monitor: &'a mut Monitor<'a>,
     ) -> (Self, Reader) {
-        let Begun {
-            notes,
+        let Begun { notes, parts } = begun;
+        let resumed_bytes = parts.resumed_bytes();
+        let Parts {
             reader,
             writer,
             rejects,
             span,
-            resumed_bytes,
-        } = begun;
+            ..
+        } = parts;
         let sink = Self {
             options,
             sources,

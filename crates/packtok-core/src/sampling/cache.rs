@@ -105,7 +105,7 @@ fn build_or_wait(
             // The one who had the lock before may have been done just now.
             if !is_right(path, key) {
                 remove_damaged(path)?;
-                remove_abandoned(path)?;
+                remove_abandoned(&[path])?;
                 build(path, monitor)?;
             }
             drop(lock);

@@ -6,20 +6,22 @@
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{
-    Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, join_as, publish_bytes,
-    remove_abandoned,
+    Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, Writer, join_as,
+    publish_bytes, remove_abandoned,
 };
 use serde::Serialize;
 
 use super::folder::{rejects_path, shard_path, tokenizer_path};
+use super::join_journal;
 use super::marker::differing;
 use super::pack::check_tokenizer;
 use super::plan::difference;
 use super::rejects::LinesBefore;
 use super::{Marker, Plan, Shard, ShardError, SourcePart};
-use crate::corpus;
 use crate::error::{Error, Result};
-use crate::pack::{Existing, Monitor, Progress, tell, tokenizer_path_of};
+use crate::pack::{
+    Existing, Monitor, Progress, has_published, remove_leftover, tell, tokenizer_path_of,
+};
 use crate::rejects::Rejects;
 
 /// What is joined, and where to.
@@ -63,63 +65,35 @@ pub struct JoinReport {
 pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
     let shards = Shards::find(&options.folder)?;
     refuse_shard_as_output(&shards, &options.output)?;
-    for path in [&options.output, &rejects_path(&options.output)] {
-        remove_abandoned(path)?;
-    }
+    remove_abandoned(&[&options.output, &rejects_path(&options.output)])?;
     let (tokenizer, tokenizer_json) = shards.tokenizer()?;
     let metadata = shards.metadata();
-    if is_there(options)? {
-        return shards.prove(
-            options,
-            &metadata,
-            tokenizer_path_of(&options.output),
-            monitor,
-        );
+    // A join that was killed between publishing and saying so is done.
+    let is_ours = options.existing == Existing::Error && has_published(&options.output);
+    if is_ours || options.existing.keeps(&options.output)? {
+        let tokenizer_path = tokenizer_path_of(&options.output);
+        let report = shards.prove(options, &metadata, tokenizer_path, monitor)?;
+        remove_leftover(&options.output)?;
+        return Ok(report);
     }
-    let mut rejects = Rejects::new(rejects_path(&options.output));
-    let mut lines_before = LinesBefore::default();
-    for (path, marker) in shards.parts() {
-        lines_before.append(&rejects_path(&path), marker, &mut rejects)?;
+    let width = TokenWidth::for_vocab(tokenizer.vocab_size);
+    let mut tick = || tell(monitor, &Progress::default());
+    let (mut begun, writer) =
+        join_journal::begin(&options.output, width, &shards.markers, &mut tick)?;
+    match shards.write(
+        options,
+        &metadata,
+        &tokenizer_json,
+        &mut begun,
+        writer,
+        monitor,
+    ) {
+        Ok(report) => {
+            begun.remove()?;
+            Ok(report)
+        }
+        Err(error) => Err(begun.give_up(error)),
     }
-    let sources = shards.sources(monitor)?;
-    let total_bytes = shards.markers.iter().map(|marker| marker.file_bytes).sum();
-    let finished = join_as(
-        shards.opened(),
-        &options.output,
-        TokenWidth::for_vocab(tokenizer.vocab_size),
-        (&metadata, &sources),
-        &mut |bytes_read| {
-            monitor(&Progress {
-                bytes_read,
-                total_bytes,
-                ..Progress::default()
-            })
-        },
-    )?;
-    refuse_newcomer(options)?;
-    let rejects_path = rejects.publish()?;
-    let tokenizer_path = tokenizer_path_of(&options.output);
-    publish_bytes(
-        &tokenizer_path,
-        tokenizer_json.as_bytes(),
-        Replace::Existing,
-    )?;
-    let replace = match options.existing {
-        Existing::Replace => Replace::Existing,
-        Existing::Error | Existing::Skip => Replace::Never,
-    };
-    let summary = finished.publish(replace)?;
-    Ok(JoinReport {
-        output: options.output.clone(),
-        num_shards: shards.plan.num_shards(),
-        num_sources: sources.len() as u64,
-        documents: summary.documents,
-        tokens: summary.tokens,
-        file_bytes: summary.file_bytes,
-        rejects_path,
-        tokenizer_path,
-        skipped_existing: false,
-    })
 }
 
 /// The pbins of all shards in order, once it is known that all are there and of one plan.
@@ -132,35 +106,6 @@ pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
         .opened()
         .map(|part| Ok(part?.reader().path().to_owned()));
     paths.collect()
-}
-
-/// Whether there is an output that is to be kept.
-fn is_there(options: &JoinOptions) -> Result<bool> {
-    let Ok(found) = std::fs::symlink_metadata(&options.output) else {
-        return Ok(false);
-    };
-    if !found.is_file() && !found.is_symlink() {
-        return Err(Error::OutputNotAFile {
-            path: options.output.clone(),
-            found: corpus::kind(&found),
-        });
-    }
-    match options.existing {
-        Existing::Replace => Ok(false),
-        Existing::Skip => Ok(true),
-        Existing::Error => Err(Error::OutputExists {
-            path: options.output.clone(),
-        }),
-    }
-}
-
-fn refuse_newcomer(options: &JoinOptions) -> Result<()> {
-    if options.existing != Existing::Replace && options.output.symlink_metadata().is_ok() {
-        return Err(Error::OutputExists {
-            path: options.output.clone(),
-        });
-    }
-    Ok(())
 }
 
 /// Joining into a shard would destroy it.
@@ -185,6 +130,63 @@ struct Shards {
 }
 
 impl Shards {
+    /// Writes the file, behind the shards that are in it already, and gives everything its name.
+    fn write(
+        &self,
+        options: &JoinOptions,
+        metadata: &Metadata,
+        tokenizer_json: &str,
+        begun: &mut join_journal::Begun,
+        writer: Writer,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<JoinReport> {
+        let mut rejects = Rejects::new(rejects_path(&options.output));
+        let mut lines_before = LinesBefore::default();
+        for (path, marker) in self.parts() {
+            lines_before.append(&rejects_path(&path), marker, &mut rejects)?;
+        }
+        let sources = self.sources(monitor)?;
+        let file_bytes = |marker: &Marker| marker.file_bytes;
+        let total_bytes = self.markers.iter().map(file_bytes).sum();
+        let num_done = begun.num_shards();
+        let done_bytes: u64 = self.markers[..num_done].iter().map(file_bytes).sum();
+        let finished = join_as(
+            writer,
+            self.opened().skip(num_done),
+            (metadata, &sources),
+            &mut |checkpoint| begun.note(checkpoint),
+            &mut |bytes_read| {
+                monitor(&Progress {
+                    bytes_read: done_bytes + bytes_read,
+                    total_bytes,
+                    resumed_bytes: done_bytes,
+                    ..Progress::default()
+                })
+            },
+        )?;
+        begun.check_owner()?;
+        options.existing.refuse_newcomer(&options.output)?;
+        let rejects_path = rejects.publish()?;
+        let tokenizer_path = tokenizer_path_of(&options.output);
+        publish_bytes(
+            &tokenizer_path,
+            tokenizer_json.as_bytes(),
+            Replace::Existing,
+        )?;
+        let summary = finished.publish(options.existing.replace())?;
+        Ok(JoinReport {
+            output: options.output.clone(),
+            num_shards: self.plan.num_shards(),
+            num_sources: sources.len() as u64,
+            documents: summary.documents,
+            tokens: summary.tokens,
+            file_bytes: summary.file_bytes,
+            rejects_path,
+            tokenizer_path,
+            skipped_existing: false,
+        })
+    }
+
     fn find(folder: &Path) -> Result<Self> {
         let plan = Plan::find(folder)?.ok_or_else(|| ShardError::NothingPlanned {
             path: folder.to_owned(),

@@ -9,6 +9,7 @@ mod division;
 mod error;
 mod folder;
 mod join;
+mod join_journal;
 mod marker;
 mod pack;
 mod plan;

@@ -170,10 +170,7 @@ impl Run<'_> {
 
     fn pack(&self, started: Instant, monitor: &mut Monitor<'_>) -> Result<PackReport> {
         let output = &self.options.output;
-        let mut removed = Vec::new();
-        for path in [output, &self.options.rejects_path()] {
-            removed.extend(remove_abandoned(path)?);
-        }
+        let removed = remove_abandoned(&[output, &self.options.rejects_path()])?;
         let (first, sources) = self.plan.sources_of(self.shard, &self.options, monitor)?;
         let job = Job {
             sources: &sources,

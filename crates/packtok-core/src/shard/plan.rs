@@ -146,6 +146,11 @@ impl Plan {
         &self.header.fingerprint
     }
 
+    /// Raw bytes of all sources.
+    pub fn total_bytes(&self) -> u64 {
+        self.header.total_bytes
+    }
+
     /// Its file.
     pub(super) fn path(&self) -> &Path {
         &self.path

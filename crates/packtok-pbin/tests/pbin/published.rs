@@ -90,12 +90,12 @@ fn only_files_of_dead_owners_are_removed() {
         fs::write(folder.path().join(name), b"half").unwrap();
     }
     std::os::unix::fs::symlink("a.pbin", folder.path().join(".a.pbin.linkLINK0123.tmp")).unwrap();
-    let removed = remove_abandoned(&dst).unwrap();
+    let removed = remove_abandoned(&[&dst]).unwrap();
     assert_eq!(removed, [folder.path().join(".a.pbin.deadDEAD0123.tmp")]);
     assert!(alive.path().exists());
     assert_eq!(names(folder.path()).len(), 5);
     alive.publish(Replace::Never).unwrap();
-    assert!(remove_abandoned(&dst).unwrap().is_empty());
+    assert!(remove_abandoned(&[&dst]).unwrap().is_empty());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn cleaners_and_owners_do_not_lose_files() {
             .spawn(|| (0..300).for_each(|_| filled(&dst).publish(Replace::Existing).unwrap()));
         while !owner.is_finished() {
             // Names come and go while they are listed; an owner's file never goes.
-            remove_abandoned(&dst).unwrap();
+            remove_abandoned(&[&dst]).unwrap();
         }
     });
     assert_eq!(names(folder.path()), ["a.pbin"]);
@@ -117,7 +117,7 @@ fn cleaners_and_owners_do_not_lose_files() {
 fn folder_of_nothing_has_nothing_to_remove() {
     let folder = tempfile::tempdir().unwrap();
     assert!(
-        remove_abandoned(&folder.path().join("none/a.pbin"))
+        remove_abandoned(&[&folder.path().join("none/a.pbin")])
             .unwrap()
             .is_empty()
     );
