@@ -205,6 +205,9 @@ mod tests {
             ("s3://key:secret@bucket/x", "s3://…"),
             ("https://host/x?X-Amz-Signature=secret", "https://host/x"),
             ("https://host/x#secret", "https://host/x"),
+            ("https://u:se/cr?et@host/secret*.jsonl", "https://…"),
+            ("https://host/x?mail=a@b&token=secret", "https://…"),
+            ("https://host/x?token=secret#secret", "https://host/x"),
         ] {
             let error = Location::parse(url).unwrap_err();
             assert!(matches!(error, Error::HasCredentials { .. }), "{error}");
