@@ -94,7 +94,7 @@ def test_a_worker_that_dies_costs_only_its_task(site: Site, corpus: Path, at_onc
     running = site.run(corpus)
     os.kill(parent(site.catch(1)), signal.SIGKILL)
     _, err = ended(running)
-    assert f"0 of {NUM_SHARDS} shards are done; Ray has 2 nodes and {2 * NODE_CPUS} CPUs" in err
+    assert f"0 of {NUM_SHARDS} shards are done; Ray: 2 nodes, {2 * NODE_CPUS} CPUs" in err
     assert site.output.read_bytes() == at_once
     # It was begun twice.
     assert (site.outdir / "logs" / "ray_1.out").exists()

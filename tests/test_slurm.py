@@ -5,6 +5,7 @@ Each test ends with the file that one process writes, byte for byte, or with a s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -391,6 +392,35 @@ def test_one_job_whose_tasks_srun_starts(site: Site, corpus: Corpus) -> None:
     assert "restart 1" in tasks[1]
     assert site.output.read_bytes() == corpus.packed.read_bytes()
     assert site.status()["done"] == list(range(8))
+
+
+def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
+    pytest.importorskip("ray", reason="needs Ray (pip install '.[ray]')")
+    jobs = site.run(corpus, "--engine", "ray", "--nodes", "2")
+    assert jobs[1] is None
+    (job,) = jobs[0]
+    pid = site.catch(1)
+    site.cluster.run("scancel", "--batch", "--signal=USR1", job)
+    wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=60)
+    os.kill(pid, signal.SIGCONT)
+    assert site.cluster.wait_until_ended(job, seconds=200) == {"N/A": "COMPLETED"}
+    log = site.log(f"{job}.out")
+    assert "the time limit is near; back into the queue" in log
+    assert "of 8 shards are done; Ray: " in log
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
+    assert site.status()["done"] == list(range(8))
+    # Nothing of it runs on.
+    wait_for(lambda: not ray_processes(job), "Ray has ended", seconds=30)
+
+
+def ray_processes(job: str) -> list[int]:
+    """The processes of the Ray that a job has started."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if f"/tmp/ray-{job}-".encode() in Path(f"/proc/{name}/cmdline").read_bytes():
+                found.append(int(name))
+    return found
 
 
 def test_more_shards_than_an_array_can_have_and_names_that_shells_take_apart(

@@ -43,10 +43,8 @@ def pack_on_ray(ray: Any, launch: Any) -> None:
     write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
     finished = ShardFolder.open(launch.outdir).finished()
     missing = [shard for shard in range(launch.num_shards) if shard not in finished]
-    console.remark(
-        f"{len(finished):,} of {launch.num_shards:,} shards are done; Ray has {num_nodes(ray):,} "
-        f"nodes and {int(ray.cluster_resources().get('CPU', 0)):,} CPUs"
-    )
+    room = f"{num_nodes(ray):,} nodes, {int(ray.cluster_resources().get('CPU', 0)):,} CPUs"
+    console.remark(f"{len(finished):,} of {launch.num_shards:,} shards are done; Ray: {room}")
     with progress(quiet=False) as on_progress:
         failures = ray_engine.pack_shards(ray, launch, missing, on_progress)
     for shard, reason in sorted(failures.items()):

@@ -388,7 +388,8 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
 
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-port=$((15000 + SLURM_JOB_ID % 5000))
+# Above the ports of Ray's own workers.
+port=$((20500 + SLURM_JOB_ID % 10000))
 while is_taken "$port"; do port=$((port + 1)); done
 
 # Documents do not go through Ray, so that it needs no memory to share them.
@@ -401,6 +402,7 @@ address=''
 for ((i = 0; i < 600; i++)); do
   address=$(sed -n 's/.*Local node IP: *//p' "$head_log" | tr -cd '0-9a-fA-F.:')
   if [ -n "$address" ] && is_taken "$port"; then break; fi
+  address=''
   if [ -n "$stopping" ] || ! kill -0 "$head" 2>/dev/null; then break; fi
   sleep 0.2
 done
