@@ -20,7 +20,16 @@ import packtok
 from packtok.cli.wrapped import wrapped
 from packtok.errors import ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
-from packtok.launch.script import Launch, Script, array_script, compact, join_script, runs, srun_script
+from packtok.launch.script import (
+    Launch,
+    Script,
+    array_script,
+    compact,
+    join_script,
+    ray_script,
+    runs,
+    srun_script,
+)
 from packtok.launch.settings import LaunchSettings, changed, load_settings
 from packtok.launch.slurm import Slurm
 from packtok.launch.status import Failure, Status, summary
@@ -457,7 +466,7 @@ def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", ["modules=[a]", "venv=/v", "conda_env=c", "singularity_image=i.sif"])
 def test_scripts_are_clean(tmp_path: Path, environment: str) -> None:
     made = launch(tmp_path, f"environment.{environment}", arguments=("config.yaml", "--field=.a"))
-    for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), join_script(made)):
+    for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), ray_script(made), join_script(made)):
         (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
         assert SHELLCHECK is not None
         # 2329: functions that only another bash calls, with srun.

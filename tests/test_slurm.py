@@ -403,7 +403,14 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
     wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=60)
     os.kill(pid, signal.SIGCONT)
-    assert site.cluster.wait_until_ended(job, seconds=200) == {"N/A": "COMPLETED"}
+
+    def joined() -> bool:
+        site.cluster.hurry(job)
+        return site.output.exists()
+
+    # Between its two lives the job may seem to have ended.
+    wait_for(joined, "the shards are joined", seconds=200, told=lambda: site.log(f"{job}.out"))
+    assert site.cluster.wait_until_ended(job) == {"N/A": "COMPLETED"}
     log = site.log(f"{job}.out")
     assert "the time limit is near; back into the queue" in log
     assert "of 8 shards are done; Ray: " in log

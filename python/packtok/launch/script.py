@@ -388,15 +388,16 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
 
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# Above the ports of Ray's own workers.
-port=$((20500 + SLURM_JOB_ID % 10000))
+# Above the ports of Ray's own workers, and not those of this job's Ray before a restart, which may be ending.
+restart=${SLURM_RESTART_COUNT:-0}
+port=$((20500 + (SLURM_JOB_ID * 7 + restart) % 10000))
 while is_taken "$port"; do port=$((port + 1)); done
 
 # Documents do not go through Ray, so that it needs no memory to share them.
 node=(--num-cpus="$SLURM_CPUS_PER_TASK" --object-store-memory=80000000 --block)
 : >"$head_log"
 "${ray[@]}" start --head --port="$port" --include-dashboard=false --disable-usage-stats \
-  --temp-dir="/tmp/ray-$SLURM_JOB_ID-$SLURM_JOB_UID" "${node[@]}" >>"$head_log" 2>&1 </dev/null &
+  --temp-dir="/tmp/ray-$SLURM_JOB_ID-$restart" "${node[@]}" >>"$head_log" 2>&1 </dev/null &
 head=$!
 address=''
 for ((i = 0; i < 600; i++)); do
