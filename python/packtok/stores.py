@@ -4,6 +4,7 @@ A run that is killed leaves the folder, and the same command goes on there: what
 again.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -88,6 +89,9 @@ class Staging:
             FileExistsError: If the object exists and is not to be replaced.
             OSError: If the store refuses something or does not answer.
         """
+        # What lies beside somebody else's file is not touched either.
+        if not replace and exists(self.url):
+            raise FileExistsError(errno.EEXIST, "exists already; name another output", self.url)
         for suffix in suffixes:
             beside = Path(f"{self.path}{suffix}")
             if beside.exists():

@@ -151,6 +151,8 @@ def start(
     if checked.settings.report is not None:
         raise ConfigError("settings.report is given; shards have markers, which packtok status adds up")
     output = checked.settings.dst_path
+    if outdir is not None and is_url(outdir):
+        raise ConfigError(f"--outdir {outdir}: is in a store; name a folder that all nodes share")
     if not is_url(output):
         output = os.path.abspath(output)
     elif outdir is None:
