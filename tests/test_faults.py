@@ -195,6 +195,27 @@ def test_the_second_of_two_runs_is_told_who_has_the_output(
     assert outputs(tmp_path) == files
 
 
+@pytest.mark.parametrize("seconds", [-(10**9), 10**8], ids=["back", "ahead"])
+def test_a_clock_that_jumps_does_no_harm(
+    large: Path,
+    whole: tuple[dict[str, bytes], float],
+    tmp_path: Path,
+    packtok_cli: PacktokCli,
+    seconds: int,
+) -> None:
+    files, duration = whole
+    kill_while_packing(large, tmp_path, duration / 2)
+    assert unfinished(tmp_path)
+    # To a clock that went back by years, all that was done lies in the future.
+    then = time.time() - seconds
+    for path in [*tmp_path.rglob("*"), large]:
+        os.utime(path, (then, then))
+    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, "--report", "r.json", cwd=tmp_path)
+    assert done.stderr == ""
+    assert json.loads((tmp_path / "r.json").read_text())["resumed_bytes"] > 0
+    assert outputs(tmp_path) == files
+
+
 # --- a full disk ---
 
 # Runs in a mount namespace of its own: packs at every size of a small file system and prints what each left.
@@ -280,6 +301,60 @@ def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
     assert [left for left in enospc if left] == []
     assert fitting
     assert all(left == sorted(OUTPUTS) for left in fitting)
+
+
+# Packs on a small file system until it is full, then makes it larger and packs again.
+FULL_AND_LARGER = """
+    import hashlib, json, os, subprocess, sys
+    import packtok
+
+    folder, source, tokenizer, first, last, step = sys.argv[1:7]
+    options = json.loads(sys.argv[7])
+    results = []
+    for limit in range(int(first), int(last), int(step)):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={limit}", "tmpfs", folder], check=True)
+        output = os.path.join(folder, "o.pbin")
+        try:
+            packtok.pack(input=source, output=output, tokenizer=tokenizer, **options)
+            said = None
+        except OSError as error:
+            said = error.errno
+        left = sorted(os.listdir(folder))
+        subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
+        existing = "skip" if said is None else "error"
+        report = packtok.pack(
+            input=source, output=output, tokenizer=tokenizer, existing=existing, **options
+        )
+        found = {}
+        for name in sorted(os.listdir(folder)):
+            with open(os.path.join(folder, name), "rb") as file:
+                found[name] = hashlib.sha256(file.read()).hexdigest()
+        results.append((said, left, report.resumed_bytes, found))
+        subprocess.run(["umount", folder], check=True)
+    print(json.dumps(results))
+"""
+
+
+@pytest.mark.faults
+def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None:
+    source = write_corpus(tmp_path / "c.jsonl", 900_000, bad_every=50)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    options = {"eod": "</s>", "num_cpus": 2, "on_bad_document": "skip", "span_bytes": 50_000}
+    arguments = (disk, source, small_tokenizer(tmp_path), 100_000, 700_000, 30_011)
+    script = textwrap.dedent(FULL_AND_LARGER)
+    printed = in_a_mount_namespace(
+        sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path
+    )
+    results = json.loads(printed)
+    expected = results[-1][3]
+    assert sorted(expected) == sorted(OUTPUTS)
+    assert all(found == expected for _, _, _, found in results)
+    full = [(left, resumed) for errno, left, resumed, _ in results if errno == 28]
+    assert len(full) >= 5
+    assert all(left in ([], ["o.pbin.partial"]) for left, _ in full)
+    assert all((resumed > 0) == bool(left) for left, resumed in full)
+    assert sum(resumed > 0 for _, resumed in full) >= 5
 
 
 @pytest.mark.faults

@@ -5,6 +5,9 @@
 Both get one core, one worker, the same lines and the same tokenizer.json, in turns. Start-up is measured by
 packing a corpus of ten lines and subtracted. Modalities' raw index is made beforehand and not counted. Before
 anything is compared, packtok's file must begin with all of Modalities' file.
+
+What takes Modalities half a minute takes packtok half a second, too little to be measured well; --long-bytes
+has packtok's rate measured on the corpus repeated to that length.
 """
 
 import argparse
@@ -67,6 +70,10 @@ def main() -> None:
             tiny.write_bytes(b"".join(itertools.islice(lines, TINY_LINES)))
         tokenizer = Path(arguments.tokenizer).resolve()
         jobs = [Job(path, Path(folder), tokenizer) for path in (tiny, corpus)]
+        if arguments.long_bytes:
+            long = Path(folder) / "long.jsonl"
+            write_corpus(arguments.corpus, long, arguments.long_bytes)
+            jobs.append(Job(long, Path(folder), tokenizer))
         rates = compare(jobs, arguments.modalities_python, arguments.repetitions, arguments.core)
     if arguments.json:
         print(json.dumps({tool: [asdict(one) for one in all_] for tool, all_ in rates.items()}))
@@ -81,6 +88,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--modalities-python", type=Path, required=True, help="python that has modalities")
     parser.add_argument("--corpus", default="prose", help="prose, code, multi or a file; %(default)s")
     parser.add_argument("--min-bytes", type=int, default=0, help="repeat the corpus until it is this long")
+    parser.add_argument("--long-bytes", type=int, default=0, help="length of the corpus for packtok's rate")
     parser.add_argument("--tokenizer", default=gpt2, help="folder of tokenizer.json; %(default)s")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--core", default="0", help="the core that both are bound to")
@@ -98,27 +106,28 @@ def write_corpus(name: str, path: Path, min_bytes: int) -> None:
 
 
 def compare(jobs: list[Job], python: Path, repetitions: int, core: str) -> dict[str, list[Rates]]:
-    """Packs the tiny and the whole corpus with both tools, in turns."""
-    for job in jobs:
-        run(job.modalities(python, "index"), core)
+    """Packs the tiny and the whole corpus with both tools, in turns, and a long one with packtok."""
+    tiny_job, job = jobs[:2]
+    for one in (tiny_job, job):
+        run(one.modalities(python, "index"), core)
     rates: dict[str, list[Rates]] = {"modalities": [], "packtok": []}
     for _ in range(repetitions):
-        for tool, of_tool in rates.items():
-            commands = [
-                job.packtok() if tool == "packtok" else job.modalities(python, "pack") for job in jobs
-            ]
-            tiny, whole = (run(command, core, sample_memory=True) for command in commands)
-            of_tool.append(rate(tiny, whole, jobs[1].corpus.stat().st_size))
-        require_equal(jobs[1])
+        tiny, whole = (
+            run(one.modalities(python, "pack"), core, sample_memory=True) for one in (tiny_job, job)
+        )
+        rates["modalities"].append(rate(tiny, whole, job))
+        ours = [run(one.packtok(), core, sample_memory=True) for one in jobs]
+        rates["packtok"].append(rate(ours[0], ours[-1], jobs[-1]))
+        require_equal(job)
     return rates
 
 
-def rate(tiny: Cost, whole: Cost, corpus_bytes: int) -> Rates:
+def rate(tiny: Cost, whole: Cost, job: Job) -> Rates:
     net = whole.cpu_seconds - tiny.cpu_seconds
     return Rates(
         startup_cpu_seconds=tiny.cpu_seconds,
         cpu_seconds=whole.cpu_seconds,
-        mb_per_cpu_second=corpus_bytes / net / 1e6,
+        mb_per_cpu_second=job.corpus.stat().st_size / net / 1e6,
         largest_rss_mb=whole.largest_rss_bytes / 1e6,
         tree_pss_mb=whole.tree_pss_bytes / 1e6,
     )

@@ -865,3 +865,13 @@ fn joining_does_not_take_the_place_of_a_run_that_packs() {
     let message = setting.message(setting.join());
     assert!(message.contains("packing"), "{message}");
 }
+
+#[test]
+fn a_thousand_shards_of_twenty_documents_are_one_file() {
+    let setting = Setting::small();
+    setting.pack_all(1000);
+    setting.join().unwrap();
+    run(&setting.options("expected.pbin")).unwrap();
+    let read = |name| fs::read(setting.path(name)).unwrap();
+    assert_eq!(read("joined.pbin"), read("expected.pbin"));
+}
