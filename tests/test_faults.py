@@ -341,7 +341,7 @@ def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None
     disk = tmp_path / "disk"
     disk.mkdir()
     options = {"eod": "</s>", "num_cpus": 2, "on_bad_document": "skip", "span_bytes": 50_000}
-    arguments = (disk, source, small_tokenizer(tmp_path), 100_000, 700_000, 30_011)
+    arguments = (disk, source, small_tokenizer(tmp_path), 50_000, 330_000, 10_007)
     script = textwrap.dedent(FULL_AND_LARGER)
     printed = in_a_mount_namespace(
         sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path
