@@ -115,8 +115,12 @@ def processes_of_shard(outdir: Path, shard: int) -> list[int]:
 
 
 def is_sent(pid: int, number: signal.Signals) -> bool:
-    """Whether a process that stands still has been sent a signal."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    """Whether a process that stands still has been sent a signal; one that is gone was woken, and heeded it."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    fields = dict(line.split(":", 1) for line in lines)
     return bool((int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)) >> (number - 1) & 1)
 
 

@@ -254,12 +254,19 @@ class SlurmCluster:
         for node in self.output("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
             self.output("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
-    def wait_until_ended(self, job: str, *, seconds: float = 60) -> dict[str, str]:
+    def wait_until_ended(self, job: str, *, seconds: float = 90) -> dict[str, str]:
         """Waits for all tasks of a job and returns their states."""
         running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
 
+        resumed = time.monotonic()
+
         def ended() -> bool:
+            nonlocal resumed
             self.hurry(job)
+            if time.monotonic() > resumed + HURRY_AGAIN_SECONDS:
+                # A controller that was started again may have drained them.
+                resumed = time.monotonic()
+                self.resume_nodes()
             states = self.states(job)
             return bool(states) and not any(state in running for state in states.values())
 

@@ -402,7 +402,8 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     pid = site.catch(1)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
     wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=60)
-    os.kill(pid, signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
 
     def joined() -> bool:
         site.cluster.hurry(job)
