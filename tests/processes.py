@@ -115,7 +115,7 @@ def processes_of_shard(outdir: Path, shard: int) -> list[int]:
 
 
 def is_sent(pid: int, number: signal.Signals) -> bool:
-    """Whether a process that stands still has been sent a signal; one that is gone was woken, and heeded it."""
+    """Whether a process that stands still has been sent a signal; one that is gone has heeded it."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

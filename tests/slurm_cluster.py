@@ -245,7 +245,9 @@ class SlurmCluster:
         lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
         for line in lines:
             task, reason = line.split(" ", 1)
-            if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
+            # Of one whose node was drained meanwhile it says something else.
+            is_requeued = reason not in ("Dependency", "JobArrayTaskLimit")
+            if is_requeued and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
                 self._hurried[task] = time.monotonic()
                 self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
 
