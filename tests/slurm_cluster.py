@@ -245,9 +245,7 @@ class SlurmCluster:
         lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
         for line in lines:
             task, reason = line.split(" ", 1)
-            # Of one whose node was drained meanwhile it says something else.
-            is_requeued = reason not in ("Dependency", "JobArrayTaskLimit")
-            if is_requeued and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
+            if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
                 self._hurried[task] = time.monotonic()
                 self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
 
@@ -256,8 +254,8 @@ class SlurmCluster:
         for node in self.output("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
             self.output("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
-    def wait_until_ended(self, job: str, *, seconds: float = 90) -> dict[str, str]:
-        """Waits for all tasks of a job and returns their states."""
+    def wait_until_ended(self, job: str, *, seconds: float = 150) -> dict[str, str]:
+        """Waits for all tasks of a job and returns their states; one that was requeued waits two minutes."""
         running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
 
         resumed = time.monotonic()
