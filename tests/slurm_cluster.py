@@ -245,6 +245,9 @@ class SlurmCluster:
         lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
         for line in lines:
             task, reason = line.split(" ", 1)
+            if "held" in reason:
+                # After a crash Slurm may hold a task back whose node ran it already.
+                self.output("scontrol", "release", task)
             if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
                 self._hurried[task] = time.monotonic()
                 self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
