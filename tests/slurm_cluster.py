@@ -149,8 +149,10 @@ class SlurmCluster:
                 start_new_session=True,
             )
 
-    def start_controller(self) -> None:
-        """Starts the controller, with the jobs that an earlier one saved."""
+    def start_controller(self, *, forget: bool = False) -> None:
+        """Starts the controller, with the jobs and the last number that an earlier one saved, or without."""
+        for path in (self.folder / "state").glob("job_state*") if forget else ():
+            path.unlink()
         self._run("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
         wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=20)
 
@@ -245,9 +247,6 @@ class SlurmCluster:
         lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
         for line in lines:
             task, reason = line.split(" ", 1)
-            if "held" in reason:
-                # After a crash Slurm may hold a task back whose node ran it already.
-                self.output("scontrol", "release", task)
             if reason == "BeginTime" and time.monotonic() > self._hurried.get(task, 0) + HURRY_AGAIN_SECONDS:
                 self._hurried[task] = time.monotonic()
                 self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")

@@ -585,6 +585,7 @@ def a_status(**changed: Any) -> Status:
             output="/train.pbin",
             is_joined=False,
             join_state="PENDING",
+            held=(),
         ),
         **changed,
     )
@@ -604,6 +605,7 @@ def test_status_as_a_table() -> None:
         ("output", "/train.pbin: not there yet; the job that joins is PENDING"),
         ("log", "shard 6, TIMEOUT: /out/logs/7_6.out: killed"),
     ]
+    assert summary(a_status(held=("7_6", "7_7")))[-1] == ("held", "2 tasks by Slurm; packtok retry /out")
     scattered = summary(a_status(num_shards=10_000, missing=tuple(range(8, 10_000, 2))))
     (missing,) = (text for name, text in scattered if name == "missing")
     assert missing.startswith("4,996: 8,10,12,")
@@ -615,6 +617,7 @@ def test_status_is_over_when_nothing_is_under_way() -> None:
     nothing: dict[str, Any] = {"running": (), "queued": (), "join_state": None}
     assert a_status(**nothing).is_over
     assert a_status(**nothing, is_joined=True).is_over
+    assert a_status(**nothing | {"join_state": "PENDING"}, held=("7_6",)).is_over
     for name, value in (("running", (3,)), ("queued", (3,)), ("join_state", "PENDING"), ("unknown", "why")):
         assert not a_status(**{**nothing, name: value}).is_over
 

@@ -114,6 +114,25 @@ class Site:
         packing, joining = jobs
         return [self.cluster.wait_until_ended(job) for job in [*packing, *([joining] if joining else [])]]
 
+    def retry_until_joined(self) -> None:
+        """Gives the command again, as its user would, until the file is there and nothing waits any more."""
+
+        def settled() -> bool:
+            for one in json.loads((self.outdir / "run.json").read_bytes())["submissions"]:
+                self.cluster.hurry(one["job"])
+            self.cluster.resume_nodes()
+            return bool(self.status()["over"])
+
+        def told() -> str:
+            return f"{self.status()}\n{self.cluster.output('squeue', '-t', 'all')}"
+
+        for _ in range(4):
+            wait_for(settled, "nothing is under way", seconds=150, told=told)
+            if self.output.exists():
+                return
+            self.packtok("retry", self.outdir)
+        raise AssertionError(told())
+
     def log(self, name: str) -> str:
         return (self.outdir / "logs" / name).read_text(encoding="utf-8")
 
@@ -307,32 +326,28 @@ def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site
 
 
 def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corpus: Corpus) -> None:
-    jobs = site.run(corpus)
+    site.run(corpus)
     site.wait_for_work()
+    # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
     site.cluster.kill_controller()
     site.cluster.start_controller()
+    site.retry_until_joined()
+    assert site.output.read_bytes() == corpus.packed.read_bytes()
 
-    def settled() -> bool:
-        """Whether all shards are finished, or no job is left that would finish them."""
-        for job in (*jobs[0], *([jobs[1]] if jobs[1] else [])):
-            site.cluster.hurry(job)
-        site.cluster.resume_nodes()
-        status = site.status()
-        return len(status["done"]) == 8 or not status["running"] + status["queued"]
 
-    def told() -> str:
-        return f"{site.status()}\n{site.cluster.output('squeue', '-t', 'all')}"
-
-    # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
-    for _ in range(3):
-        wait_for(settled, "the tasks have ended", seconds=90, told=told)
-        jobs = site.jobs(site.packtok("retry", site.outdir).stdout)
-        if jobs[1] is not None and len(site.status()["done"]) == 8:
-            break
-    assert jobs[1] is not None
-    joining = jobs[1]
-    wait_for(lambda: settled() and site.output.exists(), "the shards are joined", seconds=90, told=told)
-    site.cluster.wait_until_ended(joining)
+def test_numbers_that_a_controller_gives_again_are_not_those_of_the_old_jobs(
+    site: Site, corpus: Corpus
+) -> None:
+    site.cluster.stop_controller()
+    site.cluster.start_controller(forget=True)
+    before = site.run(corpus)
+    site.wait_for_work()
+    site.cluster.kill_controller()
+    site.cluster.start_controller(forget=True)
+    printed = site.packtok("retry", site.outdir).stdout
+    assert site.jobs(printed) == before
+    assert "taken back" not in printed
+    site.retry_until_joined()
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 

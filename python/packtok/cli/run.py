@@ -200,8 +200,9 @@ def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool) -> No
     console.remark(
         f"{todo.finished:,} of {launch.num_shards:,} shards are done"
         + (f", {len(todo.under_way):,} under way" if todo.under_way else "")
+        + (f"; let go, since Slurm held them: {', '.join(todo.held)}" if todo.held else "")
     )
-    if not todo.jobs and todo.join is None:
+    if not todo.jobs and todo.join is None and not todo.held:
         print(console.printable(f"nothing to submit; packtok status {launch.outdir}"))
         return
     if not submit:

@@ -21,6 +21,8 @@ WAITING_STATES = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"
 ENDED_STATES = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 ) | {"REVOKED", "TIMEOUT"}
+# What becomes of a task that a node would not start, say for one that a forgetful controller started there.
+HELD_REASON = "launch failed requeued held"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,16 @@ class QueuedTask:
     def has_ended(self) -> bool:
         """Whether nothing of it will run any more."""
         return self.state in ENDED_STATES
+
+    @property
+    def is_held_by_slurm(self) -> bool:
+        """Whether Slurm itself keeps it back, and will for ever; what a person holds is that person's."""
+        return self.is_waiting and self.reason.replace("_", " ") == HELD_REASON
+
+    @property
+    def number(self) -> str:
+        """The number by which Slurm's programs know it."""
+        return self.job if self.array_task is None else f"{self.job}_{self.array_task}"
 
 
 class Slurm:
@@ -108,6 +120,14 @@ class Slurm:
         done = self._ask("scancel", "--quiet", job)
         if done.returncode != 0 and "Invalid job id" not in done.stderr:
             raise SlurmError(f"scancel {job}: {_said(done)}")
+
+    def release(self, task: str) -> None:
+        """Lets a task start that Slurm held back; one that has ended meanwhile is left alone.
+
+        Raises:
+            SlurmError: If Slurm does not answer.
+        """
+        self._ask("scontrol", "release", task)
 
     def max_array_size(self) -> int:
         """One more than the largest id that an array may have here."""

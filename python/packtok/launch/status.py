@@ -26,7 +26,7 @@ class Failure:
 
     shard: int
     state: str | None
-    """What Slurm says of the task, as long as it remembers it."""
+    """What Slurm says of the task, as long as it remembers it; why it is held, if Slurm does that."""
     log: str | None
     last_line: str | None
 
@@ -54,6 +54,8 @@ class Status:
     output: str | None
     is_joined: bool
     join_state: str | None
+    held: tuple[str, ...]
+    """Tasks that Slurm keeps back for ever; `packtok retry` lets them go."""
     unknown: str | None = None
     """Why the queue could not be asked."""
 
@@ -67,8 +69,10 @@ class Status:
     @property
     def is_over(self) -> bool:
         """Whether nothing will change unless somebody submits something."""
-        under_way = self.running or self.queued or self.join_state in ("PENDING", "RUNNING", "COMPLETING")
-        return self.unknown is None and not under_way
+        # What waits for a task that is held waits as long as that.
+        waits = self.join_state == "PENDING" and not self.held
+        joins = waits or self.join_state in ("RUNNING", "COMPLETING")
+        return self.unknown is None and not (self.running or self.queued or joins)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON can hold it."""
@@ -90,6 +94,8 @@ class Status:
             "output": self.output,
             "joined": self.is_joined,
             "join_state": self.join_state,
+            "held": list(self.held),
+            "over": self.is_over,
             "unknown": self.unknown,
         }
 
@@ -154,6 +160,7 @@ def _status(
         output=record.output if record is not None else None,
         is_joined=record is not None and whole and exists(record.output),
         join_state=joining[-1] if joining else None,
+        held=tuple(task.number for task in tasks if task.is_held_by_slurm),
         unknown=unknown,
     )
 
@@ -178,9 +185,10 @@ def _sorted_out(
         if shard in finished:
             continue
         task = of_shard.get(shard)
-        if task is not None and task.is_waiting:
+        is_held = task is not None and task.is_held_by_slurm
+        if task is not None and task.is_waiting and not is_held:
             queued[shard] = task
-        elif task is not None and not task.has_ended:
+        elif task is not None and not task.has_ended and not is_held:
             running.append(shard)
         elif shard in last and unknown is None:
             with_log = len(failed) < MAX_LOGS
@@ -207,7 +215,7 @@ def _failure(
     name = f"{submission.job}_{shard - submission.first_shard}" if is_array else submission.job
     log = log_folder(outdir) / f"{name}.out"
     last_line = _last_line(log) if with_log else None
-    state = task.state if task is not None else None
+    state = None if task is None else task.reason if task.is_held_by_slurm else task.state
     return Failure(shard, state, str(log) if last_line is not None else None, last_line)
 
 
@@ -262,6 +270,8 @@ def summary(status: Status) -> list[tuple[str, str]]:
         for one in status.failed[:5]
         if one.log
     ]
+    if status.held:
+        rows.append(("held", f"{len(status.held):,} tasks by Slurm; packtok retry {status.outdir}"))
     if status.unknown is not None:
         rows.append(("Slurm", status.unknown))
     return rows

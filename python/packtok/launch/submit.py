@@ -3,7 +3,7 @@
 import errno
 import os
 import shlex
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from packtok.launch.script import (
     srun_script,
 )
 from packtok.launch.settings import LaunchSettings
-from packtok.launch.slurm import Slurm
+from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.redact import Redactor
 from packtok.stores import exists
 
@@ -52,6 +52,8 @@ class Todo:
     """Jobs under way that the join waits for as well."""
     finished: int
     under_way: tuple[int, ...]
+    held: tuple[str, ...] = ()
+    """Tasks submitted earlier that Slurm holds back until somebody lets them go."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,13 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
         OSError: If a script cannot be written.
     """
     finished = ShardFolder.open(launch.outdir).finished()
-    under_way, behind = _under_way(launch, slurm, finished)
+    tasks = _tasks_under_way(launch, slurm)
+    unfinished = [(task, k) for task, shards in tasks for k in shards if k not in finished]
+    # A shard that is finished is not under way, whatever the queue has of it: a controller that was started
+    # again may believe for long that a task runs which has ended.
+    under_way = {shard for _, shard in unfinished}
+    behind = tuple(sorted({task.job for task, _ in unfinished}, key=int))
+    held = tuple(task.number for task, _ in tasks if task.is_held_by_slurm)
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
     # The folder of the logs has to be there before Slurm opens the first.
     log_folder(launch.outdir).mkdir(exist_ok=True)
@@ -128,7 +136,7 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     join = None
     if _needs_join_job(launch, is_packing=bool(jobs or behind)):
         join = _job(launch.outdir / "join.sbatch", join_script(launch), [], Submission(job="", kind="join"))
-    return Todo(tuple(jobs), join, behind, len(finished), tuple(sorted(under_way)))
+    return Todo(tuple(jobs), join, behind, len(finished), tuple(sorted(under_way)), held)
 
 
 def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
@@ -140,27 +148,14 @@ def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
     return not exists(launch.output) or "--existing=replace" in launch.join_arguments
 
 
-def _under_way(
-    launch: Launch, slurm: Slurm | None, finished: Container[int]
-) -> tuple[set[int], tuple[str, ...]]:
-    """Shards that a job submitted earlier is packing or will pack, and these jobs.
-
-    Shards that are finished do not count, whatever the queue has of them: a controller that was started again
-    may believe for long that a task runs which has ended.
-    """
+def _tasks_under_way(launch: Launch, slurm: Slurm | None) -> list[tuple[QueuedTask, list[int]]]:
+    """Tasks submitted earlier that have not ended, each with the shards that it is to pack."""
     record = read_record(launch.outdir)
     if slurm is None or record is None:
-        return set(), ()
-    packing = {one.job: one for one in record.submissions if one.kind != "join"}
-    shards: set[int] = set()
-    jobs: set[str] = set()
-    for task in slurm.queue(packing):
-        submission = packing[task.job]
-        unfinished = {shard for shard in submission.shards_of(task.array_task) if shard not in finished}
-        if unfinished and not task.has_ended:
-            jobs.add(task.job)
-            shards |= unfinished
-    return shards, tuple(sorted(jobs, key=int))
+        return []
+    submitted = {one.job: one for one in record.submissions}
+    tasks = [task for task in slurm.queue(submitted) if not task.has_ended]
+    return [(task, list(submitted[task.job].shards_of(task.array_task))) for task in tasks]
 
 
 def _packing_jobs(launch: Launch, missing: list[int], path: Path, slurm: Slurm | None) -> list[Job]:
@@ -196,18 +191,25 @@ def _job(path: Path, script: Script, arguments: Sequence[str], submission: Submi
 def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     """Submits the jobs and writes them down, each at once, so that none is forgotten if the next is refused.
 
+    Tasks that Slurm holds back are let go.
+
     Raises:
         SlurmError: If Slurm refuses one or does not answer.
     """
     record = read_record(launch.outdir)
-    before = record.submissions if record is not None else ()
+    before = list(record.submissions if record is not None else ())
     submissions: list[Submission] = []
 
     def send(job: Job, arguments: Sequence[str] = ()) -> str:
         number = slurm.submit([*job.arguments, *arguments, str(job.script)], job.given)
+        # A controller that lost its memory in a crash gives numbers again; the number is not the old job's.
+        before[:] = [one for one in before if one.job != number]
         submissions.append(job.submission.model_copy(update={"job": number}))
         write_record(launch.outdir, Record.of(launch, (*before, *submissions)))
         return number
+
+    for task in todo.held:
+        slurm.release(task)
 
     numbers = [send(job) for job in todo.jobs]
     replaced: tuple[str, ...] = ()
