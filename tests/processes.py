@@ -36,11 +36,14 @@ class Ended:
     seconds: float
 
 
-def start(*arguments: object, cwd: Path, within: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+def start(
+    *arguments: object, cwd: Path, within: tuple[str, ...] = (), env: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     """Starts ``packtok`` with these arguments, by the command ``within`` if there is one."""
     return subprocess.Popen(
         [*within, *PROGRAM, *map(str, arguments)],
         cwd=cwd,
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

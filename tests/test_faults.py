@@ -6,6 +6,7 @@ Whatever happens, a file under its final name is whole; what packtok can still a
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import json
 import os
@@ -22,6 +23,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -39,11 +41,12 @@ from processes import (
 import packtok
 
 CORPUS_BYTES = 32_000_000
+KILLED_BYTES = 12_000_000
 NUM_KILLS = 100
 # Every run of the kill tests: several threads, rejects, and a note of how far it is many times a second.
 KILLED = (
     *("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
-    *("--set", "span_bytes=1000000"),
+    *("--set", f"span_bytes={KILLED_BYTES // 32}"),
 )
 KEPT = "; what is done is kept beside the output, and the same command goes on from there\n"
 OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
@@ -76,10 +79,16 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(large: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus of runs that are killed."""
+    return write_corpus(tmp_path_factory.mktemp("killed") / "c.jsonl", KILLED_BYTES, bad_every=40)
+
+
+@pytest.fixture(scope="module")
+def whole(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
     """What an uninterrupted run leaves, and for how many seconds it packs."""
     folder = tmp_path_factory.mktemp("whole")
-    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=folder)
+    process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=folder)
     assert wait_until_packing(process, folder)
     packing = time.monotonic()
     _, err = process.communicate(timeout=120)
@@ -89,9 +98,9 @@ def whole(large: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[s
     return files, time.monotonic() - packing
 
 
-def kill_while_packing(large: Path, folder: Path, delay_seconds: float, *more: object) -> None:
+def kill_while_packing(killed: Path, folder: Path, delay_seconds: float, *more: object) -> None:
     """Kills a run this long after it has begun its output."""
-    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, *more, cwd=folder)
+    process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, *more, cwd=folder)
     if wait_until_packing(process, folder):
         # The moment is the point of the test, not something that is waited for.
         time.sleep(delay_seconds)
@@ -100,26 +109,37 @@ def kill_while_packing(large: Path, folder: Path, delay_seconds: float, *more: o
     assert process.returncode in (-signal.SIGKILL, 0), err
 
 
+def kill_with_spans_noted(killed: Path, folder: Path) -> None:
+    """Kills a run that has noted some spans."""
+    process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=folder)
+    assert wait_until_packing(process, folder)
+    journal = folder / "o.pbin.partial" / "journal"
+    while len(journal.read_bytes().splitlines()) < 4:
+        time.sleep(0.001)
+    process.kill()
+    process.communicate(timeout=60)
+
+
 @pytest.mark.faults
 def test_runs_killed_at_any_moment_come_to_the_same_files(
-    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+    killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, seconds = whole
     rng = random.Random(9)
     num_left = num_published = 0
     for _ in range(NUM_KILLS):
-        kill_while_packing(large, tmp_path, rng.random() * seconds / 3)
+        kill_while_packing(killed, tmp_path, rng.random() * seconds / 3)
         published = outputs(tmp_path)
         assert all(content == files[name] for name, content in published.items())
         num_left += bool(unfinished(tmp_path))
         if "o.pbin" in published:
             num_published += 1
-            arguments = ("-i", large, "-o", "o.pbin", *KILLED, "--existing", "skip")
+            arguments = ("-i", killed, "-o", "o.pbin", *KILLED, "--existing", "skip")
             packtok_cli("pack", *arguments, cwd=tmp_path)
             assert names(tmp_path) == sorted(OUTPUTS)
             for name in OUTPUTS:
                 (tmp_path / name).unlink()
-    packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
+    packtok_cli("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=tmp_path)
     assert outputs(tmp_path) == files
     assert names(tmp_path) == sorted(OUTPUTS)
     print(
@@ -130,20 +150,14 @@ def test_runs_killed_at_any_moment_come_to_the_same_files(
 
 
 def test_a_killed_run_goes_on_and_says_so(
-    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+    killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, _ = whole
-    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
-    journal = tmp_path / "o.pbin.partial" / "journal"
-    assert wait_until_packing(process, tmp_path)
-    while len(journal.read_bytes().splitlines()) < 4:
-        time.sleep(0.001)
-    process.kill()
-    process.communicate(timeout=60)
+    kill_with_spans_noted(killed, tmp_path)
     told = [argument for argument in KILLED if argument != "--quiet"]
-    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *told, "--report", "r.json", cwd=tmp_path)
+    done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *told, "--report", "r.json", cwd=tmp_path)
     resumed = json.loads((tmp_path / "r.json").read_text())["resumed_bytes"]
-    assert 3_000_000 <= resumed < large.stat().st_size
+    assert KILLED_BYTES // 11 <= resumed < killed.stat().st_size
     assert re.search(
         rf"^went on +behind .*\({resumed:,} bytes\) that an earlier run had packed$", done.stdout, re.M
     )
@@ -151,10 +165,10 @@ def test_a_killed_run_goes_on_and_says_so(
 
 
 def test_another_config_over_what_a_killed_run_left_is_refused(
-    large: Path, tmp_path: Path, packtok_cli: PacktokCli
+    killed: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
-    kill_while_packing(large, tmp_path, 0)
-    arguments = ("-i", large, "-o", "o.pbin", *KILLED, "--no-add-special-tokens")
+    kill_while_packing(killed, tmp_path, 0)
+    arguments = ("-i", killed, "-o", "o.pbin", *KILLED, "--no-add-special-tokens")
     done = packtok_cli("pack", *arguments, cwd=tmp_path, code=1)
     assert done.stderr == (
         "packtok: o.pbin.partial: a run that was not finished differs in its option add_special_tokens: "
@@ -166,25 +180,25 @@ def test_another_config_over_what_a_killed_run_left_is_refused(
 
 @pytest.mark.faults
 def test_a_kill_while_replacing_leaves_the_old_file_or_the_new(
-    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+    killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, seconds = whole
     write_corpus(tmp_path / "old.jsonl", 100_000)
     packtok_cli("pack", "-i", "old.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
     old = (tmp_path / "o.pbin").read_bytes()
     for i in range(10):
-        kill_while_packing(large, tmp_path, i / 10 * seconds, "--existing", "replace")
+        kill_while_packing(killed, tmp_path, i / 10 * seconds, "--existing", "replace")
         assert (tmp_path / "o.pbin").read_bytes() in (old, files["o.pbin"])
 
 
 def test_the_second_of_two_runs_is_told_who_has_the_output(
-    large: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
+    killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, _ = whole
-    process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
+    process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=tmp_path)
     assert wait_until_packing(process, tmp_path)
     process.send_signal(signal.SIGSTOP)
-    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path, code=1)
+    done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=tmp_path, code=1)
     assert done.stderr == (
         f"packtok: o.pbin: process {process.pid} on {socket.gethostname()} is writing it; wait for that run, "
         "or stop it and run this again\n"
@@ -197,20 +211,19 @@ def test_the_second_of_two_runs_is_told_who_has_the_output(
 
 @pytest.mark.parametrize("seconds", [-(10**9), 10**8], ids=["back", "ahead"])
 def test_a_clock_that_jumps_does_no_harm(
-    large: Path,
+    killed: Path,
     whole: tuple[dict[str, bytes], float],
     tmp_path: Path,
     packtok_cli: PacktokCli,
     seconds: int,
 ) -> None:
-    files, duration = whole
-    kill_while_packing(large, tmp_path, duration / 2)
-    assert unfinished(tmp_path)
+    files, _ = whole
+    kill_with_spans_noted(killed, tmp_path)
     # To a clock that went back by years, all that was done lies in the future.
     then = time.time() - seconds
-    for path in [*tmp_path.rglob("*"), large]:
+    for path in [*tmp_path.rglob("*"), killed]:
         os.utime(path, (then, then))
-    done = packtok_cli("pack", "-i", large, "-o", "o.pbin", *KILLED, "--report", "r.json", cwd=tmp_path)
+    done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *KILLED, "--report", "r.json", cwd=tmp_path)
     assert done.stderr == ""
     assert json.loads((tmp_path / "r.json").read_text())["resumed_bytes"] > 0
     assert outputs(tmp_path) == files
@@ -218,24 +231,38 @@ def test_a_clock_that_jumps_does_no_harm(
 
 # --- a full disk ---
 
-# Runs in a mount namespace of its own: packs at every size of a small file system and prints what each left.
-FULL_DISK = """
-    import errno, json, os, subprocess, sys
+# Runs in a mount namespace of its own: packs at every size of a small file system, and prints what each left;
+# if it is to, also what packing again there comes to when the disk has been made larger.
+SMALL_DISKS = """
+    import hashlib, json, os, subprocess, sys
     import packtok
 
-    folder, source, tokenizer, limit_name, first, last, step = sys.argv[1:8]
-    options = json.loads(sys.argv[8])
+    given = json.loads(sys.argv[1])
+    folder = given["folder"]
+    output = os.path.join(folder, "o.pbin")
+
+    def pack(**more):
+        return packtok.pack(input=given["source"], output=output, tokenizer=given["tokenizer"], **more)
+
     results = []
-    for limit in range(int(first), int(last), int(step)):
-        mount = ["mount", "-t", "tmpfs", "-o", f"{limit_name}={limit}", "tmpfs", folder]
+    for limit in range(*given["limits"]):
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={limit}", "tmpfs", folder]
         subprocess.run(mount, check=True)
-        output = os.path.join(folder, "o.pbin")
         try:
-            packtok.pack(input=source, output=output, tokenizer=tokenizer, **options)
+            pack(**given["options"])
             said = None
         except OSError as error:
             said = error.errno
-        results.append((limit, said, sorted(os.listdir(folder))))
+        result = {"errno": said, "left": sorted(os.listdir(folder))}
+        if given["again"]:
+            subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
+            existing = "skip" if said is None else "error"
+            result["resumed_bytes"] = pack(existing=existing, **given["options"]).resumed_bytes
+            result["hashes"] = {}
+            for name in sorted(os.listdir(folder)):
+                with open(os.path.join(folder, name), "rb") as file:
+                    result["hashes"][name] = hashlib.sha256(file.read()).hexdigest()
+        results.append(result)
         subprocess.run(["umount", folder], check=True)
     print(json.dumps(results))
 """
@@ -274,28 +301,31 @@ def small_tokenizer(folder: Path) -> Path:
 
 
 def pack_on_small_disks(
-    tmp_path: Path, source: Path, limit_name: str, limits: range, **options: object
-) -> list[tuple[int, int | None, list[str]]]:
-    """(limit, errno or ``None``, names left) for each limit of the file system."""
+    tmp_path: Path, source: Path, limits: range, *, again: bool = False, **options: object
+) -> list[dict[str, Any]]:
+    """What came of packing at each limit: ``errno`` and names ``left``, as `SMALL_DISKS` has them."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    arguments = (disk, source, small_tokenizer(tmp_path), limit_name, limits.start, limits.stop, limits.step)
-    options = {"eod": "</s>", "num_cpus": 2, **options}
-    script = textwrap.dedent(FULL_DISK)
-    printed = in_a_mount_namespace(
-        sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path
-    )
-    return [(limit, errno, left) for limit, errno, left in json.loads(printed)]
+    given = {
+        "folder": str(disk),
+        "source": str(source),
+        "tokenizer": str(small_tokenizer(tmp_path)),
+        "limits": (limits.start, limits.stop, limits.step),
+        "again": again,
+        "options": {"eod": "</s>", "num_cpus": 2, "on_bad_document": "skip", **options},
+    }
+    script = textwrap.dedent(SMALL_DISKS)
+    printed = in_a_mount_namespace(sys.executable, "-c", script, json.dumps(given), cwd=tmp_path)
+    results: list[dict[str, Any]] = json.loads(printed)
+    return results
 
 
 @pytest.mark.faults
 def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 600_000, bad_every=3)
-    results = pack_on_small_disks(
-        tmp_path, source, "size", range(4096, 400_000, 4096), on_bad_document="skip"
-    )
-    enospc = [left for _, errno, left in results if errno == 28]
-    fitting = [left for _, errno, left in results if errno is None]
+    results = pack_on_small_disks(tmp_path, source, range(4096, 400_000, 4096))
+    enospc = [one["left"] for one in results if one["errno"] == errno.ENOSPC]
+    fitting = [one["left"] for one in results if one["errno"] is None]
     assert len(enospc) >= 20
     assert len(enospc) + len(fitting) == len(results)
     assert [left for left in enospc if left] == []
@@ -303,54 +333,15 @@ def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
     assert all(left == sorted(OUTPUTS) for left in fitting)
 
 
-# Packs on a small file system until it is full, then makes it larger and packs again.
-FULL_AND_LARGER = """
-    import hashlib, json, os, subprocess, sys
-    import packtok
-
-    folder, source, tokenizer, first, last, step = sys.argv[1:7]
-    options = json.loads(sys.argv[7])
-    results = []
-    for limit in range(int(first), int(last), int(step)):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={limit}", "tmpfs", folder], check=True)
-        output = os.path.join(folder, "o.pbin")
-        try:
-            packtok.pack(input=source, output=output, tokenizer=tokenizer, **options)
-            said = None
-        except OSError as error:
-            said = error.errno
-        left = sorted(os.listdir(folder))
-        subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
-        existing = "skip" if said is None else "error"
-        report = packtok.pack(
-            input=source, output=output, tokenizer=tokenizer, existing=existing, **options
-        )
-        found = {}
-        for name in sorted(os.listdir(folder)):
-            with open(os.path.join(folder, name), "rb") as file:
-                found[name] = hashlib.sha256(file.read()).hexdigest()
-        results.append((said, left, report.resumed_bytes, found))
-        subprocess.run(["umount", folder], check=True)
-    print(json.dumps(results))
-"""
-
-
 @pytest.mark.faults
 def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 900_000, bad_every=50)
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    options = {"eod": "</s>", "num_cpus": 2, "on_bad_document": "skip", "span_bytes": 50_000}
-    arguments = (disk, source, small_tokenizer(tmp_path), 50_000, 330_000, 10_007)
-    script = textwrap.dedent(FULL_AND_LARGER)
-    printed = in_a_mount_namespace(
-        sys.executable, "-c", script, *arguments, json.dumps(options), cwd=tmp_path
-    )
-    results = json.loads(printed)
-    expected = results[-1][3]
+    limits = range(50_000, 330_000, 10_007)
+    results = pack_on_small_disks(tmp_path, source, limits, again=True, span_bytes=50_000)
+    expected = results[-1]["hashes"]
     assert sorted(expected) == sorted(OUTPUTS)
-    assert all(found == expected for _, _, _, found in results)
-    full = [(left, resumed) for errno, left, resumed, _ in results if errno == 28]
+    assert all(one["hashes"] == expected for one in results)
+    full = [(one["left"], one["resumed_bytes"]) for one in results if one["errno"] == errno.ENOSPC]
     assert len(full) >= 5
     assert all(left in ([], ["o.pbin.partial"]) for left, _ in full)
     assert all((resumed > 0) == bool(left) for left, resumed in full)
@@ -361,13 +352,11 @@ def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None
 def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> None:
     source = tmp_path / "c.jsonl"
     source.write_text('{"text": 5}\n' * 2000)
-    results = pack_on_small_disks(
-        tmp_path, source, "size", range(4096, 700_000, 32768), on_bad_document="skip"
-    )
-    enospc = [left for _, errno, left in results if errno == 28]
+    results = pack_on_small_disks(tmp_path, source, range(4096, 700_000, 32768))
+    enospc = [one["left"] for one in results if one["errno"] == errno.ENOSPC]
     assert len(enospc) >= 5
     assert [left for left in enospc if left] == []
-    assert results[-1][2] == sorted(OUTPUTS)
+    assert results[-1]["left"] == sorted(OUTPUTS)
 
 
 @pytest.mark.faults

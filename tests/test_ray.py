@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import SLOWER_FIELD, is_sent, processes_of_shard, wait_for, write_corpus
+from processes import SLOWER_FIELD, is_sent, processes_of_shard, start, wait_for, write_corpus
 from ray_cluster import NODE_CPUS, RayCluster, parent
 
 import packtok
@@ -56,14 +56,7 @@ class Site:
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Starts ``packtok`` with these arguments."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "packtok", *map(str, arguments)],
-            cwd=self.folder,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start(*arguments, cwd=self.folder, env=self.env)
 
     def run(self, corpus: Path, *flags: str, field: str = SLOWER_FIELD) -> subprocess.Popen[str]:
         """Starts ``packtok run`` of this corpus."""
@@ -176,6 +169,15 @@ def test_a_cluster_that_is_not_there_is_said(site: Site, corpus: Path) -> None:
     _, err = ended(site.run(corpus), code=1)
     assert err.startswith("packtok: RAY_ADDRESS is 127.0.0.1:9: no Ray answers there: ")
     assert len(err.splitlines()) == 1
+
+
+def test_a_cluster_is_asked_for_where_there_is_none(site: Site, corpus: Path) -> None:
+    site.env = {name: text for name, text in site.env.items() if name != "RAY_ADDRESS"}
+    _, err = ended(site.run(corpus, "--conf", f"slurm.slurm_bin_dir={site.folder}"), code=1)
+    assert err == (
+        "packtok: the engine ray needs a cluster: set RAY_ADDRESS to that of one (RAY_ADDRESS=local starts "
+        "one on this machine), or call packtok where Slurm's programs are\n"
+    )
 
 
 def test_without_ray_the_extra_is_named(site: Site, corpus: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PacktokCli
-from processes import SLOW_FIELD, wait_for, write_corpus
+from processes import SLOW_FIELD, start, wait_for, write_corpus
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, program
 
 import packtok
@@ -50,14 +50,7 @@ class Site:
         return self.cli(*arguments, cwd=self.folder, code=code, env=self.env)
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "packtok", *map(str, arguments)],
-            cwd=self.folder,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return start(*arguments, cwd=self.folder, env=self.env)
 
     def store(self, call: str, *arguments: object, code: int = 0) -> str:
         """Calls a function of the compiled module with the server's credentials."""

@@ -1,6 +1,5 @@
 """The functions behind `packtok plan` and `packtok join`: a corpus in parts, and the parts in one file."""
 
-import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from packtok.errors import ConfigError
 from packtok.manifest import write_manifest
 from packtok.packing import PackOptions, Progress, option_overrides, prepare
 from packtok.sources import StrPath
-from packtok.stores import Staging, exists, fetch_shards, is_url
+from packtok.stores import Staging, fetch_shards, is_url
 
 
 def plan(
@@ -96,13 +95,10 @@ def _join_into_store(
     folder: str, url: str, existing: str, on_progress: Progress | None, staging: StrPath | None
 ) -> Mapping[str, Any]:
     """Joins in the staging folder and sends the file."""
-    if existing == "skip":
-        raise ConfigError(f"existing is 'skip' and {url} is in a store; give error or replace")
-    if existing == "error" and exists(url):
-        raise FileExistsError(errno.EEXIST, "exists already; name another, or set existing to replace", url)
-    made = Staging.of(url, None if staging is None else os.fspath(staging), ["join", os.path.abspath(folder)])
+    base = None if staging is None else os.fspath(staging)
+    made = Staging.of_output(url, base, ["join", os.path.abspath(folder)], existing=existing)
     counts = _packtok.join_shards(
         folder=folder, output=os.fspath(made.path), existing="skip", on_progress=on_progress
     )
-    made.send([".rejects.jsonl", ".tokenizer.json"], replace=existing == "replace")
+    made.send(replace=existing == "replace")
     return {**counts, "output": url, "tokenizer_path": f"{url}.tokenizer.json", "skipped_existing": False}

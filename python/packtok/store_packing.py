@@ -1,19 +1,17 @@
 """Packing with an output in an object store: into the staging folder first, and from there to its URL."""
 
 import dataclasses
-import errno
 from collections.abc import Mapping
 from typing import Any
 
 from packtok.distributed import ShardChoice
-from packtok.errors import ConfigError, PacktokError
-from packtok.launch.folder import read_plan
+from packtok.errors import PacktokError
 from packtok.packing import Packing, PackReport, Progress
+from packtok.shard_folder import read_plan
 from packtok.stores import (
     PLAN,
     PLAN_TOKENIZER,
     Staging,
-    exists,
     fetch_plan,
     finished_shard,
     send_shard,
@@ -24,12 +22,17 @@ from packtok.stores import (
 _NOT_IN_BYTES = ("num_cpus", "existing", "span_bytes", "restart", "report", "staging")
 
 
-def _staging(packing: Packing) -> Staging:
-    """Where what goes into a store is made before: the same folder for the same bytes."""
+def _base_and_key(packing: Packing) -> tuple[str | None, Any]:
+    """The folder of all staging folders, and the key of this one: the same for the same bytes."""
     config = packing.config
     key = config.settings.model_dump(mode="json", exclude=set(_NOT_IN_BYTES))
     tokenizer = packing.found.tokenizer.fingerprint
-    return Staging.of(config.settings.dst_path, config.settings.staging, [key, tokenizer, config.truncate_to])
+    return config.settings.staging, [key, tokenizer, config.truncate_to]
+
+
+def _staging(packing: Packing) -> Staging:
+    """Where the shards that go into a store are made before, and the plan."""
+    return Staging.of(packing.config.settings.dst_path, *_base_and_key(packing))
 
 
 def pack_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
@@ -43,17 +46,12 @@ def pack_into_store(packing: Packing, on_progress: Progress | None, shard: Shard
     url, existing = packing.config.settings.dst_path, packing.config.settings.existing
     if shard is not None:
         return _shard_into_store(packing, on_progress, shard)
-    if existing == "skip":
-        raise ConfigError(f"settings.existing is 'skip' and {url} is in a store; give error or replace")
-    staging = _staging(packing)
-    if existing == "error" and exists(url):
-        raise FileExistsError(errno.EEXIST, "exists already; name another, or set existing to replace", url)
+    staging = Staging.of_output(url, *_base_and_key(packing), existing=existing)
     if packing.config.settings.restart:
-        staging.remove()
-        staging = _staging(packing)
+        staging.empty()
     # What an earlier run has made and could not send is proven whole, and not made again.
     report = packing.into(staging.path, "skip").run_here(on_progress, None)
-    staging.send([".rejects.jsonl", ".tokenizer.json"], replace=existing == "replace")
+    staging.send(replace=existing == "replace")
     return _renamed(report, staging.url)
 
 

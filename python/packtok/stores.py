@@ -20,6 +20,8 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.redact import Redactor
 
 PLAN, PLAN_TOKENIZER = "plan.jsonl", "tokenizer.json"
+# What may lie beside a pbin.
+_BESIDE = (".rejects.jsonl", ".tokenizer.json")
 
 
 def is_url(path: str) -> bool:
@@ -73,6 +75,24 @@ class Staging:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(url.rstrip("/"), folder)
 
+    @classmethod
+    def of_output(cls, url: str, base: str | None, key: Any, *, existing: str) -> "Staging":
+        """The folder for an output of one file, unless what is there already forbids to make it.
+
+        Raises:
+            ConfigError: If ``existing`` is ``"skip"``, for the object would have to be read for that.
+            FileExistsError: If there is an object and ``existing`` is ``"error"``.
+            OSError: If the store does not answer.
+        """
+        check_url(url)
+        if existing == "skip":
+            raise ConfigError(f"existing is 'skip' and {url} is in a store; give error or replace")
+        if existing == "error" and exists(url):
+            raise FileExistsError(
+                errno.EEXIST, "exists already; name another, or set existing to replace", url
+            )
+        return cls.of(url, base, key)
+
     @property
     def path(self) -> Path:
         """What is made for the URL itself."""
@@ -82,7 +102,7 @@ class Staging:
         """The URL of a file in the folder that the URL is."""
         return f"{self.url}/{name}"
 
-    def send(self, suffixes: list[str], *, replace: bool) -> None:
+    def send(self, *, replace: bool) -> None:
         """Sends the file and what lies beside it; the file itself last, and only if all else is there.
 
         Raises:
@@ -92,7 +112,7 @@ class Staging:
         # What lies beside somebody else's file is not touched either.
         if not replace and exists(self.url):
             raise FileExistsError(errno.EEXIST, "exists already; name another output", self.url)
-        for suffix in suffixes:
+        for suffix in _BESIDE:
             beside = Path(f"{self.path}{suffix}")
             if beside.exists():
                 _packtok.upload(beside, f"{self.url}{suffix}", replace=True)
@@ -100,6 +120,11 @@ class Staging:
                 _packtok.delete_object(f"{self.url}{suffix}")
         _packtok.upload(self.path, self.url, replace=replace)
         self.remove()
+
+    def empty(self) -> None:
+        """Removes what an earlier run has left in the folder."""
+        self.remove()
+        self.folder.mkdir(mode=0o700)
 
     def remove(self) -> None:
         """Removes the folder."""

@@ -25,7 +25,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Whether a text is meant as a URL and not as a path.
 #[pyfunction]
 fn is_url(text: &str) -> bool {
-    packtok_store::is_url(text)
+    packtok_core::corpus::is_url(text.as_ref())
 }
 
 /// The length of an object; None if there is none.

@@ -15,6 +15,6 @@ mod runtime;
 mod upload;
 
 pub use error::{Error, Result};
-pub use location::{Location, Object, is_url};
+pub use location::{Location, Object};
 pub use remote_file::RemoteFile;
 pub use upload::IfExists;

@@ -29,13 +29,6 @@ pub struct Object {
     pub version: Option<String>,
 }
 
-/// Whether `text` is meant as a URL; a file of that very name goes first where files are looked for.
-pub fn is_url(text: &str) -> bool {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '-' || c == '.';
-    text.split_once("://")
-        .is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_letter))
-}
-
 impl std::fmt::Debug for Location {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Location").field(&self.url).finish()
@@ -189,15 +182,6 @@ fn without_secrets(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_are_told_from_paths() {
-        assert!(is_url("s3://bucket/name"));
-        assert!(is_url("https://host/name"));
-        assert!(!is_url("/a/b"));
-        assert!(!is_url("a b://c"));
-        assert!(!is_url("://c"));
-    }
 
     #[test]
     fn secrets_in_a_url_are_refused_and_not_shown() {

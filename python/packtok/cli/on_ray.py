@@ -1,5 +1,6 @@
 """`packtok run --engine ray`: the shards as tasks of the Ray cluster that the environment names."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,35 +16,37 @@ from packtok.cli.progress import progress
 @contextmanager
 def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
     """Ray, if this process is to have the work done now by the cluster that it was told of; else ``None``."""
+    from packtok.errors import PacktokError
     from packtok.launch import ray_engine
+    from packtok.launch.slurm import Slurm
 
-    if settings.engine == "ray" and submit and ray_engine.is_at_hand():
+    if settings.engine != "ray" or not submit:
+        yield None
+    elif ray_engine.is_at_hand():
         with ray_engine.connected() as ray:
             yield ray
-    else:
+    elif shutil.which(Slurm(settings.slurm.slurm_bin_dir).program("sbatch")) is not None:
         yield None
-
-
-def num_nodes(ray: Any) -> int | None:
-    """How many nodes the cluster has; ``None`` without one."""
-    from packtok.launch import ray_engine
-
-    return ray_engine.num_nodes(ray) if ray is not None else None
+    else:
+        raise PacktokError(
+            "the engine ray needs a cluster: set RAY_ADDRESS to that of one (RAY_ADDRESS=local starts one on "
+            "this machine), or call packtok where Slurm's programs are"
+        )
 
 
 def pack_on_ray(ray: Any, launch: Any) -> None:
     """Packs what is missing on a Ray cluster and joins it, all before it returns."""
     from packtok.errors import PacktokError
     from packtok.launch import ray_engine
-    from packtok.launch.folder import ShardFolder
     from packtok.launch.record import Record, read_record, write_record
+    from packtok.shard_folder import ShardFolder
     from packtok.stores import exists
 
     record = read_record(launch.outdir)
     write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
     finished = ShardFolder.open(launch.outdir).finished()
     missing = [shard for shard in range(launch.num_shards) if shard not in finished]
-    room = f"{num_nodes(ray):,} nodes, {int(ray.cluster_resources().get('CPU', 0)):,} CPUs"
+    room = f"{ray_engine.num_nodes(ray):,} nodes, {int(ray.cluster_resources().get('CPU', 0)):,} CPUs"
     console.remark(f"{len(finished):,} of {launch.num_shards:,} shards are done; Ray: {room}")
     with progress(quiet=False) as on_progress:
         failures = ray_engine.pack_shards(ray, launch, missing, on_progress)

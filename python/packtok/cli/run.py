@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from packtok.cli import console
-from packtok.cli.on_ray import num_nodes, pack_on_ray, ray_at_hand
+from packtok.cli.on_ray import pack_on_ray, ray_at_hand
 from packtok.cli.wrapped import Wrapped, wrapped
 
 ConfOption = Annotated[
@@ -142,9 +142,9 @@ def start(
     """Plans the shards, writes the scripts and submits them, or prints how."""
     from packtok.cli.pack import checked_config
     from packtok.errors import ConfigError
+    from packtok.launch import ray_engine
     from packtok.launch import submit as launching
     from packtok.launch.script import Launch
-    from packtok.packing import prepare
     from packtok.stores import is_url
 
     checked = checked_config(command.config, command.options, list(command.set_values))
@@ -161,10 +161,11 @@ def start(
         )
     folder = Path(os.path.abspath(outdir or f"{output}.shards"))
     with ray_at_hand(settings, submit=submit) as ray:
+        num_nodes = None if ray is None else ray_engine.num_nodes(ray)
         launch = Launch(
             outdir=folder,
             output=output,
-            num_shards=launching.num_shards(folder, settings, num_nodes(ray)),
+            num_shards=launching.num_shards(folder, settings, num_nodes),
             pack_arguments=command.arguments,
             join_arguments=_join_arguments(checked.settings.existing, settings.slurm.join),
             working_folder=os.getcwd(),
@@ -172,12 +173,20 @@ def start(
             settings=settings,
         )
         launching.check(launch)
-        into_folder = {**command.options, "output": str(folder)}
-        packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
-        console.remarks([*command.remarks, *packing.notes])
-        packing.plan(launch.num_shards)
+        _plan(launch, command)
         script = None if submit_script is None else Path(os.path.abspath(submit_script))
         carry_out(launch, ray, script=script, submit=submit)
+
+
+def _plan(launch: Any, command: Wrapped) -> None:
+    """Writes the plan into the folder of shards."""
+    from packtok.cli.pack import checked_config
+    from packtok.packing import prepare
+
+    into_folder = {**command.options, "output": str(launch.outdir)}
+    packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
+    console.remarks([*command.remarks, *packing.notes])
+    packing.plan(launch.num_shards)
 
 
 def _join_arguments(existing: str, join: str) -> tuple[str, ...]:

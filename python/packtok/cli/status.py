@@ -24,8 +24,8 @@ def status(
 ) -> None:
     """Show which shards are done, running, queued, failed or missing. Exit code 0, whatever they are."""
     from packtok.errors import ConfigError
-    from packtok.launch.folder import ShardFolder
     from packtok.launch.status import Watcher, poll
+    from packtok.shard_folder import ShardFolder
     from packtok.stores import is_url
 
     if is_url(outdir):

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok.errors import PacktokError
-from packtok.launch.folder import ShardFolder
 from packtok.launch.script import Launch, log_folder
+from packtok.shard_folder import ShardFolder
 
 Progress = Callable[[dict[str, int]], None]
 
@@ -136,7 +136,7 @@ def log_of(outdir: Path, shard: int) -> Path:
 def pack_command(launch: Launch, shard: int) -> list[str]:
     """The command that packs one shard, without the interpreter."""
     command = ["pack", *launch.pack_arguments, f"--output={launch.outdir}", "--existing=error"]
-    if not any(argument.startswith("--num-cpus=") for argument in launch.pack_arguments):
+    if not launch.has_num_cpus:
         command.append(f"--num-cpus={launch.settings.slurm.cpus_per_task}")
     return [*command, f"--shard={shard}"]
 

@@ -46,6 +46,11 @@ class Launch(Request):
 
     outdir: Path
 
+    @property
+    def has_num_cpus(self) -> bool:
+        """Whether the request itself says how many threads a task has."""
+        return any(argument.startswith("--num-cpus=") for argument in self.pack_arguments)
+
 
 @dataclass(frozen=True)
 class Script:
@@ -222,7 +227,7 @@ def _pack_command(launch: Launch) -> str:
     # A shard that is finished is left as it is then, whatever the config says of the file as a whole.
     rest = ['--output="$outdir"', "--existing=error", '--shard="$1"']
     quoted = [*map(shlex.quote, ["pack", *launch.pack_arguments]), *rest]
-    if not any(argument.startswith("--num-cpus=") for argument in launch.pack_arguments):
+    if not launch.has_num_cpus:
         # Without it packtok takes all cores that it sees, which on many clusters are those of the whole node.
         quoted.append('--num-cpus="${SLURM_CPUS_PER_TASK:-1}"')
     return " ".join(quoted)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from packtok.errors import SlurmError
-from packtok.launch.folder import Finished, ShardFolder
 from packtok.launch.record import Record, Submission, read_record
 from packtok.launch.script import compact, log_folder
 from packtok.launch.slurm import QueuedTask, Slurm
+from packtok.shard_folder import Finished, ShardFolder
 from packtok.stores import exists
 
 LAST_BYTES = 4096

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from packtok import _packtok
 from packtok.errors import PacktokError
-from packtok.launch.folder import ShardFolder, read_plan
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
     Launch,
@@ -25,6 +24,7 @@ from packtok.launch.script import (
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.redact import Redactor
+from packtok.shard_folder import ShardFolder, read_plan
 from packtok.stores import exists
 
 # So many that a task that is lost or slow costs little, and so few that starting them costs nothing.

@@ -10,8 +10,8 @@ use packtok_store::{Location, RemoteFile};
 use super::kind;
 use crate::error::{Error, Result};
 
-/// Whether a path is no path but a URL.
-pub(crate) fn is_url(path: &Path) -> bool {
+/// Whether a path is meant as a URL; a file of that very name goes first where files are looked for.
+pub fn is_url(path: &Path) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     path.to_str()
         .and_then(|text| text.split_once("://"))
@@ -81,6 +81,24 @@ impl Seek for CorpusFile {
             Self::Local(file) => file.seek(to),
             #[cfg(feature = "remote")]
             Self::Remote(file) => file.seek(to),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_told_from_paths() {
+        for (text, expected) in [
+            ("s3://bucket/name", true),
+            ("https://host/name", true),
+            ("/a/b", false),
+            ("a b://c", false),
+            ("://c", false),
+        ] {
+            assert_eq!(is_url(text.as_ref()), expected, "{text}");
         }
     }
 }
