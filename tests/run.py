@@ -17,6 +17,33 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 FUZZ_SECONDS = "20"
+# Tests that mostly wait for clusters and servers, and therefore run beside the others.
+WAITING = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
+
+
+class _Pytest:
+    """A pytest that runs while others do."""
+
+    def __init__(self, name: str, arguments: Sequence[str]) -> None:
+        self.name = name
+        self._log = ROOT / "target" / f"{name.replace(' ', '_')}.log"
+        self._log.parent.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "pytest", "-rs", "--durations=10", *arguments]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+
+    def finish(self) -> tuple[int, list[str]]:
+        """Prints what it prints until it ends; its exit status, and what it skipped."""
+        with self._log.open(encoding="utf-8", errors="replace") as log:
+            while True:
+                has_ended = self._process.poll() is not None
+                print(log.read(), end="", flush=True)
+                if has_ended:
+                    break
+                time.sleep(0.2)
+            log.seek(0)
+            skipped = re.findall(r"^SKIPPED \[\d+\] (.*)", log.read(), re.M)
+        return self._process.returncode, skipped
 
 
 class Run:
@@ -45,22 +72,19 @@ class Run:
         self.skipped.append(f"{name}: {reason}")
 
     def pytest(self, arguments: Sequence[str]) -> None:
-        """Runs pytest and takes over the skips that it reports."""
-        report = ROOT / "target" / "pytest.log"
-        report.parent.mkdir(exist_ok=True)
-        print("\n=== pytest", flush=True)
-        command = [sys.executable, "-m", "pytest", "-rs", "--durations=10", *arguments]
-        with report.open("w", encoding="utf-8") as log:
-            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-            assert process.stdout is not None
-            for line in process.stdout:
-                print(line, end="", flush=True)
-                log.write(line)
-            if process.wait() != 0:
-                self.failed.append("pytest")
-        for line in report.read_text(encoding="utf-8").splitlines():
-            if found := re.match(r"SKIPPED \[\d+\] (.*)", line):
-                self.skip("pytest", found[1])
+        """Runs pytest and takes over the skips that it reports; without arguments in two processes."""
+        if arguments:
+            runs = [_Pytest("pytest", arguments)]
+        else:
+            others = [f"--ignore={path}" for path in WAITING]
+            runs = [_Pytest("pytest beside it", WAITING), _Pytest("pytest", others)]
+        for one in reversed(runs):
+            print(f"\n=== {one.name}", flush=True)
+            status, skipped = one.finish()
+            if status != 0:
+                self.failed.append(one.name)
+            for reason in skipped:
+                self.skip(one.name, reason)
 
     def finish(self) -> int:
         """Prints the account of the run and returns the exit status."""
