@@ -17,8 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 FUZZ_SECONDS = "20"
-# Tests that mostly wait for clusters and servers, and therefore run beside the others.
-WAITING = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
+# Tests that run beside the others: those that mostly wait for clusters and servers, then whole corpora, so that
+# both take about as long.
+BESIDE = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py", "tests/test_exact.py")
 
 
 class _Pytest:
@@ -76,8 +77,8 @@ class Run:
         if arguments:
             runs = [_Pytest("pytest", arguments)]
         else:
-            others = [f"--ignore={path}" for path in WAITING]
-            runs = [_Pytest("pytest beside it", WAITING), _Pytest("pytest", others)]
+            others = [f"--ignore={path}" for path in BESIDE]
+            runs = [_Pytest("pytest beside it", BESIDE), _Pytest("pytest", others)]
         for one in reversed(runs):
             print(f"\n=== {one.name}", flush=True)
             status, skipped = one.finish()
