@@ -345,7 +345,10 @@ def test_numbers_that_a_controller_gives_again_are_not_those_of_the_old_jobs(
     site.cluster.kill_controller()
     site.cluster.start_controller(forget=True)
     printed = site.packtok("retry", site.outdir).stdout
-    assert site.jobs(printed) == before
+    # Tasks that lived on may have left nothing to pack but the join.
+    (packing, joining), (old, old_join) = site.jobs(printed), before
+    assert joining is not None
+    assert {*packing, joining} <= {*old, old_join}
     assert "taken back" not in printed
     site.retry_until_joined()
     assert site.output.read_bytes() == corpus.packed.read_bytes()
