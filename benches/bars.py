@@ -130,11 +130,13 @@ def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
             encoding, packing = bench.cost(encode[1], "0"), bench.cost(pack[1], "0")
             pairs.append((encoding - startups[0], packing - startups[1]))
         bench.drop(once, corpus)
-        ratio = statistics.median(encoding / packing for encoding, packing in pairs)
-        ratios = spread([100 * encoding / packing for encoding, packing in pairs], ".1f")
+        percents = [100 * encoding / packing for encoding, packing in pairs]
+        ratio = statistics.median(percents) / 100
         medians = [statistics.median(seconds) for seconds in zip(*pairs, strict=True)]
         encode_rate, pack_rate = (counts["text_bytes"] / seconds / 1e6 for seconds in medians)
-        measured = f"{ratios} %, {len(pairs)} pairs; {pack_rate:.1f} of {encode_rate:.1f} MB/s"
+        measured = (
+            f"{spread(percents, '.1f')} %, {len(pairs)} pairs; {pack_rate:.1f} of {encode_rate:.1f} MB/s"
+        )
         yield Bar(f"pack against encode-only, {name}", measured, ">= 80 %", ratio >= 0.80)
         encode_seconds += 1 / encode_rate
         pack_seconds += 1 / (encode_rate * ratio)

@@ -50,6 +50,11 @@ class QueuedTask:
         return self.is_waiting and self.reason.replace("_", " ") == HELD_REASON
 
     @property
+    def is_under_way(self) -> bool:
+        """Whether it runs, or will of itself."""
+        return not self.has_ended and not self.is_held_by_slurm
+
+    @property
     def number(self) -> str:
         """The number by which Slurm's programs know it."""
         return self.job if self.array_task is None else f"{self.job}_{self.array_task}"

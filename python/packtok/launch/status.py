@@ -185,11 +185,11 @@ def _sorted_out(
         if shard in finished:
             continue
         task = of_shard.get(shard)
-        is_held = task is not None and task.is_held_by_slurm
-        if task is not None and task.is_waiting and not is_held:
-            queued[shard] = task
-        elif task is not None and not task.has_ended and not is_held:
-            running.append(shard)
+        if task is not None and task.is_under_way:
+            if task.is_waiting:
+                queued[shard] = task
+            else:
+                running.append(shard)
         elif shard in last and unknown is None:
             with_log = len(failed) < MAX_LOGS
             failed.append(_failure(folder.outdir, shard, last[shard], task, with_log=with_log))
