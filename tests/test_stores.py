@@ -80,7 +80,8 @@ class Site:
 
     def staged(self) -> list[Path]:
         """All files in the folders in which outputs are made."""
-        return [path for path in (self.folder / "cache").rglob("*") if path.is_file()]
+        staging = self.folder / "cache" / "packtok" / "staging"
+        return [path for path in staging.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
@@ -113,6 +114,18 @@ def test_a_corpus_and_an_output_in_a_store(site: Site) -> None:
     site.packtok("pack", "-i", f"{site.url}/in/part*.jsonl", "-o", "globbed.pbin", *FLAGS)
     site.packtok("pack", "-i", "here/part*.jsonl", "-o", "local.pbin", *FLAGS)
     assert beside(site.folder / "globbed.pbin") == beside(site.folder / "local.pbin")
+
+
+def test_a_corpus_in_a_store_is_counted(site: Site) -> None:
+    here = write_corpus(site.folder / "c.jsonl", 60_000)
+    site.put(here, f"{site.url}/in/c.jsonl")
+    counted = [
+        json.loads(site.packtok("count", corpus, "-t", "gpt2", "--json").stdout)
+        for corpus in ("c.jsonl", f"{site.url}/in")
+    ]
+    assert counted[0]["total"] == counted[1]["total"]
+    assert counted[0]["total"]["documents"] > 0
+    assert counted[1]["sources"][0]["path"] == f"{site.url}/in/c.jsonl"
 
 
 def test_an_object_is_replaced_only_if_it_is_asked_for(site: Site) -> None:
@@ -180,7 +193,8 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(site: Site) -> Non
     running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
     wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
     site.server.kill()
-    time.sleep(2)
+    # Longer than a store that never answered is waited for.
+    time.sleep(12)
     assert running.poll() is None
     site.server.start()
     _, err = running.communicate(timeout=200)

@@ -1,6 +1,8 @@
 //! Clients of stores, with what the environment says of credentials and endpoints.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::{Position, Url};
+
+use crate::runtime;
 
 /// How long a request is made again by the library: a name that does not exist is not waited for long.
 const RETRY: Duration = Duration::from_secs(10);
@@ -24,6 +28,26 @@ pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
     /// For what only S3 has.
     pub(crate) s3: Option<S3>,
+    /// Whether it has ever answered this process: only what was there before is waited for.
+    answered: Arc<AtomicBool>,
+}
+
+impl Store {
+    /// Asks the store something, and again for some minutes if it cannot be reached but could be before.
+    pub(crate) async fn ask<T, F: Future<Output = object_store::Result<T>>>(
+        &self,
+        request: impl FnMut() -> F,
+    ) -> object_store::Result<T> {
+        let patience = match self.answered.load(Ordering::Relaxed) {
+            true => runtime::PATIENCE,
+            false => Duration::ZERO,
+        };
+        let answer = runtime::for_as_long_as(patience, request).await;
+        if !matches!(answer, Err(object_store::Error::Generic { .. })) {
+            self.answered.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
 }
 
 /// S3 as it is, and with a condition: what it writes must not be there yet.
@@ -58,7 +82,11 @@ fn connect(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store>
     static PROVIDER: Once = Once::new();
     // Fails only if somebody in this process has chosen another, which then serves.
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-    let other = |objects: Arc<dyn ObjectStore>| Store { objects, s3: None };
+    let other = |objects: Arc<dyn ObjectStore>| Store {
+        objects,
+        s3: None,
+        answered: Arc::default(),
+    };
     Ok(match scheme {
         ObjectStoreScheme::AmazonS3 => {
             let plain = Arc::new(s3(url, HeaderMap::new())?);
@@ -68,6 +96,7 @@ fn connect(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store>
             Store {
                 objects: plain.clone(),
                 s3: Some(S3 { plain, if_absent }),
+                answered: Arc::default(),
             }
         }
         ObjectStoreScheme::GoogleCloudStorage => other(Arc::new(

@@ -76,7 +76,8 @@ impl Location {
     /// # Errors
     /// There is none, or the store does not answer.
     pub fn object(&self) -> Result<Object> {
-        let meta = runtime::wait(self.store.objects.head(&self.path));
+        let head = || self.store.objects.head(&self.path);
+        let meta = runtime::wait(self.store.ask(head));
         Ok(self.described(&meta.map_err(|error| self.error(&error))?))
     }
 
@@ -97,9 +98,11 @@ impl Location {
     /// # Errors
     /// The store does not answer, or has no lists.
     pub fn list(&self) -> Result<Vec<Object>> {
-        let found = self.store.objects.list(Some(&self.path));
-        let found: Vec<_> =
-            runtime::wait(found.try_collect()).map_err(|error| self.error(&error))?;
+        let list = || {
+            let found = self.store.objects.list(Some(&self.path));
+            found.try_collect::<Vec<_>>()
+        };
+        let found = runtime::wait(self.store.ask(list)).map_err(|error| self.error(&error))?;
         Ok(found.iter().map(|meta| self.described(meta)).collect())
     }
 
@@ -132,7 +135,8 @@ impl Location {
     /// # Errors
     /// The store refuses it.
     pub fn delete(&self) -> Result<()> {
-        match runtime::wait(self.store.objects.delete(&self.path)) {
+        let delete = || self.store.objects.delete(&self.path);
+        match runtime::wait(self.store.ask(delete)) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.error(&error)),
         }

@@ -38,20 +38,28 @@ fn start() -> Handle {
 }
 
 /// How long what has begun well is tried again: a server that is started again is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Makes a request again and again while the store cannot be reached, also when it went away in the middle of
-/// its answer; every other error is an answer, which would come again.
+/// Makes a request again and again, for some minutes, while the store cannot be reached, also when it went away in
+/// the middle of its answer; every other error is an answer, which would come again.
 pub(crate) async fn patiently<T, F: Future<Output = object_store::Result<T>>>(
+    request: impl FnMut() -> F,
+) -> object_store::Result<T> {
+    for_as_long_as(PATIENCE, request).await
+}
+
+/// As [`patiently`], with a patience of its own.
+pub(crate) async fn for_as_long_as<T, F: Future<Output = object_store::Result<T>>>(
+    patience: Duration,
     mut request: impl FnMut() -> F,
 ) -> object_store::Result<T> {
     let started = Instant::now();
     let mut pause = FIRST_PAUSE;
     loop {
         match request().await {
-            Err(object_store::Error::Generic { .. }) if started.elapsed() < PATIENCE => {
+            Err(object_store::Error::Generic { .. }) if started.elapsed() < patience => {
                 tokio::time::sleep(pause).await;
                 pause = (2 * pause).min(LONGEST_PAUSE);
             }

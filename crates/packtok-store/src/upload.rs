@@ -88,11 +88,26 @@ impl Location {
         };
         let objects = &self.store.objects;
         let content = Bytes::from(content);
-        let put = || objects.put_opts(&self.path, content.clone().into(), options.clone());
+        let mut num_tries = 0;
+        let put = || {
+            num_tries += 1;
+            objects.put_opts(&self.path, content.clone().into(), options.clone())
+        };
         match runtime::wait(runtime::patiently(put)) {
             Ok(_) => Ok(()),
+            // The answer to the first try may be what was lost, and not the object.
+            Err(_) if num_tries > 1 && self.has(&content) => Ok(()),
             Err(error) => Err(self.if_taken(&error, if_exists)),
         }
+    }
+
+    /// Whether the object is there and has this content.
+    fn has(&self, content: &Bytes) -> bool {
+        let object = async {
+            let answer = self.store.objects.get(&self.path).await?;
+            answer.bytes().await
+        };
+        runtime::wait(object).is_ok_and(|found| found == content)
     }
 
     /// A condition that does not hold means here that somebody else was first.
