@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from cost import machine, run, run_side_by_side, spread
 from programs import Command, compiled, packtok_pack
 
@@ -73,11 +74,12 @@ class Bench:
     def pack(self, corpora: list[Path], num_cpus: int, output: str = "out.pbin") -> Command:
         return packtok_pack(corpora, self.work / output, TOKENIZER, num_cpus)
 
-    def cost(self, command: Command, cores: str) -> float:
-        """CPU seconds of a run that finds no file to replace."""
+    def cpu_and_user_seconds(self, command: Command, cores: str) -> np.ndarray:
+        """CPU seconds of a run that finds no file to replace, and how many of them are not the system's."""
         for output in self.work.glob("*.pbin*"):
             output.unlink()
-        return run(command, cores).cpu_seconds
+        cost = run(command, cores)
+        return np.array([cost.cpu_seconds, cost.user_seconds])
 
     def times(self) -> range:
         return range(self.repetitions)
@@ -111,37 +113,51 @@ def parse() -> argparse.Namespace:
 
 
 def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
-    """CPU time of packing on one core, against encoding the same texts and no more; each corpus, and all.
+    """What packing takes on one core, against encoding the same texts and no more; each corpus, and all.
 
-    In pairs of short runs, one after the other, and the ratio of each pair: what slows the machine down for
-    longer than that slows both of them. All pairs together are a gigabyte or more.
+    With the reference engine all CPU time counts; with packtok's own, beside which the system's copying of
+    what is read and written is no longer small, that of the programs themselves. The other is shown too.
     """
-    pack_seconds = encode_seconds = 0.0
-    for name in CORPORA:
-        once, _ = bench.corpus(name, 0)
-        corpus, counts = bench.corpus(name, PAIR_BYTES)
-        tiny = bench.tiny(name)
-        encode = [compiled("encode_only", TOKENIZER, once, str(n)) for n in (0, counts["repeat"])]
-        pack = [bench.pack([path], 1) for path in (tiny, corpus)]
-        run(encode[0])
-        startups = [statistics.median(bench.cost(one[0], "0") for _ in range(5)) for one in (encode, pack)]
-        pairs = []
-        for _ in range(-(-GIGABYTE // PAIR_BYTES) * bench.repetitions):
-            encoding, packing = bench.cost(encode[1], "0"), bench.cost(pack[1], "0")
-            pairs.append((encoding - startups[0], packing - startups[1]))
-        bench.drop(once, corpus)
-        percents = [100 * encoding / packing for encoding, packing in pairs]
-        ratio = statistics.median(percents) / 100
-        medians = [statistics.median(seconds) for seconds in zip(*pairs, strict=True)]
-        encode_rate, pack_rate = (counts["text_bytes"] / seconds / 1e6 for seconds in medians)
-        measured = (
-            f"{spread(percents, '.1f')} %, {len(pairs)} pairs; {pack_rate:.1f} of {encode_rate:.1f} MB/s"
-        )
-        yield Bar(f"pack against encode-only, {name}", measured, ">= 80 %", ratio >= 0.80)
-        encode_seconds += 1 / encode_rate
-        pack_seconds += 1 / (encode_rate * ratio)
-    ratio = encode_seconds / pack_seconds
-    yield Bar("pack against encode-only, the same bytes of each", f"{ratio:.1%}", ">= 80 %", ratio >= 0.80)
+    for engine, bar, counted in (("reference", ">= 80 %", 0), ("fast", "<= 1.33x user CPU", 1)):
+        least = 0.80 if engine == "reference" else 1 / 1.33
+        pack_seconds = encode_seconds = 0.0
+        for name in CORPORA:
+            percents, rates = encode_only_percents(bench, engine, name)
+            ratio = np.median(percents[counted]) / 100
+            encode_rate, pack_rate = rates[counted]
+            measured = (
+                f"{spread(percents[0], '.1f')} % of CPU, {spread(percents[1], '.1f')} % of user time, "
+                f"{len(percents[0])} pairs; {pack_rate:.1f} of {encode_rate:.1f} MB/s"
+            )
+            yield Bar(f"pack against encode-only, {engine}, {name}", measured, bar, bool(ratio >= least))
+            encode_seconds += 1 / encode_rate
+            pack_seconds += 1 / (encode_rate * ratio)
+        ratio = encode_seconds / pack_seconds
+        what = f"pack against encode-only, {engine}, the same bytes of each"
+        yield Bar(what, f"{ratio:.1%}", bar, bool(ratio >= least))
+
+
+def encode_only_percents(bench: Bench, engine: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Encoding in percent of packing for each pair of runs, and the median rates of both, text in MB/s.
+
+    First by CPU time, then by user time. In pairs of short runs, one after the other: what slows the machine
+    down for longer than that slows both of them. All pairs together are a gigabyte or more.
+    """
+    once, _ = bench.corpus(name, 0)
+    corpus, counts = bench.corpus(name, PAIR_BYTES)
+    tiny = bench.tiny(name)
+    encode = [compiled("encode_only", TOKENIZER, once, str(n), engine) for n in (0, counts["repeat"])]
+    pack = [[*bench.pack([path], 1), "--engine", engine] for path in (tiny, corpus)]
+    run(encode[0])
+    startups = [[bench.cpu_and_user_seconds(one[0], "0") for one in (encode, pack)] for _ in range(5)]
+    num_pairs = -(-GIGABYTE // PAIR_BYTES) * bench.repetitions
+    # For each pair encoding and packing, and of each CPU and user seconds.
+    pairs = np.array(
+        [[bench.cpu_and_user_seconds(one[1], "0") for one in (encode, pack)] for _ in range(num_pairs)]
+    ) - np.median(startups, axis=0)
+    bench.drop(once, corpus)
+    percents = (100 * pairs[:, 0] / pairs[:, 1]).T
+    return percents, counts["text_bytes"] / np.median(pairs, axis=0).T / 1e6
 
 
 def two_threads(bench: Bench) -> Iterator[Bar]:

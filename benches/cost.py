@@ -22,6 +22,7 @@ class Cost:
     """What one run cost, its children included; `output` is what it printed to standard output."""
 
     cpu_seconds: float
+    user_seconds: float
     wall_seconds: float
     largest_rss_bytes: int
     tree_pss_bytes: int
@@ -31,9 +32,10 @@ class Cost:
 def run(command: Sequence[str | Path], cores: str | None = None, *, sample_memory: bool = False) -> Cost:
     """Runs a command to its end, on ``cores`` (as `taskset` has them) or on all that there are.
 
-    CPU time is user and system time of all its processes. `largest_rss_bytes` is the peak of the largest
-    process as the kernel keeps it; `tree_pss_bytes` is the peak of the sum over all processes, shared pages
-    counted once, looked at ten times a second where `sample_memory` is set and 0 elsewhere.
+    CPU time is user and system time of all its processes; user time is also told by itself.
+    `largest_rss_bytes` is the peak of the largest process as the kernel keeps it; `tree_pss_bytes` is the
+    peak of the sum over all processes, shared pages counted once, looked at ten times a second where
+    `sample_memory` is set and 0 elsewhere.
 
     Raises:
         RuntimeError: If the command fails; with the end of what it wrote to standard error.
@@ -60,7 +62,14 @@ def run(command: Sequence[str | Path], cores: str | None = None, *, sample_memor
             end = stderr.read().decode(errors="replace")[-2000:]
             raise RuntimeError(f"{' '.join(arguments)}: exit code {process.returncode}\n{end}")
         output = stdout.read().decode()
-    return Cost(usage.ru_utime + usage.ru_stime, wall_seconds, usage.ru_maxrss * 1024, peak[0], output)
+    return Cost(
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+        user_seconds=usage.ru_utime,
+        wall_seconds=wall_seconds,
+        largest_rss_bytes=usage.ru_maxrss * 1024,
+        tree_pss_bytes=peak[0],
+        output=output,
+    )
 
 
 def run_side_by_side(commands: Sequence[tuple[Sequence[str | Path], str]]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent / "examples" / "getting_started")]
+
+# A run in the background of a shell ignores Ctrl-C and its children would too; tests send it to them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MAIN = "from packtok.cli import main; main()"
 SHARED = Path(os.environ.get("PACKTOK_SHARED") or HERE.parent.parent / "shared")

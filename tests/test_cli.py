@@ -361,8 +361,8 @@ def test_all_public_names_are_there() -> None:
 def test_help_and_version_answer(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
-        *("pack", "plan", "join", "index", "inspect", "cat", "verify", "merge", "manifest", "locate"),
-        *("run", "status", "retry", "data"),
+        *("pack", "plan", "join", "index", "inspect", "cat", "count", "verify", "merge", "manifest"),
+        *("locate", "run", "status", "retry", "tokenizer", "data"),
     ]
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 

@@ -100,6 +100,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "bos_token": None,
         "add_special_tokens": True,
         "special_tokens_in_text": "parse",
+        "engine": "auto",
         "empty_document": "skip",
         "on_bad_document": "fail",
         "max_document_bytes": 1 << 30,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PacktokCli
-from processes import names, start, unfinished, wait_until_packing, write_corpus, write_one_line
+from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing, write_corpus, write_one_line
 from test_faults import small_tokenizer
 
 import packtok
@@ -82,6 +82,17 @@ def test_a_terminated_run_leaves_what_the_next_one_removes(
     write_corpus(tmp_path / "c.jsonl", 1000)
     packtok_cli("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
+
+
+@pytest.mark.parametrize("command", [("count", "-t"), ("tokenizer", "verify")])
+def test_going_over_a_corpus_is_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    corpus = () if command[0] == "count" else ("--corpus",)
+    options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD)
+    process = start(*command, "gpt2", *corpus, large, *options, cwd=tmp_path)
+    assert process.stderr is not None
+    # A line about how far it is: from then on it is at work.
+    assert re.match(r"packtok: [0-9.]+ of [0-9.]+ MB", process.stderr.readline())
+    assert interrupted(process).endswith("packtok: interrupted\n")
 
 
 # From reading the line through extracting its text to the middle of tokenizing it.

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -83,6 +84,22 @@ def test_joined_shards_are_the_file_of_one_run(
     assert source_bytes == planned["source_bytes"]
     joined = packtok.join(tmp_path / "out", tmp_path / "joined.pbin")
     assert (joined["num_shards"], joined["skipped_existing"]) == (num_shards, False)
+    assert outputs(tmp_path / "joined.pbin") == at_once
+
+
+def test_shards_on_another_file_system_are_joined_by_hand(
+    corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path
+) -> None:
+    other = Path("/dev/shm")
+    if not os.access(other, os.W_OK) or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip(f"needs {other} on a file system of its own")
+    with tempfile.TemporaryDirectory(dir=other) as folder:
+        options = {"input": str(corpus), "output": f"{folder}/out", "tokenizer": "gpt2", "field": SLOW_FIELD}
+        packtok.plan(shards=3, **options)
+        for k in range(3):
+            packtok.pack(shard=k, on_bad_document="skip", **options)
+        # The system copies nothing across, so that the bytes are read and written.
+        packtok.join(Path(folder) / "out", tmp_path / "joined.pbin")
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, SplitMix, token_counter};
-use packtok_bpe::Tokenizer;
+use packtok_bpe::{EngineChoice, Tokenizer};
 use packtok_core::sampling::best_fit::{WINDOW_PIECES, plan_best_fit};
 use packtok_core::sampling::plan::{Piece, PlanWriter};
 use packtok_core::sampling::plan_file::{Key, Kind};
@@ -180,7 +180,7 @@ fn log_normal() -> Vec<u32> {
 /// Lengths drawn from those of the corpora's documents, EOD included.
 fn of_corpora() -> Vec<u32> {
     let tokenizer = Tokenizer::builtin("gpt2").expect("it is built in");
-    let mut num_tokens = token_counter(&tokenizer);
+    let mut num_tokens = token_counter(&tokenizer, EngineChoice::Auto);
     let mut lens = Vec::new();
     for name in Corpus::NAMES {
         for text in Corpus::load(name, CORPUS_BYTES).texts() {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, pack_options, token_counter};
-use packtok_bpe::Tokenizer;
+use packtok_bpe::{EngineChoice, Tokenizer};
 use packtok_core::pack::pack;
 use packtok_pbin::Reader;
 
@@ -33,7 +33,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
         pack(&options, tokenizer, &mut |_| ControlFlow::Continue(()))
             .expect("the corpus can be packed")
     };
-    let mut num_tokens = token_counter(tokenizer);
+    let mut num_tokens = token_counter(tokenizer, EngineChoice::Auto);
     run();
     check(&options.output, tokenizer, corpus, options.eod.id);
 

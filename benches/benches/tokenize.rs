@@ -1,9 +1,10 @@
-//! Text to ids: the engine, against Hugging Face tokenizers 0.23.2 on a part of the same texts.
+//! Text to ids: the fast engine, against the reference engine, and Hugging Face tokenizers 0.23.2 on a part of the
+//! same texts.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, token_counter};
-use packtok_bpe::Tokenizer;
+use packtok_bpe::{EngineChoice, Tokenizer};
 
 /// Lines per corpus; enough words that the engine's cache does not hold them all.
 const CORPUS_BYTES: usize = 16 << 20;
@@ -33,7 +34,8 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part
             .expect("the peer encodes the text");
         encoding.get_ids().to_vec()
     };
-    let mut num_tokens = token_counter(tokenizer);
+    let mut num_tokens = token_counter(tokenizer, EngineChoice::Fast);
+    let mut num_reference_tokens = token_counter(tokenizer, EngineChoice::Reference);
     for text in part.texts() {
         let found = tokenizer
             .encode(text, &encode_options())
@@ -44,6 +46,9 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part
     group.throughput(Throughput::Bytes(corpus.text_bytes()));
     group.bench_function(BenchmarkId::new("packtok", &corpus.name), |bencher| {
         bencher.iter(|| corpus.texts().map(&mut num_tokens).sum::<usize>());
+    });
+    group.bench_function(BenchmarkId::new("reference", &corpus.name), |bencher| {
+        bencher.iter(|| corpus.texts().map(&mut num_reference_tokens).sum::<usize>());
     });
     group.throughput(Throughput::Bytes(part.text_bytes()));
     group.bench_function(

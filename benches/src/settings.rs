@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
+use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_core::corpus::ReadOptions;
 use packtok_core::field::Field;
 use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions};
@@ -17,6 +17,7 @@ pub fn encode_options() -> EncodeOptions {
         add_special_tokens: true,
         special_tokens_in_text: SpecialTokensInText::Parse,
         truncate_to: None,
+        ..EncodeOptions::default()
     }
 }
 
@@ -24,11 +25,16 @@ pub fn encode_options() -> EncodeOptions {
 /// for each text, so that it stays in the nearest cache.
 ///
 /// # Panics
-/// If a text cannot be encoded.
-pub fn token_counter(tokenizer: &Tokenizer) -> impl FnMut(&str) -> usize {
-    let mut encoder = tokenizer
-        .encoder(&encode_options())
-        .expect("no limit is set");
+/// If the engine does not cover the tokenizer, or a text cannot be encoded.
+pub fn token_counter(
+    tokenizer: &Tokenizer,
+    engine: EngineChoice,
+) -> impl FnMut(&str) -> usize + use<> {
+    let options = EncodeOptions {
+        engine,
+        ..encode_options()
+    };
+    let mut encoder = tokenizer.encoder(&options).expect("the engine covers it");
     let mut ids = Vec::new();
     move |text| {
         ids.clear();

@@ -33,7 +33,7 @@ class Writer:
 
     def go_on(self, prompt: str, *, num_tokens: int, temperature: float, generator: torch.Generator) -> str:
         """``prompt`` and up to ``num_tokens`` more tokens, fewer where the document ends."""
-        ids = self.tokenizer.encode(prompt, add_special_tokens=False)
+        ids = self.tokenizer.encode(prompt, add_special_tokens=False).tolist()
         for _ in range(num_tokens):
             next_id = self._next_id(ids, temperature, generator)
             if next_id == self.eod_id:

@@ -8,6 +8,8 @@ from typing import Any, SupportsIndex, TypedDict, Unpack, final, overload
 import numpy as np
 import numpy.typing as npt
 
+from packtok.callable_tokenizer import CallableTokenizer
+
 __all__ = [
     "Blocks",
     "DocumentError",
@@ -21,6 +23,8 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "compare_engines",
+    "count_tokens",
     "delete_object",
     "download",
     "fill_from",
@@ -56,8 +60,17 @@ _Tokens = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32
 
 @final
 class Tokenizer:
+    def __new__(
+        cls,
+        json: bytes,
+        name: str = "tokenizer.json",
+        eos_token: str | None = None,
+        remarks: Sequence[str] = ...,
+    ) -> Tokenizer: ...
     @staticmethod
     def from_file(path: _StrPath, *, name: str | None = None) -> Tokenizer: ...
+    @staticmethod
+    def from_pretrained(name: _StrPath) -> Tokenizer: ...
     @staticmethod
     def builtin(name: str) -> Tokenizer: ...
     @staticmethod
@@ -69,7 +82,13 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int: ...
     @property
+    def token_bytes(self) -> int: ...
+    @property
     def engine(self) -> str: ...
+    @property
+    def engine_reason(self) -> str: ...
+    @property
+    def eos_token(self) -> str | None: ...
     @property
     def notes(self) -> list[str]: ...
     @property
@@ -78,9 +97,38 @@ class Tokenizer:
     def added_tokens(self) -> list[tuple[str, int]]: ...
     def token_to_id(self, token: str) -> int | None: ...
     def id_to_token(self, id: int) -> str | None: ...
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]: ...
-    def decode(self, ids: Sequence[int]) -> str: ...
+    def components(self) -> list[dict[str, Any]]: ...
+    def encode(
+        self, text: str, *, add_special_tokens: bool = True, special_tokens_in_text: str = "parse"
+    ) -> npt.NDArray[np.uint32]: ...
+    def encode_batch(
+        self,
+        texts: Iterable[str],
+        *,
+        add_special_tokens: bool = True,
+        special_tokens_in_text: str = "parse",
+        threads: int | None = None,
+    ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]: ...
+    def count(
+        self,
+        texts: Iterable[str],
+        *,
+        add_special_tokens: bool = True,
+        special_tokens_in_text: str = "parse",
+        threads: int | None = None,
+    ) -> npt.NDArray[np.int64]: ...
+    def decode(self, ids: npt.ArrayLike, *, skip_special_tokens: bool = False) -> str: ...
+    def decode_batch(
+        self,
+        ids: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        *,
+        skip_special_tokens: bool = False,
+        threads: int | None = None,
+    ) -> list[str]: ...
+    def as_hf(self) -> CallableTokenizer: ...
     def to_json(self) -> bytes: ...
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes, str, str | None, list[str]]]: ...
 
 @final
 class PbinReader:
@@ -233,6 +281,7 @@ class _Corpus(TypedDict):
     add_special_tokens: bool
     special_tokens_in_text: str
     truncate_to: int | None
+    engine: str
     empty_document: str
     on_bad_document: str
     max_document_bytes: int
@@ -262,6 +311,26 @@ class _VerifyCorpus(_Corpus):
     path: str
     sample: float
 
+class _Scan(TypedDict):
+    inputs: Sequence[str]
+    field: str
+    num_cpus: int
+    on_bad_document: str
+    max_document_bytes: int
+    max_documents: int | None
+    zstd_window_log: int
+    on_progress: _Progress | None
+
+class _CountTokens(_Scan):
+    tokenizers: Sequence[Tokenizer]
+    add_special_tokens: bool
+    special_tokens_in_text: str
+
+class _CompareEngines(_Scan):
+    tokenizer: Tokenizer
+
+def count_tokens(**options: Unpack[_CountTokens]) -> dict[str, Any]: ...
+def compare_engines(**options: Unpack[_CompareEngines]) -> dict[str, Any]: ...
 def pack(**options: Unpack[_Pack]) -> dict[str, Any]: ...
 def plan_shards(**options: Unpack[_PlanShards]) -> dict[str, Any]: ...
 def pack_shard(**options: Unpack[_PackShard]) -> dict[str, Any]: ...

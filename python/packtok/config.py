@@ -59,6 +59,20 @@ class PackConfig(BaseModel):
         return self.tokenizer.config.max_length if self.tokenizer.config.truncation else None
 
     @property
+    def corpus_options(self) -> dict[str, Any]:
+        """The arguments of the compiled module that say how the corpus is read."""
+        settings = self.settings
+        return {
+            "inputs": settings.src_path,
+            "field": settings.jq_pattern,
+            "num_cpus": settings.num_cpus,
+            "on_bad_document": settings.on_bad_document,
+            "max_document_bytes": settings.max_document_bytes,
+            "max_documents": settings.max_documents,
+            "zstd_window_log": settings.zstd_window_log,
+        }
+
+    @property
     def redactions(self) -> tuple[tuple[str, str], ...]:
         """(secret, replacement) pairs for everything that is written, longest secret first."""
         return self.redactor.secrets(_strings_of(self))

@@ -38,6 +38,7 @@ class PackOptions(TypedDict, total=False):
     num_cpus: int | None
     add_special_tokens: bool | None
     special_tokens_in_text: str | None
+    engine: str | None
     truncation: bool | None
     max_length: int | None
     empty_document: str | None
@@ -135,22 +136,17 @@ class Packing:
         """The arguments of the compiled module that say which ids the file holds."""
         settings = self.config.settings
         return {
-            "inputs": settings.src_path,
+            **self.config.corpus_options,
             "tokenizer": self.found.tokenizer,
-            "field": settings.jq_pattern,
             "eod_token": self.eod_token,
             "bos_token": settings.bos_token,
             "index_path": self.index_path,
-            "num_cpus": settings.num_cpus,
             "add_special_tokens": settings.add_special_tokens,
             "special_tokens_in_text": settings.special_tokens_in_text,
             "truncate_to": self.config.truncate_to,
+            "engine": settings.engine,
             "empty_document": settings.empty_document,
-            "on_bad_document": settings.on_bad_document,
-            "max_document_bytes": settings.max_document_bytes,
-            "max_documents": settings.max_documents,
             "max_tokens": settings.max_tokens,
-            "zstd_window_log": settings.zstd_window_log,
         }
 
     def run(self, on_progress: Progress | None = None, shard: ShardChoice | None = None) -> PackReport:

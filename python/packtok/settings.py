@@ -60,6 +60,7 @@ class Settings(_Section):
     bos_token: Text | None = None
     add_special_tokens: bool = True
     special_tokens_in_text: Literal["parse", "text", "fail"] = "parse"
+    engine: Literal["auto", "fast", "reference"] = "auto"
     empty_document: Literal["skip", "keep", "fail"] = "skip"
     on_bad_document: Literal["fail", "skip"] = "fail"
     max_document_bytes: Count = GIB

@@ -47,8 +47,13 @@ def plan_folders(files: Files, cache_dir: StrPath | None) -> list[str]:
     if cache_dir is not None:
         return [os.fspath(cache_dir)]
     first = files["paths"][0] if "paths" in files else files["manifest"]
+    return [os.path.dirname(os.path.abspath(first)), user_cache()]
+
+
+def user_cache() -> str:
+    """Where packtok keeps, for a user, what can be had again; `packtok_core::user_cache` is the same."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return [os.path.dirname(os.path.abspath(first)), os.path.join(cache, "packtok")]
+    return os.path.join(cache, "packtok")
 
 
 def is_manifest(path: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.errors import ConfigError, PacktokError
 from packtok.redact import Redactor
+from packtok.sources import user_cache
 
 PLAN, PLAN_TOKENIZER = "plan.jsonl", "tokenizer.json"
 # What may lie beside a pbin.
@@ -68,10 +69,9 @@ class Staging:
             key: What tells this run from others to the same URL, as JSON can hold it.
         """
         check_url(url)
-        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
         text = json.dumps([url, key], sort_keys=True, default=str)
         name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        folder = Path(base or os.path.join(cache, "packtok", "staging")) / name
+        folder = Path(base or os.path.join(user_cache(), "staging")) / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(url.rstrip("/"), folder)
 

@@ -39,6 +39,8 @@ class FoundTokenizer:
     tokenizer: Tokenizer
     eos_token: str | None
     warnings: tuple[str, ...]
+    path: Path | None = None
+    """The file it was read from; ``None`` if it is built in."""
 
 
 def find_tokenizer(name: str) -> FoundTokenizer:
@@ -128,11 +130,11 @@ def _from_file(path: Path, name: str) -> FoundTokenizer:
     tokenizer = Tokenizer.from_file(str(path), name=name)
     beside = path.parent / CONFIG_FILE
     if path.name != TOKENIZER_FILE or not beside.is_file():
-        return FoundTokenizer(tokenizer, None, ())
-    return _with_config(tokenizer, beside)
+        return FoundTokenizer(tokenizer, None, (), path)
+    return _with_config(tokenizer, beside, path)
 
 
-def _with_config(tokenizer: Tokenizer, path: Path) -> FoundTokenizer:
+def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> FoundTokenizer:
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
@@ -143,7 +145,10 @@ def _with_config(tokenizer: Tokenizer, path: Path) -> FoundTokenizer:
         text for check in (_special_keys, _added_tokens, _text_keys) for text in check(tokenizer, config)
     ]
     return FoundTokenizer(
-        tokenizer, _content(config.get("eos_token")), tuple(f"{path}: {text}" for text in found)
+        tokenizer,
+        _content(config.get("eos_token")),
+        tuple(f"{path}: {text}" for text in found),
+        tokenizer_path,
     )
 
 
@@ -156,7 +161,7 @@ def _content(token: Any) -> str | None:
 def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
     found = []
     places: dict[str, Callable[[list[int]], int]] = {"bos": lambda ids: ids[0], "eos": lambda ids: ids[-1]}
-    ids = tokenizer.encode("a", add_special_tokens=True)
+    ids = tokenizer.encode("a", add_special_tokens=True).tolist()
     for role, at in places.items():
         key, wanted = f"add_{role}_token", config.get(f"add_{role}_token")
         token = _content(config.get(f"{role}_token"))
@@ -196,7 +201,7 @@ def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
         wanted = config.get(key)
         if not isinstance(wanted, bool):
             continue
-        ids = [tokenizer.encode(text, add_special_tokens=False) for text in (one, other)]
+        ids = [tokenizer.encode(text, add_special_tokens=False).tolist() for text in (one, other)]
         if (ids[0] == ids[1]) != wanted:
             found.append(
                 f"{key} is {_yaml(wanted)}, but tokenizer.json behaves otherwise; tokenizer.json counts"
@@ -224,5 +229,5 @@ def _from_hub(name: str) -> FoundTokenizer:
         raise TokenizerError(f"{error}; did you mean {near[0]}, which is built in?") from error.__cause__
     tokenizer = Tokenizer.from_file(str(tokenizer_path), name=name)
     if config_path is None:
-        return FoundTokenizer(tokenizer, None, ())
-    return _with_config(tokenizer, config_path)
+        return FoundTokenizer(tokenizer, None, (), tokenizer_path)
+    return _with_config(tokenizer, config_path, tokenizer_path)

@@ -39,6 +39,7 @@ fuzz() {
         "$corpus" "$work/$target"
 }
 
+fuzz engine '*.text'
 fuzz field '*.line'
 fuzz open_pbin '*.pbin'
 fuzz plan_file '*.plan'

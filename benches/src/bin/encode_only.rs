@@ -1,25 +1,31 @@
 //! Encodes the texts of a corpus again and again and does nothing else: the rate that packing is held against.
 //!
-//! `encode_only TOKENIZER CORPUS.jsonl REPEAT` prints the bytes of text encoded and the tokens they
+//! `encode_only TOKENIZER CORPUS.jsonl REPEAT [auto|fast|reference]` prints the bytes of text encoded and the tokens they
 //! gave, as JSON. The texts lie in memory before the first is encoded, and all ids go to one buffer
 //! that is emptied for each document, so that it stays in the nearest cache. With REPEAT 0 it only
 //! starts, which is what is to be subtracted from its time.
 #![forbid(unsafe_code)]
 
 use packtok_benches::{Corpus, token_counter};
-use packtok_bpe::Tokenizer;
+use packtok_bpe::{EngineChoice, Tokenizer};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [tokenizer, path, repeat] = &arguments[..] else {
-        eprintln!("usage: encode_only TOKENIZER CORPUS.jsonl REPEAT");
+    let [tokenizer, path, repeat, engine @ ..] = &arguments[..] else {
+        eprintln!("usage: encode_only TOKENIZER CORPUS.jsonl REPEAT [auto|fast|reference]");
         std::process::exit(2);
+    };
+    let engine = match engine.first().map_or("auto", String::as_str) {
+        "auto" => EngineChoice::Auto,
+        "fast" => EngineChoice::Fast,
+        "reference" => EngineChoice::Reference,
+        other => panic!("{other:?} is no engine"),
     };
     let tokenizer = Tokenizer::builtin(tokenizer).expect("a built-in tokenizer");
     let repeat: u64 = repeat.parse().expect("REPEAT is a number");
     let jsonl = std::fs::read(path).expect("the corpus can be read");
     let corpus = Corpus::from_jsonl(path, jsonl);
-    let mut num_tokens = token_counter(&tokenizer);
+    let mut num_tokens = token_counter(&tokenizer, engine);
     let mut tokens = 0;
     for _ in 0..repeat {
         for text in corpus.texts() {

@@ -86,6 +86,16 @@ pub enum Error {
         /// Tokens that the post-processor adds.
         num_special: usize,
     },
+    /// The fast engine was asked for and does not cover the file.
+    #[error(
+        "{name}: the fast engine does not cover this tokenizer, because {reason}; set engine to auto"
+    )]
+    NotFast {
+        /// The tokenizer's name.
+        name: String,
+        /// What it does not cover.
+        reason: String,
+    },
     /// Special-token text in a document, where that was forbidden.
     #[error("the text contains the special token {token:?}")]
     SpecialTokenInText {

@@ -4,18 +4,25 @@
 //! [`Tokenizer`] is shared by all threads; each thread encodes through an [`Encoder`] of its own,
 //! which appends the ids of one document to a buffer that the caller owns. That pair is the line
 //! behind which engines are exchanged: an encoder is where an engine keeps caches and scratch.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod builtin;
+mod components;
 mod error;
 mod exactness;
+mod fast;
 mod legacy;
 mod load;
+mod nasty;
 mod reference;
 mod template;
 mod tokenizer;
+mod vocabulary;
 
 pub use builtin::{BUILTIN_NAMES, builtin_json};
+pub use components::Component;
 pub use error::{Cause, Error, Result};
 pub use load::{AddedToken, EngineKind, fingerprint_of};
-pub use tokenizer::{EncodeOptions, Encoder, SpecialTokensInText, Tokenizer};
+pub use nasty::nasty_texts;
+pub use tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+pub use vocabulary::Vocabulary;

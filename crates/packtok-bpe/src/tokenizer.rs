@@ -1,14 +1,15 @@
 //! [`Tokenizer`], shared by all threads, and [`Encoder`], one for each.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
 use crate::builtin::builtin_json;
 use crate::error::{Error, Result};
+use crate::fast::{self, Fast};
 use crate::legacy::Legacy;
-use crate::load::{AddedToken, Description, EngineKind, vocab_id};
+use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
 use crate::reference::{self, Reference};
 
 /// What becomes of a special token's text inside a document.
@@ -23,6 +24,18 @@ pub enum SpecialTokensInText {
     Fail,
 }
 
+/// Which engine is asked for; the ids are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The fast one where it covers the file, else the one that knows all of it.
+    #[default]
+    Auto,
+    /// The fast one, or an error.
+    Fast,
+    /// The one that knows all of the file, and that the fast one is held against.
+    Reference,
+}
+
 /// How documents are encoded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EncodeOptions {
@@ -32,6 +45,10 @@ pub struct EncodeOptions {
     pub special_tokens_in_text: SpecialTokensInText,
     /// Most tokens of a document, the post-processor's included; the rest is cut off on the right.
     pub truncate_to: Option<usize>,
+    /// Which engine encodes.
+    pub engine: EngineChoice,
+    /// Most bytes that the fast engine's cache takes, for each encoder; 60 MiB if nothing is asked for.
+    pub cache_bytes: Option<usize>,
 }
 
 /// Where a text is sampled to hold an engine against the template read from the file.
@@ -54,6 +71,20 @@ struct Shared {
     json: String,
     description: Description,
     engine: Engine,
+    /// The fast engine, or why it does not cover the file.
+    fast: std::result::Result<Fast, String>,
+    /// Why the fast engine is not to be used although it covers the file.
+    distrust: OnceLock<String>,
+}
+
+impl Shared {
+    /// The fast engine, or why it is not used.
+    fn fast(&self) -> std::result::Result<&Fast, &str> {
+        match self.distrust.get() {
+            Some(reason) => Err(reason),
+            None => self.fast.as_ref().map_err(String::as_str),
+        }
+    }
 }
 
 impl Tokenizer {
@@ -83,14 +114,24 @@ impl Tokenizer {
     /// # Errors
     /// As [`Tokenizer::from_file`].
     pub fn from_json(name: &str, json: String) -> Result<Self> {
-        let mut description = Description::from_json(name, &json)?;
+        let file = parsed(name, &json)?;
+        let mut description = Description::read(name, &file)?;
         let engine = load_engine(name, &json, &mut description)?;
+        let fast = Fast::load(&file, &description.added_tokens);
+        if let (Err(_), Some(reason)) = (&fast, &description.no_reference) {
+            description.notes.push(format!(
+                "served by {}, which is exact but slower, because {reason}",
+                EngineKind::Legacy.name()
+            ));
+        }
         let tokenizer = Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
                 json,
                 description,
                 engine,
+                fast,
+                distrust: OnceLock::new(),
             }),
         };
         tokenizer.check_against_engine()?;
@@ -151,9 +192,52 @@ impl Tokenizer {
         self.shared.description.vocab_size
     }
 
-    /// The engine that serves it.
+    /// The engine that serves it, unless another is asked for.
     pub fn engine(&self) -> EngineKind {
-        self.shared.description.engine
+        match self.shared.fast() {
+            Ok(_) => EngineKind::Fast,
+            Err(_) => self.shared.description.engine,
+        }
+    }
+
+    /// The engine that serves it where this one is asked for.
+    pub fn engine_chosen(&self, choice: EngineChoice) -> EngineKind {
+        match choice {
+            EngineChoice::Auto | EngineChoice::Fast => self.engine(),
+            EngineChoice::Reference => self.shared.description.engine,
+        }
+    }
+
+    /// Why the fast engine does not serve it; `None` if it does.
+    pub fn not_fast(&self) -> Option<&str> {
+        self.shared.fast().err()
+    }
+
+    /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
+    /// fast engine does not serve.
+    pub fn fast_lane(&self) -> Option<&'static str> {
+        self.shared.fast().ok().map(Fast::lane_name)
+    }
+
+    /// Texts that hold any of these are not for the fast engine although it serves.
+    pub(crate) fn foreign_to_fast(&self) -> &[String] {
+        self.shared.fast().map_or(&[], Fast::foreign)
+    }
+
+    /// Why the reference engine does not serve it, nor would without the fast one; `None` if it does.
+    pub(crate) fn no_reference(&self) -> Option<&str> {
+        self.shared.description.no_reference.as_deref()
+    }
+
+    /// Why the fast engine does not serve although it covers the file, if it was distrusted.
+    pub fn distrust(&self) -> Option<&str> {
+        self.shared.distrust.get().map(String::as_str)
+    }
+
+    /// Has the reference engine serve this tokenizer and all its clones from now on, for `reason`.
+    pub fn distrust_fast(&self, reason: &str) {
+        // Whoever was first has said why.
+        let _ = self.shared.distrust.set(reason.to_owned());
     }
 
     /// What users should know of its exactness, a sentence each.
@@ -222,7 +306,8 @@ impl Tokenizer {
     /// An encoder for one thread.
     ///
     /// # Errors
-    /// When `truncate_to` leaves no room for the tokens that are added.
+    /// When `truncate_to` leaves no room for the tokens that are added, or the engine asked for does not
+    /// cover the file.
     pub fn encoder(&self, options: &EncodeOptions) -> Result<Encoder> {
         let num_special = match options.add_special_tokens {
             true => self.shared.description.template.num_special(),
@@ -238,10 +323,21 @@ impl Tokenizer {
             Some(max_length) => max_length - num_special,
             None => usize::MAX,
         };
+        let fast = match (options.engine, self.shared.fast()) {
+            (EngineChoice::Reference, _) | (EngineChoice::Auto, Err(_)) => None,
+            (_, Ok(_)) => Some(fast::Scratch::new(options.cache_bytes)),
+            (EngineChoice::Fast, Err(reason)) => {
+                return Err(Error::NotFast {
+                    name: self.name().to_owned(),
+                    reason: reason.to_owned(),
+                });
+            }
+        };
         Ok(Encoder {
             tokenizer: self.clone(),
             options: options.clone(),
             truncate_text_to,
+            fast,
             scratch: reference::Scratch::new(),
         })
     }
@@ -267,6 +363,58 @@ impl Tokenizer {
         }
         .map_err(|source| Error::Decode { source })
     }
+
+    /// The text of `ids` without special tokens, which engines do not all recognize by their ids.
+    ///
+    /// # Errors
+    /// When the engine refuses the ids.
+    pub fn decode_without_special_tokens(&self, ids: &[u32]) -> Result<String> {
+        let mut special: Vec<u32> = self.special_tokens().map(|token| token.id).collect();
+        special.sort_unstable();
+        let is_special = |id: &u32| special.binary_search(id).is_ok();
+        let ids: Vec<u32> = ids.iter().copied().filter(|id| !is_special(id)).collect();
+        self.decode(&ids)
+    }
+
+    /// The same tokenizer, served by the engine that the fast one is held against; `None` if it is.
+    pub fn without_fast(&self) -> Option<Self> {
+        self.shared.fast().ok()?;
+        let engine = self.shared.engine.clone();
+        Some(self.served_by(engine, self.shared.description.engine))
+    }
+
+    /// The same tokenizer, served by the engine that the others are held against; `None` if it is.
+    ///
+    /// # Errors
+    /// When that engine cannot load the file, or gives other special tokens.
+    pub fn oracle(&self) -> Result<Option<Self>> {
+        if self.engine() == EngineKind::Legacy {
+            return Ok(None);
+        }
+        let engine = Legacy::load(self.json()).map_err(|source| Error::Unloadable {
+            name: self.name().to_owned(),
+            source,
+        })?;
+        let oracle = self.served_by(Engine::Legacy(engine), EngineKind::Legacy);
+        oracle.check_against_engine()?;
+        Ok(Some(oracle))
+    }
+
+    fn served_by(&self, engine: Engine, kind: EngineKind) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                name: self.name().to_owned(),
+                json: self.json().to_owned(),
+                description: Description {
+                    engine: kind,
+                    ..self.shared.description.clone()
+                },
+                engine,
+                fast: Err(format!("{} was asked for", kind.name())),
+                distrust: OnceLock::new(),
+            }),
+        }
+    }
 }
 
 impl std::fmt::Debug for Tokenizer {
@@ -288,9 +436,8 @@ fn load_engine(name: &str, json: &str, description: &mut Description) -> Result<
                 description.engine = EngineKind::Legacy;
                 // Some answers list every byte there is; the beginning says what is the matter.
                 let cause: String = cause.to_string().chars().take(160).collect();
-                description.notes.push(format!(
-                    "served by tokenizers 0.23.2, which is exact but slower, because the faster engine cannot load it: {cause}"
-                ));
+                description.no_reference =
+                    Some(format!("the faster engine cannot load it: {cause}"));
             }
         }
     }
@@ -306,6 +453,8 @@ pub struct Encoder {
     tokenizer: Tokenizer,
     options: EncodeOptions,
     truncate_text_to: usize,
+    /// The words that the fast engine has met, if it is to be asked.
+    fast: Option<Box<fast::Scratch>>,
     scratch: reference::Scratch,
 }
 
@@ -337,11 +486,20 @@ impl Encoder {
 
     fn encode_text_into(&mut self, text: &str, start: usize, ids: &mut Vec<u32>) -> Result<()> {
         let is_text = self.options.special_tokens_in_text == SpecialTokensInText::Text;
-        match &self.tokenizer.shared.engine {
-            Engine::Reference(engine) => engine.encode_into(text, is_text, &mut self.scratch, ids),
-            Engine::Legacy(engine) => engine.encode_into(text, is_text, ids),
+        let shared = &self.tokenizer.shared;
+        let is_done = match (shared.fast(), &mut self.fast) {
+            (Ok(fast), Some(scratch)) => fast.encode_into(text, is_text, scratch, ids),
+            _ => false,
+        };
+        if !is_done {
+            match &shared.engine {
+                Engine::Reference(engine) => {
+                    engine.encode_into(text, is_text, &mut self.scratch, ids)
+                }
+                Engine::Legacy(engine) => engine.encode_into(text, is_text, ids),
+            }
+            .map_err(|source| Error::Encode { source })?;
         }
-        .map_err(|source| Error::Encode { source })?;
         if self.options.special_tokens_in_text == SpecialTokensInText::Fail {
             self.refuse_special_tokens(&ids[start..])?;
         }

@@ -1,7 +1,11 @@
-//! The two engines agree wherever the reference engine is trusted, scalar value by scalar value.
+//! The engines agree wherever the fast ones are trusted, scalar value by scalar value.
 
-use packtok_bpe::{EncodeOptions, EngineKind, Tokenizer};
+use packtok_bpe::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
+
+mod patterns;
+
+use self::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
 
 /// The same tokenizer, held to the second engine by a normaliser that changes nothing.
 fn through_second_engine(json: &str) -> Tokenizer {
@@ -17,27 +21,45 @@ fn through_second_engine(json: &str) -> Tokenizer {
     tokenizer
 }
 
-/// cl100k's file with another pattern, so that every proven pattern is tried.
-fn with_pattern(name: &str, pattern: Option<&str>, ignore_merges: bool) -> String {
+/// A built-in file that splits in another way.
+fn with_splits(name: &str, pre_tokenizer: Option<Value>, ignore_merges: bool) -> String {
     let mut file: Value = serde_json::from_str(&packtok_bpe::builtin_json(name).unwrap()).unwrap();
-    if let Some(pattern) = pattern {
-        file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = pattern.into();
+    if let Some(pre_tokenizer) = pre_tokenizer {
+        file["pre_tokenizer"] = pre_tokenizer;
     }
     file["model"]["ignore_merges"] = ignore_merges.into();
     file.to_string()
 }
 
-const QWEN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// All the ways in which the fast engine splits by patterns.
+fn all_splits() -> [(&'static str, Option<Value>); 7] {
+    [
+        ("gpt2", None),
+        ("gpt2", Some(between_numbers())),
+        ("cl100k_base", None),
+        ("cl100k_base", Some(splits(&[QWEN]))),
+        ("cl100k_base", Some(splits(&DEEPSEEK))),
+        ("o200k_base", None),
+        ("o200k_base", Some(splits(&[TEKKEN]))),
+    ]
+}
 
 fn assert_agree_on_scalars(json: &str, step: usize) {
     let first = Tokenizer::from_json("first", json.to_owned()).unwrap();
-    assert_eq!(first.engine(), EngineKind::Reference);
+    assert_eq!(first.engine(), EngineKind::Fast);
     let second = through_second_engine(json);
-    let options = EncodeOptions::default();
-    let (mut encoder, mut other) = (
-        first.encoder(&options).unwrap(),
-        second.encoder(&options).unwrap(),
-    );
+    let encoder = |tokenizer: &Tokenizer, engine| {
+        let options = EncodeOptions {
+            engine,
+            ..EncodeOptions::default()
+        };
+        tokenizer.encoder(&options).unwrap()
+    };
+    let mut others = [
+        encoder(&first, EngineChoice::Reference),
+        encoder(&second, EngineChoice::Auto),
+    ];
+    let mut encoder = encoder(&first, EngineChoice::Fast);
     let (mut ids, mut other_ids) = (Vec::new(), Vec::new());
     for scalar in ('\u{80}'..=char::MAX).step_by(step) {
         for text in [
@@ -45,36 +67,28 @@ fn assert_agree_on_scalars(json: &str, step: usize) {
             format!("'{scalar} {scalar}{scalar}A.{scalar}\n"),
         ] {
             ids.clear();
-            other_ids.clear();
             encoder.encode_into(&text, &mut ids).unwrap();
-            other.encode_into(&text, &mut other_ids).unwrap();
-            assert_eq!(ids, other_ids, "{text:?}");
+            for other in &mut others {
+                other_ids.clear();
+                other.encode_into(&text, &mut other_ids).unwrap();
+                assert_eq!(ids, other_ids, "{text:?}");
+            }
         }
     }
 }
 
 #[test]
 fn engines_agree_on_every_97th_scalar() {
-    for (name, pattern) in [
-        ("gpt2", None),
-        ("cl100k_base", None),
-        ("cl100k_base", Some(QWEN)),
-        ("o200k_base", None),
-    ] {
-        assert_agree_on_scalars(&with_pattern(name, pattern, true), 97);
-        assert_agree_on_scalars(&with_pattern(name, pattern, false), 997);
+    for (name, pre_tokenizer) in all_splits() {
+        assert_agree_on_scalars(&with_splits(name, pre_tokenizer.clone(), true), 97);
+        assert_agree_on_scalars(&with_splits(name, pre_tokenizer, false), 997);
     }
 }
 
 #[test]
 #[ignore = "whole: minutes of every scalar value; run with --release -- --ignored"]
 fn engines_agree_on_every_scalar() {
-    for (name, pattern) in [
-        ("gpt2", None),
-        ("cl100k_base", None),
-        ("cl100k_base", Some(QWEN)),
-        ("o200k_base", None),
-    ] {
-        assert_agree_on_scalars(&with_pattern(name, pattern, true), 1);
+    for (name, pre_tokenizer) in all_splits() {
+        assert_agree_on_scalars(&with_splits(name, pre_tokenizer, true), 1);
     }
 }

@@ -80,7 +80,7 @@ fn a_refused_text_leaves_the_buffer_as_it_was() {
     let options = EncodeOptions {
         add_special_tokens: true,
         special_tokens_in_text: SpecialTokensInText::Fail,
-        truncate_to: None,
+        ..EncodeOptions::default()
     };
     let mut encoder = load(&small()).encoder(&options).unwrap();
     let mut ids = vec![77];

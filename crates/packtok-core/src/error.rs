@@ -288,6 +288,57 @@ pub enum Error {
         /// Place of the line in the uncompressed source.
         offset_bytes: u64,
     },
+    /// One of many texts, or of many lists of ids, is refused.
+    #[error("{argument}[{item}]")]
+    Item {
+        /// Name of the argument that has it.
+        argument: &'static str,
+        /// Its position there, from 0.
+        item: usize,
+        /// What the tokenizer said.
+        source: Box<packtok_bpe::Error>,
+    },
+    /// The engine panicked with one of many texts, or lists of ids.
+    #[error(
+        "{argument}[{item}]: packtok failed on this one, which is a bug; please report it with what is there"
+    )]
+    ItemPanicked {
+        /// Name of the argument that has it.
+        argument: &'static str,
+        /// Its position there, from 0.
+        item: usize,
+    },
+    /// An id that no token has, to be decoded.
+    #[error("ids[{position}] is {found}; the ids of this tokenizer are below {vocab_size}")]
+    NoSuchId {
+        /// Its position among all ids, from 0.
+        position: usize,
+        /// The id.
+        found: u32,
+        /// Highest id + 1.
+        vocab_size: u64,
+    },
+    /// Offsets of lists of ids are out of order.
+    #[error("offsets[{position}] is {found}, below the {before} before it; offsets never fall")]
+    OffsetsFall {
+        /// Position of the one that is too low, from 0.
+        position: usize,
+        /// What it is.
+        found: usize,
+        /// The one before it.
+        before: usize,
+    },
+    /// Offsets of lists of ids go beyond the ids.
+    #[error("offsets end at {found}, but there are {num_ids} ids")]
+    OffsetsBeyond {
+        /// The last offset.
+        found: usize,
+        /// Number of ids.
+        num_ids: usize,
+    },
+    /// Two engines give a text other ids.
+    #[error(transparent)]
+    EnginesDiffer(Box<crate::verify::EnginesDiffer>),
     /// The caller asked to stop.
     #[error("interrupted; nothing was written")]
     Cancelled,
@@ -483,7 +534,7 @@ fn reasons(errors: &[Error]) -> String {
 }
 
 /// An id for a message.
-fn shown_id(id: Option<u32>) -> String {
+pub(crate) fn shown_id(id: Option<u32>) -> String {
     id.map_or_else(
         || "the end of the document".to_owned(),
         |id| format!("id {id}"),

@@ -117,7 +117,7 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
     use packtok_bpe::Error as E;
     match &error {
         E::Io { path, source } => os_error(path, source),
-        E::UnknownBuiltin { .. } | E::TruncationTooShort { .. } => {
+        E::UnknownBuiltin { .. } | E::TruncationTooShort { .. } | E::NotFast { .. } => {
             PyValueError::new_err(chain(&error))
         }
         E::NotJson { .. }
@@ -195,11 +195,15 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::BadPattern { .. }
         | E::BlockTokens { .. }
         | E::NoSuchSplit { .. }
+        | E::NoSuchId { .. }
+        | E::OffsetsFall { .. }
+        | E::OffsetsBeyond { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::Item { .. } => TokenizerError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
@@ -212,6 +216,8 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::Panicked { .. }
         | E::WorkerDied
         | E::EnginePanicked { .. }
+        | E::ItemPanicked { .. }
+        | E::EnginesDiffer(_)
         | E::WidthDiffers { .. }
         | E::DocumentDiffers { .. }
         | E::CorpusLonger { .. }

@@ -4,6 +4,7 @@ mod arrays;
 mod block_options;
 mod blocks;
 mod error;
+mod integers;
 mod json;
 mod manifest;
 mod memory;
@@ -12,8 +13,10 @@ mod monitor;
 mod operations;
 mod order;
 mod plans;
+mod proof;
 mod reader;
 mod rows;
+mod scans;
 mod shards;
 mod stores;
 mod tokenizer;
@@ -36,6 +39,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<order::PyOrder>()?;
     plans::register(module)?;
     operations::register(module)?;
+    scans::register(module)?;
     shards::register(module)?;
     stores::register(module)
 }

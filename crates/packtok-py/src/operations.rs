@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
+use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_core::corpus::ReadOptions;
 use packtok_core::field::Field;
 use packtok_core::merge::MergeOptions;
@@ -23,7 +23,7 @@ use crate::{json, memory};
 /// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
 /// that lines, texts and tokens of one chunk stay in a core's second-level cache (4 to 7 % less CPU
 /// time than 1 MiB on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
-const CHUNK_BYTES: usize = 1 << 18;
+pub(crate) const CHUNK_BYTES: usize = 1 << 18;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
@@ -37,7 +37,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Number of CPUs that this process may use: affinity and cgroup limits count.
 #[pyfunction]
-fn available_cpus() -> usize {
+pub(crate) fn available_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -70,6 +70,7 @@ pub(crate) struct CorpusArguments {
     add_special_tokens: bool,
     special_tokens_in_text: String,
     truncate_to: Option<usize>,
+    engine: String,
     empty_document: String,
     on_bad_document: String,
     max_document_bytes: u64,
@@ -127,16 +128,10 @@ impl CorpusArguments {
             field: Field::compile(&self.field).map_err(core_error)?,
             encode: EncodeOptions {
                 add_special_tokens: self.add_special_tokens,
-                special_tokens_in_text: choice(
-                    "special_tokens_in_text",
-                    &self.special_tokens_in_text,
-                    &[
-                        ("parse", SpecialTokensInText::Parse),
-                        ("text", SpecialTokensInText::Text),
-                        ("fail", SpecialTokensInText::Fail),
-                    ],
-                )?,
+                special_tokens_in_text: special_tokens_in_text(&self.special_tokens_in_text)?,
                 truncate_to: self.truncate_to,
+                engine: engine(&self.engine)?,
+                ..EncodeOptions::default()
             },
             eod: special("eod_token (--eod)", &self.eod_token)?,
             bos: (self.bos_token.as_ref())
@@ -185,9 +180,27 @@ pub(crate) fn existing(value: &str) -> PyResult<Existing> {
     choice("existing", value, &choices)
 }
 
-fn on_bad_document(value: &str) -> PyResult<OnBadDocument> {
+pub(crate) fn on_bad_document(value: &str) -> PyResult<OnBadDocument> {
     let choices = [("fail", OnBadDocument::Fail), ("skip", OnBadDocument::Skip)];
     choice("on_bad_document", value, &choices)
+}
+
+pub(crate) fn special_tokens_in_text(value: &str) -> PyResult<SpecialTokensInText> {
+    let choices = [
+        ("parse", SpecialTokensInText::Parse),
+        ("text", SpecialTokensInText::Text),
+        ("fail", SpecialTokensInText::Fail),
+    ];
+    choice("special_tokens_in_text", value, &choices)
+}
+
+pub(crate) fn engine(value: &str) -> PyResult<EngineChoice> {
+    let choices = [
+        ("auto", EngineChoice::Auto),
+        ("fast", EngineChoice::Fast),
+        ("reference", EngineChoice::Reference),
+    ];
+    choice("engine", value, &choices)
 }
 
 /// A token by its name, which has to be exactly one token.

@@ -1,38 +1,113 @@
-//! `Tokenizer`: what ids mean, for Python.
+//! `Tokenizer`: texts to ids and back, and what ids mean, for Python.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use packtok_bpe::{BUILTIN_NAMES, EncodeOptions, Tokenizer};
+use numpy::{IntoPyArray, PyArray1};
+use packtok_bpe::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
+use packtok_core::pack::Progress;
+use packtok_core::pbin::TokenWidth;
+use packtok_core::texts::Encoders;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::error::tokenizer_error;
+use crate::error::{core_error, tokenizer_error};
+use crate::integers::integers;
+use crate::json;
+use crate::monitor::watched;
+use crate::operations::special_tokens_in_text;
+use crate::proof::proven;
+
+type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// A loaded tokenizer; gives the ids that Hugging Face `tokenizers` gives.
 ///
-/// Made by `Tokenizer.from_file` or `Tokenizer.builtin`. Immutable and safe to share.
+/// Made by `Tokenizer.from_pretrained`, `Tokenizer.from_file`, `Tokenizer.builtin`, or from the bytes of a
+/// tokenizer.json. Immutable and safe to share between threads; pickles with its file's content, so that it
+/// is the same in any process and on any machine.
 #[pyclass(frozen, name = "Tokenizer", module = "packtok")]
 pub(crate) struct PyTokenizer {
     pub(crate) inner: Tokenizer,
+    encoders: Encoders,
+    /// Made when a token is first asked for; most uses never ask.
+    vocabulary: OnceLock<Vocabulary>,
+    eos_token: Option<String>,
+    /// What the files beside tokenizer.json say that it does not do.
+    remarks: Vec<String>,
+}
+
+impl PyTokenizer {
+    fn wrap(inner: Tokenizer, eos_token: Option<String>, remarks: Vec<String>) -> Self {
+        Self {
+            encoders: Encoders::new(inner.clone()),
+            inner,
+            vocabulary: OnceLock::new(),
+            eos_token,
+            remarks,
+        }
+    }
+
+    fn vocabulary(&self) -> &Vocabulary {
+        self.vocabulary.get_or_init(|| Vocabulary::of(&self.inner))
+    }
 }
 
 #[pymethods]
 impl PyTokenizer {
+    /// Loads the bytes of a tokenizer.json, shown to users as `name`.
+    #[new]
+    #[pyo3(signature = (json, name="tokenizer.json", eos_token=None, remarks=Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        json: &[u8],
+        name: &str,
+        eos_token: Option<String>,
+        remarks: Vec<String>,
+    ) -> PyResult<Self> {
+        let json = std::str::from_utf8(json).map_err(|error| {
+            PyValueError::new_err(format!("{name}: not a tokenizer.json: {error}"))
+        })?;
+        let loaded = py.detach(|| Tokenizer::from_json(name, json.to_owned()));
+        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        Ok(Self::wrap(inner, eos_token, remarks))
+    }
+
     /// Loads a tokenizer.json file, shown to users as `name` (default: the path).
     #[staticmethod]
     #[pyo3(signature = (path, *, name=None))]
     fn from_file(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<Self> {
-        py.detach(|| Tokenizer::from_file(&path, name.as_deref()))
-            .map(|inner| Self { inner })
-            .map_err(tokenizer_error)
+        let loaded = py.detach(|| Tokenizer::from_file(&path, name.as_deref()));
+        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        Ok(Self::wrap(inner, None, Vec::new()))
+    }
+
+    /// Loads what `name` means: a tokenizer.json or its folder, a built-in name, or a name on the hub.
+    ///
+    /// The same as `tokenizer` of a config and `--tokenizer` of the commands.
+    #[staticmethod]
+    fn from_pretrained(py: Python<'_>, name: PathBuf) -> PyResult<Self> {
+        // Names are resolved in Python, by the code that also resolves those of the commands.
+        let finder = py.import("packtok.tokenizer")?;
+        let found = finder.call_method1("find_tokenizer", (name.into_os_string(),))?;
+        let inner = found
+            .getattr("tokenizer")?
+            .cast::<Self>()?
+            .get()
+            .inner
+            .clone();
+        let eos_token = found.getattr("eos_token")?.extract()?;
+        let remarks = found.getattr("warnings")?.extract()?;
+        Ok(Self::wrap(inner, eos_token, remarks))
     }
 
     /// Loads a tokenizer that needs neither file nor network; see `builtin_names`.
     #[staticmethod]
     fn builtin(py: Python<'_>, name: String) -> PyResult<Self> {
-        py.detach(|| Tokenizer::builtin(&name))
-            .map(|inner| Self { inner })
-            .map_err(tokenizer_error)
+        let loaded = py.detach(|| Tokenizer::builtin(&name));
+        let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
+        Ok(Self::wrap(inner, None, Vec::new()))
     }
 
     /// Names that `builtin` accepts.
@@ -59,16 +134,45 @@ impl PyTokenizer {
         self.inner.vocab_size()
     }
 
+    /// Bytes that a pbin takes for each of its ids.
+    #[getter]
+    fn token_bytes(&self) -> u64 {
+        TokenWidth::for_vocab(self.inner.vocab_size()).bytes()
+    }
+
     /// Name and version of the engine that serves it.
     #[getter]
     fn engine(&self) -> &'static str {
         self.inner.engine().name()
     }
 
-    /// What users should know of its exactness, a sentence each.
+    /// Why that engine serves it, a phrase.
+    #[getter]
+    fn engine_reason(&self) -> String {
+        self.inner.engine_reason()
+    }
+
+    /// What users should know of its exactness, and of what the files beside it say, a sentence each.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.inner.notes().to_vec()
+        let distrust = self.inner.distrust().map(|difference| {
+            let engine = self.inner.engine().name();
+            format!("served by {engine}, because packtok's own engine differs: {difference}")
+        });
+        let distrust: Vec<String> = distrust.into_iter().collect();
+        [self.inner.notes(), &distrust, &self.remarks].concat()
+    }
+
+    /// The token that ends texts, where the files beside tokenizer.json name one.
+    #[getter]
+    fn eos_token(&self) -> Option<&str> {
+        self.eos_token.as_deref()
+    }
+
+    /// Each component of tokenizer.json and what became of it: `name`, `found`, `is_used`, `became`.
+    fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let components = py.detach(|| self.inner.components());
+        json::to_python(py, &components)
     }
 
     /// Special tokens and their ids.
@@ -91,34 +195,134 @@ impl PyTokenizer {
 
     /// The id of a token by its name in tokenizer.json, or None.
     fn token_to_id(&self, py: Python<'_>, token: &str) -> Option<u32> {
-        py.detach(|| self.inner.token_to_id(token))
+        py.detach(|| self.vocabulary().id_of(token))
     }
 
     /// The name of an id in tokenizer.json, or None.
-    fn id_to_token(&self, py: Python<'_>, id: u32) -> Option<String> {
-        py.detach(|| self.inner.id_to_token(id))
+    fn id_to_token(&self, py: Python<'_>, id: u32) -> Option<&str> {
+        py.detach(|| self.vocabulary().name_of(id))
     }
 
-    /// The ids of `text`, the post-processor's special tokens included unless told otherwise.
-    #[pyo3(signature = (text, *, add_special_tokens=true))]
-    fn encode(&self, py: Python<'_>, text: &str, add_special_tokens: bool) -> PyResult<Vec<u32>> {
-        let options = EncodeOptions {
-            add_special_tokens,
-            ..EncodeOptions::default()
-        };
-        py.detach(|| self.inner.encode(text, &options))
-            .map_err(tokenizer_error)
+    /// The ids of `text`, as a uint32 array, the post-processor's special tokens included unless told otherwise.
+    ///
+    /// `special_tokens_in_text` is what a special token's text inside `text` is: `"parse"`, the token; `"text"`,
+    /// text as any other; `"fail"`, an error.
+    #[pyo3(signature = (text, *, add_special_tokens=true, special_tokens_in_text="parse"))]
+    fn encode<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        add_special_tokens: bool,
+        special_tokens_in_text: &str,
+    ) -> PyResult<Array<'py, u32>> {
+        let options = options(add_special_tokens, special_tokens_in_text)?;
+        let ids = py.detach(|| self.encoders.encode(text, &options));
+        Ok(ids.map_err(core_error)?.into_pyarray(py))
     }
 
-    /// The text of `ids`, special tokens included.
-    fn decode(&self, py: Python<'_>, ids: Vec<u32>) -> PyResult<String> {
-        py.detach(|| self.inner.decode(&ids))
-            .map_err(tokenizer_error)
+    /// The ids of many texts: all of them back to back, and the offsets of each text's.
+    ///
+    /// Text `i` has `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64, one longer than
+    /// `texts`. `threads` is how many work, by default as many as there are CPUs for this process; the result
+    /// does not depend on it.
+    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
+    fn encode_batch<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        add_special_tokens: bool,
+        special_tokens_in_text: &str,
+        threads: Option<usize>,
+    ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
+        let options = options(add_special_tokens, special_tokens_in_text)?;
+        let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
+        let batch = watched(py, None, |monitor| {
+            let mut tick = || monitor(&Progress::default());
+            (self.encoders).encode_batch(&texts, &options, num_threads, &mut tick)
+        })?;
+        Ok((batch.ids.into_pyarray(py), batch.offsets.into_pyarray(py)))
+    }
+
+    /// The number of tokens of each text, as an int64 array; `sum()` of it is that of all.
+    ///
+    /// Arguments as for `encode_batch`; the ids are not kept.
+    #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
+    fn count<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyAny>,
+        add_special_tokens: bool,
+        special_tokens_in_text: &str,
+        threads: Option<usize>,
+    ) -> PyResult<Array<'py, i64>> {
+        let options = options(add_special_tokens, special_tokens_in_text)?;
+        let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
+        let counts = watched(py, None, |monitor| {
+            let mut tick = || monitor(&Progress::default());
+            (self.encoders).count(&texts, &options, num_threads, &mut tick)
+        })?;
+        Ok(counts.into_pyarray(py))
+    }
+
+    /// The text of `ids` (an array, tensor or sequence of integers), special tokens included unless told otherwise.
+    #[pyo3(signature = (ids, *, skip_special_tokens=false))]
+    fn decode(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        skip_special_tokens: bool,
+    ) -> PyResult<String> {
+        let ids: Vec<u32> = integers("ids", ids)?;
+        py.detach(|| self.encoders.decode(&ids, skip_special_tokens))
+            .map_err(core_error)
+    }
+
+    /// The texts of many: text `i` is that of `ids[offsets[i]:offsets[i + 1]]`, as `encode_batch` gives them.
+    #[pyo3(signature = (ids, offsets, *, skip_special_tokens=false, threads=None))]
+    fn decode_batch(
+        &self,
+        py: Python<'_>,
+        ids: &Bound<'_, PyAny>,
+        offsets: &Bound<'_, PyAny>,
+        skip_special_tokens: bool,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<String>> {
+        let (ids, offsets): (Vec<u32>, Vec<usize>) =
+            (integers("ids", ids)?, integers("offsets", offsets)?);
+        let num_threads = num_threads(threads)?;
+        watched(py, None, |monitor| {
+            let mut tick = || monitor(&Progress::default());
+            (self.encoders).decode_batch(
+                &ids,
+                &offsets,
+                skip_special_tokens,
+                num_threads,
+                &mut tick,
+            )
+        })
+    }
+
+    /// A callable that does what code expects which calls `tokenizer(text)["input_ids"]`.
+    fn as_hf<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        // Made in Python, where what it returns is Python's own: dicts and lists.
+        let module = slf.py().import("packtok.callable_tokenizer")?;
+        module.call_method1("CallableTokenizer", (slf,))
     }
 
     /// The bytes of its tokenizer.json.
     fn to_json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.inner.json().as_bytes())
+    }
+
+    fn __reduce__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let arguments = (
+            this.to_json(py),
+            this.inner.name(),
+            this.eos_token(),
+            this.remarks.clone(),
+        );
+        Ok((slf.get_type(), arguments).into_pyobject(py)?.into_any())
     }
 
     fn __repr__(&self) -> String {
@@ -128,4 +332,57 @@ impl PyTokenizer {
             self.inner.vocab_size()
         )
     }
+}
+
+fn options(add_special_tokens: bool, in_text: &str) -> PyResult<EncodeOptions> {
+    Ok(EncodeOptions {
+        add_special_tokens,
+        special_tokens_in_text: special_tokens_in_text(in_text)?,
+        ..EncodeOptions::default()
+    })
+}
+
+fn num_threads(threads: Option<usize>) -> PyResult<usize> {
+    match threads {
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+        Some(1..=4096) => Ok(threads.unwrap_or(1)),
+        Some(found) => Err(PyValueError::new_err(format!(
+            "threads is {found}, expected 1 to 4096"
+        ))),
+    }
+}
+
+/// The strings of an iterable, without copies of those that Python has in UTF-8.
+fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
+    let expected = "expected a list of str, or another iterable of them";
+    let found = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
+    if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyDict>() {
+        return Err(PyTypeError::new_err(format!(
+            "texts is a {}, {expected}",
+            found()?
+        )));
+    }
+    let items = texts.try_iter().map_err(|_| match found() {
+        Ok(found) => PyTypeError::new_err(format!("texts is a {found}, {expected}")),
+        Err(error) => error,
+    })?;
+    let mut strings = Vec::with_capacity(texts.len().unwrap_or(0));
+    for (i, item) in items.enumerate() {
+        let item = item?;
+        let text = item.cast::<PyString>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "texts[{i}] is {}, expected a str",
+                item.get_type()
+                    .name()
+                    .map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+            ))
+        })?;
+        let text = PyBackedStr::try_from(text.clone()).map_err(|error| {
+            PyValueError::new_err(format!(
+                "texts[{i}] holds half of a surrogate pair, which is no text: {error}"
+            ))
+        })?;
+        strings.push(text);
+    }
+    Ok(strings)
 }

@@ -11,8 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__
-from packtok.cli import console, data
+from packtok.cli import console, data, tokenizer
 from packtok.cli.cat import cat
+from packtok.cli.count import count
 from packtok.cli.index import index
 from packtok.cli.inspect import inspect
 from packtok.cli.join import join
@@ -77,12 +78,13 @@ def _packtok(
     pass
 
 
-for _command in (pack, plan, join, index, inspect, cat, verify, merge, manifest, locate):
+for _command in (pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate):
     app.command()(_command)
 # Behind the first word without a dash everything belongs to the command that is run.
 app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command()(status)
 app.command()(retry)
+app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 
 

@@ -21,6 +21,12 @@ TokenizerOption = Annotated[
     str | None,
     typer.Option("--tokenizer", "-t", help="tokenizer.json or its folder, built-in name, or hub name."),
 ]
+CorpusFieldOption = Annotated[
+    str | None, typer.Option("--field", "-f", help="jq filter that gives a document's text. [default: .text]")
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option("--num-cpus", "--threads", "-j", help="Threads. [default: all allowed]")
+]
 OnBadOption = Annotated[
     Literal["fail", "skip"] | None,
     typer.Option(help="Stop at a bad document, or leave it out and report it."),

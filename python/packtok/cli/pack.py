@@ -53,6 +53,10 @@ def pack(
         Literal["parse", "text", "fail"] | None,
         typer.Option(help="What special tokens in a text are. [default: parse]"),
     ] = None,
+    engine: Annotated[
+        Literal["auto", "fast", "reference"] | None,
+        typer.Option(help="What encodes; the ids are the same. [default: the fastest that is exact]"),
+    ] = None,
     truncation: Annotated[
         bool | None, typer.Option(help="Cut documents to --max-length ids. [default: no]")
     ] = None,

@@ -32,18 +32,17 @@ pub use reason::Reason;
 pub use report::PackReport;
 
 pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
-pub(crate) use ordered::{Consume, Flow};
+pub(crate) use ordered::{Consume, Flow, Work, run};
 pub(crate) use recorded::{metadata, redacted};
 pub(crate) use report::report;
 pub(crate) use sink::LineNumbers;
-pub(crate) use worker::{DocBatch, Outcome, Sample, UNSAMPLED};
+pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED, text_of};
 
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::journal::remove_asides;
 use crate::rejects::Rejects;
 use beside::write_tokenizer;
-use ordered::run;
 use recorded::{recorded_digests, recorded_sources};
 use resume::begin;
 pub(crate) use resume::{has_published, remove_leftover};
@@ -254,7 +253,7 @@ pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus
 }
 
 /// The thread that panicked knows only the number of the source.
-fn name_panic(error: Error, sources: &[Source]) -> Error {
+pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
     match error {
         Error::Panicked {
             source_index,

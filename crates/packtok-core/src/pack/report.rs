@@ -104,7 +104,7 @@ pub(crate) fn report(
         tokenizer_path: options.tokenizer_path(),
         seconds: 0.0,
         num_cpus: options.num_threads,
-        engine: tokenizer.engine().name(),
+        engine: tokenizer.engine_chosen(options.encode.engine).name(),
     }
 }
 

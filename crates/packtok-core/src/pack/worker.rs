@@ -13,7 +13,7 @@ use crate::splitmix::mixed;
 
 /// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
 /// not leave its buffers behind.
-const KEPT_IDS: usize = 4 << 20;
+pub(crate) const KEPT_IDS: usize = 4 << 20;
 
 /// Stands for the length of a document that was counted but not encoded.
 pub(crate) const UNSAMPLED: u64 = u64::MAX;
@@ -116,6 +116,24 @@ impl DocBatch {
     }
 }
 
+/// The text of the document in a line; `None` if the line is blank.
+pub(crate) fn text_of<'a>(
+    extractor: &'a mut Extractor,
+    line: &Line<'a>,
+    max_document_bytes: u64,
+) -> std::result::Result<Option<&'a str>, BadDocument> {
+    if line.is_oversize {
+        return Err(BadDocument::Oversize {
+            len_bytes: line.len_bytes,
+            max_document_bytes,
+        });
+    }
+    if line.is_blank() {
+        return Ok(None);
+    }
+    extractor.text(line.bytes).map(Some)
+}
+
 /// Turns chunks into doc_batches.
 pub(crate) struct Worker {
     extractor: Extractor,
@@ -160,17 +178,9 @@ impl Worker {
         line: &Line<'_>,
         out: &mut DocBatch,
     ) -> std::result::Result<Outcome, Reason> {
-        if line.is_oversize {
-            return Err(BadDocument::Oversize {
-                len_bytes: line.len_bytes,
-                max_document_bytes: self.max_document_bytes,
-            }
-            .into());
-        }
-        if line.is_blank() {
+        let Some(text) = text_of(&mut self.extractor, line, self.max_document_bytes)? else {
             return Ok(Outcome::Blank);
-        }
-        let text = self.extractor.text(line.bytes)?;
+        };
         let is_sampled = self.sample.takes(self.place.0, self.place.1);
         self.ids.clear();
         if !is_sampled {

@@ -38,9 +38,10 @@ impl Limits {
     /// `PACKTOK_CACHE_DIR`, else `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, else 100 GiB.
     pub(crate) fn of_environment() -> Result<Self> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let cache = || match variable("XDG_CACHE_HOME") {
-            Some(cache) => PathBuf::from(cache),
-            None => env::home_dir().unwrap_or_default().join(".cache"),
+        let cache = || {
+            crate::user_cache()
+                .unwrap_or_else(|| ".cache/packtok".into())
+                .join("pbins")
         };
         let bytes = match variable(BYTES_VARIABLE) {
             None => DEFAULT_BYTES,
@@ -52,8 +53,7 @@ impl Limits {
             }
         };
         Ok(Self {
-            folder: variable(FOLDER_VARIABLE)
-                .map_or_else(|| cache().join("packtok").join("pbins"), PathBuf::from),
+            folder: variable(FOLDER_VARIABLE).map_or_else(cache, PathBuf::from),
             bytes,
         })
     }

@@ -7,7 +7,7 @@ use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
     UNSAMPLED, process, reader, tell,
 };
-use packtok_bpe::{SpecialTokensInText, Tokenizer};
+use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_pbin::{Reader, TokenWidth};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct CorpusReport {
     pub compared: u64,
 }
 
-/// Tokenizes about `fraction` of the corpus again and compares with the pbin at `options.output`.
+/// Tokenizes about `fraction` of the corpus again, by the reference engine, and compares with the pbin at `options.output`.
 ///
 /// # Errors
 /// The first difference, with document, file and line.
@@ -30,6 +30,14 @@ pub fn verify_corpus(
     fraction: f64,
     monitor: &mut Monitor<'_>,
 ) -> Result<CorpusReport> {
+    // The engine that all others are held against, whichever one packed.
+    let options = &PackOptions {
+        encode: EncodeOptions {
+            engine: EngineChoice::Reference,
+            ..options.encode.clone()
+        },
+        ..options.clone()
+    };
     let file = Reader::open(&options.output)?;
     let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
     if file.width() != expected_width {

@@ -1,10 +1,14 @@
-//! Proves that a pbin is whole and right: by itself, and against its corpus.
+//! Proves that a pbin is whole and right, by itself and against its corpus, and that engines agree.
 
 mod corpus;
+mod engines;
 mod file;
+mod proof;
 
 pub use corpus::{CorpusReport, verify_corpus};
+pub use engines::{EnginesDiffer, EnginesReport, verify_engines};
 pub use file::{FileReport, verify_file};
+pub use proof::prove;
 
 /// The id that little-endian bytes of one token stand for.
 fn id_of(token: &[u8]) -> u32 {

@@ -1,0 +1,107 @@
+"""Encodes a corpus several times over with a tool that is called from Python.
+
+The same as `engines/src/main.rs`, and prints the same JSON:
+
+    python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES
+
+ENGINE is gigatoken, tiktoken or tokenizers. To be run by a Python that has the tool. On one thread, in
+batches where the tool has a call for them, because calls are what is dear in Python.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+BATCH = 256
+Encode = Callable[[Sequence[str]], int]
+
+
+def of_gigatoken(path: str) -> Encode:
+    import gigatoken
+
+    tokenizer = gigatoken.Tokenizer(path)
+
+    def encode(texts: Sequence[str]) -> int:
+        return sum(map(len, tokenizer.encode_batch(texts, parallel=False)))
+
+    return encode
+
+
+def of_tiktoken(path: str) -> Encode:
+    import tiktoken
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    file = json.loads(Path(path).read_text(encoding="utf-8"))
+    letters = sorted(ByteLevel.alphabet())
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in printable]
+    byte_of = {chr(byte): byte for byte in printable} | {
+        chr(0x100 + i): byte for i, byte in enumerate(others)
+    }
+    assert sorted(byte_of) == letters
+    special = {token["content"]: token["id"] for token in file["added_tokens"]}
+    ranks = {
+        bytes(byte_of[letter] for letter in token): id
+        for token, id in file["model"]["vocab"].items()
+        if token not in special
+    }
+    split = file["pre_tokenizer"]
+    pattern = (
+        split["pretokenizers"][0]["pattern"]["Regex"]
+        if "pretokenizers" in split
+        else r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+    )
+    encoding = tiktoken.Encoding("here", pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
+
+    def encode(texts: Sequence[str]) -> int:
+        return sum(len(encoding.encode_to_numpy(text, allowed_special="all")) for text in texts)
+
+    return encode
+
+
+def of_tokenizers(path: str) -> Encode:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(texts: Sequence[str]) -> int:
+        return sum(map(len, tokenizer.encode_batch_fast(texts, add_special_tokens=False)))
+
+    return encode
+
+
+ENGINES = {"gigatoken": of_gigatoken, "tiktoken": of_tiktoken, "tokenizers": of_tokenizers}
+
+
+def main(engine: str, tokenizer: str, corpus: str, passes: int) -> None:
+    with open(corpus, encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    lengths = [len(text.encode()) for text in texts]
+    loading = time.process_time()
+    encode = ENGINES[engine](tokenizer)
+    load_seconds = time.process_time() - loading
+    text_bytes = sum(lengths)
+    seconds, last_fifth, num_ids = [], (0.0, 0), 0
+    for run in range(passes):
+        num_ids, done, fifth = 0, 0, None
+        begin = time.process_time()
+        for at in range(0, len(texts), BATCH):
+            if run == 0 and fifth is None and done >= text_bytes // 5 * 4:
+                fifth = (time.process_time(), done)
+            num_ids += encode(texts[at : at + BATCH])
+            done += sum(lengths[at : at + BATCH])
+        end = time.process_time()
+        seconds.append(end - begin)
+        if fifth is not None:
+            last_fifth = (end - fifth[0], text_bytes - fifth[1])
+    printed = {"load_seconds": load_seconds, "seconds": seconds, "text_bytes": text_bytes, "num_ids": num_ids}
+    printed |= {"last_fifth_seconds": last_fifth[0], "last_fifth_bytes": last_fifth[1]}
+    print(json.dumps(printed))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

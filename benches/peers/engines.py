@@ -1,0 +1,176 @@
+"""Encodes corpora with packtok's engine and with its peers and compares how fast they are.
+
+    python benches/peers/engines.py [--make-environment FOLDER]
+
+To be run by a Python that has packtok. Each engine runs in a fresh process on one core, again and again in
+turns with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over
+its last fifth (new documents, common words known), and the best later pass (every word known). packtok, the
+reference engine and fastokens are called from Rust (`engines/src/main.rs`), the others from Python in an
+environment that is made in FOLDER if it is not there. Exit code 1 if a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bars import Bar
+from cost import machine, run, spread
+from loader_environments import environment
+from programs import Command, compiled
+
+PEERS = Path(__file__).resolve().parent
+IN_RUST = ("packtok", "reference", "fastokens")
+IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
+REQUIREMENTS = ("gigatoken==0.10.0", "tiktoken==0.14.0", "tokenizers==0.23.3", "numpy==2.4.6")
+# Python's package needs a minute for what others do in a second.
+PASSES = {"tokenizers": 1, "tiktoken": 2}
+CASES = ("first pass", "its last fifth", "warm")
+# Ratios to the best peer: prose, code, multi for each case.
+BARS = {
+    "gpt2": ((2.2, 2.2, 2.2), (2.2, 2.2, 2.2), (1.9, 1.9, 1.9)),
+    "cl100k_base": ((2.0, 2.0, 2.0), (1.9, 1.9, 1.9), (1.8, 1.7, 1.9)),
+    "llama2": ((6.0, 4.0, 5.0), (6.0, 4.0, 5.0), (9.0, 9.0, 9.0)),
+}
+CORPORA = ("prose", "code", "multi")
+LLAMA2 = PEERS.parents[2] / "shared/data/tokenizers/llama2/tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Passes:
+    """What one process printed, as MB/s for each of `CASES`; `warm` is missing after one pass."""
+
+    rates: tuple[float | None, ...]
+    load_seconds: float
+    num_ids: int
+
+    @classmethod
+    def of(cls, printed: str) -> "Passes":
+        found = json.loads(printed)
+        text_bytes, (first, *later) = found["text_bytes"], found["seconds"]
+        fifth = found["last_fifth_seconds"]
+        rates = (
+            text_bytes / first / 1e6,
+            found["last_fifth_bytes"] / fifth / 1e6 if fifth else None,
+            text_bytes / min(later) / 1e6 if later else None,
+        )
+        return cls(rates, found["load_seconds"], found["num_ids"])
+
+
+def main() -> None:
+    arguments = parse()
+    print(machine(), flush=True)
+    manifest = PEERS / "engines" / "Cargo.toml"
+    subprocess.run(["cargo", "build", "--quiet", "--release", "--manifest-path", manifest], check=True)
+    bars: list[Bar] = []
+    with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
+        for given in arguments.tokenizers:
+            name, tokenizer = found(given, Path(folder))
+            for corpus in arguments.corpora:
+                measured = measure(arguments, Path(folder), tokenizer, corpus)
+                show(name, corpus, measured)
+                bars += verdicts(name, corpus, measured)
+    print()
+    for bar in bars:
+        print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
+    sys.exit(0 if all(bar.holds for bar in bars) else 1)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--tokenizers", nargs="+", default=list(BARS), help="built-in names, llama2, tokenizer.json files"
+    )
+    parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
+    parser.add_argument("--make-environment", type=Path, metavar="FOLDER", help="of the tools in Python")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--core", default="1", help="the core that all are bound to")
+    parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
+    return parser.parse_args()
+
+
+def found(given: str, work: Path) -> tuple[str, Path]:
+    """The name of a tokenizer and its file, written to `work` if it is built in."""
+    import packtok
+
+    if given == LLAMA2.parent.name:
+        given = str(LLAMA2)
+    if given.endswith(".json"):
+        return Path(given).parent.name, Path(given)
+    file = work / f"{given}.json"
+    file.write_bytes(packtok.Tokenizer.builtin(given).to_json())
+    return given, file
+
+
+def measure(
+    arguments: argparse.Namespace, work: Path, tokenizer: Path, corpus: str
+) -> dict[str, list[Passes]]:
+    """What each engine took for each repetition, in turns."""
+    lines = work / f"{corpus}.jsonl"
+    if not lines.exists():
+        run(compiled("write_corpus", corpus, lines, "0"))
+    commands: dict[str, Command] = {
+        engine: [PEERS / "engines/target/release/packtok-engine-passes", engine] for engine in IN_RUST
+    }
+    if arguments.make_environment is not None:
+        environment(arguments.make_environment, REQUIREMENTS)
+        python = arguments.make_environment / "bin/python"
+        # tiktoken knows bytes alone.
+        is_of_bytes = not json.loads(tokenizer.read_bytes())["model"].get("byte_fallback")
+        fitting = [engine for engine in IN_PYTHON if engine != "tiktoken" or is_of_bytes]
+        commands |= {engine: [python, PEERS / "engine_passes.py", engine] for engine in fitting}
+    # Read by the tools when they start: one thread is what is compared.
+    os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    measured: dict[str, list[Passes]] = {engine: [] for engine in commands}
+    for repetition in range(arguments.repetitions):
+        for engine, command in commands.items():
+            if engine in PASSES and repetition > 0:
+                continue
+            passes = str(PASSES.get(engine, 3))
+            cost = run([*command, tokenizer, lines, passes], arguments.core)
+            measured[engine].append(Passes.of(cost.output))
+    return measured
+
+
+def show(name: str, corpus: str, measured: dict[str, list[Passes]]) -> None:
+    print(f"\n{name}, {corpus}: MB of text per CPU second, median (range)")
+    print(f"{'':12}" + "".join(f"{case:>26}" for case in CASES) + f"{'load, s':>10}{'ids':>14}")
+    for engine, found in measured.items():
+        cells = [rates(found, case) for case in range(len(CASES))]
+        load = statistics.median(one.load_seconds for one in found)
+        row = "".join(f"{spread(cell, '.0f') if cell else '':>26}" for cell in cells)
+        print(f"{engine:12}{row}{load:10.2f}{found[0].num_ids:14,}", flush=True)
+
+
+def rates(found: list[Passes], case: int) -> list[float]:
+    """The rates of all repetitions that have this case."""
+    return [rate for one in found if (rate := one.rates[case]) is not None]
+
+
+def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]]) -> Iterator[Bar]:
+    """How packtok stands to the fastest other engine in each case."""
+    for case, bars in zip(range(len(CASES)), BARS.get(name, ()), strict=False):
+        medians = {
+            engine: statistics.median(of_case)
+            for engine, found in measured.items()
+            if (of_case := rates(found, case))
+        }
+        ours = medians.pop("packtok")
+        peer = max(medians, key=lambda engine: medians[engine])
+        ratio, bar = ours / medians[peer], bars[CORPORA.index(corpus)]
+        what = f"{name}, {corpus}, {CASES[case]}, against {peer}"
+        yield Bar(what, f"{ratio:.2f}", f">= {bar}", ratio >= bar)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+//! What became of each component of a tokenizer.json, in words.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::exactness::model_type;
+use crate::load::EngineKind;
+use crate::tokenizer::{EngineChoice, Tokenizer};
+
+/// A component of a tokenizer.json and what packtok does with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Component {
+    /// Its key in the file.
+    pub name: &'static str,
+    /// What the file has there; members of a sequence in parentheses.
+    pub found: String,
+    /// Whether ids or texts depend on it.
+    pub is_used: bool,
+    /// What it became, a phrase.
+    pub became: String,
+}
+
+impl Tokenizer {
+    /// Every component of its file and what became of it, in the order in which they apply.
+    pub fn components(&self) -> Vec<Component> {
+        // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
+        let file: Value = serde_json::from_str(self.json()).unwrap_or_default();
+        let used = |name, found: String, became: String| Component {
+            name,
+            is_used: found != NOTHING,
+            found,
+            became,
+        };
+        let by_engine = |name| {
+            let found = shape(&file[name]);
+            let became = match found.as_str() {
+                NOTHING => "nothing to do".to_owned(),
+                _ => format!("applied by {}", self.engine().name()),
+            };
+            used(name, found, became)
+        };
+        let decoder = shape(&file["decoder"]);
+        let (num_added, num_special) = (self.added_tokens().len(), self.special_tokens().count());
+        vec![
+            used(
+                "added_tokens",
+                match num_added {
+                    0 => NOTHING.to_owned(),
+                    _ => format!("{num_added}, of which {num_special} special"),
+                },
+                match num_added {
+                    0 => "nothing to do".to_owned(),
+                    _ => "found in the text before anything else".to_owned(),
+                },
+            ),
+            by_engine("normalizer"),
+            by_engine("pre_tokenizer"),
+            used(
+                "model",
+                model_facts(&file["model"]),
+                format!("applied by {}", self.engine().name()),
+            ),
+            used(
+                "post_processor",
+                shape(&file["post_processor"]),
+                self.template_facts(),
+            ),
+            used(
+                "decoder",
+                decoder,
+                "for ids to text; no id depends on it".to_owned(),
+            ),
+            switched_off(
+                "truncation",
+                &file,
+                "texts are encoded whole; a config's truncation and max_length cut them",
+            ),
+            switched_off("padding", &file, "ids are stored without padding"),
+        ]
+    }
+
+    /// Why this engine serves it, a phrase.
+    pub fn engine_reason(&self) -> String {
+        let not_fast = || self.not_fast().unwrap_or_default();
+        match self.engine() {
+            EngineKind::Fast => {
+                let shown: Vec<String> = self
+                    .foreign_to_fast()
+                    .iter()
+                    .take(3)
+                    .map(|one| format!("{one:?}"))
+                    .collect();
+                let more = if self.foreign_to_fast().len() > 3 {
+                    ", ..."
+                } else {
+                    ""
+                };
+                let others = match &shown[..] {
+                    [] => String::new(),
+                    _ => format!(
+                        "; texts that hold {}{more} are for {}",
+                        shown.join(", "),
+                        self.engine_chosen(EngineChoice::Reference).name()
+                    ),
+                };
+                format!("it is the fastest, and covers this file{others}")
+            }
+            EngineKind::Reference => format!(
+                "it agrees with Python's tokenizers on every scalar value for all components of this file; packtok's own does not serve, because {}",
+                not_fast()
+            ),
+            EngineKind::Legacy => {
+                let reason = self.no_reference().unwrap_or("it was asked for");
+                let not_fast = match not_fast() {
+                    same if same == reason => String::new(),
+                    other => format!("; packtok's own does not serve, because {other}"),
+                };
+                format!(
+                    "a faster one is not known to be exact for this file, because {reason}{not_fast}"
+                )
+            }
+        }
+    }
+
+    /// What the post-processor adds, in words.
+    fn template_facts(&self) -> String {
+        let names = |ids: &[u32]| {
+            let name = |&id: &u32| {
+                self.id_to_token(id)
+                    .map_or_else(|| id.to_string(), |name| format!("{name:?} = {id}"))
+            };
+            ids.iter().map(name).collect::<Vec<_>>().join(", ")
+        };
+        match (self.prefix(), self.suffix()) {
+            ([], []) => "adds no token".to_owned(),
+            (prefix, []) => format!("puts {} before each document", names(prefix)),
+            ([], suffix) => format!("puts {} after each document", names(suffix)),
+            (prefix, suffix) => format!(
+                "puts {} before and {} after each document",
+                names(prefix),
+                names(suffix)
+            ),
+        }
+    }
+}
+
+const NOTHING: &str = "none";
+
+fn switched_off(name: &'static str, file: &Value, instead: &str) -> Component {
+    let is_there = !file[name].is_null();
+    Component {
+        name,
+        found: match is_there {
+            true => "set".to_owned(),
+            false => NOTHING.to_owned(),
+        },
+        is_used: false,
+        became: match is_there {
+            true => format!("ignored: {instead}"),
+            false => "nothing to do".to_owned(),
+        },
+    }
+}
+
+/// The types of a component and its members.
+fn shape(component: &Value) -> String {
+    let Some(kind) = component["type"].as_str() else {
+        return NOTHING.to_owned();
+    };
+    let members = ["normalizers", "pretokenizers", "processors", "decoders"]
+        .iter()
+        .find_map(|key| component[key].as_array());
+    match members {
+        Some(members) => {
+            let shapes: Vec<String> = members.iter().map(shape).collect();
+            format!("{kind}({})", shapes.join(", "))
+        }
+        None => kind.to_owned(),
+    }
+}
+
+fn model_facts(model: &Value) -> String {
+    let num_entries = model["vocab"]
+        .as_object()
+        .map(serde_json::Map::len)
+        .or(model["vocab"].as_array().map(Vec::len))
+        .unwrap_or(0);
+    let mut facts = vec![
+        model_type(model).to_owned(),
+        format!("{num_entries} entries"),
+    ];
+    if let Some(merges) = model["merges"].as_array() {
+        facts.push(format!("{} merges", merges.len()));
+    }
+    for key in ["byte_fallback", "ignore_merges", "fuse_unk"] {
+        if model[key] == true {
+            facts.push(key.to_owned());
+        }
+    }
+    if let Some(token) = model["unk_token"].as_str() {
+        facts.push(format!("unk_token {token:?}"));
+    }
+    facts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn named<'a>(components: &'a [Component], name: &str) -> &'a Component {
+        components.iter().find(|one| one.name == name).unwrap()
+    }
+
+    #[test]
+    fn components_say_what_they_became() {
+        let file = json!({
+            "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "<s>": 1}},
+            "added_tokens": [{"id": 1, "content": "<s>", "special": true, "single_word": false,
+                              "lstrip": false, "rstrip": false, "normalized": false}],
+            "normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "NFC"}]},
+            "pre_tokenizer": {"type": "Whitespace"},
+            "post_processor": {"type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}},
+            "padding": null,
+            "truncation": {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0},
+        });
+        let tokenizer = Tokenizer::from_json("t.json", file.to_string()).unwrap();
+        let components = tokenizer.components();
+        assert_eq!(
+            named(&components, "normalizer").found,
+            "Sequence(Lowercase, NFC)"
+        );
+        assert_eq!(
+            named(&components, "model").found,
+            "WordLevel, 2 entries, unk_token \"a\""
+        );
+        assert_eq!(
+            named(&components, "post_processor").became,
+            "puts \"<s>\" = 1 before each document"
+        );
+        let truncation = named(&components, "truncation");
+        assert_eq!(
+            (truncation.is_used, truncation.found.as_str()),
+            (false, "set")
+        );
+        assert!(!named(&components, "padding").is_used);
+        assert!(!named(&components, "decoder").is_used);
+        assert_eq!(
+            tokenizer.engine_reason(),
+            "a faster one is not known to be exact for this file, because its model is WordLevel"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Words of any length, one behind the other: lines of dashes, addresses, sentences without spaces.
+//!
+//! ```text
+//! places: | hash | start | bytes | ids |        words: | bytes, filled to a multiple of 4 | ids | bytes ...
+//! ```
+
+use super::super::words::hash_of_bytes;
+
+/// Bytes of a word that is remembered, at most.
+const MOST_BYTES: usize = 1024;
+/// Numbers in all words for each place.
+const NUMBERS_FOR_PLACE: usize = 40;
+
+pub(super) struct LongestWords {
+    /// None until the first word is put.
+    places: Vec<Place>,
+    words: Vec<u32>,
+    num_places: usize,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    hash: u32,
+    start: u32,
+    num_bytes: u32,
+    num_ids: u32,
+}
+
+impl LongestWords {
+    pub(super) fn new(most_bytes: usize) -> Self {
+        let num_places = most_bytes / (size_of::<Place>() + NUMBERS_FOR_PLACE * size_of::<u32>());
+        Self {
+            places: Vec::new(),
+            words: Vec::new(),
+            num_places: 1 << num_places.max(1).ilog2(),
+        }
+    }
+
+    /// Appends the ids of a word; false if it is not there.
+    pub(super) fn append(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
+        let hash = hash_of_bytes(word);
+        let Some(place) = self.places.get(hash as usize & (self.num_places - 1)) else {
+            return false;
+        };
+        let start = place.start as usize;
+        let ids_start = start + word.len().div_ceil(4);
+        let is_there = place.hash == (hash >> 32) as u32
+            && place.num_bytes as usize == word.len()
+            && bytemuck::cast_slice::<_, u8>(&self.words[start..ids_start])[..word.len()] == *word;
+        if is_there {
+            ids.extend_from_slice(&self.words[ids_start..ids_start + place.num_ids as usize]);
+        }
+        is_there
+    }
+
+    /// Remembers the ids of a word; once there are too many, all are forgotten.
+    pub(super) fn put(&mut self, word: &[u8], ids: &[u32]) {
+        let num_numbers = word.len().div_ceil(4) + ids.len();
+        if word.len() > MOST_BYTES {
+            return;
+        }
+        let most_numbers = self.num_places * NUMBERS_FOR_PLACE;
+        if self.places.is_empty() || self.words.len() + num_numbers > most_numbers {
+            self.places.clear();
+            self.places.resize(self.num_places, Place::default());
+            self.words.clear();
+        }
+        let start = self.words.len();
+        let (fours, rest) = word.as_chunks::<4>();
+        self.words
+            .extend(fours.iter().map(|&four| u32::from_ne_bytes(four)));
+        if !rest.is_empty() {
+            let mut four = [0; 4];
+            four[..rest.len()].copy_from_slice(rest);
+            self.words.push(u32::from_ne_bytes(four));
+        }
+        self.words.extend_from_slice(ids);
+        let hash = hash_of_bytes(word);
+        self.places[hash as usize & (self.num_places - 1)] = Place {
+            hash: (hash >> 32) as u32,
+            start: start as u32,
+            num_bytes: word.len() as u32,
+            num_ids: ids.len() as u32,
+        };
+    }
+}

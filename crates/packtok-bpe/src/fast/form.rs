@@ -1,0 +1,133 @@
+//! What a tokenizer.json does to a text before its model sees it, as far as this engine does the same.
+
+use serde_json::Value;
+
+use super::model::{BLANK, Spelling};
+use super::split::Pattern;
+
+/// A blank that goes before a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    None,
+    Always,
+    /// Unless the text begins with one.
+    UnlessThere,
+    /// The same, but not behind an added token.
+    FirstUnlessThere,
+}
+
+/// What is done to texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) pattern: Pattern,
+    pub(super) spelling: Spelling,
+    pub(super) prefix: Prefix,
+    /// Whether texts are brought to normal form C.
+    pub(super) is_nfc: bool,
+}
+
+impl Form {
+    /// # Errors
+    /// What is done to texts that this engine does not do.
+    pub(super) fn read(json: &Value) -> Result<Self, String> {
+        let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
+        let is_nfc = normalizer["type"] == "NFC";
+        if (normalizer.is_null() || is_nfc)
+            && let Some(pattern) = byte_level(pre_tokenizer)
+        {
+            return Ok(Self {
+                pattern,
+                spelling: Spelling::Bytes,
+                prefix: Prefix::None,
+                is_nfc,
+            });
+        }
+        let text = |prefix, each_blank| Self {
+            pattern: Pattern::Pieces { each_blank },
+            spelling: Spelling::Text,
+            prefix,
+            is_nfc: false,
+        };
+        if normalizer.is_null() {
+            let (prefix, each_blank) = metaspace(pre_tokenizer)
+                .ok_or("its pre-tokenizer is not one that it has by hand")?;
+            return Ok(text(prefix, each_blank));
+        }
+        let prefix =
+            blanks_replaced(normalizer).ok_or("its normalizer is not one that it has by hand")?;
+        // Texts have no blanks any more that it could split at.
+        let splits_at_blanks = pre_tokenizer["type"] == "Split"
+            && pre_tokenizer["pattern"]["String"] == " "
+            && pre_tokenizer["behavior"] == "MergedWithPrevious"
+            && pre_tokenizer["invert"] != true;
+        if !pre_tokenizer.is_null() && !splits_at_blanks {
+            return Err("its pre-tokenizer is not one that it has by hand".to_owned());
+        }
+        Ok(text(prefix, false))
+    }
+}
+
+/// The pattern by which text is split, if it is split by one, and then written byte by byte.
+fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
+    let is_byte_level = |part: &Value, use_regex: bool| {
+        part["type"] == "ByteLevel"
+            && part["add_prefix_space"] == false
+            && part["use_regex"].as_bool().unwrap_or(true) == use_regex
+    };
+    if is_byte_level(pre_tokenizer, true) {
+        return Some(Pattern::Gpt2);
+    }
+    let [splits @ .., last] = &pre_tokenizer["pretokenizers"].as_array()?[..] else {
+        return None;
+    };
+    if let [digits] = splits
+        && digits["type"] == "Digits"
+        && digits["individual_digits"] == true
+        && is_byte_level(last, true)
+    {
+        return Some(Pattern::Gpt2BetweenNumbers);
+    }
+    let regexes: Vec<&str> = splits.iter().map(regex).collect::<Option<_>>()?;
+    is_byte_level(last, false)
+        .then(|| Pattern::of_several(&regexes))
+        .flatten()
+}
+
+/// The pattern that a step splits by, all of whose matches are words.
+fn regex(split: &Value) -> Option<&str> {
+    let is_split =
+        split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] != true;
+    is_split
+        .then(|| split["pattern"]["Regex"].as_str())
+        .flatten()
+}
+
+/// The prefix of a normalizer that writes blanks as SentencePiece does, and does nothing else.
+fn blanks_replaced(normalizer: &Value) -> Option<Prefix> {
+    let replaces = |part: &Value| {
+        part["type"] == "Replace" && part["pattern"]["String"] == " " && part["content"] == BLANK
+    };
+    let prepends = |part: &Value| part["type"] == "Prepend" && part["prepend"] == BLANK;
+    if replaces(normalizer) {
+        return Some(Prefix::None);
+    }
+    match &normalizer["normalizers"].as_array()?[..] {
+        [only] if replaces(only) => Some(Prefix::None),
+        [first, second] if prepends(first) && replaces(second) => Some(Prefix::Always),
+        _ => None,
+    }
+}
+
+/// The prefix of a pre-tokenizer that writes blanks as SentencePiece does, and whether it splits before each.
+fn metaspace(pre_tokenizer: &Value) -> Option<(Prefix, bool)> {
+    if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != BLANK {
+        return None;
+    }
+    let prefix = match pre_tokenizer["prepend_scheme"].as_str()? {
+        "always" => Prefix::UnlessThere,
+        "first" => Prefix::FirstUnlessThere,
+        "never" => Prefix::None,
+        _ => return None,
+    };
+    Some((prefix, pre_tokenizer["split"].as_bool().unwrap_or(true)))
+}

@@ -1,0 +1,414 @@
+//! The engine of packtok's own, for byte-level BPE by the split patterns of today's tokenizers, and for BPE on
+//! characters as SentencePiece makes it.
+//!
+//! ```text
+//! text -> ends of words (split) -> numbers that words are looked up by (words)
+//!      -> ids of words met before (cache), or merged (merges, heap) in pieces (cuts) -> ids
+//! ```
+//!
+//! Added tokens are found first (`added`), and what is between them is encoded apart. A text that has tokens which
+//! are found in other ways than by their text is left to the engine that knows all of the file. `docs/engine.md`
+//! tells the whole of it.
+
+mod added;
+mod alphabet;
+mod cache;
+mod cuts;
+mod form;
+mod heap;
+mod merges;
+mod model;
+mod split;
+mod table;
+mod words;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use self::added::{Added, Part};
+use self::cache::{Cache, GROUP, Staged};
+use self::cuts::Cuts;
+use self::form::{Form, Prefix};
+use self::heap::Heap;
+use self::merges::Merges;
+use self::model::{Model, Tokens};
+use self::split::{ROOM, Splitter};
+use self::words::{LONG, Word};
+use crate::exactness::model_type;
+use crate::load::AddedToken;
+
+/// Bytes that the words one thread has met take at most, unless something else is asked for.
+const CACHE_BYTES: usize = 60 << 20;
+
+/// Bytes for the first word of a text that are kept allocated.
+const KEPT_BYTES: usize = 1 << 16;
+
+/// Words and pieces that are looked up before more words are cut into pieces.
+const MOST_PIECES: usize = 1 << 12;
+
+/// The loaded engine, shared by all threads.
+pub(crate) struct Fast {
+    splitter: Splitter,
+    merges: Merges,
+    cuts: Cuts,
+    /// Words that are tokens as they are although their merges give other ids; only with `ignore_merges`.
+    whole: HashMap<Box<[u8]>, u32>,
+    prefix: Prefix,
+    is_nfc: bool,
+    added: Added,
+}
+
+/// What one thread needs, and the words that it has met.
+pub(crate) struct Scratch {
+    ends: Vec<u32>,
+    /// The same, with the ends of pieces among them.
+    ends_of_pieces: Vec<u32>,
+    words: [Word; GROUP],
+    staged: Staged,
+    cache: Cache,
+    heap: Heap,
+    /// The first word of a text with the blank before it.
+    first: Vec<u8>,
+}
+
+impl Scratch {
+    /// With a cache of at most so many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
+        Box::new(Self {
+            ends: vec![0; ROOM],
+            ends_of_pieces: Vec::new(),
+            words: [Word::default(); GROUP],
+            staged: Staged::new(),
+            cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
+            heap: Heap::default(),
+            first: Vec::new(),
+        })
+    }
+}
+
+impl Fast {
+    /// The engine for a tokenizer.json.
+    ///
+    /// # Errors
+    /// Why it does not cover the file.
+    pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        match model_type(&json["model"]) {
+            "BPE" => {}
+            other => return Err(format!("its model is {other}")),
+        }
+        let form = Form::read(json)?;
+        let model = Model::read(&json["model"], form.spelling)?;
+        let tokens = model.tokens.iter().map(|(token, _)| token);
+        let cuts = Cuts::between(tokens, model.alphabet.is_of_chars());
+        let mut fast = Self {
+            splitter: Splitter::new(form.pattern, cuts.pairs()),
+            merges: Merges::new(model.alphabet, &model.merges),
+            cuts,
+            whole: HashMap::new(),
+            prefix: form.prefix,
+            is_nfc: form.is_nfc,
+            added: Added::read(json, added_tokens, &form)?,
+        };
+        if json["model"]["ignore_merges"] == true {
+            fast.whole = fast.not_merged(&model.tokens);
+        }
+        Ok(fast)
+    }
+
+    /// What the vector instructions that it uses here are called.
+    pub(crate) fn lane_name(&self) -> &'static str {
+        self.splitter.lane_name()
+    }
+
+    /// Texts that hold any of these are not for this engine.
+    pub(crate) fn foreign(&self) -> &[String] {
+        self.added.foreign()
+    }
+
+    /// The tokens that their own merges do not give, and that a word may be.
+    fn not_merged(&self, tokens: &Tokens) -> HashMap<Box<[u8]>, u32> {
+        let mut heap = Heap::default();
+        let mut ids = Vec::new();
+        let mut whole = HashMap::new();
+        for (token, id) in tokens.iter() {
+            ids.clear();
+            self.merges.encode(token, &mut heap, &mut ids);
+            if ids[..] != [id] && self.may_be_word(token) {
+                whole.insert(token.into(), id);
+            }
+        }
+        whole
+    }
+
+    /// Whether a word may have these bytes. What the pattern cuts when it stands alone, it cuts everywhere: no
+    /// alternative asks what is before it, and the one that asks what is behind, for white space at the end, is
+    /// met best by nothing.
+    fn may_be_word(&self, bytes: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return false;
+        };
+        let mut ends = [0; ROOM];
+        let mut cut = self.splitter.begin();
+        self.splitter.fill(&mut cut, text, &mut ends) == 1
+    }
+
+    /// Appends the ids of a text; false if it is one for the reference engine.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        if !self.is_for_this(text) {
+            return false;
+        }
+        self.added
+            .parts(text, special_tokens_are_text, &mut |part| match part {
+                Part::Id(id) => ids.push(id),
+                Part::Text(text, is_first) => self.append_text(text, is_first, scratch, ids),
+            });
+        true
+    }
+
+    /// Appends the ids of a text without added tokens, which may be the first part of another.
+    #[inline]
+    fn append_text(&self, text: &str, is_first: bool, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let mut cut = self.splitter.begin();
+        let mut start = 0;
+        loop {
+            let ends = scratch.ends.first_chunk_mut().expect("there is room");
+            let num_words = self.splitter.fill(&mut cut, text, ends);
+            if num_words == 0 {
+                return;
+            }
+            let ends = std::mem::take(&mut scratch.ends);
+            let mut words = &ends[..num_words];
+            if start == 0 && self.has_prefix(text, is_first) {
+                start = words[0] as usize;
+                words = &words[1..];
+                self.append_behind_blank(&text[..start], scratch, ids);
+            }
+            if !words.is_empty() {
+                start = self.append_words(text.as_bytes(), start, words, scratch, ids);
+            }
+            scratch.ends = ends;
+        }
+    }
+
+    /// Whether a text has nothing that only the reference engine knows about.
+    #[inline]
+    fn is_for_this(&self, text: &str) -> bool {
+        // Positions are kept in 32 bits, with room for a block behind the end.
+        text.len() < 1 << 31 && !self.added.is_foreign(text) && (!self.is_nfc || is_nfc(text))
+    }
+
+    /// Whether a blank goes before this text.
+    #[inline]
+    fn has_prefix(&self, text: &str, is_first: bool) -> bool {
+        match self.prefix {
+            Prefix::None => false,
+            Prefix::Always => true,
+            Prefix::UnlessThere => !text.starts_with(' '),
+            Prefix::FirstUnlessThere => is_first && !text.starts_with(' '),
+        }
+    }
+
+    /// Appends the ids of a word with a blank before it.
+    fn append_behind_blank(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let mut first = std::mem::take(&mut scratch.first);
+        first.clear();
+        first.push(b' ');
+        first.extend_from_slice(word.as_bytes());
+        self.append_words(&first, 0, &[first.len() as u32], scratch, ids);
+        if first.capacity() <= KEPT_BYTES {
+            scratch.first = first;
+        }
+    }
+
+    /// Appends the ids of the words with these ends, the first of which begins at `start`; gives the last end.
+    ///
+    /// Where a word is so long that it is not looked up as a whole, its pieces are in its place, if a piece has
+    /// the same ids as a word. Words most often are shorter, and nothing is copied.
+    #[inline]
+    fn append_words(
+        &self,
+        text: &[u8],
+        start: usize,
+        ends: &[u32],
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> usize {
+        let mut longest = ends[0] - start as u32;
+        for pair in ends.windows(2) {
+            longest = longest.max(pair[1] - pair[0]);
+        }
+        if longest as usize <= LONG || !self.whole.is_empty() {
+            return self.append_groups(text, start, ends, scratch, ids);
+        }
+        let mut with_pieces = std::mem::take(&mut scratch.ends_of_pieces);
+        let (mut done, mut at) = (start, start);
+        for &end in ends {
+            while at < end as usize {
+                let is_long = end as usize - at > LONG;
+                at = match is_long {
+                    true => at + self.cuts.end_of_piece(&text[at..end as usize], 0),
+                    false => end as usize,
+                };
+                with_pieces.push(at as u32);
+                // One word may have any number of them.
+                if with_pieces.len() == MOST_PIECES {
+                    done = self.append_groups(text, done, &with_pieces, scratch, ids);
+                    with_pieces.clear();
+                }
+            }
+        }
+        let end = self.append_groups(text, done, &with_pieces, scratch, ids);
+        with_pieces.clear();
+        scratch.ends_of_pieces = with_pieces;
+        end
+    }
+
+    #[inline]
+    fn append_groups(
+        &self,
+        text: &[u8],
+        start: usize,
+        ends: &[u32],
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> usize {
+        let groups = ends.chunks(GROUP);
+        groups.fold(start, |start, ends| {
+            self.append_group(text, start, ends, scratch, ids)
+        })
+    }
+
+    /// Appends the ids of the words with these ends, at most [`GROUP`], the first of which begins at `start`; gives
+    /// the end of the last.
+    ///
+    /// In two passes, so that the processor has all of the time that the first takes to fetch what the second
+    /// looks at.
+    #[inline]
+    fn append_group(
+        &self,
+        text: &[u8],
+        start: usize,
+        ends: &[u32],
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> usize {
+        let num_words = ends.len();
+        let mut at = start;
+        let finder = scratch.cache.finder();
+        for (word, &end) in scratch.words.iter_mut().zip(ends) {
+            let end = end as usize;
+            // Number by number: a whole word would go through memory, and what follows wait for it.
+            if let Some(short) = Word::short(text, at, end) {
+                finder.prefetch(short);
+                word.low = short.low;
+                word.high = short.high;
+                word.hash = short.hash;
+            } else {
+                let hash = finder.prepare_long(&text[at..end]);
+                *word = Word::not_short(hash);
+            }
+            at = end;
+        }
+        let mut done = 0;
+        loop {
+            let words = &scratch.words[done..num_words];
+            done += scratch.cache.finder().stage(words, &mut scratch.staged);
+            scratch.staged.flush(ids);
+            if done == num_words {
+                return at;
+            }
+            let start = match done {
+                0 => start,
+                _ => ends[done - 1] as usize,
+            };
+            let text = &text[start..ends[done] as usize];
+            self.append_missing(text, scratch.words[done], scratch, ids);
+            done += 1;
+        }
+    }
+
+    /// Appends the ids of a word that the cache does not have among the short ones.
+    #[cold]
+    #[inline(never)]
+    fn append_missing(&self, text: &[u8], word: Word, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let start = ids.len();
+        if word.is_short() {
+            // What is a token as it is, is not remembered: as a piece of a longer word it has other ids.
+            if !self.append_whole(text, ids) && !scratch.cache.append_from_beside(text, word, ids) {
+                self.merges.encode(text, &mut scratch.heap, ids);
+                scratch.cache.put_short(text, word, &ids[start..]);
+            }
+        } else if !self.append_whole(text, ids) && !scratch.cache.append_long(text, ids) {
+            self.append_pieces(text, scratch, ids);
+            scratch.cache.put_long(text, &ids[start..]);
+        }
+    }
+
+    /// Appends the id of a word that is a token although its merges do not give it.
+    fn append_whole(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
+        let id = (!self.whole.is_empty())
+            .then(|| self.whole.get(word))
+            .flatten();
+        ids.extend(id);
+        id.is_some()
+    }
+
+    /// Appends the ids of a word piece by piece, which no token reaches out of.
+    fn append_pieces(&self, word: &[u8], scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        let mut start = 0;
+        while start < word.len() {
+            let end = self.cuts.end_of_piece(word, start);
+            let piece = &word[start..end];
+            // A token that is one only as a whole word is no piece.
+            match Word::short(word, start, end) {
+                Some(key) if self.whole.is_empty() || !self.whole.contains_key(piece) => {
+                    if piece.len() == 1 {
+                        ids.push(self.merges.id_of_byte(piece[0]));
+                    } else if !scratch.cache.append_short(key, ids) {
+                        let start = ids.len();
+                        self.merges.encode(piece, &mut scratch.heap, ids);
+                        scratch.cache.put_short(piece, key, &ids[start..]);
+                    }
+                }
+                _ => self.merges.encode(piece, &mut scratch.heap, ids),
+            }
+            start = end;
+        }
+    }
+}
+
+/// Whether a text is in normal form C already.
+///
+/// The tables may be newer than those of the package. A text that is in this form by newer tables is so by older
+/// ones, for which characters that they do not know neither move nor combine.
+fn is_nfc(text: &str) -> bool {
+    if text.is_ascii() {
+        return true;
+    }
+    // No character below U+0300 takes part in anything unless the next one is from there on, so that what is
+    // looked at are runs of such characters with the one before them.
+    let bytes = text.as_bytes();
+    let position = |from: usize, is_it: fn(u8) -> bool| {
+        let position = bytes[from..].iter().position(|&byte| is_it(byte));
+        position.map(|n| from + n)
+    };
+    let mut at = 0;
+    while let Some(first) = position(at, |byte| byte >= 0xcc) {
+        let end = position(first, |byte| byte < 0x80 || (0xc0..0xcc).contains(&byte));
+        let end = end.unwrap_or(text.len());
+        let before = text[at..first].char_indices().next_back();
+        let start = before.map_or(first, |(i, _)| at + i);
+        if !unicode_normalization::is_nfc(&text[start..end]) {
+            return false;
+        }
+        at = end;
+    }
+    true
+}

@@ -1,0 +1,292 @@
+//! Words found a block of 64 bytes at a time: where words begin is worked out for all bytes of a block at
+//! once, by arithmetic on its masks.
+//!
+//! A pattern asks what is before and behind a byte. What is before, and reaches into a block from the one
+//! before it, is carried in [`Carry`]; what is behind is looked up in the next block, which is therefore read
+//! before the one at hand is decided. The end of a text looks like white space that goes on for ever: just
+//! there white space is not cut before its last character.
+//!
+//! ```text
+//! text       I   c a n ' t   g o        letter & !(letter << 1) & !(blank << 1)
+//! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
+//! ```
+
+use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
+use super::simd::{BLOCK, Lane, Masks};
+
+/// Ends of words that are found together, and more for what one block may have.
+const ENOUGH: usize = 256;
+pub(in super::super) const ROOM: usize = ENOUGH + BLOCK + 2;
+
+/// What reaches from one block into the next: bits are the last of the block before, as bit 0.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carry {
+    pub(super) letter: u64,
+    pub(super) number: u64,
+    pub(super) other: u64,
+    pub(super) space: u64,
+    pub(super) newline: u64,
+    pub(super) blank: u64,
+    pub(super) wide: u64,
+    /// Newlines that belong to the symbols before them.
+    pub(super) taken: u64,
+    /// The character that begins a run of symbols and has no blank before it.
+    pub(super) prefix: u64,
+    /// Words behind contractions begin at these bytes of the block.
+    pub(super) behind_contractions: u64,
+    /// A contraction's first letter is the first byte of the block.
+    pub(super) contracted: u64,
+    /// Numbers in the word at hand.
+    pub(super) num_digits: u32,
+    /// White space that begins here is a word of its own unless a newline follows it.
+    pub(super) pending: Option<u32>,
+}
+
+/// A pattern by its blocks.
+pub(super) trait Rules: Copy {
+    /// Whether it asks for the classes of characters beyond ASCII.
+    const ASKS_BEYOND_ASCII: bool = true;
+
+    /// Where words begin in a block at `at`; a word before all of these may begin where the answer's second
+    /// part says.
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>);
+}
+
+/// How far a text has been cut.
+pub(in super::super) struct Blocks {
+    at: usize,
+    /// The masks of the block at `at`.
+    block: Masks,
+    carry: Carry,
+    /// The classes of the bytes of characters beyond ASCII, the last of which may reach into the next block.
+    wide: [u8; BLOCK + 4],
+    /// The end of the text, and blanks.
+    last: [u8; BLOCK],
+    is_done: bool,
+}
+
+impl Blocks {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self {
+            at: 0,
+            block: Masks::default(),
+            carry: Carry::default(),
+            wide: [0; BLOCK + 4],
+            last: [b' '; BLOCK],
+            is_done: false,
+        }
+    }
+
+    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        lane: impl Lane,
+        rules: impl Rules,
+        table: &ClassTable,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let text = text.as_bytes();
+        if self.is_done || text.is_empty() {
+            return 0;
+        }
+        // What changes with every block is kept in registers.
+        let (mut at, mut carry) = (self.at, self.carry);
+        let mut block = match at {
+            0 => self.masks(lane, rules, table, text, 0),
+            _ => self.block,
+        };
+        let mut num_ends = 0;
+        while at < text.len() && num_ends <= ENOUGH {
+            let next = self.masks(lane, rules, table, text, at + BLOCK);
+            let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
+            if let Some(at) = earlier {
+                ends[num_ends] = at;
+                num_ends += 1;
+            }
+            if at == 0 {
+                // No word ends where the first begins.
+                begins &= !1;
+            }
+            let left = text.len() - at;
+            if left < BLOCK {
+                begins &= (1 << left) - 1;
+            }
+            num_ends = emit(begins, at as u32, ends, num_ends);
+            block = next;
+            at += BLOCK;
+        }
+        (self.at, self.block, self.carry) = (at, block, carry);
+        if at < text.len() {
+            return num_ends;
+        }
+        self.is_done = true;
+        let last = [carry.pending, Some(text.len() as u32)];
+        for end in last.into_iter().flatten() {
+            if num_ends == 0 || ends[num_ends - 1] < end {
+                ends[num_ends] = end;
+                num_ends += 1;
+            }
+        }
+        num_ends
+    }
+
+    /// The masks of the block that begins at `at`, which is blank behind the end of the text.
+    #[inline(always)]
+    fn masks<R: Rules>(
+        &mut self,
+        lane: impl Lane,
+        _rules: R,
+        table: &ClassTable,
+        text: &[u8],
+        at: usize,
+    ) -> Masks {
+        let block = match text.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(block) => block,
+            None => {
+                self.last = last_block(text, at);
+                &self.last
+            }
+        };
+        let mut masks = lane.ascii(block);
+        if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
+            self.widen(lane, table, text, at, &mut masks);
+        }
+        masks
+    }
+
+    /// Adds what the masks lack: the classes of characters beyond ASCII.
+    ///
+    /// Apart from the loop over blocks, in which LLVM would keep the array in registers, byte by byte.
+    #[inline(never)]
+    fn widen(
+        &mut self,
+        lane: impl Lane,
+        table: &ClassTable,
+        text: &[u8],
+        at: usize,
+        masks: &mut Masks,
+    ) {
+        let of_last = *self.wide.last_chunk::<4>().expect("it has more");
+        self.wide[..4].copy_from_slice(&of_last);
+        let mut leads = masks.wide & !masks.inner;
+        while leads != 0 {
+            let i = leads.trailing_zeros() as usize;
+            leads &= leads - 1;
+            // What is stored behind a character is stored over by the next one, or of no interest.
+            let classes = u32::from(table.of_wide(text, at + i)) * 0x0101_0101;
+            self.wide[i..i + 4].copy_from_slice(&classes.to_le_bytes());
+        }
+        let wide = self.wide.first_chunk().expect("it is longer");
+        masks.letter |= lane.having(wide, LETTER) & masks.wide;
+        masks.number |= lane.having(wide, NUMBER) & masks.wide;
+        masks.space |= lane.having(wide, SPACE) & masks.wide;
+    }
+}
+
+/// What is left of a text, and blanks.
+#[cold]
+#[inline(never)]
+fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    if let Some(rest) = text.get(at..) {
+        block[..rest.len()].copy_from_slice(rest);
+    }
+    block
+}
+
+/// Appends the positions of the bits, most often without asking how many there are.
+#[inline(always)]
+fn emit(mut bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
+    let count = bits.count_ones() as usize;
+    let Some(room) = ends
+        .get_mut(num_ends..)
+        .and_then(|rest| rest.first_chunk_mut::<BLOCK>())
+    else {
+        unreachable!("there is room for a block's")
+    };
+    let mut next = || {
+        let at = base + bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        at
+    };
+    for end in &mut room[..16] {
+        *end = next();
+    }
+    if count > 16 {
+        for end in &mut room[16..32] {
+            *end = next();
+        }
+        if count > 32 {
+            for end in &mut room[32..] {
+                *end = next();
+            }
+        }
+    }
+    num_ends + count
+}
+
+/// What is at the byte before each.
+#[inline(always)]
+pub(super) fn before(mask: u64, carried: u64) -> u64 {
+    mask << 1 | carried
+}
+
+/// What is at the byte behind each.
+#[inline(always)]
+pub(super) fn behind(mask: u64, next: u64) -> u64 {
+    mask >> 1 | next << 63
+}
+
+/// White space behind which is none, by the first byte of the character.
+#[inline(always)]
+pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
+    let first_bytes = block.space & !block.inner;
+    if block.space & block.wide == 0 {
+        return first_bytes & !behind(block.space, next.space);
+    }
+    // White space beyond ASCII has two or three bytes.
+    let inner = behind(block.inner, next.inner);
+    let inner_too = inner & (block.inner >> 2 | next.inner << 62);
+    let space_behind = |n: u32| block.space >> n | next.space << (64 - n);
+    let goes_on = !inner & space_behind(1)
+        | inner & !inner_too & space_behind(2)
+        | inner_too & space_behind(3);
+    first_bytes & !goes_on
+}
+
+/// Where words begin once those of `apostrophes` that begin a contraction are cut off behind it; `length`
+/// is that of the contraction at a byte.
+#[inline(always)]
+pub(super) fn with_contractions(
+    begins: u64,
+    mut apostrophes: u64,
+    carry: &mut Carry,
+    length: impl Fn(usize) -> Option<usize>,
+) -> u64 {
+    let carried = (carry.contracted, carry.behind_contractions);
+    (carry.contracted, carry.behind_contractions) = (0, 0);
+    let (mut contracted, mut behind) = carried;
+    while apostrophes != 0 {
+        let i = apostrophes.trailing_zeros() as usize;
+        apostrophes &= apostrophes - 1;
+        if let Some(len) = length(i) {
+            let first_letter = 2u128 << i;
+            let end = 1u128 << (i + len);
+            contracted |= first_letter as u64;
+            behind |= end as u64;
+            carry.contracted |= (first_letter >> 64) as u64;
+            carry.behind_contractions |= (end >> 64) as u64;
+        }
+    }
+    begins & !contracted | behind
+}

@@ -1,0 +1,348 @@
+//! Texts cut into words, by hand for the split patterns that the tokenizers of today have.
+//!
+//! `blocks` does it 64 bytes at a time for the patterns that have rules for it (`gpt2`, `cl100k`), and for texts
+//! that no pattern splits (`pieces`), on the masks that `simd` finds. `plain` does it word by word, for all patterns. The tests below hold one against the
+//! other; `tests/fast.rs` holds both against the reference engine, and that is held against the Python package.
+
+mod blocks;
+mod cl100k;
+mod classes;
+mod gpt2;
+mod pieces;
+mod plain;
+mod simd;
+
+use self::blocks::Blocks;
+pub(super) use self::blocks::ROOM;
+use self::cl100k::Cl100k;
+use self::classes::{COMMON, ClassTable, OF_DEEPSEEK};
+use self::gpt2::Gpt2;
+use self::pieces::Pieces;
+use self::plain::Plain;
+use self::simd::Portable;
+#[cfg(target_arch = "x86_64")]
+use self::simd::{Avx2, Avx512};
+use super::cuts::Pairs;
+use crate::exactness::{CL100K_PATTERN, GPT2_PATTERN, O200K_PATTERN, QWEN_PATTERN};
+
+/// Of Mistral's newer vocabularies.
+const TEKKEN_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// From its third version on. The line ends in the last one are characters, as the file has them.
+const DEEPSEEK_PATTERNS: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    concat!(
+        r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^"##,
+        "\r\n",
+        r"\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[",
+        "\r\n",
+        r"]*|\s*[",
+        "\r\n",
+        r"]+|\s+(?!\S)|\s+"
+    ),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pattern {
+    Gpt2,
+    /// Each number is a word, and what is between numbers is split as [`Pattern::Gpt2`] splits texts.
+    Gpt2BetweenNumbers,
+    /// With so many digits in a word.
+    Cl100k {
+        digits: usize,
+    },
+    O200k {
+        is_tekken: bool,
+    },
+    Deepseek,
+    /// No pattern: cut wherever no token reaches across. With `each_blank` a word begins at every blank.
+    Pieces {
+        each_blank: bool,
+    },
+}
+
+impl Pattern {
+    /// The pattern as a tokenizer.json has it, if it is one of these.
+    pub(super) fn of(regex: &str) -> Option<Self> {
+        Some(match regex {
+            GPT2_PATTERN => Self::Gpt2,
+            CL100K_PATTERN => Self::Cl100k { digits: 3 },
+            QWEN_PATTERN => Self::Cl100k { digits: 1 },
+            O200K_PATTERN => Self::O200k { is_tekken: false },
+            TEKKEN_PATTERN => Self::O200k { is_tekken: true },
+            _ => return None,
+        })
+    }
+
+    /// Several patterns by which text is split one after the other, if they are some of these.
+    pub(super) fn of_several(regexes: &[&str]) -> Option<Self> {
+        match regexes {
+            [regex] => Self::of(regex),
+            _ => (regexes == DEEPSEEK_PATTERNS).then_some(Self::Deepseek),
+        }
+    }
+}
+
+/// How the masks of a block are found.
+#[derive(Clone, Copy)]
+enum AnyLane {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    Portable,
+}
+
+impl AnyLane {
+    /// The best that the processor has.
+    fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(lane) = Avx512::detect() {
+                return Self::Avx512(lane);
+            }
+            if let Some(lane) = Avx2::detect() {
+                return Self::Avx2(lane);
+            }
+        }
+        Self::Portable
+    }
+}
+
+/// Cuts texts into words.
+pub(super) struct Splitter {
+    plain: Plain,
+    lane: AnyLane,
+}
+
+/// How far a text has been cut; one on the stack for each text, so that the larger variant costs nothing.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Cut {
+    Blocks(Blocks),
+    /// By the plain twin, up to here.
+    Plain(usize),
+}
+
+impl Splitter {
+    /// For a pattern, and tokens that have these pairs of bytes in their middle.
+    pub(super) fn new(pattern: Pattern, pairs: &Pairs) -> Self {
+        let classes = match pattern {
+            Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
+            Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
+            _ => ClassTable::new(&COMMON),
+        };
+        Self {
+            plain: Plain {
+                pattern,
+                classes,
+                pairs: pairs.clone(),
+            },
+            lane: AnyLane::detect(),
+        }
+    }
+
+    /// What the lane that was chosen is called.
+    pub(super) fn lane_name(&self) -> &'static str {
+        match self.lane {
+            #[cfg(target_arch = "x86_64")]
+            AnyLane::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            AnyLane::Avx2(_) => "avx2",
+            AnyLane::Portable => "portable",
+        }
+    }
+
+    /// A text of which nothing has been cut yet.
+    #[inline]
+    pub(super) fn begin(&self) -> Cut {
+        match self.plain.pattern {
+            Pattern::Gpt2 | Pattern::Cl100k { .. } | Pattern::Pieces { .. } => {
+                Cut::Blocks(Blocks::new())
+            }
+            Pattern::Gpt2BetweenNumbers | Pattern::O200k { .. } | Pattern::Deepseek => {
+                Cut::Plain(0)
+            }
+        }
+    }
+
+    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    #[inline]
+    pub(super) fn fill(&self, cut: &mut Cut, text: &str, ends: &mut [u32; ROOM]) -> usize {
+        match (cut, self.plain.pattern) {
+            (Cut::Blocks(blocks), Pattern::Gpt2) => self.fill_blocks(blocks, Gpt2, text, ends),
+            (Cut::Blocks(blocks), Pattern::Cl100k { digits: 1 }) => {
+                self.fill_blocks(blocks, Cl100k { digits: 1 }, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::Cl100k { digits }) => {
+                self.fill_blocks(blocks, Cl100k { digits }, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
+                let pairs = &self.plain.pairs;
+                self.fill_blocks(blocks, Pieces { pairs, each_blank }, text, ends)
+            }
+            (Cut::Plain(at), _) => self.fill_plainly(at, text, ends),
+            (Cut::Blocks(_), _) => unreachable!("it has no rules for blocks"),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_blocks(
+        &self,
+        blocks: &mut Blocks,
+        rules: impl blocks::Rules,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let classes = &self.plain.classes;
+        match self.lane {
+            #[cfg(target_arch = "x86_64")]
+            AnyLane::Avx512(lane) => simd::fill_avx512(lane, blocks, rules, classes, text, ends),
+            #[cfg(target_arch = "x86_64")]
+            AnyLane::Avx2(lane) => simd::fill_avx2(lane, blocks, rules, classes, text, ends),
+            AnyLane::Portable => blocks.fill(Portable, rules, classes, text, ends),
+        }
+    }
+
+    fn fill_plainly(&self, at: &mut usize, text: &str, ends: &mut [u32; ROOM]) -> usize {
+        let mut num_ends = 0;
+        while *at < text.len() && num_ends < ROOM {
+            *at = self.plain.end_of_word(text, *at);
+            ends[num_ends] = *at as u32;
+            num_ends += 1;
+        }
+        num_ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ends(splitter: &Splitter, text: &str) -> Vec<u32> {
+        let (mut cut, mut some, mut all) = (splitter.begin(), [0; ROOM], Vec::new());
+        loop {
+            let num_ends = splitter.fill(&mut cut, text, &mut some);
+            if num_ends == 0 {
+                return all;
+            }
+            all.extend_from_slice(&some[..num_ends]);
+        }
+    }
+
+    fn plain_ends(splitter: &Splitter, text: &str) -> Vec<u32> {
+        let (mut at, mut all) = (0, Vec::new());
+        while at < text.len() {
+            at = splitter.plain.end_of_word(text, at);
+            all.push(at as u32);
+        }
+        all
+    }
+
+    /// Every pattern with rules, in every lane that this processor has.
+    fn splitters() -> Vec<Splitter> {
+        let mut lanes = vec![AnyLane::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            lanes.extend(Avx2::detect().map(AnyLane::Avx2));
+            lanes.extend(Avx512::detect().map(AnyLane::Avx512));
+        }
+        // Of no vocabulary: every other pair, in no order.
+        let mut pairs = Pairs::none();
+        for pair in (0..=u16::MAX).filter(|pair| pair.wrapping_mul(40_503) >> 15 == 1) {
+            let [left, right] = pair.to_be_bytes();
+            pairs.put(left, right);
+        }
+        let mut splitters = Vec::new();
+        for pattern in [
+            Pattern::Gpt2,
+            Pattern::Cl100k { digits: 3 },
+            Pattern::Cl100k { digits: 1 },
+            Pattern::Pieces { each_blank: false },
+            Pattern::Pieces { each_blank: true },
+        ] {
+            for &lane in &lanes {
+                let mut splitter = Splitter::new(pattern, &pairs);
+                splitter.lane = lane;
+                splitters.push(splitter);
+            }
+        }
+        splitters
+    }
+
+    fn check(splitters: &[Splitter], text: &str) {
+        for splitter in splitters {
+            assert_eq!(
+                ends(splitter, text),
+                plain_ends(splitter, text),
+                "{:?} {text:?}",
+                splitter.plain.pattern
+            );
+        }
+    }
+
+    /// What stands at the edges of words, each class in all the lengths that characters have.
+    const PARTS: [&str; 44] = [
+        " ", " ", " ", "  ", "\n", "\n", "\r\n", "\t", "\u{b}", "\u{a0}", "\u{85}", "\u{3000}",
+        "\u{2003}", "a", "b", "Z", "s", "é", "ſ", "я", "語", "𐐷", "0", "1", "22", "²", "٣", "Ⅷ",
+        "𝟘", ".", ";", "--", "'", "'", "'s", "'LL", "'re", "«", "€", "—", "😀", "\u{301}", "\0",
+        "abcdefg",
+    ];
+
+    fn from_parts() -> impl Strategy<Value = String> {
+        let part = (0..PARTS.len(), 1..3usize, 0..40usize).prop_map(|(part, few, chance)| {
+            // Now and then a run that reaches over more than one block.
+            let times = if chance == 0 { 61 + few * 5 } else { few };
+            PARTS[part].repeat(times)
+        });
+        prop::collection::vec(part, 0..120).prop_map(|parts| parts.concat())
+    }
+
+    #[test]
+    fn every_pair_and_triple_is_cut_alike_at_the_edge_of_a_block() {
+        let splitters = splitters_once();
+        for first in PARTS {
+            for second in PARTS {
+                for third in PARTS.iter().step_by(3) {
+                    for filler in ["x", " ", ";", "1", "\n"] {
+                        let before = filler.repeat(62);
+                        check(splitters, &format!("{before}{first}{second}{third}x"));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_every_length_are_cut_alike() {
+        let splitters = splitters_once();
+        for part in PARTS {
+            for times in 0..140 {
+                check(splitters, &part.repeat(times));
+                check(
+                    splitters,
+                    &format!("{}\n{}", part.repeat(times), "  ".repeat(70)),
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn any_mix_is_cut_alike(text in from_parts()) {
+            check(splitters_once(), &text);
+        }
+
+        #[test]
+        fn any_text_is_cut_alike(text in "\\PC{0,200}") {
+            check(splitters_once(), &text);
+        }
+    }
+
+    /// Made once, because a table of classes takes a while.
+    fn splitters_once() -> &'static [Splitter] {
+        static ALL: std::sync::OnceLock<Vec<Splitter>> = std::sync::OnceLock::new();
+        ALL.get_or_init(splitters)
+    }
+}

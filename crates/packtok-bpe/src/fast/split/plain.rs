@@ -1,0 +1,310 @@
+//! Where words end, one word after the other: the plain twin of the blocks, and what cuts where they have no
+//! rules.
+//!
+//! A pattern is tried at a position, takes the first of its alternatives that matches there, and goes on
+//! where that ended; each function below is one pattern read as such a step.
+
+use super::super::cuts::Pairs;
+use super::Pattern;
+use super::classes::{
+    CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SPACE, SYMBOL, UPPER,
+};
+
+/// Neither letter nor number nor white space: `[^\s\p{L}\p{N}]`.
+const VISIBLE: Classes = LETTER | NUMBER | SPACE;
+
+/// Cuts texts into words.
+pub(super) struct Plain {
+    pub(super) pattern: Pattern,
+    pub(super) classes: ClassTable,
+    pub(super) pairs: Pairs,
+}
+
+impl Plain {
+    /// Where the word ends that begins at `at`, which is before the end of `text`.
+    #[inline]
+    pub(super) fn end_of_word(&self, text: &str, at: usize) -> usize {
+        match self.pattern {
+            Pattern::Gpt2 => self.gpt2(text, at),
+            Pattern::Gpt2BetweenNumbers => self.gpt2_between_numbers(text, at),
+            Pattern::Cl100k { digits } => self.cl100k(text, at, digits),
+            Pattern::O200k { .. } => self.o200k(text, at),
+            Pattern::Deepseek => self.deepseek(text, at),
+            Pattern::Pieces { each_blank } => self.piece(text.as_bytes(), at, each_blank),
+        }
+    }
+
+    /// Up to where no token reaches across, if it is one of the places that are looked at (`pieces.rs`).
+    fn piece(&self, text: &[u8], at: usize, each_blank: bool) -> usize {
+        let ends = |&end: &usize| {
+            let (left, right) = (text[end - 1], text[end]);
+            let kinds = [Kind::of(left), Kind::of(right)];
+            let is_looked_at = match kinds {
+                [Kind::Blank, Kind::Letter] => false,
+                [left, right] => left != right || matches!(left, Kind::Number | Kind::Newline),
+            };
+            each_blank && right == b' ' || is_looked_at && !self.pairs.has(left, right)
+        };
+        (at + 1..text.len()).find(ends).unwrap_or(text.len())
+    }
+
+    /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+    #[inline]
+    fn gpt2(&self, text: &str, at: usize) -> usize {
+        let bytes = text.as_bytes();
+        if bytes[at] == b'\''
+            && let Some(len) = contraction(bytes, at, |byte| byte)
+        {
+            return at + len;
+        }
+        let start = at + usize::from(bytes[at] == b' ');
+        let (classes, len) = self.classes.at(text, start);
+        if len == 0 || classes & SPACE != 0 {
+            return self.white_space(text, at, 0);
+        }
+        // A letter is no number: of the three classes a character has one or none, and a run keeps it.
+        self.classes
+            .run(text, start + len, VISIBLE, classes & VISIBLE)
+    }
+
+    /// Numbers one by one, and the same of each text between them.
+    fn gpt2_between_numbers(&self, text: &str, at: usize) -> usize {
+        let (classes, len) = self.classes.at(text, at);
+        if classes & NUMBER != 0 {
+            return at + len;
+        }
+        let behind = self.classes.at(text, at + len).0;
+        match classes & SPACE != 0 && behind & (SPACE | NUMBER) != 0 {
+            true => self.white_space(text, at, NUMBER),
+            false => self.gpt2(text, at),
+        }
+    }
+
+    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+    #[inline]
+    fn cl100k(&self, text: &str, at: usize, digits: usize) -> usize {
+        let bytes = text.as_bytes();
+        if let Some(len) = contraction_in_any_case(bytes, at) {
+            return at + len;
+        }
+        let (classes, len) = self.classes.at(text, at);
+        if classes & LETTER != 0 {
+            return self.letters(text, at + len);
+        }
+        if classes & NUMBER != 0 {
+            return self.numbers(text, at + len, digits - 1);
+        }
+        if classes & NEWLINE == 0 {
+            let (next, next_len) = self.classes.at(text, at + len);
+            if next & LETTER != 0 {
+                return self.letters(text, at + len + next_len);
+            }
+        }
+        if let Some(end) = self.visible(text, at) {
+            return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n'));
+        }
+        self.lines_or_white_space(text, at, 0)
+    }
+
+    /// As cl100k, but words change with the case of letters and take contractions with them:
+    /// `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with
+    /// P = `[^\r\n\p{L}\p{N}]`, U and L [`UPPER`] and [`LOWER`], which share some letters and all marks, and
+    /// C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Tekken's has no C, and numbers one by one.
+    #[inline]
+    fn o200k(&self, text: &str, at: usize) -> usize {
+        let bytes = text.as_bytes();
+        let (classes, len) = self.classes.at(text, at);
+        let behind = (classes & (LETTER | NUMBER | NEWLINE) == 0).then_some(at + len);
+        let word = behind
+            .and_then(|behind| self.ends_in_lower(text, behind))
+            .or_else(|| self.ends_in_lower(text, at))
+            .or_else(|| self.upper(text, behind?))
+            .or_else(|| self.upper(text, at));
+        let is_tekken = self.pattern == Pattern::O200k { is_tekken: true };
+        if let Some(end) = word {
+            let contraction = (!is_tekken)
+                .then(|| contraction_in_any_case(bytes, end))
+                .flatten();
+            return end + contraction.unwrap_or(0);
+        }
+        if classes & NUMBER != 0 {
+            return self.numbers(text, at + len, if is_tekken { 0 } else { 2 });
+        }
+        if let Some(end) = self.visible(text, at) {
+            return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n' | b'/'));
+        }
+        self.lines_or_white_space(text, at, 0)
+    }
+
+    /// Numbers by three; runs of CJK; and of each text between these, with P = `[\p{P}\p{S}]`,
+    /// A = ``[!-/:-@\[-`{-~][A-Za-z]+`` and M = `[\p{L}\p{M}]`:
+    /// `A|[^\r\n\p{L}P]?M+| ?P+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`. What nothing matches is a word as far as it goes.
+    fn deepseek(&self, text: &str, at: usize) -> usize {
+        let bytes = text.as_bytes();
+        let (classes, len) = self.classes.at(text, at);
+        if classes & NUMBER != 0 {
+            return self.numbers(text, at + len, 2);
+        }
+        if classes & CJK != 0 {
+            return self.classes.run(text, at + len, CJK, CJK);
+        }
+        if bytes[at].is_ascii_punctuation() {
+            let letters = bytes[at + 1..].iter();
+            let num_letters = letters
+                .take_while(|byte| byte.is_ascii_alphabetic())
+                .count();
+            if num_letters > 0 {
+                return at + 1 + num_letters;
+            }
+        }
+        let behind = self.classes.at(text, at + len).0;
+        if classes & LETTER != 0 || classes & (NEWLINE | SYMBOL) == 0 && behind & LETTER != 0 {
+            return self.letters(text, at + len);
+        }
+        let start = at + usize::from(bytes[at] == b' ');
+        let end = self.classes.run(text, start, SYMBOL, SYMBOL);
+        if end > start {
+            return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n'));
+        }
+        if classes & SPACE != 0 {
+            return self.lines_or_white_space(text, at, NUMBER | CJK);
+        }
+        let mut at = at + len;
+        loop {
+            let (classes, len) = self.classes.at(text, at);
+            // A letter takes the character before it with it.
+            let is_taken = self.classes.at(text, at + len).0 & LETTER != 0;
+            if len == 0 || classes != 0 || is_taken {
+                return at;
+            }
+            at += len;
+        }
+    }
+
+    /// `U*L+`: upper ones as far as they go, of which as many are given back as lower ones need.
+    fn ends_in_lower(&self, text: &str, start: usize) -> Option<usize> {
+        let (mut at, mut behind_both) = (start, None);
+        let (classes, len) = loop {
+            let (classes, len) = self.classes.at(text, at);
+            if classes & UPPER == 0 {
+                break (classes, len);
+            }
+            at += len;
+            if classes & LOWER != 0 {
+                behind_both = Some(at);
+            }
+        };
+        match classes & LOWER != 0 {
+            true => Some(self.classes.run(text, at + len, LOWER, LOWER)),
+            false => behind_both,
+        }
+    }
+
+    /// `U+L*`, where `U*L+` did not match.
+    fn upper(&self, text: &str, start: usize) -> Option<usize> {
+        let end = self.classes.run(text, start, UPPER, UPPER);
+        (end > start).then_some(end)
+    }
+
+    #[inline]
+    fn letters(&self, text: &str, at: usize) -> usize {
+        self.classes.run(text, at, LETTER, LETTER)
+    }
+
+    /// At most so many numbers more.
+    fn numbers(&self, text: &str, mut at: usize, most: usize) -> usize {
+        for _ in 0..most {
+            let (classes, len) = self.classes.at(text, at);
+            if classes & NUMBER == 0 {
+                break;
+            }
+            at += len;
+        }
+        at
+    }
+
+    /// ` ?[^\s\p{L}\p{N}]+`
+    fn visible(&self, text: &str, at: usize) -> Option<usize> {
+        let start = at + usize::from(text.as_bytes()[at] == b' ');
+        let end = self.classes.run(text, start, VISIBLE, 0);
+        (end > start).then_some(end)
+    }
+
+    /// `\s+(?!\S)|\s+`: without the last, which belongs to the word behind, unless there is but one. Text ends before
+    /// characters of the classes `ends`.
+    fn white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
+        let (mut last, mut end) = (at, at);
+        let is_end = loop {
+            let (classes, len) = self.classes.at(text, end);
+            if len == 0 || classes & SPACE == 0 {
+                break len == 0 || classes & ends != 0;
+            }
+            last = end;
+            end += len;
+        };
+        if is_end || last == at { end } else { last }
+    }
+
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`
+    fn lines_or_white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
+        let end = self.classes.run(text, at, SPACE, SPACE);
+        let is_newline = |&byte: &u8| matches!(byte, b'\r' | b'\n');
+        match text.as_bytes()[at..end].iter().rposition(is_newline) {
+            Some(last) => at + last + 1,
+            None => self.white_space(text, at, ends),
+        }
+    }
+}
+
+/// What a byte is, as far as pieces are concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letter,
+    Number,
+    Newline,
+    Blank,
+    Wide,
+    Other,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
+            b'0'..=b'9' => Self::Number,
+            b'\r' | b'\n' => Self::Newline,
+            b' ' => Self::Blank,
+            0x80.. => Self::Wide,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Where what belongs to the ends of lines ends.
+fn newlines(bytes: &[u8], at: usize, is_one: impl Fn(&u8) -> bool) -> usize {
+    at + bytes[at..].iter().take_while(|byte| is_one(byte)).count()
+}
+
+/// Length of `'s|'t|'re|'ve|'m|'ll|'d` at an apostrophe.
+#[inline]
+pub(super) fn contraction(bytes: &[u8], at: usize, fold: impl Fn(u8) -> u8) -> Option<usize> {
+    let letter = |i: usize| bytes.get(at + i).copied().map(&fold);
+    match (letter(1)?, letter(2)) {
+        (b's' | b't' | b'm' | b'd', _) => Some(2),
+        (b'r' | b'v', Some(b'e')) | (b'l', Some(b'l')) => Some(3),
+        _ => None,
+    }
+}
+
+/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it is there.
+#[inline]
+pub(super) fn contraction_in_any_case(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'\'') {
+        return None;
+    }
+    // The long s is an s in another case, too.
+    if bytes[at + 1..].starts_with("ſ".as_bytes()) {
+        return Some(1 + "ſ".len());
+    }
+    contraction(bytes, at, |byte| byte.to_ascii_lowercase())
+}

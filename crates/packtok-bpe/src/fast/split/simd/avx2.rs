@@ -1,0 +1,150 @@
+//! The lane of AVX2: two vectors of 32 bytes.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+};
+
+use super::super::blocks::{Blocks, ROOM, Rules};
+use super::super::classes::ClassTable;
+use super::{BLOCK, Lane, Masks};
+
+/// There is none where the processor has no AVX2.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Avx2(());
+
+impl Avx2 {
+    pub(in super::super) fn detect() -> Option<Self> {
+        let has_it = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
+        has_it.then_some(Self(()))
+    }
+}
+
+/// [`Blocks::fill`], made for this processor as a whole, so that nothing in it is a call.
+pub(in super::super) fn fill(
+    lane: Avx2,
+    blocks: &mut Blocks,
+    rules: impl Rules,
+    table: &ClassTable,
+    text: &str,
+    ends: &mut [u32; ROOM],
+) -> usize {
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn inner(
+        lane: Avx2,
+        blocks: &mut Blocks,
+        rules: impl Rules,
+        table: &ClassTable,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        blocks.fill(lane, rules, table, text, ends)
+    }
+    // SAFETY: there is a `lane`, so that the processor has what is enabled above.
+    unsafe { inner(lane, blocks, rules, table, text, ends) }
+}
+
+impl Lane for Avx2 {
+    #[inline(always)]
+    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
+        // SAFETY: an `Avx2` is only made where the processor has it.
+        unsafe { ascii(block) }
+    }
+
+    #[inline(always)]
+    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { having(classes, class) }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn halves(block: &[u8; BLOCK]) -> [__m256i; 2] {
+    let [low, high] = block.as_chunks::<32>().0 else {
+        unreachable!("a block has two halves")
+    };
+    // SAFETY: both are 32 bytes, and the load asks for no alignment.
+    unsafe {
+        [
+            _mm256_loadu_si256(low.as_ptr().cast()),
+            _mm256_loadu_si256(high.as_ptr().cast()),
+        ]
+    }
+}
+
+/// The highest bit of each byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn highest([low, high]: [__m256i; 2]) -> u64 {
+    let low = _mm256_movemask_epi8(low) as u32;
+    let high = _mm256_movemask_epi8(high) as u32;
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal([low, high]: [__m256i; 2], byte: u8) -> [__m256i; 2] {
+    let byte = _mm256_set1_epi8(byte as i8);
+    [_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte)]
+}
+
+/// Bytes of `first..first + len`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn within([low, high]: [__m256i; 2], first: u8, len: u8) -> [__m256i; 2] {
+    let most = _mm256_set1_epi8(len as i8 - 1);
+    let first = _mm256_set1_epi8(first.wrapping_neg() as i8);
+    let (low, high) = (_mm256_add_epi8(low, first), _mm256_add_epi8(high, first));
+    [
+        _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low),
+        _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn either([a, b]: [__m256i; 2], [c, d]: [__m256i; 2]) -> [__m256i; 2] {
+    [_mm256_or_si256(a, c), _mm256_or_si256(b, d)]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn ascii(block: &[u8; BLOCK]) -> Masks {
+    let bytes @ [low, high] = halves(block);
+    let case = _mm256_set1_epi8(0x20);
+    let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
+    let blank = equal(bytes, b' ');
+    let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
+    // Bytes that go on are the lowest of signed ones.
+    let first_lead = _mm256_set1_epi8(0xc0u8 as i8);
+    let inner = [
+        _mm256_cmpgt_epi8(first_lead, low),
+        _mm256_cmpgt_epi8(first_lead, high),
+    ];
+    Masks {
+        letter: highest(within(lower_case, b'a', 26)),
+        number: highest(within(bytes, b'0', 10)),
+        space: highest(either(within(bytes, b'\t', 5), blank)),
+        newline: highest(newline),
+        blank: highest(blank),
+        apostrophe: highest(equal(bytes, b'\'')),
+        wide: highest(bytes),
+        inner: highest(inner),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+    let [low, high] = halves(classes);
+    let class = _mm256_set1_epi8(class as i8);
+    highest([
+        _mm256_cmpeq_epi8(_mm256_and_si256(low, class), class),
+        _mm256_cmpeq_epi8(_mm256_and_si256(high, class), class),
+    ])
+}

@@ -1,0 +1,56 @@
+//! Tables of many megabytes, in huge pages where the system has them.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+
+/// A power of two of places, all zeros to begin with.
+///
+/// What is looked up is anywhere in the table; with small pages the processor would have to find the page
+/// first. The advice must be given before anything is written.
+pub(super) struct Table<T> {
+    map: MmapMut,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> Table<T> {
+    pub(super) fn new(num_places: usize) -> Self {
+        assert!(num_places.is_power_of_two(), "places are found by a mask");
+        let map = MmapMut::map_anon(num_places * size_of::<T>())
+            .expect("there is memory for a table of words");
+        // Where that is not to be had, it is slower and no less right.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Self {
+            map,
+            of: PhantomData,
+        }
+    }
+
+    /// The same with something else in every place.
+    pub(super) fn filled(num_places: usize, with: T) -> Self {
+        let mut table = Self::new(num_places);
+        table.all_mut().fill(with);
+        table
+    }
+
+    #[inline]
+    pub(super) fn all(&self) -> &[T] {
+        bytemuck::cast_slice(&self.map)
+    }
+
+    #[inline]
+    pub(super) fn all_mut(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(&mut self.map)
+    }
+}
+
+/// Has the processor fetch a place, while it is at something else.
+#[inline(always)]
+pub(super) fn prefetch<T>(place: &T) {
+    #[cfg(target_arch = "x86_64")]
+    safe_arch::prefetch_t0(place);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}

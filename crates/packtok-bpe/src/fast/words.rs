@@ -1,0 +1,116 @@
+//! Words as numbers, which is how they are compared and looked for.
+
+/// Bytes of a word that is short, and of one that is long; others are not looked up as a whole.
+pub(super) const SHORT: usize = 15;
+pub(super) const LONG: usize = 31;
+
+/// Where the length of a short word is in its second number.
+pub(super) const LEN_SHIFT: u32 = 56;
+
+/// The second number of what is no short word: none has it, nor has it anything that a table holds.
+const NOT_SHORT: u64 = (1 << LEN_SHIFT) - 1;
+
+/// A word to look up.
+///
+/// ```text
+/// low: bytes 0 to 7 | high: bytes 8 to 14, then 4 bits of length, 4 that are the table's
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) low: u64,
+    pub(super) high: u64,
+    /// Of a word of up to [`LONG`] bytes.
+    pub(super) hash: u64,
+}
+
+/// Which bits of 16 bytes belong to a word of so many.
+const BITS_OF: [[u64; 2]; 16] = {
+    let mut bits_of = [[0; 2]; 16];
+    let mut len = 1;
+    while len < 16 {
+        let bits = u128::MAX >> (128 - 8 * len);
+        bits_of[len] = [bits as u64, (bits >> 64) as u64];
+        len += 1;
+    }
+    bits_of
+};
+
+impl Word {
+    /// The word at `start..end` of a text, if it is short.
+    #[inline(always)]
+    pub(super) fn short(text: &[u8], start: usize, end: usize) -> Option<Self> {
+        let len = end - start;
+        let bits = BITS_OF.get(len)?;
+        let [low, high] = match text.get(start..).and_then(|rest| rest.first_chunk()) {
+            Some(bytes) => two_numbers(bytes),
+            None => two_numbers(&padded(&text[start..end])),
+        };
+        let (low, high) = (low & bits[0], high & bits[1] | (len as u64) << LEN_SHIFT);
+        Some(Self {
+            low,
+            high,
+            hash: hash(low, high),
+        })
+    }
+
+    /// A word that is not short.
+    pub(super) fn not_short(hash: u64) -> Self {
+        Self {
+            low: 0,
+            high: NOT_SHORT,
+            hash,
+        }
+    }
+
+    pub(super) fn is_short(self) -> bool {
+        self.high != NOT_SHORT
+    }
+}
+
+/// A word of 16 to [`LONG`] bytes: bytes 0 to 30, then 4 bits of its length less 16, 4 that are the table's.
+pub(super) type LongKey = [u64; 4];
+
+/// The key of a word that is long.
+pub(super) fn long_key(word: &[u8]) -> Option<LongKey> {
+    if word.len() > LONG {
+        return None;
+    }
+    let (low, high) = word.split_first_chunk::<16>()?;
+    let ([a, b], [c, d]) = (two_numbers(low), two_numbers(&padded(high)));
+    Some([a, b, c, d | (high.len() as u64) << LEN_SHIFT])
+}
+
+/// Where a long word is looked for.
+pub(super) fn hash_of_long(&[a, b, c, d]: &LongKey) -> u64 {
+    hash(a ^ hash(c, d), b)
+}
+
+/// Where a word is looked for.
+#[inline(always)]
+pub(super) fn hash(low: u64, high: u64) -> u64 {
+    let product =
+        u128::from(low ^ 0x9e37_79b9_7f4a_7c15) * u128::from(high ^ 0xc2b2_ae3d_27d4_eb4f);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Where a word of any length is looked for.
+pub(super) fn hash_of_bytes(bytes: &[u8]) -> u64 {
+    let (sixteens, rest) = bytes.as_chunks::<16>();
+    let start = hash(bytes.len() as u64, 0);
+    let chunks = sixteens.iter().map(two_numbers);
+    let hash_of_chunks = chunks.fold(start, |before, [low, high]| hash(low ^ before, high));
+    let [low, high] = two_numbers(&padded(rest));
+    hash(low ^ hash_of_chunks, high)
+}
+
+#[inline(always)]
+fn two_numbers(bytes: &[u8; 16]) -> [u64; 2] {
+    let number = u128::from_le_bytes(*bytes);
+    [number as u64, (number >> 64) as u64]
+}
+
+fn padded(bytes: &[u8]) -> [u8; 16] {
+    let mut padded = [0; 16];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    padded
+}

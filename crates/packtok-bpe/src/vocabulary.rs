@@ -1,0 +1,137 @@
+//! Names and ids of all tokens, for those who look up many.
+//!
+//! All names stand in one string, and two orders of them are searched by halves: a map of strings
+//! would take several times as much memory.
+
+use serde_json::Value;
+
+use crate::tokenizer::Tokenizer;
+
+/// The tokens of a tokenizer by name and by id, those that were added included.
+#[derive(Debug)]
+pub struct Vocabulary {
+    names: String,
+    /// In order of id; of an added token and a token of the model, the added one first.
+    entries: Vec<Entry>,
+    /// Positions in `entries`, in order of name; of two with one name the added one first.
+    by_name: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    id: u32,
+    is_added: bool,
+    start: usize,
+    stop: usize,
+}
+
+impl Vocabulary {
+    /// Reads the tokens from the file of `tokenizer`.
+    pub fn of(tokenizer: &Tokenizer) -> Self {
+        let mut this = Self {
+            names: String::new(),
+            entries: Vec::new(),
+            by_name: Vec::new(),
+        };
+        for token in tokenizer.added_tokens() {
+            this.push(token.id, &token.content, true);
+        }
+        // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
+        let file: Value = serde_json::from_str(tokenizer.json()).unwrap_or_default();
+        match &file["model"]["vocab"] {
+            Value::Object(map) => {
+                for (name, id) in map {
+                    if let Some(id) = id.as_u64().and_then(|id| id.try_into().ok()) {
+                        this.push(id, name, false);
+                    }
+                }
+            }
+            Value::Array(pieces) => {
+                for (id, piece) in (0u32..).zip(pieces) {
+                    if let Some(name) = piece[0].as_str() {
+                        this.push(id, name, false);
+                    }
+                }
+            }
+            _ => {}
+        }
+        this.sort();
+        this
+    }
+
+    fn push(&mut self, id: u32, name: &str, is_added: bool) {
+        let start = self.names.len();
+        self.names.push_str(name);
+        self.entries.push(Entry {
+            id,
+            is_added,
+            start,
+            stop: self.names.len(),
+        });
+    }
+
+    fn sort(&mut self) {
+        self.entries
+            .sort_by_key(|entry| (entry.id, !entry.is_added));
+        let (names, entries) = (&self.names, &self.entries);
+        self.by_name = (0u32..).zip(entries).map(|(at, _)| at).collect();
+        self.by_name.sort_by_key(|&at| {
+            let entry = &entries[at as usize];
+            (&names[entry.start..entry.stop], !entry.is_added, entry.id)
+        });
+    }
+
+    fn name(&self, entry: &Entry) -> &str {
+        &self.names[entry.start..entry.stop]
+    }
+
+    /// The id of the token called `name`.
+    pub fn id_of(&self, name: &str) -> Option<u32> {
+        let entry = |at: u32| &self.entries[at as usize];
+        let at = self
+            .by_name
+            .partition_point(|&at| self.name(entry(at)) < name);
+        let found = entry(*self.by_name.get(at)?);
+        (self.name(found) == name).then_some(found.id)
+    }
+
+    /// The name of the token with this id.
+    pub fn name_of(&self, id: u32) -> Option<&str> {
+        let at = self.entries.partition_point(|entry| entry.id < id);
+        let found = self.entries.get(at)?;
+        (found.id == id).then(|| self.name(found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tokenizer(vocab: Value, added: Value) -> Tokenizer {
+        let file = json!({"model": {"type": "WordLevel", "unk_token": "a", "vocab": vocab},
+                          "added_tokens": added});
+        Tokenizer::from_json("t.json", file.to_string()).unwrap()
+    }
+
+    #[test]
+    fn every_token_is_found_by_name_and_by_id_as_the_tokenizer_finds_it() {
+        let token = |id: u32, content: &str| {
+            json!({"id": id, "content": content, "special": true, "single_word": false,
+                   "lstrip": false, "rstrip": false, "normalized": false})
+        };
+        let added = json!([token(1, "b"), token(3, "<x>")]);
+        let tokenizer = tokenizer(json!({"a": 0, "b": 1, "\u{e9}": 2}), added);
+        let vocabulary = Vocabulary::of(&tokenizer);
+        for (id, name) in [(0, "a"), (1, "b"), (2, "\u{e9}"), (3, "<x>")] {
+            assert_eq!(vocabulary.id_of(name), Some(id));
+            assert_eq!(tokenizer.token_to_id(name), Some(id));
+            assert_eq!(vocabulary.name_of(id), Some(name));
+            assert_eq!(tokenizer.id_to_token(id).as_deref(), Some(name));
+        }
+        for name in ["", "c", "\u{ea}"] {
+            assert_eq!(vocabulary.id_of(name), None);
+        }
+        assert_eq!(vocabulary.name_of(4), None);
+    }
+}

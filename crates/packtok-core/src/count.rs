@@ -1,0 +1,161 @@
+//! Counts documents, bytes and tokens of a corpus, by source, for several tokenizers at once.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use packtok_bpe::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
+use serde::Serialize;
+
+use crate::corpus;
+use crate::error::Result;
+use crate::pack::{KEPT_IDS, Monitor};
+use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
+
+/// What was counted of some documents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// What the lines are.
+    #[serde(flatten)]
+    pub lines: LineCounts,
+    /// Length of the documents' texts in bytes of UTF-8.
+    pub text_bytes: u64,
+    /// Tokens of the texts, one number for each tokenizer; no EOD is among them.
+    pub tokens: Vec<u64>,
+}
+
+/// What was counted of a source.
+#[derive(Debug, Serialize)]
+pub struct SourceCount {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length on disk in bytes.
+    pub source_bytes: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub counted: Counted,
+}
+
+/// What was counted of a corpus.
+#[derive(Debug, Serialize)]
+pub struct CountReport {
+    /// In the order of the corpus.
+    pub sources: Vec<SourceCount>,
+    /// All of them.
+    pub total: Counted,
+    /// Whether `max_documents` ended the run; sources that were not reached have zeros.
+    pub stopped_early: bool,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+    /// Threads that worked.
+    pub num_cpus: usize,
+}
+
+/// Counts what `tokenizers` make of a corpus.
+///
+/// # Errors
+/// The first thing that is wrong, in the order of the corpus.
+pub fn count(
+    options: &ScanOptions,
+    tokenizers: &[Tokenizer],
+    encode: &EncodeOptions,
+    monitor: &mut Monitor<'_>,
+) -> Result<CountReport> {
+    let started = Instant::now();
+    let sources = corpus::expand(&options.inputs)?;
+    let examiners = (0..options.num_threads.max(1))
+        .map(|_| Counter::new(tokenizers, encode))
+        .collect::<Result<_>>()?;
+    let nothing = Counted {
+        tokens: vec![0; tokenizers.len()],
+        ..Counted::default()
+    };
+    let mut counts = Counts(vec![nothing.clone(); sources.len()]);
+    let scanned = scan(options, &sources, examiners, &mut counts, monitor)?;
+    let mut total = nothing;
+    for (counted, lines) in counts.0.iter_mut().zip(scanned.lines) {
+        counted.lines = lines;
+        total.lines.add(&lines);
+        total.text_bytes += counted.text_bytes;
+        add(&mut total.tokens, &counted.tokens);
+    }
+    let sources = sources.into_iter().zip(counts.0);
+    Ok(CountReport {
+        sources: sources
+            .map(|(source, counted)| SourceCount {
+                path: source.path,
+                source_bytes: source.bytes,
+                counted,
+            })
+            .collect(),
+        total,
+        stopped_early: scanned.stopped_early,
+        seconds: started.elapsed().as_secs_f64(),
+        num_cpus: options.num_threads,
+    })
+}
+
+fn add(sums: &mut [u64], numbers: &[u64]) {
+    for (sum, number) in sums.iter_mut().zip(numbers) {
+        *sum += number;
+    }
+}
+
+/// One thread's encoders.
+struct Counter {
+    encoders: Vec<Encoder>,
+    ids: Vec<u32>,
+}
+
+/// Bytes of a text and its tokens by each tokenizer.
+struct Numbers {
+    text_bytes: u64,
+    tokens: Box<[u64]>,
+}
+
+impl Counter {
+    fn new(tokenizers: &[Tokenizer], encode: &EncodeOptions) -> Result<Self> {
+        let encoders = tokenizers.iter().map(|one| one.encoder(encode));
+        Ok(Self {
+            encoders: encoders.collect::<BpeResult<_>>()?,
+            ids: Vec::new(),
+        })
+    }
+}
+
+impl Examine for Counter {
+    type Found = Numbers;
+
+    fn examine(&mut self, text: &str) -> BpeResult<Option<Numbers>> {
+        let ids = &mut self.ids;
+        let number = |encoder: &mut Encoder| {
+            ids.clear();
+            encoder.encode_into(text, ids)?;
+            Ok(ids.len() as u64)
+        };
+        let tokens: Box<[u64]> = self
+            .encoders
+            .iter_mut()
+            .map(number)
+            .collect::<BpeResult<_>>()?;
+        if self.ids.capacity() > KEPT_IDS {
+            self.ids = Vec::new();
+        }
+        let is_empty = tokens.iter().all(|&number| number == 0);
+        Ok((!is_empty).then_some(Numbers {
+            text_bytes: text.len() as u64,
+            tokens,
+        }))
+    }
+}
+
+/// What was counted of each source.
+struct Counts(Vec<Counted>);
+
+impl Receive<Numbers> for Counts {
+    fn receive(&mut self, source: usize, _line: u64, found: Numbers) -> Result<u64> {
+        let counted = &mut self.0[source];
+        counted.text_bytes += found.text_bytes;
+        add(&mut counted.tokens, &found.tokens);
+        Ok(found.tokens.first().copied().unwrap_or(0))
+    }
+}

@@ -1,0 +1,254 @@
+//! Goes over the texts of a corpus on all threads and writes nothing.
+//!
+//! Lines are read and judged as packing reads and judges them. What is to be done with a text is
+//! the caller's: an examiner per thread, whose findings are handed over in the order of the corpus.
+
+use packtok_bpe::Result as BpeResult;
+use serde::Serialize;
+
+use crate::corpus::{Chunk, ReadOptions, Reader, Source};
+use crate::error::{Error, Result};
+use crate::field::{Extractor, Field};
+use crate::pack::{
+    Consume, Flow, Monitor, OnBadDocument, Outcome, Progress, Reason, Reject, Work, name_panic,
+    run, tell, text_of,
+};
+
+/// Which texts of which corpus.
+#[derive(Clone)]
+pub struct ScanOptions {
+    /// Files, globs and folders, in order.
+    pub inputs: Vec<String>,
+    /// Where the text is in each line.
+    pub field: Field,
+    /// What becomes of a line that is no document.
+    pub on_bad_document: OnBadDocument,
+    /// Most documents to look at.
+    pub max_documents: Option<u64>,
+    /// Threads that work.
+    pub num_threads: usize,
+    /// How sources are read.
+    pub read: ReadOptions,
+}
+
+/// What the lines of a source are: `lines = documents + empty + blank + rejected`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LineCounts {
+    /// Lines read.
+    pub lines: u64,
+    /// Lines that are documents.
+    pub documents: u64,
+    /// Documents without tokens.
+    pub empty: u64,
+    /// Lines of white space.
+    pub blank: u64,
+    /// Lines that are no documents.
+    pub rejected: u64,
+}
+
+impl LineCounts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.lines += other.lines;
+        self.documents += other.documents;
+        self.empty += other.empty;
+        self.blank += other.blank;
+        self.rejected += other.rejected;
+    }
+
+    fn count(&mut self, outcome: Outcome) {
+        self.lines += 1;
+        *match outcome {
+            Outcome::Packed => &mut self.documents,
+            Outcome::Empty => &mut self.empty,
+            Outcome::Blank => &mut self.blank,
+            Outcome::Rejected => &mut self.rejected,
+        } += 1;
+    }
+}
+
+/// What one thread does with texts.
+pub(crate) trait Examine: Send + 'static {
+    /// What it finds of one.
+    type Found: Send + 'static;
+
+    /// Examines a text; `None` if it has no tokens.
+    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>>;
+}
+
+/// What is done with the findings, in the order of the corpus.
+pub(crate) trait Receive<F> {
+    /// Takes what was found of the document in a line (from 1); returns its tokens, for progress.
+    fn receive(&mut self, source: usize, line: u64, found: F) -> Result<u64>;
+}
+
+/// What a scan covered.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    /// The lines of each source.
+    pub(crate) lines: Vec<LineCounts>,
+    /// Whether `max_documents` ended it.
+    pub(crate) stopped_early: bool,
+}
+
+/// Has the texts of `sources` examined, by one of `examiners` per thread.
+pub(crate) fn scan<E: Examine>(
+    options: &ScanOptions,
+    sources: &[Source],
+    examiners: Vec<E>,
+    receiver: &mut impl Receive<E::Found>,
+    monitor: &mut Monitor<'_>,
+) -> Result<Scanned> {
+    let worker = |examiner| Worker {
+        extractor: options.field.extractor(),
+        examiner,
+        on_bad_document: options.on_bad_document,
+        max_document_bytes: options.read.max_document_bytes,
+        place: (0, 0),
+    };
+    let workers = examiners.into_iter().map(worker).collect();
+    let mut collector = Collector {
+        sources,
+        receiver,
+        left: options.max_documents.unwrap_or(u64::MAX),
+        scanned: Scanned {
+            lines: vec![LineCounts::default(); sources.len()],
+            stopped_early: false,
+        },
+        progress: Progress {
+            total_bytes: sources.iter().map(Source::span_bytes).sum(),
+            ..Progress::default()
+        },
+        monitor,
+    };
+    let reader = Reader::new(sources.to_vec(), options.read);
+    run(
+        reader,
+        workers,
+        4 * options.read.chunk_bytes,
+        &mut collector,
+    )
+    .map_err(|error| name_panic(error, sources))?;
+    Ok(collector.scanned)
+}
+
+/// The lines of a chunk.
+struct LineBatch<F> {
+    source: usize,
+    outcomes: Vec<Outcome>,
+    /// One for each document.
+    found: Vec<F>,
+    /// The line that ends the scan.
+    fatal: Option<Reject>,
+}
+
+impl<F> Default for LineBatch<F> {
+    fn default() -> Self {
+        Self {
+            source: 0,
+            outcomes: Vec::new(),
+            found: Vec::new(),
+            fatal: None,
+        }
+    }
+}
+
+struct Worker<E> {
+    extractor: Extractor,
+    examiner: E,
+    on_bad_document: OnBadDocument,
+    max_document_bytes: u64,
+    place: (usize, u64),
+}
+
+impl<E: Examine> Work for Worker<E> {
+    type Out = LineBatch<E::Found>;
+
+    fn work(&mut self, chunk: &Chunk, out: &mut Self::Out) {
+        out.source = chunk.source();
+        out.outcomes.clear();
+        out.found.clear();
+        out.fatal = None;
+        for (i, line) in chunk.lines().enumerate() {
+            self.place = (chunk.source(), line.offset_bytes);
+            let examined = match text_of(&mut self.extractor, &line, self.max_document_bytes) {
+                Ok(Some(text)) => self.examiner.examine(text).map_err(Reason::Tokenizer),
+                Ok(None) => {
+                    out.outcomes.push(Outcome::Blank);
+                    continue;
+                }
+                Err(reason) => Err(reason.into()),
+            };
+            match examined {
+                Ok(Some(found)) => {
+                    out.outcomes.push(Outcome::Packed);
+                    out.found.push(found);
+                }
+                Ok(None) => out.outcomes.push(Outcome::Empty),
+                Err(_) if self.on_bad_document == OnBadDocument::Skip => {
+                    out.outcomes.push(Outcome::Rejected);
+                }
+                Err(reason) => {
+                    out.fatal = Some(Reject {
+                        line: i,
+                        offset_bytes: line.offset_bytes,
+                        len_bytes: line.len_bytes,
+                        reason,
+                    });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn place(&self) -> (usize, u64) {
+        self.place
+    }
+}
+
+struct Collector<'a, 'm, R> {
+    sources: &'a [Source],
+    receiver: &'a mut R,
+    /// Documents that may still be looked at.
+    left: u64,
+    scanned: Scanned,
+    progress: Progress,
+    monitor: &'a mut Monitor<'m>,
+}
+
+impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
+    fn consume(&mut self, batch: &mut LineBatch<F>) -> Result<Flow> {
+        let lines = &mut self.scanned.lines[batch.source];
+        let mut found = batch.found.drain(..);
+        for &outcome in &batch.outcomes {
+            lines.count(outcome);
+            if outcome != Outcome::Packed {
+                continue;
+            }
+            let found = found
+                .next()
+                .expect("every document of a batch was examined");
+            self.progress.tokens += self.receiver.receive(batch.source, lines.lines, found)?;
+            self.progress.documents += 1;
+            self.left -= 1;
+            // As in packing: what stands behind the last document is neither counted nor judged.
+            if self.left == 0 {
+                self.scanned.stopped_early = true;
+                return Ok(Flow::Stop);
+            }
+        }
+        match batch.fatal.take() {
+            Some(reject) => Err(Error::Document {
+                line: lines.lines + 1,
+                path: self.sources[batch.source].path.clone(),
+                offset_bytes: reject.offset_bytes,
+                reason: Box::new(reject.reason),
+            }),
+            None => Ok(Flow::Continue),
+        }
+    }
+
+    fn tick(&mut self, bytes_read: u64) -> Result<()> {
+        self.progress.bytes_read = bytes_read;
+        tell(self.monitor, &self.progress)
+    }
+}

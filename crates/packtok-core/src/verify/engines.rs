@@ -1,0 +1,335 @@
+//! Compares the engine that serves a tokenizer with the one that engines are held against.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use packtok_bpe::{
+    EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, nasty_texts,
+};
+use serde::Serialize;
+
+use crate::corpus;
+use crate::error::{Error, Result, shown_id};
+use crate::pack::{Monitor, Progress};
+use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
+use crate::texts::in_runs;
+
+/// What the texts that are built in are called where one of them is named by its number.
+const BUILT_IN: &str = "built-in texts";
+/// Bytes of text that are shown of a difference.
+const SHOWN_BYTES: usize = 40;
+
+/// What a comparison of engines covered.
+#[derive(Debug, Serialize)]
+pub struct EnginesReport {
+    /// The engine that serves the tokenizer.
+    pub engine: &'static str,
+    /// The engine it was compared with; `None` if it is that engine, and nothing was compared.
+    pub oracle: Option<&'static str>,
+    /// Built-in texts that were compared, each with special tokens parsed and read as text.
+    pub built_in_texts: u64,
+    /// What the lines of the corpus are.
+    #[serde(flatten)]
+    pub lines: LineCounts,
+    /// Tokens of its documents.
+    pub tokens: u64,
+}
+
+/// Compares engines on the built-in texts and on a corpus, if there is one.
+///
+/// # Errors
+/// The first difference, with file, line and position.
+pub fn verify_engines(
+    tokenizer: &Tokenizer,
+    corpus: Option<&ScanOptions>,
+    num_threads: usize,
+    monitor: &mut Monitor<'_>,
+) -> Result<EnginesReport> {
+    let mut report = EnginesReport {
+        engine: tokenizer.engine().name(),
+        oracle: None,
+        built_in_texts: 0,
+        lines: LineCounts::default(),
+        tokens: 0,
+    };
+    let Some(oracle) = tokenizer.oracle()? else {
+        return Ok(report);
+    };
+    report.oracle = Some(oracle.engine().name());
+    report.built_in_texts = compare_built_in(tokenizer, &oracle, num_threads, monitor)?;
+    let Some(options) = corpus else {
+        return Ok(report);
+    };
+    let sources = corpus::expand(&options.inputs)?;
+    let examiners = (0..options.num_threads.max(1))
+        .map(|_| Twin::new(tokenizer, &oracle, SpecialTokensInText::Parse))
+        .collect::<Result<_>>()?;
+    let mut differences = Differences {
+        tokenizer,
+        oracle: &oracle,
+        paths: sources.iter().map(|source| source.path.clone()).collect(),
+        num_tokens: 0,
+    };
+    let scanned = scan(options, &sources, examiners, &mut differences, monitor)?;
+    for lines in &scanned.lines {
+        report.lines.add(lines);
+    }
+    report.tokens = differences.num_tokens;
+    Ok(report)
+}
+
+pub(super) fn compare_built_in(
+    tokenizer: &Tokenizer,
+    oracle: &Tokenizer,
+    num_threads: usize,
+    monitor: &mut Monitor<'_>,
+) -> Result<u64> {
+    let texts = nasty_texts(tokenizer);
+    let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
+    let twins = || {
+        let twin = |mode| Twin::new(tokenizer, oracle, mode);
+        modes.into_iter().map(twin).collect::<Result<Vec<_>>>()
+    };
+    let total_bytes = texts.iter().map(String::len).sum::<usize>() as u64;
+    let bytes_read = AtomicU64::new(0);
+    let runs = in_runs(
+        BUILT_IN,
+        texts.len(),
+        |item| texts[item].len(),
+        num_threads,
+        twins,
+        |twins, item, found: &mut Vec<(usize, Difference)>| {
+            for twin in twins {
+                twin.encode(&texts[item])?;
+                found.extend(twin.difference(&texts[item]).map(|one| (item, one)));
+            }
+            bytes_read.fetch_add(texts[item].len() as u64, Ordering::Relaxed);
+            Ok(())
+        },
+        &mut || {
+            monitor(&Progress {
+                bytes_read: bytes_read.load(Ordering::Relaxed),
+                total_bytes,
+                ..Progress::default()
+            })
+        },
+    )?;
+    match runs.into_iter().flatten().next() {
+        Some((item, difference)) => {
+            let path = PathBuf::from(BUILT_IN);
+            Err(difference.into_error(tokenizer, oracle, path, item as u64 + 1))
+        }
+        None => Ok(texts.len() as u64),
+    }
+}
+
+/// Two engines give a text other ids.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{tokenizer}: {}:{line}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
+    source_path.display(),
+    shown_id(*found),
+    shown_id(*expected)
+)]
+pub struct EnginesDiffer {
+    /// The tokenizer.
+    pub tokenizer: String,
+    /// The source.
+    pub source_path: PathBuf,
+    /// 1-based number of the line.
+    pub line: u64,
+    /// Position of the first differing token, from 0.
+    pub token: u64,
+    /// The engine that serves the tokenizer.
+    pub engine: &'static str,
+    /// The id that it gives; `None` past its end.
+    pub found: Option<u32>,
+    /// The engine it is held against.
+    pub oracle: &'static str,
+    /// The id that that one gives; `None` past its end.
+    pub expected: Option<u32>,
+    /// Some of the text there.
+    pub text: String,
+}
+
+/// Where two engines part.
+struct Difference {
+    token: u64,
+    found: Option<u32>,
+    expected: Option<u32>,
+    text: String,
+}
+
+impl Difference {
+    fn into_error(
+        self,
+        tokenizer: &Tokenizer,
+        oracle: &Tokenizer,
+        source_path: PathBuf,
+        line: u64,
+    ) -> Error {
+        Error::EnginesDiffer(Box::new(EnginesDiffer {
+            tokenizer: tokenizer.name().to_owned(),
+            source_path,
+            line,
+            token: self.token,
+            engine: tokenizer.engine().name(),
+            found: self.found,
+            oracle: oracle.engine().name(),
+            expected: self.expected,
+            text: self.text,
+        }))
+    }
+}
+
+/// One thread's two encoders and what they made of a text.
+struct Twin {
+    tokenizer: Tokenizer,
+    encoders: [Encoder; 2],
+    ids: [Vec<u32>; 2],
+}
+
+impl Twin {
+    fn new(tokenizer: &Tokenizer, oracle: &Tokenizer, mode: SpecialTokensInText) -> Result<Self> {
+        let options = EncodeOptions {
+            special_tokens_in_text: mode,
+            ..EncodeOptions::default()
+        };
+        Ok(Self {
+            tokenizer: tokenizer.clone(),
+            encoders: [tokenizer.encoder(&options)?, oracle.encoder(&options)?],
+            ids: [Vec::new(), Vec::new()],
+        })
+    }
+
+    fn encode(&mut self, text: &str) -> BpeResult<()> {
+        for (encoder, ids) in self.encoders.iter_mut().zip(&mut self.ids) {
+            ids.clear();
+            encoder.encode_into(text, ids)?;
+        }
+        Ok(())
+    }
+
+    fn difference(&self, text: &str) -> Option<Difference> {
+        let [found, expected] = &self.ids;
+        if found == expected {
+            return None;
+        }
+        let pairs = found.iter().zip(expected);
+        let token = pairs
+            .take_while(|(found, expected)| found == expected)
+            .count();
+        // As far as the same ids go back to the same text, this is where the engines part.
+        let before = self.tokenizer.decode(&found[..token]).unwrap_or_default();
+        let start = text.floor_char_boundary(before.len().saturating_sub(SHOWN_BYTES / 4));
+        let stop = text.floor_char_boundary(start + SHOWN_BYTES);
+        Some(Difference {
+            token: token as u64,
+            found: found.get(token).copied(),
+            expected: expected.get(token).copied(),
+            text: text[start..stop].to_owned(),
+        })
+    }
+}
+
+impl Examine for Twin {
+    type Found = (u64, Option<Difference>);
+
+    fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>> {
+        self.encode(text)?;
+        let num_tokens = self.ids[0].len() as u64;
+        let is_empty = self.ids.iter().all(Vec::is_empty);
+        Ok((!is_empty).then(|| (num_tokens, self.difference(text))))
+    }
+}
+
+struct Differences<'a> {
+    tokenizer: &'a Tokenizer,
+    oracle: &'a Tokenizer,
+    paths: Vec<PathBuf>,
+    num_tokens: u64,
+}
+
+impl Receive<(u64, Option<Difference>)> for Differences<'_> {
+    fn receive(
+        &mut self,
+        source: usize,
+        line: u64,
+        (num_tokens, difference): (u64, Option<Difference>),
+    ) -> Result<u64> {
+        self.num_tokens += num_tokens;
+        match difference {
+            None => Ok(num_tokens),
+            Some(difference) => {
+                let path = self.paths[source].clone();
+                Err(difference.into_error(self.tokenizer, self.oracle, path, line))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+
+    /// GPT-2's tokenizer and one without merges, which stand for engines that differ.
+    fn unlike() -> (Tokenizer, Tokenizer) {
+        let gpt2 = packtok_bpe::builtin_json("gpt2").unwrap();
+        let mut file: serde_json::Value = serde_json::from_str(&gpt2).unwrap();
+        file["model"]["merges"] = serde_json::json!([]);
+        (
+            Tokenizer::from_json("t", gpt2).unwrap(),
+            Tokenizer::from_json("t", file.to_string()).unwrap(),
+        )
+    }
+
+    #[test]
+    fn engines_that_agree_are_reported_with_what_was_compared() {
+        let tokenizer = Tokenizer::builtin("gpt2").unwrap();
+        let report = verify_engines(&tokenizer, None, 2, &mut |_| ControlFlow::Continue(()));
+        let report = report.unwrap();
+        assert_eq!(report.oracle, Some("tokenizers 0.23.2"));
+        assert_eq!(report.built_in_texts, nasty_texts(&tokenizer).len() as u64);
+    }
+
+    #[test]
+    fn the_first_difference_is_named_whatever_the_threads() {
+        let (tokenizer, other) = unlike();
+        let options = EncodeOptions::default();
+        let ids = |text: &String| {
+            let of = |tokenizer: &Tokenizer| tokenizer.encode(text, &options).unwrap();
+            (of(&tokenizer), of(&other))
+        };
+        let texts = nasty_texts(&tokenizer);
+        let first = texts.iter().position(|text| ids(text).0 != ids(text).1);
+        let (found, expected) = ids(&texts[first.unwrap()]);
+        let token = (0..).find(|&at| found.get(at) != expected.get(at)).unwrap();
+        for num_threads in [1, 3] {
+            let mut monitor = |_: &Progress| ControlFlow::Continue(());
+            let error = compare_built_in(&tokenizer, &other, num_threads, &mut monitor);
+            let Err(Error::EnginesDiffer(difference)) = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(difference.line, first.unwrap() as u64 + 1);
+            assert_eq!(difference.token, token as u64);
+            assert_eq!(difference.found, found.get(token).copied());
+            assert_eq!(difference.expected, expected.get(token).copied());
+        }
+    }
+
+    #[test]
+    fn a_difference_says_where_it_is_and_what_was_found() {
+        let (tokenizer, other) = unlike();
+        let mut twin = Twin::new(&tokenizer, &other, SpecialTokensInText::Parse).unwrap();
+        let text = "Hello w\u{f6}rld";
+        twin.encode(text).unwrap();
+        let difference = twin.difference(text).unwrap();
+        let error = difference.into_error(&tokenizer, &other, "c.jsonl".into(), 7);
+        assert_eq!(
+            error.to_string(),
+            "t: c.jsonl:7: token 1 is id 266 with packtok, and id 220 with packtok, near \"Hello w\u{f6}rld\"; please report it with this text"
+        );
+    }
+}

@@ -1,0 +1,79 @@
+"""What `Tokenizer.as_hf` returns: a tokenizer for code that calls ``tokenizer(text)["input_ids"]``.
+
+It covers what data preparation asks of such an object and nothing more: an argument that it does not know is
+an error, so that nothing is done otherwise in silence.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from packtok._packtok import Tokenizer
+
+__all__ = ["CallableTokenizer"]
+
+
+class CallableTokenizer:
+    """A callable around a `Tokenizer`, with lists where that has arrays; pickles as the tokenizer does."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def __repr__(self) -> str:
+        return f"{self.tokenizer!r}.as_hf()"
+
+    def __len__(self) -> int:
+        """Highest id + 1, added tokens included."""
+        return self.tokenizer.vocab_size
+
+    def __call__(
+        self,
+        text: str | Iterable[str],
+        *,
+        add_special_tokens: bool = True,
+        return_attention_mask: bool = True,
+    ) -> dict[str, Any]:
+        """``input_ids`` and ``attention_mask`` of a text, as lists of ints, or of many, as lists of lists."""
+        ids: Any
+        mask: Any
+        if isinstance(text, str):
+            ids = self.encode(text, add_special_tokens=add_special_tokens)
+            mask = [1] * len(ids)
+        else:
+            flat, offsets = self.tokenizer.encode_batch(text, add_special_tokens=add_special_tokens)
+            every, ends = flat.tolist(), offsets.tolist()
+            ids = [every[start:stop] for start, stop in pairwise(ends)]
+            mask = [[1] * len(one) for one in ids]
+        return {"input_ids": ids} | ({"attention_mask": mask} if return_attention_mask else {})
+
+    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
+        """The ids of a text."""
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=add_special_tokens).tolist()
+        return ids
+
+    def decode(self, token_ids: Any, *, skip_special_tokens: bool = False) -> str:
+        """The text of ids, or of one id."""
+        ids = [token_ids] if isinstance(token_ids, int) else token_ids
+        return self.tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+
+    def convert_tokens_to_ids(self, tokens: str | Sequence[str]) -> Any:
+        """The id of a token by its name, or of each in a list; ``None`` where there is none."""
+        if isinstance(tokens, str):
+            return self.tokenizer.token_to_id(tokens)
+        return [self.tokenizer.token_to_id(token) for token in tokens]
+
+    @property
+    def vocab_size(self) -> int:
+        """Highest id + 1, added tokens included."""
+        return self.tokenizer.vocab_size
+
+    @property
+    def eos_token(self) -> str | None:
+        """The token that ends texts, where the tokenizer was loaded from something that names one."""
+        return self.tokenizer.eos_token
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The id of that token."""
+        token = self.tokenizer.eos_token
+        return None if token is None else self.tokenizer.token_to_id(token)

@@ -1,0 +1,201 @@
+"""`packtok count`: how many tokens a corpus has, by source and in all, with one tokenizer or several."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Annotated, Any, Literal
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.options import CorpusFieldOption, OnBadOption, QuietOption, ThreadsOption
+from packtok.cli.progress import progress
+
+ROWS_SHOWN = 20
+BAR_CHARS = 40
+# Room for the names of sources, below which a table in a terminal makes no sense.
+SOURCE_CHARS = 20
+
+
+def count(
+    corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", help="Files, globs and folders.")],
+    tokenizer: Annotated[
+        list[str],
+        typer.Option(
+            "--tokenizer",
+            "-t",
+            help="tokenizer.json or its folder, built-in name, or hub name. Repeatable.",
+        ),
+    ],
+    field: CorpusFieldOption = None,
+    num_cpus: ThreadsOption = None,
+    add_special_tokens: Annotated[
+        bool | None, typer.Option(help="Count what the tokenizer's post-processor adds. [default: yes]")
+    ] = None,
+    special_tokens_in_text: Annotated[
+        Literal["parse", "text", "fail"] | None,
+        typer.Option(help="What special tokens in a text are. [default: parse]"),
+    ] = None,
+    on_bad_document: OnBadOption = None,
+    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
+    max_document_bytes: Annotated[
+        int | None, typer.Option(help="A longer line is bad. [default: 1 GiB]")
+    ] = None,
+    zstd_window_log: Annotated[
+        int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Count documents, bytes and tokens of a corpus of JSON lines; EODs are not counted."""
+    from packtok import scanning
+
+    with progress(quiet=quiet or as_json) as on_progress:
+        report = scanning.count(
+            corpus,
+            tokenizer,
+            field=field,
+            num_cpus=num_cpus,
+            add_special_tokens=add_special_tokens,
+            special_tokens_in_text=special_tokens_in_text,
+            on_bad_document=on_bad_document,
+            max_documents=max_documents,
+            max_document_bytes=max_document_bytes,
+            zstd_window_log=zstd_window_log,
+            on_progress=on_progress,
+        )
+    console.remarks(report["notes"])
+    if as_json:
+        print(json.dumps(report, indent=2))
+    elif quiet:
+        print(console.printable(_line(report)))
+    else:
+        _show(report)
+
+
+def _show(report: dict[str, Any]) -> None:
+    names = [one["name"] for one in report["tokenizers"]]
+    header, rows = table(report)
+    if sys.stdout.isatty():
+        show_rich(header, rows)
+    else:
+        for line in aligned([header, *rows]):
+            print(line)
+    if report["stopped_early"]:
+        print("stopped at --max-documents; the corpus has more")
+    print()
+    for line in chart(names, report["total"]["bytes_per_token"]):
+        print(line)
+    total = report["total"]
+    lines = " + ".join(f"{total[name]:,} {name}" for name in ("documents", "empty", "blank", "rejected"))
+    print(f"\nlines {total['lines']:,} = {lines}; {report['seconds']:.1f} s on {report['num_cpus']} threads")
+
+
+def _line(report: dict[str, Any]) -> str:
+    total = report["total"]
+    parts = [
+        f"{one['name']} {tokens:,} tokens, {_ratio(ratio)} bytes per token"
+        for one, tokens, ratio in zip(
+            report["tokenizers"], total["tokens"], total["bytes_per_token"], strict=True
+        )
+    ]
+    return "; ".join([f"{total['documents']:,} documents, {total['text_bytes']:,} bytes", *parts])
+
+
+def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of text: one for each source or group of sources, and the last for all of them."""
+    header = ["source", "documents", "bytes"]
+    for one in report["tokenizers"]:
+        name = console.printable(one["name"])
+        header += [f"{name} tokens", "bytes/token"]
+    reached = [one for one in report["sources"] if one["lines"] or not report["stopped_early"]]
+    groups = grouped(reached)
+    return header, [_row(label, counted) for label, counted in [*groups, ("in all", report["total"])]]
+
+
+def _row(label: str, counted: dict[str, Any]) -> list[str]:
+    row = [console.printable(label), f"{counted['documents']:,}", f"{counted['text_bytes']:,}"]
+    for tokens, ratio in zip(counted["tokens"], counted["bytes_per_token"], strict=True):
+        row += [f"{tokens:,}", _ratio(ratio)]
+    return row
+
+
+def _ratio(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}"
+
+
+def grouped(sources: Sequence[dict[str, Any]], rows: int = ROWS_SHOWN) -> list[tuple[str, dict[str, Any]]]:
+    """Sources one by one; many of them by folder, and of many folders the largest one by one."""
+    if len(sources) <= rows:
+        return [(one["path"], one) for one in sources]
+    folders: dict[str, list[dict[str, Any]]] = {}
+    for one in sources:
+        folders.setdefault(str(PurePath(one["path"]).parent), []).append(one)
+    groups = [(f"{folder}: {len(members):,} files", added(members)) for folder, members in folders.items()]
+    if len(groups) <= rows:
+        return groups
+    by_size = sorted(range(len(groups)), key=lambda i: -groups[i][1]["text_bytes"])
+    kept = set(by_size[: rows - 1])
+    rest = [counted for i, (_, counted) in enumerate(groups) if i not in kept]
+    return [group for i, group in enumerate(groups) if i in kept] + [
+        (f"{len(rest):,} more folders", added(rest))
+    ]
+
+
+def added(members: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of several sources as those of one."""
+    sums = {name: sum(one[name] for one in members) for name in ("documents", "text_bytes")}
+    tokens = [sum(numbers) for numbers in zip(*(one["tokens"] for one in members), strict=True)]
+    ratios = [sums["text_bytes"] / number if number else None for number in tokens]
+    return {**sums, "tokens": tokens, "bytes_per_token": ratios}
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the first column to the left and the others to the right, as wide as they are."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
+        )
+        for row in rows
+    ]
+
+
+def chart(names: Sequence[str], ratios: Sequence[float | None]) -> list[str]:
+    """A bar for the bytes per token of each tokenizer: the longer, the fewer tokens."""
+    most = max((ratio for ratio in ratios if ratio), default=0.0)
+    shown = [console.printable(name) for name in names]
+    width = max(len(name) for name in shown)
+    lines = ["bytes per token"]
+    for name, ratio in zip(shown, ratios, strict=True):
+        bar = "█" * (max(round(BAR_CHARS * ratio / most), 1) if ratio else 0)
+        lines.append(f"{name:>{width}}  {bar:<{BAR_CHARS}}  {_ratio(ratio)}")
+    return lines
+
+
+def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """The table as a terminal shows it; as plain lines if its numbers would not fit into the terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = Console()
+    # In two lines, since names of tokenizers are long and numbers are not.
+    titles = [re.sub(r" tokens$", "\ntokens", re.sub(r"^bytes/", "bytes/\n", name)) for name in header]
+    columns = [[*title.split("\n"), *cells] for title, *cells in zip(titles, *rows, strict=True)]
+    widths = [max(len(cell) for cell in column) + 3 for column in columns]
+    if sum(widths[1:]) + SOURCE_CHARS > screen.width:
+        for line in aligned([header, *rows]):
+            print(line)
+        return
+    shown = Table(box=box.SIMPLE_HEAD)
+    for i, title in enumerate(titles):
+        # Text, since what a file is called must not be taken for markup.
+        shown.add_column(Text(title), justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
+    for i, row in enumerate(rows):
+        is_last = i == len(rows) - 1
+        shown.add_row(*map(Text, row), end_section=i == len(rows) - 2, style="bold" if is_last else "")
+    screen.print(shown)

@@ -1,0 +1,135 @@
+"""`packtok tokenizer …`: what a tokenizer is, which engine serves it, and whether engines agree on it."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from packtok.cli import console
+from packtok.cli.options import CorpusFieldOption, OnBadOption, QuietOption, ThreadsOption
+from packtok.cli.progress import progress
+
+if TYPE_CHECKING:
+    from packtok.tokenizer import FoundTokenizer
+
+app = typer.Typer(
+    help="Look at a tokenizer, and hold its engine against Python's package.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[
+    str,
+    typer.Argument(metavar="TOKENIZER", help="tokenizer.json or its folder, built-in name, or hub name."),
+]
+TOKENS_SHOWN = 12
+
+
+@app.command()
+def inspect(
+    tokenizer: Name,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show what a tokenizer is: vocabulary, special tokens, engine, and what its components became."""
+    from packtok.redact import Redactor
+    from packtok.tokenizer import find_tokenizer
+
+    facts = Redactor().tree(describe(find_tokenizer(tokenizer)))
+    if as_json:
+        print(json.dumps(facts, indent=2))
+    else:
+        console.table(_rows(facts))
+
+
+def describe(found: "FoundTokenizer") -> dict[str, Any]:
+    """All that `packtok tokenizer inspect` shows, as JSON can hold it."""
+    tokenizer = found.tokenizer
+    special = {token for token, _ in tokenizer.special_tokens}
+    return {
+        "name": tokenizer.name,
+        "path": None if found.path is None else str(found.path),
+        "fingerprint": tokenizer.fingerprint,
+        "vocab_size": tokenizer.vocab_size,
+        "token_bytes": tokenizer.token_bytes,
+        "eos_token": found.eos_token,
+        "engine": tokenizer.engine,
+        "engine_reason": tokenizer.engine_reason,
+        "added_tokens": [
+            {"token": token, "id": id, "special": token in special} for token, id in tokenizer.added_tokens
+        ],
+        "components": tokenizer.components(),
+        "notes": [*found.warnings, *tokenizer.notes],
+    }
+
+
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    width = facts["token_bytes"]
+    rows = [
+        ("name", facts["name"]),
+        ("file", facts["path"] or "none: built in"),
+        ("fingerprint", facts["fingerprint"]),
+        ("vocabulary", f"{facts['vocab_size']:,} ids; a pbin takes {width} byte{'s' * (width > 1)} for each"),
+        ("EOS", repr(facts["eos_token"]) if facts["eos_token"] is not None else "none named"),
+        ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
+    ]
+    rows += _token_rows("special", [one for one in facts["added_tokens"] if one["special"]])
+    rows += _token_rows("added", [one for one in facts["added_tokens"] if not one["special"]])
+    for component in facts["components"]:
+        found, became = component["found"], component["became"]
+        rows.append((component["name"], found if found == "none" else f"{found}: {became}"))
+    return rows + [("note", note) for note in facts["notes"]]
+
+
+def _token_rows(name: str, tokens: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    if not tokens:
+        return [(name, "none")]
+    shown = ", ".join(f"{one['token']!r} = {one['id']:,}" for one in tokens[:TOKENS_SHOWN])
+    more = len(tokens) - TOKENS_SHOWN
+    return [(name, shown + (f", and {more:,} more, all under --json" if more > 0 else ""))]
+
+
+@app.command()
+def verify(
+    tokenizer: Name,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--corpus", "-c", help="File, glob or folder whose documents are compared too. Repeatable."
+        ),
+    ] = None,
+    field: CorpusFieldOption = None,
+    num_cpus: ThreadsOption = None,
+    on_bad_document: OnBadOption = None,
+    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Compare the ids of the engine that serves it with Python's package. Exit code 1 if any differ."""
+    from packtok import scanning
+
+    with progress(quiet=quiet) as on_progress:
+        report = scanning.verify_tokenizer(
+            tokenizer,
+            corpus or (),
+            field=field,
+            num_cpus=num_cpus,
+            on_bad_document=on_bad_document,
+            max_documents=max_documents,
+            on_progress=on_progress,
+        )
+    if report["oracle"] is None:
+        nothing = (
+            f"nothing to compare: {tokenizer} is served by {report['engine']}, which is the engine that "
+        )
+        print(console.printable(nothing + "others are compared with"))
+        return
+    if not quiet:
+        console.table(_compared(report, corpus is not None))
+    print(f"{report['engine']} gives the ids of {report['oracle']}")
+
+
+def _compared(report: dict[str, Any], has_corpus: bool) -> list[tuple[str, str]]:
+    rows = [("built-in texts", console.count(report["built_in_texts"]))]
+    if not has_corpus:
+        return rows
+    parts = " + ".join(f"{report[name]:,} {name}" for name in ("documents", "empty", "blank", "rejected"))
+    return [*rows, ("lines", f"{report['lines']:,} = {parts}"), ("tokens", console.count(report["tokens"]))]

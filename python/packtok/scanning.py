@@ -1,0 +1,136 @@
+"""The functions behind `packtok count` and `packtok tokenizer verify`: they read a corpus and write nothing.
+
+Options are checked as those of packing are, under the same names, and the corpus is read in the same way; the
+work is the compiled module's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, Unpack
+
+from packtok import _packtok
+from packtok.config import PackConfig, load_config
+from packtok.errors import ConfigError
+from packtok.sources import StrPath
+from packtok.tokenizer import FoundTokenizer, find_tokenizer
+
+Progress = Callable[[dict[str, int]], None]
+
+
+class ScanOptions(TypedDict, total=False):
+    """Which texts of the corpus, and how they are read; ``None`` counts as not given."""
+
+    field: str | None
+    num_cpus: int | None
+    on_bad_document: str | None
+    max_document_bytes: int | None
+    max_documents: int | None
+    zstd_window_log: int | None
+
+
+def count(
+    corpus: StrPath | Sequence[StrPath],
+    tokenizers: Sequence[str],
+    *,
+    add_special_tokens: bool | None = None,
+    special_tokens_in_text: str | None = None,
+    on_progress: Progress | None = None,
+    **options: Unpack[ScanOptions],
+) -> dict[str, Any]:
+    """Counts documents, bytes and tokens of a corpus, by source and in all, for each tokenizer.
+
+    The tokens are those of the texts; the EOD that packing puts behind each document is not among them.
+
+    Args:
+        corpus: Files, globs and folders, as for packing.
+        tokenizers: Each a path, a built-in name or a name on the hub.
+        add_special_tokens: Whether what a post-processor adds is counted, as when packing (default: yes).
+        special_tokens_in_text: As for packing.
+        on_progress: As in `packtok.pack`; its tokens are the first tokenizer's.
+        **options: What the flags of ``packtok count`` say, under the same names.
+
+    Returns:
+        ``tokenizers``, ``sources``, ``total``, ``stopped_early``, ``notes``, ``seconds`` and ``num_cpus``. A
+        source and the total have ``lines = documents + empty + blank + rejected``, ``text_bytes``, and one
+        number for each tokenizer in ``tokens`` and ``bytes_per_token``.
+
+    Raises:
+        ConfigError: If an option is wrong.
+        DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
+        TokenizerError: If a tokenizer cannot be had.
+    """
+    if not tokenizers:
+        raise ConfigError("no tokenizer is given; name one or more with --tokenizer, such as gpt2")
+    config = _checked(
+        corpus,
+        tokenizers[0],
+        options,
+        add_special_tokens=add_special_tokens,
+        special_tokens_in_text=special_tokens_in_text,
+    )
+    with config.redactor.guard():
+        names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
+        found = [find_tokenizer(name) for name in names]
+        report = _packtok.count_tokens(
+            **config.corpus_options,
+            tokenizers=[one.tokenizer for one in found],
+            add_special_tokens=config.settings.add_special_tokens,
+            special_tokens_in_text=config.settings.special_tokens_in_text,
+            on_progress=on_progress,
+        )
+    for counted in (*report["sources"], report["total"]):
+        counted["bytes_per_token"] = [
+            counted["text_bytes"] / tokens if tokens else None for tokens in counted["tokens"]
+        ]
+    report["tokenizers"] = [
+        {"name": label, "fingerprint": one.tokenizer.fingerprint, "vocab_size": one.tokenizer.vocab_size}
+        | {"engine": one.tokenizer.engine}
+        for label, one in zip(_labels(names, found), found, strict=True)
+    ]
+    report["notes"] = [note for one in found for note in (*one.warnings, *one.tokenizer.notes)]
+    public: dict[str, Any] = config.redactor.tree(report)
+    return public
+
+
+def _labels(names: Sequence[str], found: Sequence[FoundTokenizer]) -> list[str]:
+    """What each is called: its own name, or where two have one name, what it was asked for by."""
+    own = [one.tokenizer.name for one in found]
+    return own if len(set(own)) == len(own) else list(names)
+
+
+def verify_tokenizer(
+    tokenizer: str,
+    corpus: StrPath | Sequence[StrPath] = (),
+    *,
+    on_progress: Progress | None = None,
+    **options: Unpack[ScanOptions],
+) -> dict[str, Any]:
+    """Compares the engine that serves a tokenizer with the one of Python's package, id by id.
+
+    Args:
+        tokenizer: A path, a built-in name or a name on the hub.
+        corpus: Files, globs and folders whose documents are compared beside the built-in texts.
+        on_progress: As in `packtok.pack`.
+        **options: What the flags of ``packtok tokenizer verify`` say, under the same names.
+
+    Returns:
+        ``engine``, ``oracle`` (``None`` if the tokenizer is served by that engine, so that nothing was
+        compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
+
+    Raises:
+        PacktokError: At the first difference, with file, line, position and both ids.
+    """
+    given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
+    config = _checked(given or "-", tokenizer, options)
+    with config.redactor.guard():
+        found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
+        arguments = config.corpus_options | ({} if given else {"inputs": ()})
+        return _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+
+
+def _checked(
+    corpus: StrPath | Sequence[StrPath], tokenizer: str, options: ScanOptions, **more: Any
+) -> PackConfig:
+    """A pack config that says how the corpus is read; its output is never touched."""
+    values: dict[str, Any] = {"src_path": corpus, "dst_path": "-", **options, **more}
+    overrides = {f"settings.{key}": value for key, value in values.items() if value is not None}
+    return load_config(None, {**overrides, "tokenizer": tokenizer})

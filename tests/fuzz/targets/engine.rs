@@ -1,0 +1,280 @@
+//! Any text: packtok's own engine gives the ids of the engine that it is held against.
+//!
+//! The first byte of an input chooses a tokenizer, of each family one with a small vocabulary; the second says how
+//! the rest becomes a text: as it is, or by twos, a part and how often it is repeated. Each text is encoded by an
+//! encoder that has met all texts before and by a new one.
+//! Seeds: `tests/fuzz/seeds/*.text`.
+#![no_main]
+
+use std::cell::RefCell;
+
+use libfuzzer_sys::fuzz_target;
+use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+use serde_json::{Map, Value, json};
+
+const BLANK: &str = "▁";
+
+const CL100K: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK: [&str; 3] = [
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+];
+
+/// What stands at the edges of words and of vectors, each class in all the lengths that characters have.
+const PARTS: [&str; 64] = [
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\u{b}",
+    "\u{a0}",
+    "\u{85}",
+    "\u{3000}",
+    "\u{2003}",
+    "a",
+    "b",
+    "Z",
+    "s",
+    "the",
+    "ing",
+    "é",
+    "ſ",
+    "я",
+    "語",
+    "々",
+    "ー",
+    "𐐷",
+    "0",
+    "1",
+    "22",
+    "²",
+    "٣",
+    "Ⅷ",
+    "𝟘",
+    ".",
+    ",",
+    ";",
+    "--",
+    "/",
+    "'",
+    "'s",
+    "'LL",
+    "'re",
+    "«",
+    "€",
+    "—",
+    "😀",
+    "\u{301}",
+    "\u{323}",
+    "\u{93c}",
+    "\u{1161}",
+    "\u{344}",
+    "\0",
+    "\u{200d}",
+    "abcdefg",
+    "internationalization",
+    "привет",
+    "日本語",
+    "▁",
+    "<|endoftext|>",
+    "<s>",
+    "</s>",
+    "s></",
+    "|x y|",
+    "x y|a",
+    "|",
+    "İ",
+    "\u{e000}",
+];
+
+thread_local! {
+    static TOKENIZERS: RefCell<Vec<Ways>> = RefCell::new(tokenizers().iter().map(Ways::of).collect());
+}
+
+/// Encoders of a tokenizer for both ways to read special tokens: its own engine's, and the other's.
+struct Ways {
+    tokenizer: Tokenizer,
+    encoders: [[Encoder; 2]; 2],
+}
+
+impl Ways {
+    fn of(tokenizer: &Tokenizer) -> Self {
+        assert_eq!(tokenizer.not_fast(), None);
+        let both = |special| {
+            [EngineChoice::Fast, EngineChoice::Reference]
+                .map(|engine| encoder(tokenizer, engine, special))
+        };
+        Self {
+            tokenizer: tokenizer.clone(),
+            encoders: [SpecialTokensInText::Parse, SpecialTokensInText::Text].map(both),
+        }
+    }
+}
+
+fn encoder(
+    tokenizer: &Tokenizer,
+    engine: EngineChoice,
+    special_tokens_in_text: SpecialTokensInText,
+) -> Encoder {
+    let options = EncodeOptions {
+        engine,
+        special_tokens_in_text,
+        ..EncodeOptions::default()
+    };
+    tokenizer.encoder(&options).expect("the engine serves")
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let [which, how, rest @ ..] = bytes else {
+        return;
+    };
+    let text = match how & 1 {
+        0 => String::from_utf8_lossy(rest).into_owned(),
+        _ => rest
+            .chunks(2)
+            .map(|two| {
+                let times = two.get(1).map_or(1, |&times| usize::from(times) % 70);
+                PARTS[usize::from(two[0]) % PARTS.len()].repeat(times)
+            })
+            .collect(),
+    };
+    TOKENIZERS.with_borrow_mut(|all| {
+        let which = usize::from(*which) % all.len();
+        let ways = &mut all[which];
+        let special = usize::from(how >> 1 & 1);
+        let [warm, other] = &mut ways.encoders[special];
+        let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
+        let mut new = encoder(&ways.tokenizer, EngineChoice::Fast, modes[special]);
+        let ids = |encoder: &mut Encoder| {
+            let mut ids = Vec::new();
+            encoder
+                .encode_into(&text, &mut ids)
+                .expect("any text has ids");
+            ids
+        };
+        let expected = ids(other);
+        assert_eq!(
+            ids(warm),
+            expected,
+            "met before, {}, {text:?}",
+            ways.tokenizer.name()
+        );
+        assert_eq!(
+            ids(&mut new),
+            expected,
+            "new, {}, {text:?}",
+            ways.tokenizer.name()
+        );
+    });
+});
+
+fn tokenizers() -> Vec<Tokenizer> {
+    let nfc = json!({"type": "NFC"});
+    let digits = json!({"type": "Digits", "individual_digits": true});
+    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
+    let prepend = json!({"type": "Prepend", "prepend": BLANK});
+    let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
+    let metaspace = |scheme: &str, split: bool| json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split});
+    let byte_level = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
+    let sequence = |steps: Vec<Value>| json!({"type": "Sequence", "pretokenizers": steps});
+    let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    let splits = |regexes: &[&str]| {
+        let mut steps: Vec<Value> = regexes.iter().map(|regex| split(regex)).collect();
+        steps.push(byte_level(false));
+        sequence(steps)
+    };
+    let bytes = of_bytes();
+    let text = of_text();
+    let ways = [
+        ("gpt2", &bytes, Value::Null, byte_level(true)),
+        ("neox", &bytes, nfc.clone(), byte_level(true)),
+        (
+            "starcoder",
+            &bytes,
+            Value::Null,
+            sequence(vec![digits, byte_level(true)]),
+        ),
+        ("cl100k", &bytes, Value::Null, splits(&[CL100K])),
+        ("cl100k in form C", &bytes, nfc, splits(&[CL100K])),
+        ("o200k", &bytes, Value::Null, splits(&[O200K])),
+        ("tekken", &bytes, Value::Null, splits(&[TEKKEN])),
+        ("deepseek", &bytes, Value::Null, splits(&DEEPSEEK)),
+        ("llama", &text, llama, Value::Null),
+        ("first", &text, Value::Null, metaspace("first", false)),
+        ("always", &text, Value::Null, metaspace("always", true)),
+    ];
+    let loaded = ways
+        .into_iter()
+        .map(|(name, file, normalizer, pre_tokenizer)| {
+            let mut file = file.clone();
+            file["normalizer"] = normalizer;
+            file["pre_tokenizer"] = pre_tokenizer;
+            Tokenizer::from_json(name, file.to_string()).expect("a tokenizer.json")
+        });
+    loaded.collect()
+}
+
+/// The letters of bytes, and some merges.
+fn of_bytes() -> Value {
+    let letters = (0..=255u8).scan(0x100, |next, byte| match byte {
+        b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => Some(char::from(byte)),
+        _ => {
+            *next += 1;
+            char::from_u32(*next - 1)
+        }
+    });
+    let letters: Vec<String> = letters.map(String::from).collect();
+    let merges = "h e|Ġ t|Ġt he|i n|in g|Ġ Ġ|ĠĠ ĠĠ|Ċ Ċ|č Ċ|Ã ©|Å ¿|Ì ģ|e r|2 2|- -|-- --|. .|.. .|' s|Ġ a|a b|ab c|Ġ '|1 2|a a|aa aa|æ Ĺ|æĹ ¥|Ġ Ã|n t|nt er|L L";
+    let merges = pairs(merges);
+    let names = letters
+        .into_iter()
+        .chain(merges.iter().map(|merge| merge.concat()));
+    let vocab = numbered(names.collect());
+    json!({"version": "1.0", "added_tokens": added(&["<|endoftext|>"]), "post_processor": null, "decoder": null,
+           "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+           "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "vocab": vocab,
+           "merges": merges}})
+}
+
+fn pairs(merges: &str) -> Vec<[&str; 2]> {
+    let pairs = merges.split('|').filter_map(|merge| merge.split_once(' '));
+    pairs.map(|pair| pair.into()).collect()
+}
+
+/// Bytes, characters and some merges, a few of them across blanks.
+fn of_text() -> Value {
+    let merges = "h e|i n|▁ t|▁t he|▁ a|▁a b|▁ ▁|▁▁ ▁▁|e r|, ▁|,▁ a|日 本|日本 語|2 2|a ▁|\n \n|b a|▁ 日|. .|.. ..|a b|ab c|п р|é .|- -|-- --|1 ▁";
+    let merges = pairs(merges);
+    let mut names: Vec<String> = (0..=255)
+        .map(|byte: u8| format!("<0x{byte:02X}>"))
+        .collect();
+    let chars = merges.iter().flatten().flat_map(|part| part.chars());
+    names.extend(chars.map(String::from));
+    names.extend(merges.iter().map(|merge| merge.concat()));
+    let added = added(&["<s>", "</s>", "s></", "|x y|", "x y|a"]);
+    json!({"version": "1.0", "added_tokens": added, "post_processor": null, "decoder": null, "model": {
+        "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+        "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": true, "vocab": numbered(names),
+        "merges": merges}})
+}
+
+fn numbered(names: Vec<String>) -> Value {
+    let mut vocab = Map::new();
+    for name in names {
+        let next = vocab.len();
+        vocab.entry(name).or_insert(next.into());
+    }
+    vocab.into()
+}
+
+fn added(contents: &[&str]) -> Value {
+    let token = |(i, content): (usize, &&str)| {
+        json!({"id": 900_000 + i, "content": content, "special": !content.contains("x y"), "single_word": false,
+               "lstrip": false, "rstrip": false, "normalized": !content.contains('/')})
+    };
+    contents.iter().enumerate().map(token).collect()
+}

@@ -1,0 +1,332 @@
+"""`packtok count` and `packtok tokenizer`: counts against the wheel, what is shown, and how they fail."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+import zstandard
+from conftest import PacktokCli
+from test_exact import word_piece
+from test_finding_tokenizers import write_tokenizer
+from test_tokenizer import wheel_of
+
+import packtok
+from packtok import scanning
+from packtok.cli.count import aligned, chart, grouped, show_rich, table
+
+TEXTS = {
+    "a.jsonl": ["Hello world", "Grüße aus Köln", "", "a<|endoftext|>b"],
+    "sub/b.jsonl.gz": ["数 🙂 " * 30, "def f(x):\n    return x\n"],
+    "sub/c.jsonl.zst": ["x"] * 500,
+}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    (folder / "sub").mkdir(parents=True)
+    for name, texts in TEXTS.items():
+        path = oracle.write_lines(folder / name, texts)
+        if name.endswith(".gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+        if name.endswith(".zst"):
+            path.write_bytes(zstandard.compress(path.read_bytes()))
+    return folder
+
+
+def expected_of(name: str, texts: list[str], **options: Any) -> int:
+    wheel = wheel_of(packtok.Tokenizer.from_pretrained(name))
+    return sum(map(len, oracle.encode(wheel, texts, **options)))
+
+
+@pytest.mark.parametrize("num_cpus", [1, 3])
+def test_counts_are_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: int) -> None:
+    word_piece().save(str(tmp_path / "word_piece.json"))
+    names = ["gpt2", "cl100k_base", str(tmp_path / "word_piece.json")]
+    report = scanning.count(corpus, names, num_cpus=num_cpus)
+    assert [Path(one["path"]).relative_to(corpus).as_posix() for one in report["sources"]] == list(TEXTS)
+    for one, texts in zip(report["sources"], TEXTS.values(), strict=True):
+        assert one["tokens"] == [expected_of(name, texts) for name in names]
+        # WordPiece puts tokens around the empty text, so that it is none.
+        assert (one["documents"], one["lines"], one["empty"]) == (len(texts), len(texts), 0)
+        assert one["text_bytes"] == sum(len(text.encode()) for text in texts)
+    total = report["total"]
+    for key in ("documents", "lines", "text_bytes"):
+        assert total[key] == sum(one[key] for one in report["sources"])
+    per_source = [one["tokens"] for one in report["sources"]]
+    assert total["tokens"] == [sum(numbers) for numbers in zip(*per_source, strict=True)]
+    assert total["bytes_per_token"] == [total["text_bytes"] / tokens for tokens in total["tokens"]]
+    assert [one["name"] for one in report["tokenizers"]] == ["gpt2", "cl100k_base", "word_piece.json"]
+    without = scanning.count(corpus, names[2:], num_cpus=num_cpus, add_special_tokens=False)["total"]
+    texts = [text for texts in TEXTS.values() for text in texts]
+    assert without["tokens"] == [expected_of(names[2], texts, add_special_tokens=False)]
+    assert (without["documents"], without["empty"]) == (len(texts) - 1, 1)
+
+
+def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
+    lines = [
+        b'{"text": "a b"}',
+        b"",
+        b'{"text": 5}',
+        b'{"other": 1}',
+        b'{"text": ""}',
+        b"{",
+        b'{"text": "c"}',
+    ]
+    (corpus / "bad.jsonl").write_bytes(b"\n".join(lines))
+    report = packtok.pack(
+        input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
+    )
+    total = scanning.count(corpus, ["gpt2"], on_bad_document="skip")["total"]
+    found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
+    assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
+    assert found[1:] == [report.documents, 2, 1, 3]
+    # Packing adds an EOD to each document, and no text here ends with one.
+    assert total["tokens"] == [report.tokens - report.documents]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 5, 504])
+def test_a_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: int) -> None:
+    report = packtok.pack(
+        input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", max_documents=limit, num_cpus=2
+    )
+    counted = scanning.count(corpus, ["gpt2"], max_documents=limit, num_cpus=2)
+    total = counted["total"]
+    assert (total["documents"], total["lines"]) == (report.documents, report.lines) == (limit, report.lines)
+    assert total["tokens"] == [report.tokens - report.documents]
+    assert counted["stopped_early"] == report.stopped_early
+
+
+def test_a_jq_filter_gives_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"a": ["x", "Hello world"]}\n')
+    report = scanning.count(path, ["gpt2"], field='.a | join(" ")')
+    assert report["total"]["tokens"] == [expected_of("gpt2", ["x Hello world"])]
+
+
+def test_a_bad_document_is_named(corpus: Path, packtok_cli: PacktokCli) -> None:
+    (corpus / "a.jsonl").write_text('{"text": "a"}\n\n{"text": 5}\n')
+    done = packtok_cli("count", "corpus", "-t", "gpt2", cwd=corpus.parent, code=1)
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"packtok: corpus/a\.jsonl:3: byte 15: \.text is a number, not a string; .*\n", done.stderr
+    )
+    done = packtok_cli("count", "corpus", "-t", "gpt2", "--on-bad-document", "skip", cwd=corpus.parent)
+    assert "lines 505 = 503 documents + 0 empty + 1 blank + 1 rejected" in done.stdout
+
+
+def test_the_table_and_the_chart_in_a_pipe(corpus: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("count", "corpus", "-t", "gpt2", "-t", "cl100k_base", "-j", "2", cwd=corpus.parent)
+    lines = done.stdout.splitlines()
+    header = [
+        "source",
+        "documents",
+        "bytes",
+        "gpt2 tokens",
+        "bytes/token",
+        "cl100k_base tokens",
+        "bytes/token",
+    ]
+    assert re.split(r"  +", lines[0]) == header
+    assert [line.split()[0] for line in lines[1:5]] == [*(f"corpus/{name}" for name in TEXTS), "in"]
+    # As wide as each other, and numbers below each other.
+    assert len({len(line) for line in lines[:5]}) == 1
+    assert lines[6] == "bytes per token"
+    assert max(line.count("█") for line in lines[7:9]) == 40
+    assert re.fullmatch(
+        r"lines 506 = 505 documents \+ 1 empty \+ 0 blank \+ 0 rejected; [0-9.]+ s on 2 threads", lines[10]
+    )
+    assert done.stderr == ""
+
+
+def test_the_chapter_shows_what_counting_gives(packtok_cli: PacktokCli) -> None:
+    root = Path(__file__).resolve().parent.parent
+    chapter = (root / "docs" / "tokenizer.md").read_text(encoding="utf-8")
+    block = re.search(r"^```console\n\$ packtok (count .*)\n((?s:.*?))^```", chapter, re.M)
+    assert block is not None
+    done = packtok_cli(*block[1].split(), cwd=root)
+    without_time = [re.sub(r"[0-9.]+ s on \d+", "", text) for text in (done.stdout, block[2])]
+    assert without_time[0] == without_time[1]
+
+
+def test_json_and_quiet(corpus: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("count", "corpus", "-t", "gpt2", "--json", cwd=corpus.parent)
+    report = json.loads(done.stdout)
+    assert report["total"] == scanning.count(corpus, ["gpt2"])["total"]
+    done = packtok_cli("count", "corpus", "-t", "gpt2", "--quiet", cwd=corpus.parent)
+    total = report["total"]
+    assert done.stdout == (
+        f"{total['documents']:,} documents, {total['text_bytes']:,} bytes; "
+        f"gpt2 {total['tokens'][0]:,} tokens, {total['bytes_per_token'][0]:.3f} bytes per token\n"
+    )
+
+
+def test_two_tokenizers_of_one_name_are_told_apart(corpus: Path, tmp_path: Path) -> None:
+    folders = [str(write_tokenizer(tmp_path / name / "same")) for name in ("x", "y")]
+    report = scanning.count(corpus, folders)
+    assert [one["name"] for one in report["tokenizers"]] == folders
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["count"], 2, "Missing argument 'CORPUS'"),
+        (["count", "corpus"], 2, "Missing option '--tokenizer' / '-t'"),
+        (["count", "none", "-t", "gpt2"], 1, "packtok: none: No such file or directory\n"),
+        (["count", "corpus", "-t", "none.json"], 1, "packtok: none.json: no such tokenizer file or folder\n"),
+        (
+            ["count", "corpus", "-t", "gpt2", "--max-documents", "0"],
+            2,
+            "packtok: settings.max_documents is 0; expected at least 1\n",
+        ),
+        (["count", "corpus", "-t", "gpt2", "--field", ".["], 1, "packtok: "),
+        (["tokenizer", "inspect", "none.json"], 1, "packtok: none.json: no such tokenizer file or folder\n"),
+        (["tokenizer", "verify", "gpt2", "-c", "none"], 1, "packtok: none: No such file or directory\n"),
+    ],
+)
+def test_wrong_use_is_said_in_one_line(
+    corpus: Path, packtok_cli: PacktokCli, arguments: list[str], code: int, message: str
+) -> None:
+    done = packtok_cli(*arguments, cwd=corpus.parent, code=code)
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_whatever_progress_raises_ends_the_count(tmp_path: Path) -> None:
+    corpus = oracle.write_lines(tmp_path / "c.jsonl", ["some words and 12 numbers " * 400] * 4000)
+    seen: list[dict[str, int]] = []
+
+    def stop(counts: dict[str, int]) -> None:
+        seen.append(counts)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        scanning.count(corpus, ["gpt2"], num_cpus=1, on_progress=stop)
+    assert len(seen) == 1
+    assert seen[0]["bytes_read"] < seen[0]["total_bytes"] == corpus.stat().st_size
+
+
+def counted(path: str, number: int) -> dict[str, Any]:
+    return {
+        "path": path,
+        "documents": 1,
+        "text_bytes": number,
+        "tokens": [2 * number],
+        "bytes_per_token": [0.5],
+    }
+
+
+def test_many_sources_are_shown_by_folder_and_the_largest_folders_first() -> None:
+    few = [counted(f"f{i}", i) for i in range(20)]
+    assert grouped(few) == [(f"f{i}", few[i]) for i in range(20)]
+    by_folder = grouped([counted(f"d{i % 3}/f{i}", i) for i in range(30)])
+    assert [label for label, _ in by_folder] == ["d0: 10 files", "d1: 10 files", "d2: 10 files"]
+    assert by_folder[1][1] == {
+        "documents": 10,
+        "text_bytes": sum(range(1, 30, 3)),
+        "tokens": [2 * sum(range(1, 30, 3))],
+        "bytes_per_token": [0.5],
+    }
+    many = grouped([counted(f"d{i}/f", i) for i in range(100)])
+    assert [label for label, _ in many] == [f"d{i}: 1 files" for i in range(81, 100)] + ["81 more folders"]
+    assert sum(one["text_bytes"] for _, one in many) == sum(range(100))
+
+
+def test_what_would_act_on_a_terminal_is_escaped() -> None:
+    one = counted("a\x1b[31m", 4)
+    report = {"tokenizers": [{"name": "t\x07"}], "sources": [one | {"lines": 1}], "total": one}
+    header, rows = table(report | {"stopped_early": False})
+    assert header[3] == "t\\x07 tokens"
+    assert rows[0] == ["a\\x1b[31m", "1", "4", "8", "0.500"]
+    assert aligned([["a", "1"], ["bcd", "234"]]) == ["a      1", "bcd  234"]
+
+
+@pytest.mark.parametrize(("columns", "is_table"), [(100, True), (60, False)])
+def test_a_terminal_never_cuts_a_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, is_table: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    header = ["source", "documents", "bytes", "one/[red]name tokens", "bytes/token"]
+    rows = [["folder/" * 20, "1", "2", "1,234,567,890,123", "1.234"], ["in all", "1", "2", "3", "4"]]
+    show_rich(header, rows)
+    out = capsys.readouterr().out
+    assert all(cell in out for row in rows for cell in row[1:])
+    assert "one/[red]name" in out
+    assert (max(len(line) for line in out.splitlines()) <= columns) == is_table
+
+
+def test_a_chart_shows_nothing_for_nothing() -> None:
+    assert chart(["a", "bb"], [None, 2.0]) == [
+        "bytes per token",
+        " a  " + 40 * " " + "  -",
+        "bb  " + 40 * "█" + "  2.000",
+    ]
+
+
+def test_inspect_says_what_became_of_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    folder = write_tokenizer(tmp_path / "mine", {"eos_token": "</s>"})
+    out = packtok_cli("tokenizer", "inspect", "mine", cwd=tmp_path).stdout
+    tokenizer = packtok.Tokenizer.from_pretrained(folder)
+    for row in (
+        r"name +mine",
+        r"file +mine/tokenizer\.json",
+        rf"fingerprint +{tokenizer.fingerprint}",
+        r"vocabulary +258 ids; a pbin takes 2 bytes for each",
+        r"EOS +'</s>'",
+        r"engine +packtok: .*",
+        r"special +'<s>' = 256, '</s>' = 257",
+        r"model +BPE, 256 entries, 0 merges: applied by packtok",
+        r"decoder +ByteLevel: for ids to text; no id depends on it",
+        r"truncation +none",
+    ):
+        assert re.search(f"^{row}$", out, re.M), row
+    facts = json.loads(packtok_cli("tokenizer", "inspect", "mine", "--json", cwd=tmp_path).stdout)
+    assert facts["path"] == "mine/tokenizer.json"
+    assert [one["name"] for one in facts["components"] if one["is_used"]] == [
+        *("added_tokens", "pre_tokenizer", "model", "decoder")
+    ]
+    assert (
+        json.loads(packtok_cli("tokenizer", "inspect", "gpt2", "--json", cwd=tmp_path).stdout)["path"] is None
+    )
+
+
+def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    wheel = word_piece()
+    wheel.enable_truncation(5)
+    wheel.save(str(tmp_path / "w.json"))
+    out = packtok_cli("tokenizer", "inspect", "w.json", cwd=tmp_path).stdout
+    assert re.search(
+        r"^engine +tokenizers 0\.23\.2: a faster one is not known .*, because its model is WordPiece$",
+        out,
+        re.M,
+    )
+    assert re.search(r"^normalizer +BertNormalizer: applied by tokenizers 0\.23\.2$", out, re.M)
+    assert re.search(
+        r'^post_processor +BertProcessing: puts "\[CLS\]" = 1 before and "\[SEP\]" = 2 after each document$',
+        out,
+        re.M,
+    )
+    assert re.search(r"^truncation +set: ignored: texts are encoded whole; .*$", out, re.M)
+
+
+def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path: Path) -> None:
+    folder = write_tokenizer(tmp_path / "mine")
+    out = packtok_cli("tokenizer", "verify", folder, "--corpus", corpus, cwd=tmp_path).stdout
+    assert re.search(r"^lines +506 = 505 documents \+ 1 empty \+ 0 blank \+ 0 rejected$", out, re.M)
+    tokens = scanning.count(corpus, [str(folder)])["total"]["tokens"][0]
+    assert re.search(rf"^tokens +{tokens:,}$", out, re.M)
+    assert out.splitlines()[-1] == "packtok gives the ids of tokenizers 0.23.2"
+    out = packtok_cli("tokenizer", "verify", folder, "--quiet", cwd=tmp_path).stdout
+    assert out == "packtok gives the ids of tokenizers 0.23.2\n"
+
+
+def test_verify_says_where_there_is_nothing_to_compare(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    word_piece().save(str(tmp_path / "w.json"))
+    out = packtok_cli("tokenizer", "verify", "w.json", cwd=tmp_path).stdout
+    assert out.startswith("nothing to compare: w.json is served by tokenizers 0.23.2")

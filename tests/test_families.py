@@ -1,0 +1,159 @@
+"""Ids of the families of tokenizers in use equal those of Python's package, with small vocabularies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+from test_exact import SCALARS, TRICKY, assert_every_scalar_value_exact, differing, from_all_corpora
+
+import packtok
+
+LETTER_RUNS = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+)
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+QWEN = rf"{CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{SPACES}"
+TEKKEN = rf"{'|'.join(LETTER_RUNS)}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
+DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
+    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+)
+NFC = {"type": "NFC"}
+BLANK = "▁"
+REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": BLANK}
+LLAMA = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": BLANK}, REPLACE]}
+AT_BLANKS = {
+    "type": "Split",
+    "pattern": {"String": " "},
+    "behavior": "MergedWithPrevious",
+    "invert": False,
+}
+
+
+def byte_level(use_regex: bool) -> dict[str, Any]:
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
+
+
+def splits(*patterns: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        for pattern in patterns
+    ]
+    return {"type": "Sequence", "pretokenizers": [*steps, byte_level(False)]}
+
+
+def metaspace(scheme: str, split: bool) -> dict[str, Any]:
+    return {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split}
+
+
+DIGITS = {"type": "Digits", "individual_digits": True}
+OF_BYTES: dict[str, tuple[Any, Any]] = {
+    "Qwen": (NFC, splits(QWEN)),
+    "NeoX": (NFC, byte_level(True)),
+    "StarCoder": (None, {"type": "Sequence", "pretokenizers": [DIGITS, byte_level(True)]}),
+    "Tekken": (None, splits(TEKKEN)),
+    "DeepSeek": (None, splits(*DEEPSEEK)),
+}
+OF_TEXT: dict[str, tuple[Any, Any]] = {
+    "Llama 2": (LLAMA, None),
+    "Gemma": (REPLACE, AT_BLANKS),
+    "Mistral": (None, metaspace("first", False)),
+    "Metaspace, split": (None, metaspace("always", True)),
+}
+FAMILIES = {**OF_BYTES, **OF_TEXT}
+
+
+def write(family: str, path: Path) -> Path:
+    """A tokenizer.json that does with texts what this family's do; learned from the example."""
+    if family in OF_BYTES:
+        oracle.byte_level(path, vocab_size=600)
+        content = json.loads(path.read_text(encoding="utf-8"))
+    else:
+        content = of_text()
+    content["normalizer"], content["pre_tokenizer"] = FAMILIES[family]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def of_text() -> dict[str, Any]:
+    """A vocabulary of bytes, characters and some merges, a few of which go across what looks like words."""
+    merges = [
+        *("h e", "i n", "▁ t", "▁t he", "▁ a", "▁a b", "▁ ▁", "▁▁ ▁▁", "e r", ", ▁", ",▁ A", "é 数", "數 字"),
+        *("1 1", "a ▁", "\n \n", "\n\n \n", "b a", "▁ 数", ". .", ".. ..", "a 1", "1 ▁", "A .", ". \n"),
+    ]
+    pairs = [merge.split(" ", 1) for merge in merges]
+    tokens = [char for pair in pairs for token in pair for char in token] + ["".join(pair) for pair in pairs]
+    vocab = [oracle.EOD, *(f"<0x{byte:02X}>" for byte in range(256)), *dict.fromkeys(tokens)]
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,
+        "byte_fallback": True,
+        "vocab": {token: i for i, token in enumerate(vocab)},
+        "merges": [list(pair) for pair in pairs],
+    }
+    eod = {"id": 0, "content": oracle.EOD, "special": True, "normalized": False, "single_word": False}
+    added = [{**eod, "lstrip": False, "rstrip": False}]
+    return {"version": "1.0", "added_tokens": added, "post_processor": None, "decoder": None, "model": model}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_texts_of_the_example_and_difficult_ones(tmp_path: Path, family: str) -> None:
+    file = write(family, tmp_path / "tokenizer.json")
+    example = Path(__file__).resolve().parents[1] / "examples/corpus.jsonl"
+    texts = [text for text in oracle.texts_of(example) if text]
+    texts += [
+        "  two  blanks ",
+        " ",
+        "\n",
+        "a\n \n b",
+        "the   ab▁c",
+        "11 a1 1",
+        "e\u0301 \u1112\u1161",
+        "x" * 100,
+    ]
+    texts += [
+        f"数{oracle.EOD} é数字",
+        "数字" * 50,
+        "a" * 40 + " " * 40,
+        "1234567",
+        "don't 'LL I'Ll",
+        "\0\0a\0 1",
+    ]
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    report = packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=str(file))
+    assert report.engine == "packtok"
+    oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(oracle.load(file), texts))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tricky_characters(tmp_path: Path, family: str) -> None:
+    file = write(family, tmp_path / "tokenizer.json")
+    assert differing(file, [*TRICKY, *SCALARS[:0x3000:7]], tmp_path, oracle.EOD) == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_scalar_value(tmp_path: Path, family: str) -> None:
+    file = write(family, tmp_path / "tokenizer.json")
+    assert_every_scalar_value_exact(file, tmp_path, oracle.EOD, f"family {family}")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_some_documents_of_every_corpus(shared: Path, tmp_path: Path, family: str) -> None:
+    file = write(family, tmp_path / "tokenizer.json")
+    texts = from_all_corpora(shared)
+    path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=str(file))
+    oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(oracle.load(file), texts))
