@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::merges::{ID_BITS, Merge, NO_MERGE, View, id_of};
+use super::merges::{Merge, NO_MERGE, View, id_of, rank_of};
 
 /// Symbols for which memory is kept from word to word.
 const KEPT: usize = 1 << 16;
@@ -27,7 +27,7 @@ struct Symbol {
 }
 
 fn entry(merge: Merge, at: u32) -> Reverse<u64> {
-    Reverse(merge >> ID_BITS << 32 | u64::from(at))
+    Reverse(u64::from(rank_of(merge)) << 32 | u64::from(at))
 }
 
 impl Heap {
@@ -35,14 +35,14 @@ impl Heap {
     pub(super) fn encode(&mut self, merges: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
         let end = self.begin(merges, word);
         while let Some(Reverse(entry)) = self.merges.pop() {
-            let (rank, at) = (entry >> 32, entry as u32);
+            let (rank, at) = ((entry >> 32) as u32, entry as u32);
             let symbol = self.symbols[at as usize];
             // One of the two may have become part of another since; what is gone is behind nothing.
             if symbol.behind >= end {
                 continue;
             }
             let merge = merges.merge(symbol.id, self.symbols[symbol.behind as usize].id);
-            if merge != NO_MERGE && merge >> ID_BITS == rank {
+            if merge != NO_MERGE && rank_of(merge) == rank {
                 self.merge(merges, id_of(merge), at, end);
             }
         }

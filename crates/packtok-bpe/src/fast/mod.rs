@@ -16,7 +16,11 @@ mod cache;
 mod cuts;
 mod form;
 mod heap;
+mod lane;
+mod merge_table;
 mod merges;
+mod merging;
+mod missing;
 mod model;
 mod split;
 mod table;
@@ -27,14 +31,16 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use self::added::{Added, Part};
-use self::cache::{Cache, GROUP, Staged};
+use self::cache::Cache;
 use self::cuts::Cuts;
 use self::form::{Form, Prefix};
 use self::heap::Heap;
+use self::lane::{AnyLane, Job, Lane};
 use self::merges::Merges;
+use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
-use self::split::{ROOM, Splitter};
-use self::words::{LONG, Word};
+use self::split::{Cut, ROOM, Splitter};
+use self::words::{LONG, SHORT, Word};
 use crate::exactness::model_type;
 use crate::load::AddedToken;
 
@@ -47,8 +53,14 @@ const KEPT_BYTES: usize = 1 << 16;
 /// Words and pieces that are looked up before more words are cut into pieces.
 const MOST_PIECES: usize = 1 << 12;
 
+/// Words whose places in the cache are fetched together, and words after which those that are not there are
+/// merged.
+const GROUP: usize = 64;
+const CHUNK: usize = 4 * GROUP;
+
 /// The loaded engine, shared by all threads.
 pub(crate) struct Fast {
+    lane: AnyLane,
     splitter: Splitter,
     merges: Merges,
     cuts: Cuts,
@@ -65,7 +77,9 @@ pub(crate) struct Scratch {
     /// The same, with the ends of pieces among them.
     ends_of_pieces: Vec<u32>,
     words: [Word; GROUP],
-    staged: Staged,
+    /// Ids of the words of a chunk that the cache has, before they go to the caller's buffer.
+    staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
+    missing: Missing,
     cache: Cache,
     heap: Heap,
     /// The first word of a text with the blank before it.
@@ -79,7 +93,8 @@ impl Scratch {
             ends: vec![0; ROOM],
             ends_of_pieces: Vec::new(),
             words: [Word::default(); GROUP],
-            staged: Staged::new(),
+            staged: Box::new([0; CHUNK * SHORT + cache::ROOM]),
+            missing: Missing::default(),
             cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
             heap: Heap::default(),
             first: Vec::new(),
@@ -102,8 +117,9 @@ impl Fast {
         let tokens = model.tokens.iter().map(|(token, _)| token);
         let cuts = Cuts::between(tokens, model.alphabet.is_of_chars());
         let mut fast = Self {
+            lane: AnyLane::detect(),
             splitter: Splitter::new(form.pattern, cuts.pairs()),
-            merges: Merges::new(model.alphabet, &model.merges),
+            merges: Merges::new(model.alphabet, &model.merges)?,
             cuts,
             whole: HashMap::new(),
             prefix: form.prefix,
@@ -118,7 +134,7 @@ impl Fast {
 
     /// What the vector instructions that it uses here are called.
     pub(crate) fn lane_name(&self) -> &'static str {
-        self.splitter.lane_name()
+        self.lane.name()
     }
 
     /// Texts that hold any of these are not for this engine.
@@ -149,8 +165,8 @@ impl Fast {
             return false;
         };
         let mut ends = [0; ROOM];
-        let mut cut = self.splitter.begin();
-        self.splitter.fill(&mut cut, text, &mut ends) == 1
+        let (splitter, cut) = (&self.splitter, &mut self.splitter.begin());
+        self.lane.run(Fill { splitter, cut, text, ends: &mut ends }) == 1
     }
 
     /// Appends the ids of a text; false if it is one for the reference engine.
@@ -167,19 +183,32 @@ impl Fast {
         self.added
             .parts(text, special_tokens_are_text, &mut |part| match part {
                 Part::Id(id) => ids.push(id),
-                Part::Text(text, is_first) => self.append_text(text, is_first, scratch, ids),
+                Part::Text(text, is_first) => self.lane.run(AppendText {
+                    fast: self,
+                    text,
+                    is_first,
+                    scratch,
+                    ids,
+                }),
             });
         true
     }
 
     /// Appends the ids of a text without added tokens, which may be the first part of another.
-    #[inline]
-    fn append_text(&self, text: &str, is_first: bool, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+    #[inline(always)]
+    fn append_text(
+        &self,
+        lane: impl Lane,
+        text: &str,
+        is_first: bool,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
         let mut cut = self.splitter.begin();
         let mut start = 0;
         loop {
             let ends = scratch.ends.first_chunk_mut().expect("there is room");
-            let num_words = self.splitter.fill(&mut cut, text, ends);
+            let num_words = self.splitter.fill(lane, &mut cut, text, ends);
             if num_words == 0 {
                 return;
             }
@@ -188,10 +217,10 @@ impl Fast {
             if start == 0 && self.has_prefix(text, is_first) {
                 start = words[0] as usize;
                 words = &words[1..];
-                self.append_behind_blank(&text[..start], scratch, ids);
+                self.append_behind_blank(lane, &text[..start], scratch, ids);
             }
             if !words.is_empty() {
-                start = self.append_words(text.as_bytes(), start, words, scratch, ids);
+                start = self.append_words(lane, text.as_bytes(), start, words, scratch, ids);
             }
             scratch.ends = ends;
         }
@@ -216,12 +245,25 @@ impl Fast {
     }
 
     /// Appends the ids of a word with a blank before it.
-    fn append_behind_blank(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+    #[inline(never)]
+    fn append_behind_blank(
+        &self,
+        lane: impl Lane,
+        word: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
         let mut first = std::mem::take(&mut scratch.first);
         first.clear();
         first.push(b' ');
         first.extend_from_slice(word.as_bytes());
-        self.append_words(&first, 0, &[first.len() as u32], scratch, ids);
+        let job = AppendWord {
+            fast: self,
+            word: &first,
+            scratch,
+            ids,
+        };
+        lane.run(job);
         if first.capacity() <= KEPT_BYTES {
             scratch.first = first;
         }
@@ -231,9 +273,10 @@ impl Fast {
     ///
     /// Where a word is so long that it is not looked up as a whole, its pieces are in its place, if a piece has
     /// the same ids as a word. Words most often are shorter, and nothing is copied.
-    #[inline]
+    #[inline(always)]
     fn append_words(
         &self,
+        lane: impl Lane,
         text: &[u8],
         start: usize,
         ends: &[u32],
@@ -245,7 +288,7 @@ impl Fast {
             longest = longest.max(pair[1] - pair[0]);
         }
         if longest as usize <= LONG || !self.whole.is_empty() {
-            return self.append_groups(text, start, ends, scratch, ids);
+            return self.append_chunks(lane, text, start, ends, scratch, ids);
         }
         let mut with_pieces = std::mem::take(&mut scratch.ends_of_pieces);
         let (mut done, mut at) = (start, start);
@@ -259,128 +302,169 @@ impl Fast {
                 with_pieces.push(at as u32);
                 // One word may have any number of them.
                 if with_pieces.len() == MOST_PIECES {
-                    done = self.append_groups(text, done, &with_pieces, scratch, ids);
+                    done = self.append_chunks(lane, text, done, &with_pieces, scratch, ids);
                     with_pieces.clear();
                 }
             }
         }
-        let end = self.append_groups(text, done, &with_pieces, scratch, ids);
+        let end = self.append_chunks(lane, text, done, &with_pieces, scratch, ids);
         with_pieces.clear();
         scratch.ends_of_pieces = with_pieces;
         end
     }
 
-    #[inline]
-    fn append_groups(
+    #[inline(always)]
+    fn append_chunks(
         &self,
+        lane: impl Lane,
         text: &[u8],
         start: usize,
         ends: &[u32],
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> usize {
-        let groups = ends.chunks(GROUP);
-        groups.fold(start, |start, ends| {
-            self.append_group(text, start, ends, scratch, ids)
-        })
+        // No closures here, nor below: they would be compiled for no lane.
+        let mut at = start;
+        for ends in ends.chunks(CHUNK) {
+            at = self.append_chunk(lane, text, at, ends, scratch, ids);
+        }
+        at
     }
 
-    /// Appends the ids of the words with these ends, at most [`GROUP`], the first of which begins at `start`; gives
+    /// Appends the ids of the words with these ends, at most [`CHUNK`], the first of which begins at `start`; gives
     /// the end of the last.
     ///
-    /// In two passes, so that the processor has all of the time that the first takes to fetch what the second
-    /// looks at.
-    #[inline]
-    fn append_group(
+    /// In two passes over some of them at a time, so that the processor has all of the time that the first takes to
+    /// fetch what the second looks at.
+    #[inline(always)]
+    fn append_chunk(
         &self,
+        lane: impl Lane,
         text: &[u8],
         start: usize,
         ends: &[u32],
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> usize {
-        let num_words = ends.len();
-        let mut at = start;
         let finder = scratch.cache.finder();
-        for (word, &end) in scratch.words.iter_mut().zip(ends) {
-            let end = end as usize;
-            // Number by number: a whole word would go through memory, and what follows wait for it.
-            if let Some(short) = Word::short(text, at, end) {
-                finder.prefetch(short);
-                word.low = short.low;
-                word.high = short.high;
-                word.hash = short.hash;
-            } else {
-                let hash = finder.prepare_long(&text[at..end]);
-                *word = Word::not_short(hash);
-            }
-            at = end;
-        }
-        let mut done = 0;
-        loop {
-            let words = &scratch.words[done..num_words];
-            done += scratch.cache.finder().stage(words, &mut scratch.staged);
-            scratch.staged.flush(ids);
-            if done == num_words {
-                return at;
-            }
-            let start = match done {
-                0 => start,
-                _ => ends[done - 1] as usize,
-            };
-            let text = &text[start..ends[done] as usize];
-            self.append_missing(text, scratch.words[done], scratch, ids);
-            done += 1;
-        }
-    }
-
-    /// Appends the ids of a word that the cache does not have among the short ones.
-    #[cold]
-    #[inline(never)]
-    fn append_missing(&self, text: &[u8], word: Word, scratch: &mut Scratch, ids: &mut Vec<u32>) {
-        let start = ids.len();
-        if word.is_short() {
-            // What is a token as it is, is not remembered: as a piece of a longer word it has other ids.
-            if !self.append_whole(text, ids) && !scratch.cache.append_from_beside(text, word, ids) {
-                self.merges.encode(text, &mut scratch.heap, ids);
-                scratch.cache.put_short(text, word, &ids[start..]);
-            }
-        } else if !self.append_whole(text, ids) && !scratch.cache.append_long(text, ids) {
-            self.append_pieces(text, scratch, ids);
-            scratch.cache.put_long(text, &ids[start..]);
-        }
-    }
-
-    /// Appends the id of a word that is a token although its merges do not give it.
-    fn append_whole(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
-        let id = (!self.whole.is_empty())
-            .then(|| self.whole.get(word))
-            .flatten();
-        ids.extend(id);
-        id.is_some()
-    }
-
-    /// Appends the ids of a word piece by piece, which no token reaches out of.
-    fn append_pieces(&self, word: &[u8], scratch: &mut Scratch, ids: &mut Vec<u32>) {
-        let mut start = 0;
-        while start < word.len() {
-            let end = self.cuts.end_of_piece(word, start);
-            let piece = &word[start..end];
-            // A token that is one only as a whole word is no piece.
-            match Word::short(word, start, end) {
-                Some(key) if self.whole.is_empty() || !self.whole.contains_key(piece) => {
-                    if piece.len() == 1 {
-                        ids.push(self.merges.id_of_byte(piece[0]));
-                    } else if !scratch.cache.append_short(key, ids) {
-                        let start = ids.len();
-                        self.merges.encode(piece, &mut scratch.heap, ids);
-                        scratch.cache.put_short(piece, key, &ids[start..]);
-                    }
+        let (mut at, mut num_staged, mut number) = (start, 0, 0);
+        scratch.missing.clear();
+        for ends in ends.chunks(GROUP) {
+            for (word, &end) in scratch.words.iter_mut().zip(ends) {
+                let end = end as usize;
+                // Number by number: a whole word would go through memory, and what follows wait for it.
+                if let Some(short) = Word::short(text, at, end) {
+                    finder.prefetch(short);
+                    word.low = short.low;
+                    word.high = short.high;
+                    word.hash = short.hash;
+                } else {
+                    finder.prefetch_long(&text[at..end]);
+                    *word = Word::NOWHERE;
                 }
-                _ => self.merges.encode(piece, &mut scratch.heap, ids),
+                at = end;
             }
-            start = end;
+            for word in &scratch.words[..ends.len()] {
+                let staged = scratch.staged.get_mut(num_staged..);
+                let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
+                    unreachable!("a chunk's ids have room")
+                };
+                let count = finder.find(lane, *word, staged);
+                if count == 0 {
+                    scratch.missing.push(number, num_staged);
+                }
+                num_staged += count;
+                number += 1;
+            }
         }
+        if scratch.missing.is_empty() {
+            ids.extend_from_slice(&scratch.staged[..num_staged]);
+        } else {
+            lane.run(Resolve {
+                fast: self,
+                text,
+                start,
+                ends,
+                num_staged,
+                scratch,
+                ids,
+            });
+        }
+        at
+    }
+
+    /// The id of a word that is a token although its merges do not give it.
+    #[inline(always)]
+    fn whole(&self, word: &[u8]) -> Option<u32> {
+        if self.whole.is_empty() {
+            return None;
+        }
+        self.whole.get(word).copied()
+    }
+}
+
+/// [`Splitter::fill`], in a lane.
+struct Fill<'a> {
+    splitter: &'a Splitter,
+    cut: &'a mut Cut,
+    text: &'a str,
+    ends: &'a mut [u32; ROOM],
+}
+
+impl Job for Fill<'_> {
+    type Done = usize;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> usize {
+        self.splitter.fill(lane, self.cut, self.text, self.ends)
+    }
+}
+
+/// [`Fast::append_text`], in a lane.
+struct AppendText<'a> {
+    fast: &'a Fast,
+    text: &'a str,
+    is_first: bool,
+    scratch: &'a mut Scratch,
+    ids: &'a mut Vec<u32>,
+}
+
+impl Job for AppendText<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            fast,
+            text,
+            is_first,
+            scratch,
+            ids,
+        } = self;
+        fast.append_text(lane, text, is_first, scratch, ids);
+    }
+}
+
+/// [`Fast::append_words`] of one, in a lane.
+struct AppendWord<'a> {
+    fast: &'a Fast,
+    word: &'a [u8],
+    scratch: &'a mut Scratch,
+    ids: &'a mut Vec<u32>,
+}
+
+impl Job for AppendWord<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            fast,
+            word,
+            scratch,
+            ids,
+        } = self;
+        fast.append_words(lane, word, 0, &[word.len() as u32], scratch, ids);
     }
 }
 

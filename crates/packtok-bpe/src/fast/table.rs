@@ -40,9 +40,39 @@ impl<T: Pod> Table<T> {
         bytemuck::cast_slice(&self.map)
     }
 
+    /// The same, to be looked up without asking whether a place is one.
+    #[inline]
+    pub(super) fn places(&self) -> Places<'_, T> {
+        Places(self.all())
+    }
+
     #[inline]
     pub(super) fn all_mut(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(&mut self.map)
+    }
+}
+
+/// The places of a table, by numbers of which only the low bits count.
+#[derive(Debug)]
+pub(super) struct Places<'a, T>(&'a [T]);
+
+impl<T> Clone for Places<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Places<'_, T> {}
+
+impl<'a, T> Places<'a, T> {
+    /// The place of a number.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(super) fn at(self, number: usize) -> &'a T {
+        let place = number & (self.0.len() - 1);
+        // SAFETY: only a table makes these, and it has a power of two of places, so that no number is longer
+        // than the mask.
+        unsafe { self.0.get_unchecked(place) }
     }
 }
 

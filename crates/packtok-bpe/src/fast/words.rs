@@ -7,19 +7,16 @@ pub(super) const LONG: usize = 31;
 /// Where the length of a short word is in its second number.
 pub(super) const LEN_SHIFT: u32 = 56;
 
-/// The second number of what is no short word: none has it, nor has it anything that a table holds.
-const NOT_SHORT: u64 = (1 << LEN_SHIFT) - 1;
-
 /// A word to look up.
 ///
 /// ```text
-/// low: bytes 0 to 7 | high: bytes 8 to 14, then 4 bits of length, 4 that are the table's
+/// low: bytes 0 to 7 | high: bytes 8 to 14, then the length
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) low: u64,
     pub(super) high: u64,
-    /// Of a word of up to [`LONG`] bytes.
+    /// Where it is looked for.
     pub(super) hash: u64,
 }
 
@@ -53,18 +50,12 @@ impl Word {
         })
     }
 
-    /// A word that is not short.
-    pub(super) fn not_short(hash: u64) -> Self {
-        Self {
-            low: 0,
-            high: NOT_SHORT,
-            hash,
-        }
-    }
-
-    pub(super) fn is_short(self) -> bool {
-        self.high != NOT_SHORT
-    }
+    /// A word that is nowhere: it has no bytes.
+    pub(super) const NOWHERE: Self = Self {
+        low: 1,
+        high: 0,
+        hash: 0,
+    };
 }
 
 /// A word of 16 to [`LONG`] bytes: bytes 0 to 30, then 4 bits of its length less 16, 4 that are the table's.

@@ -1,7 +1,7 @@
 //! The words met before, with their ids: most words of a text are, so that looking one up is most of the work.
 //!
 //! There are three tables: `short` for words of up to 15 bytes, `long` for those of up to 31, `longest` for
-//! others and for the few that have too many ids for a place. Words are compared as a whole, so that no hash can
+//! others and for the few long ones that have too many ids for a place. Words are compared as a whole, so that no hash can
 //! ever give a word the ids of another. All are bounded; what is old makes room for what is new.
 
 mod long;
@@ -11,8 +11,8 @@ mod short;
 
 use self::long::LongWords;
 use self::longest::LongestWords;
-use self::short::{Bucket, ShortWords};
-use super::table::prefetch;
+use self::short::ShortWords;
+use super::lane::Lane;
 use super::words::{Word, hash_of_long, long_key};
 
 /// Buckets of the table of short words to begin with, 32 KiB of them, and for how many there is a long word.
@@ -21,9 +21,9 @@ const BUCKETS_FOR_LONG: usize = 2;
 /// How much longer these tables become when they grow. They do so twice at most, for what is there must be put
 /// again: a text of few words needs little memory, and any other gets all that it may have.
 const GROWTH: usize = 1 << 5;
-const BYTES_WITH_BUCKET: usize = size_of::<Bucket>() + size_of::<long::Place>() / BUCKETS_FOR_LONG;
+const BYTES_WITH_BUCKET: usize = size_of::<[u64; 8]>() + size_of::<long::Place>() / BUCKETS_FOR_LONG;
 
-pub(super) use self::short::{GROUP, Staged};
+pub(super) use self::short::ROOM;
 
 /// The words that one thread has met.
 pub(super) struct Cache {
@@ -51,39 +51,24 @@ impl Cache {
     #[inline(always)]
     pub(super) fn finder(&self) -> Finder<'_> {
         Finder {
-            buckets: self.short.buckets(),
+            short: self.short.finder(),
             long: &self.long,
         }
     }
 
     /// Appends the ids of a short word; false if it is not there.
-    #[inline]
-    pub(super) fn append_short(&mut self, word: Word, ids: &mut Vec<u32>) -> bool {
-        self.short.append(word, ids)
+    #[inline(always)]
+    pub(super) fn append_short(&mut self, lane: impl Lane, word: Word, ids: &mut Vec<u32>) -> bool {
+        self.short.append(lane, word, ids)
     }
 
-    /// The same for one that [`Finder::stage`] did not find.
-    #[inline]
-    pub(super) fn append_from_beside(
-        &mut self,
-        text: &[u8],
-        word: Word,
-        ids: &mut Vec<u32>,
-    ) -> bool {
-        self.short.append_from_beside(word, ids)
-            || text.len() > short::MOST_IDS && self.longest.append(text, ids)
-    }
-
-    /// Remembers the ids of a short word that is not there.
-    pub(super) fn put_short(&mut self, text: &[u8], word: Word, ids: &[u32]) {
-        if ids.len() > short::MOST_IDS {
-            // White space, most often, where a vocabulary has no runs of it.
-            return self.longest.put(text, ids);
-        }
+    /// Remembers the ids of a short word.
+    #[inline(always)]
+    pub(super) fn put_short(&mut self, lane: impl Lane, word: Word, ids: &[u32]) {
         let num_buckets = self.short.num_buckets();
         if self.short.is_full() && num_buckets < self.most_buckets {
             let num_buckets = self.most_buckets.min(num_buckets * GROWTH);
-            self.short.grow(num_buckets);
+            self.short.grow(lane, num_buckets);
             self.long = LongWords::new(num_buckets / BUCKETS_FOR_LONG);
         }
         self.short.put(word, ids);
@@ -113,28 +98,28 @@ impl Cache {
 /// What looks words up.
 #[derive(Clone, Copy)]
 pub(super) struct Finder<'a> {
-    buckets: &'a [Bucket],
+    short: short::Finder<'a>,
     long: &'a LongWords,
 }
 
 impl Finder<'_> {
     /// Has the processor fetch what looking up a short word will need.
     #[inline(always)]
-    pub(super) fn prefetch(&self, word: Word) {
-        prefetch(short::bucket(self.buckets, word));
+    pub(super) fn prefetch(self, word: Word) {
+        self.short.prefetch(word);
     }
 
-    /// A word that is not short; has the processor fetch what looking it up will need.
+    /// Has the processor fetch what looking up a word that is not short will need.
     #[inline(never)]
-    pub(super) fn prepare_long(&self, word: &[u8]) -> u64 {
-        let hash = long_key(word).as_ref().map_or(0, hash_of_long);
-        self.long.prefetch(hash);
-        hash
+    pub(super) fn prefetch_long(self, word: &[u8]) {
+        if let Some(key) = long_key(word) {
+            self.long.prefetch(hash_of_long(&key));
+        }
     }
 
-    /// Stages the ids of words up to the first that is not in its bucket, and says how many those are.
+    /// Puts the ids of a short word that is in its bucket to the start of `ids` and says how many; 0 if it is not.
     #[inline(always)]
-    pub(super) fn stage(&self, words: &[Word], staged: &mut Staged) -> usize {
-        short::stage(self.buckets, words, staged)
+    pub(super) fn find(self, lane: impl Lane, word: Word, ids: &mut [u32; ROOM]) -> usize {
+        self.short.find(lane, word, ids)
     }
 }

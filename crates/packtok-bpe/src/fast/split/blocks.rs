@@ -12,7 +12,7 @@
 //! ```
 
 use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
-use super::simd::{BLOCK, Lane, Masks};
+use super::super::lane::{BLOCK, Lane, Masks};
 
 /// Ends of words that are found together, and more for what one block may have.
 const ENOUGH: usize = 256;

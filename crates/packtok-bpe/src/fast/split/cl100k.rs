@@ -10,7 +10,7 @@
 
 use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
 use super::plain::contraction_in_any_case;
-use super::simd::Masks;
+use super::super::lane::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Cl100k {

@@ -5,7 +5,7 @@
 
 use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
 use super::plain::contraction;
-use super::simd::Masks;
+use super::super::lane::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Gpt2;

@@ -1,7 +1,7 @@
 //! Texts cut into words, by hand for the split patterns that the tokenizers of today have.
 //!
 //! `blocks` does it 64 bytes at a time for the patterns that have rules for it (`gpt2`, `cl100k`), and for texts
-//! that no pattern splits (`pieces`), on the masks that `simd` finds. `plain` does it word by word, for all patterns. The tests below hold one against the
+//! that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, for all patterns. The tests below hold one against the
 //! other; `tests/fast.rs` holds both against the reference engine, and that is held against the Python package.
 
 mod blocks;
@@ -10,7 +10,6 @@ mod classes;
 mod gpt2;
 mod pieces;
 mod plain;
-mod simd;
 
 use self::blocks::Blocks;
 pub(super) use self::blocks::ROOM;
@@ -19,10 +18,8 @@ use self::classes::{COMMON, ClassTable, OF_DEEPSEEK};
 use self::gpt2::Gpt2;
 use self::pieces::Pieces;
 use self::plain::Plain;
-use self::simd::Portable;
-#[cfg(target_arch = "x86_64")]
-use self::simd::{Avx2, Avx512};
 use super::cuts::Pairs;
+use super::lane::Lane;
 use crate::exactness::{CL100K_PATTERN, GPT2_PATTERN, O200K_PATTERN, QWEN_PATTERN};
 
 /// Of Mistral's newer vocabularies.
@@ -83,36 +80,9 @@ impl Pattern {
     }
 }
 
-/// How the masks of a block are found.
-#[derive(Clone, Copy)]
-enum AnyLane {
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Avx512),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
-    Portable,
-}
-
-impl AnyLane {
-    /// The best that the processor has.
-    fn detect() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(lane) = Avx512::detect() {
-                return Self::Avx512(lane);
-            }
-            if let Some(lane) = Avx2::detect() {
-                return Self::Avx2(lane);
-            }
-        }
-        Self::Portable
-    }
-}
-
 /// Cuts texts into words.
 pub(super) struct Splitter {
     plain: Plain,
-    lane: AnyLane,
 }
 
 /// How far a text has been cut; one on the stack for each text, so that the larger variant costs nothing.
@@ -137,18 +107,6 @@ impl Splitter {
                 classes,
                 pairs: pairs.clone(),
             },
-            lane: AnyLane::detect(),
-        }
-    }
-
-    /// What the lane that was chosen is called.
-    pub(super) fn lane_name(&self) -> &'static str {
-        match self.lane {
-            #[cfg(target_arch = "x86_64")]
-            AnyLane::Avx512(_) => "avx512",
-            #[cfg(target_arch = "x86_64")]
-            AnyLane::Avx2(_) => "avx2",
-            AnyLane::Portable => "portable",
         }
     }
 
@@ -166,40 +124,29 @@ impl Splitter {
     }
 
     /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
-    #[inline]
-    pub(super) fn fill(&self, cut: &mut Cut, text: &str, ends: &mut [u32; ROOM]) -> usize {
-        match (cut, self.plain.pattern) {
-            (Cut::Blocks(blocks), Pattern::Gpt2) => self.fill_blocks(blocks, Gpt2, text, ends),
-            (Cut::Blocks(blocks), Pattern::Cl100k { digits: 1 }) => {
-                self.fill_blocks(blocks, Cl100k { digits: 1 }, text, ends)
-            }
-            (Cut::Blocks(blocks), Pattern::Cl100k { digits }) => {
-                self.fill_blocks(blocks, Cl100k { digits }, text, ends)
-            }
-            (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
-                let pairs = &self.plain.pairs;
-                self.fill_blocks(blocks, Pieces { pairs, each_blank }, text, ends)
-            }
-            (Cut::Plain(at), _) => self.fill_plainly(at, text, ends),
-            (Cut::Blocks(_), _) => unreachable!("it has no rules for blocks"),
-        }
-    }
-
     #[inline(always)]
-    fn fill_blocks(
+    pub(super) fn fill(
         &self,
-        blocks: &mut Blocks,
-        rules: impl blocks::Rules,
+        lane: impl Lane,
+        cut: &mut Cut,
         text: &str,
         ends: &mut [u32; ROOM],
     ) -> usize {
         let classes = &self.plain.classes;
-        match self.lane {
-            #[cfg(target_arch = "x86_64")]
-            AnyLane::Avx512(lane) => simd::fill_avx512(lane, blocks, rules, classes, text, ends),
-            #[cfg(target_arch = "x86_64")]
-            AnyLane::Avx2(lane) => simd::fill_avx2(lane, blocks, rules, classes, text, ends),
-            AnyLane::Portable => blocks.fill(Portable, rules, classes, text, ends),
+        match (cut, self.plain.pattern) {
+            (Cut::Blocks(blocks), Pattern::Gpt2) => blocks.fill(lane, Gpt2, classes, text, ends),
+            (Cut::Blocks(blocks), Pattern::Cl100k { digits: 1 }) => {
+                blocks.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::Cl100k { digits }) => {
+                blocks.fill(lane, Cl100k { digits }, classes, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
+                let pairs = &self.plain.pairs;
+                blocks.fill(lane, Pieces { pairs, each_blank }, classes, text, ends)
+            }
+            (Cut::Plain(at), _) => self.fill_plainly(at, text, ends),
+            (Cut::Blocks(_), _) => unreachable!("it has no rules for blocks"),
         }
     }
 
@@ -216,17 +163,26 @@ impl Splitter {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lane::{AnyLane, Job};
     use super::*;
     use proptest::prelude::*;
 
-    fn ends(splitter: &Splitter, text: &str) -> Vec<u32> {
-        let (mut cut, mut some, mut all) = (splitter.begin(), [0; ROOM], Vec::new());
-        loop {
-            let num_ends = splitter.fill(&mut cut, text, &mut some);
-            if num_ends == 0 {
-                return all;
+    /// The ends of a text's words.
+    struct Ends<'a>(&'a Splitter, &'a str);
+
+    impl Job for Ends<'_> {
+        type Done = Vec<u32>;
+
+        fn run(self, lane: impl Lane) -> Vec<u32> {
+            let Self(splitter, text) = self;
+            let (mut cut, mut some, mut all) = (splitter.begin(), [0; ROOM], Vec::new());
+            loop {
+                let num_ends = splitter.fill(lane, &mut cut, text, &mut some);
+                if num_ends == 0 {
+                    return all;
+                }
+                all.extend_from_slice(&some[..num_ends]);
             }
-            all.extend_from_slice(&some[..num_ends]);
         }
     }
 
@@ -239,45 +195,37 @@ mod tests {
         all
     }
 
-    /// Every pattern with rules, in every lane that this processor has.
+    /// One for every pattern with rules.
     fn splitters() -> Vec<Splitter> {
-        let mut lanes = vec![AnyLane::Portable];
-        #[cfg(target_arch = "x86_64")]
-        {
-            lanes.extend(Avx2::detect().map(AnyLane::Avx2));
-            lanes.extend(Avx512::detect().map(AnyLane::Avx512));
-        }
         // Of no vocabulary: every other pair, in no order.
         let mut pairs = Pairs::none();
         for pair in (0..=u16::MAX).filter(|pair| pair.wrapping_mul(40_503) >> 15 == 1) {
             let [left, right] = pair.to_be_bytes();
             pairs.put(left, right);
         }
-        let mut splitters = Vec::new();
-        for pattern in [
+        [
             Pattern::Gpt2,
             Pattern::Cl100k { digits: 3 },
             Pattern::Cl100k { digits: 1 },
             Pattern::Pieces { each_blank: false },
             Pattern::Pieces { each_blank: true },
-        ] {
-            for &lane in &lanes {
-                let mut splitter = Splitter::new(pattern, &pairs);
-                splitter.lane = lane;
-                splitters.push(splitter);
-            }
-        }
-        splitters
+        ]
+        .map(|pattern| Splitter::new(pattern, &pairs))
+        .into()
     }
 
     fn check(splitters: &[Splitter], text: &str) {
         for splitter in splitters {
-            assert_eq!(
-                ends(splitter, text),
-                plain_ends(splitter, text),
-                "{:?} {text:?}",
-                splitter.plain.pattern
-            );
+            let expected = plain_ends(splitter, text);
+            for lane in AnyLane::all() {
+                assert_eq!(
+                    lane.run(Ends(splitter, text)),
+                    expected,
+                    "{:?} {} {text:?}",
+                    splitter.plain.pattern,
+                    lane.name()
+                );
+            }
         }
     }
 

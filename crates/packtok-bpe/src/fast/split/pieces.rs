@@ -12,7 +12,7 @@
 
 use super::super::cuts::Pairs;
 use super::blocks::{Carry, Rules, before};
-use super::simd::Masks;
+use super::super::lane::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a> {

@@ -1,6 +1,6 @@
 //! The lane that any processor has: eight bytes in a number, a bit of each brought together by a product.
 
-use super::{BLOCK, Lane, Masks};
+use super::{BLOCK, Job, Lane, Masks};
 
 #[derive(Clone, Copy)]
 pub(in super::super) struct Portable;
@@ -38,6 +38,11 @@ const fn of_byte() -> [u8; 256] {
 
 impl Lane for Portable {
     #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Done {
+        job.run(self)
+    }
+
+    #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
         let mut classes = [0; BLOCK];
         for (class, &byte) in classes.iter_mut().zip(block) {
@@ -67,5 +72,20 @@ impl Lane for Portable {
             mask |= (bits.wrapping_mul(TOGETHER) >> 56) << (8 * i);
         }
         mask
+    }
+    #[inline(always)]
+    fn which(self, &[a, b, c, d]: &[u64; 4], [low, high]: [u64; 2]) -> usize {
+        let is_first = (a ^ low) | (b ^ high) == 0;
+        let is_second = (c ^ low) | (d ^ high) == 0;
+        usize::from(is_first) | usize::from(is_second) << 2
+    }
+
+    #[inline(always)]
+    fn spread(self, [low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+        const ONE: u64 = (1 << 24) - 1;
+        let packed = [low, low >> 24, low >> 48 | high << 16, high >> 8, high >> 32];
+        for (number, packed) in numbers.iter_mut().zip(packed) {
+            *number = (packed & ONE) as u32;
+        }
     }
 }

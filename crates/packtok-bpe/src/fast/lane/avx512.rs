@@ -1,4 +1,4 @@
-//! The lane of AVX-512: one vector, whose comparisons are masks at once.
+//! The lane of AVX-512: one vector, whose comparisons are masks at once. For less than 64 bytes it is AVX2's.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -7,50 +7,38 @@ use std::arch::x86_64::{
     _mm512_test_epi8_mask,
 };
 
-use super::super::blocks::{Blocks, ROOM, Rules};
-use super::super::classes::ClassTable;
-use super::{BLOCK, Lane, Masks};
+use super::avx2::{spread, which};
+use super::{BLOCK, Job, Lane, Masks};
 
 /// There is none where the processor has no AVX-512 for bytes.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Avx512(());
 
 impl Avx512 {
-    pub(in super::super) fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         let has_it = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
         has_it.then_some(Self(()))
     }
 }
 
-/// [`Blocks::fill`], made for this processor as a whole, so that nothing in it is a call.
-pub(in super::super) fn fill(
-    lane: Avx512,
-    blocks: &mut Blocks,
-    rules: impl Rules,
-    table: &ClassTable,
-    text: &str,
-    ends: &mut [u32; ROOM],
-) -> usize {
-    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
-    fn inner(
-        lane: Avx512,
-        blocks: &mut Blocks,
-        rules: impl Rules,
-        table: &ClassTable,
-        text: &str,
-        ends: &mut [u32; ROOM],
-    ) -> usize {
-        blocks.fill(lane, rules, table, text, ends)
-    }
-    // SAFETY: there is a `lane`, so that the processor has what is enabled above.
-    unsafe { inner(lane, blocks, rules, table, text, ends) }
-}
-
 impl Lane for Avx512 {
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Done {
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn inner<J: Job>(lane: Avx512, job: J) -> J::Done {
+            job.run(lane)
+        }
+        // SAFETY: there is a lane, so that the processor has what is enabled above.
+        unsafe { inner(self, job) }
+    }
+
     #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
         // SAFETY: an `Avx512` is only made where the processor has it.
@@ -61,6 +49,18 @@ impl Lane for Avx512 {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         // SAFETY: as above.
         unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+        // SAFETY: as above.
+        unsafe { which(pairs, pair) }
+    }
+
+    #[inline(always)]
+    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+        // SAFETY: as above.
+        unsafe { spread(packed, numbers) }
     }
 }
 

@@ -2,53 +2,39 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
+    __m256i, _mm_set_epi64x, _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
+    _mm256_movemask_pd, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
     _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
-use super::super::blocks::{Blocks, ROOM, Rules};
-use super::super::classes::ClassTable;
-use super::{BLOCK, Lane, Masks};
+use super::{BLOCK, Job, Lane, Masks};
 
 /// There is none where the processor has no AVX2.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Avx2(());
 
 impl Avx2 {
-    pub(in super::super) fn detect() -> Option<Self> {
+    pub(super) fn detect() -> Option<Self> {
         let has_it = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt");
         has_it.then_some(Self(()))
     }
 }
 
-/// [`Blocks::fill`], made for this processor as a whole, so that nothing in it is a call.
-pub(in super::super) fn fill(
-    lane: Avx2,
-    blocks: &mut Blocks,
-    rules: impl Rules,
-    table: &ClassTable,
-    text: &str,
-    ends: &mut [u32; ROOM],
-) -> usize {
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn inner(
-        lane: Avx2,
-        blocks: &mut Blocks,
-        rules: impl Rules,
-        table: &ClassTable,
-        text: &str,
-        ends: &mut [u32; ROOM],
-    ) -> usize {
-        blocks.fill(lane, rules, table, text, ends)
-    }
-    // SAFETY: there is a `lane`, so that the processor has what is enabled above.
-    unsafe { inner(lane, blocks, rules, table, text, ends) }
-}
-
 impl Lane for Avx2 {
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Done {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn inner<J: Job>(lane: Avx2, job: J) -> J::Done {
+            job.run(lane)
+        }
+        // SAFETY: there is a lane, so that the processor has what is enabled above.
+        unsafe { inner(self, job) }
+    }
+
     #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
         // SAFETY: an `Avx2` is only made where the processor has it.
@@ -59,6 +45,18 @@ impl Lane for Avx2 {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         // SAFETY: as above.
         unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+        // SAFETY: as above.
+        unsafe { which(pairs, pair) }
+    }
+
+    #[inline(always)]
+    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+        // SAFETY: as above.
+        unsafe { spread(packed, numbers) }
     }
 }
 
@@ -147,4 +145,30 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
         _mm256_cmpeq_epi8(_mm256_and_si256(low, class), class),
         _mm256_cmpeq_epi8(_mm256_and_si256(high, class), class),
     ])
+}
+
+/// Where two numbers that are neighbours are both alike.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn which(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
+    // SAFETY: these are 32 bytes, and the load asks for no alignment.
+    let pairs = unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) };
+    let pair = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
+    let alike = _mm256_castsi256_pd(_mm256_cmpeq_epi64(pairs, pair));
+    let alike = _mm256_movemask_pd(alike) as usize;
+    alike & alike >> 1 & 0b101
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn spread([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+    let packed = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
+    // The bytes of each number, and none for its highest.
+    let bytes = _mm256_setr_epi8(
+        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, 12, 13, 14, -1, -1, -1, -1, -1, -1, -1,
+        -1, -1, -1, -1, -1, -1,
+    );
+    let spread = _mm256_shuffle_epi8(packed, bytes);
+    // SAFETY: these are 32 bytes, and the store asks for no alignment.
+    unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), spread) }
 }

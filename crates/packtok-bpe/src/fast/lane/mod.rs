@@ -1,0 +1,206 @@
+//! The vector instructions that a processor has, of which the best are chosen when a tokenizer is loaded.
+//!
+//! A lane is one set of them. All that encodes a text is compiled once for each ([`Lane::run`]), so that nothing in
+//! it is a call; they differ in nothing but speed, and `tests` below holds each against the portable one.
+//!
+//! # Masks
+//!
+//! 64 bytes of a text at once, as one bit for each in each class: a block.
+//!
+//! ```text
+//! text       I   c a n ' t   g o   4   2 \n     bit 0 is the first byte
+//! letter     1 0 1 1 1 0 1 0 1 1 0 0 0 0 0
+//! number     0 0 0 0 0 0 0 0 0 0 0 1 0 1 0
+//! space      0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
+//! ```
+//!
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+use self::portable::Portable;
+#[cfg(target_arch = "x86_64")]
+use self::{avx2::Avx2, avx512::Avx512};
+
+/// Bytes of a block.
+pub(super) const BLOCK: usize = 64;
+
+/// The classes of the bytes of a block; all bytes of a character have its classes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Masks {
+    pub(super) letter: u64,
+    pub(super) number: u64,
+    /// White space.
+    pub(super) space: u64,
+    /// `\r` and `\n`.
+    pub(super) newline: u64,
+    /// U+0020, the only white space that words of symbols begin with.
+    pub(super) blank: u64,
+    /// `'`
+    pub(super) apostrophe: u64,
+    /// Bytes of characters beyond ASCII.
+    pub(super) wide: u64,
+    /// Bytes that begin no character.
+    pub(super) inner: u64,
+}
+
+/// Something that is done in a lane.
+pub(super) trait Job {
+    type Done;
+
+    /// Does it. `inline(always)`, so that it is compiled for the lane.
+    fn run(self, lane: impl Lane) -> Self::Done;
+}
+
+/// One set of vector instructions.
+pub(super) trait Lane: Copy {
+    /// Does what is asked for with these instructions.
+    fn run<J: Job>(self, job: J) -> J::Done;
+
+    /// The masks of ASCII characters, and where others are: `wide` and `inner`.
+    fn ascii(self, block: &[u8; BLOCK]) -> Masks;
+
+    /// Where a byte has this class, one bit of each.
+    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
+
+    /// Which of two pairs of numbers is this one: 1 for the first, 4 for the second, 0 for neither.
+    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
+
+    /// Five numbers of 24 bits, one behind the other in 15 bytes, into five of 32; what is behind them is
+    /// written over.
+    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]);
+}
+
+/// The lane that is used.
+#[derive(Clone, Copy)]
+pub(super) enum AnyLane {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    Portable,
+}
+
+impl AnyLane {
+    /// The best that the processor has.
+    pub(super) fn detect() -> Self {
+        Self::all()[0]
+    }
+
+    /// All that the processor has, the best first.
+    pub(super) fn all() -> Vec<Self> {
+        #[cfg(target_arch = "x86_64")]
+        let mut lanes: Vec<_> = [
+            Avx512::detect().map(Self::Avx512),
+            Avx2::detect().map(Self::Avx2),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        #[cfg(not(target_arch = "x86_64"))]
+        let mut lanes = Vec::new();
+        lanes.push(Self::Portable);
+        lanes
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            Self::Portable => "portable",
+        }
+    }
+
+    /// Does what is asked for in this lane.
+    #[inline(always)]
+    pub(super) fn run<J: Job>(self, job: J) -> J::Done {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(lane) => lane.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(lane) => lane.run(job),
+            Self::Portable => Portable.run(job),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Agree;
+
+    impl Job for Agree {
+        type Done = ();
+
+        fn run(self, lane: impl Lane) {
+            agree(lane);
+        }
+    }
+
+    fn agree(lane: impl Lane) {
+        let pair = [0x0123_4567_89ab_cdef, 0x05aa_bbcc_ddee_ff00];
+        for (other, bit) in [(0, 0), (1, 1 << 63), (2, 1), (3, 1 << 40)] {
+            let mut pairs = [pair[0], pair[1], pair[0], pair[1]];
+            pairs[other] ^= bit;
+            let expected = if bit == 0 { 5 } else { 4 >> (other & 2) };
+            assert_eq!(lane.which(&pairs, pair), expected, "{other} {bit:x}");
+            assert_eq!(lane.which(&pairs.map(|number| !number), pair), 0);
+        }
+        let (mut numbers, mut expected) = ([0; 8], [0; 8]);
+        lane.spread(pair, &mut numbers);
+        Portable.spread(pair, &mut expected);
+        assert_eq!(numbers[..5], expected[..5]);
+        assert_eq!(
+            numbers[..5],
+            [0xab_cdef, 0x45_6789, 0x00_0123, 0xdd_eeff, 0xaa_bbcc]
+        );
+        for first in (0..=255u8).step_by(64) {
+            for turn in [1, 3, 7, 63] {
+                let block: [u8; BLOCK] =
+                    std::array::from_fn(|i| first.wrapping_add((i * turn) as u8));
+                assert_eq!(lane.ascii(&block), Portable.ascii(&block), "{block:?}");
+                for bit in 0..8 {
+                    assert_eq!(
+                        lane.having(&block, 1 << bit),
+                        Portable.having(&block, 1 << bit)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_portable_lane_is_what_the_standard_library_says() {
+        for first in (0..=255u8).step_by(64) {
+            let block: [u8; BLOCK] = std::array::from_fn(|i| first + i as u8);
+            let masks = Portable.ascii(&block);
+            for (i, &byte) in block.iter().enumerate() {
+                let has = |mask: u64| mask >> i & 1 == 1;
+                assert_eq!(has(masks.letter), byte.is_ascii_alphabetic());
+                assert_eq!(has(masks.number), byte.is_ascii_digit());
+                assert_eq!(has(masks.space), matches!(byte, 9..=13 | b' '));
+                assert_eq!(has(masks.newline), matches!(byte, b'\r' | b'\n'));
+                assert_eq!(has(masks.blank), byte == b' ');
+                assert_eq!(has(masks.apostrophe), byte == b'\'');
+                assert_eq!(has(masks.wide), !byte.is_ascii());
+                assert_eq!(has(masks.inner), byte & 0xc0 == 0x80);
+                for bit in 0..8 {
+                    assert_eq!(has(Portable.having(&block, 1 << bit)), byte >> bit & 1 == 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_lanes_agree() {
+        for lane in AnyLane::all() {
+            lane.run(Agree);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The words of a chunk that the cache does not have: looked for where else they may be, cut into parts if they
+//! are long, merged side by side, and remembered.
+
+use super::lane::{Job, Lane};
+use super::words::Word;
+use super::{Fast, Scratch};
+
+/// Those of one chunk.
+#[derive(Default)]
+pub(super) struct Missing {
+    words: Vec<Missed>,
+    parts: Vec<Part>,
+    sought: Vec<Sought>,
+    /// The ids of all parts, in any order.
+    ids: Vec<u32>,
+}
+
+/// A word that is missing.
+#[derive(Clone, Copy)]
+struct Missed {
+    /// Which of the chunk it is.
+    number: usize,
+    /// Ids of the chunk's other words before it.
+    num_before: usize,
+    /// The end of its parts.
+    end_of_parts: usize,
+    /// Whether its ids are remembered as those of a long word.
+    is_new_and_long: bool,
+}
+
+/// A part of a word, or all of it: where its ids are.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    first_id: usize,
+    num_ids: usize,
+}
+
+/// A part that has no ids yet.
+#[derive(Clone, Copy)]
+struct Sought {
+    part: usize,
+    start: usize,
+    end: usize,
+    word: Word,
+}
+
+impl Missing {
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Adds a word, with so many ids before it.
+    #[inline(always)]
+    pub(super) fn push(&mut self, number: usize, num_before: usize) {
+        self.words.push(Missed {
+            number,
+            num_before,
+            end_of_parts: 0,
+            is_new_and_long: false,
+        });
+    }
+
+    fn push_sought(&mut self, start: usize, end: usize, word: Word) {
+        self.sought.push(Sought {
+            part: self.parts.len(),
+            start,
+            end,
+            word,
+        });
+        self.parts.push(Part::default());
+    }
+
+    /// A part with the ids that are there from `first_id` on.
+    fn push_known(&mut self, first_id: usize) {
+        let num_ids = self.ids.len() - first_id;
+        self.parts.push(Part { first_id, num_ids });
+    }
+}
+
+/// Appends the ids of a chunk's words, with those that are missing.
+pub(super) struct Resolve<'a> {
+    pub(super) fast: &'a Fast,
+    pub(super) text: &'a [u8],
+    pub(super) start: usize,
+    pub(super) ends: &'a [u32],
+    /// Ids of the words that are not missing.
+    pub(super) num_staged: usize,
+    pub(super) scratch: &'a mut Scratch,
+    pub(super) ids: &'a mut Vec<u32>,
+}
+
+impl Job for Resolve<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(mut self, lane: impl Lane) {
+        self.cut();
+        self.look_up(lane);
+        self.merge();
+        self.append(lane);
+    }
+}
+
+impl Resolve<'_> {
+    /// Where a word of the chunk is.
+    #[inline(always)]
+    fn place(&self, number: usize) -> (usize, usize) {
+        let start = match number {
+            0 => self.start,
+            _ => self.ends[number - 1] as usize,
+        };
+        (start, self.ends[number] as usize)
+    }
+
+    /// The parts of all words; has the processor fetch what looking them up will need.
+    #[inline(always)]
+    fn cut(&mut self) {
+        self.scratch.missing.parts.clear();
+        self.scratch.missing.sought.clear();
+        self.scratch.missing.ids.clear();
+        for i in 0..self.scratch.missing.words.len() {
+            let (start, end) = self.place(self.scratch.missing.words[i].number);
+            let word = &self.text[start..end];
+            let Scratch { missing, cache, .. } = &mut *self.scratch;
+            let first_id = missing.ids.len();
+            if let Some(id) = self.fast.whole(word) {
+                // It is not remembered: as a piece of a longer word it has other ids.
+                missing.ids.push(id);
+                missing.push_known(first_id);
+            } else if let Some(word) = Word::short(self.text, start, end) {
+                missing.push_sought(start, end, word);
+            } else if cache.append_long(word, &mut missing.ids) {
+                missing.push_known(first_id);
+            } else {
+                missing.words[i].is_new_and_long = true;
+                self.cut_long(start, end);
+            }
+            let missing = &mut self.scratch.missing;
+            missing.words[i].end_of_parts = missing.parts.len();
+        }
+    }
+
+    /// The pieces of a word, which no token reaches out of.
+    fn cut_long(&mut self, start: usize, end: usize) {
+        let Self { fast, text, .. } = *self;
+        let Scratch {
+            missing,
+            cache,
+            heap,
+            ..
+        } = &mut *self.scratch;
+        let mut at = start;
+        while at < end {
+            let next = start + fast.cuts.end_of_piece(&text[start..end], at - start);
+            let piece = &text[at..next];
+            // A token that is one only as a whole word is no piece.
+            let is_sought = piece.len() > 1 && fast.whole(piece).is_none();
+            match Word::short(text, at, next).filter(|_| is_sought) {
+                Some(word) => {
+                    cache.finder().prefetch(word);
+                    missing.push_sought(at, next, word);
+                }
+                None => {
+                    let first_id = missing.ids.len();
+                    fast.merges.encode(piece, heap, &mut missing.ids);
+                    missing.push_known(first_id);
+                }
+            }
+            at = next;
+        }
+    }
+
+    /// The ids of parts that the cache has, in their bucket or beside it.
+    #[inline(always)]
+    fn look_up(&mut self, lane: impl Lane) {
+        let Scratch { missing, cache, .. } = &mut *self.scratch;
+        let Missing {
+            parts, sought, ids, ..
+        } = missing;
+        let mut num_new = 0;
+        for i in 0..sought.len() {
+            let Sought { part, word, .. } = sought[i];
+            let first_id = ids.len();
+            if cache.append_short(lane, word, ids) {
+                let num_ids = ids.len() - first_id;
+                parts[part] = Part { first_id, num_ids };
+            } else {
+                sought[num_new] = sought[i];
+                num_new += 1;
+            }
+        }
+        sought.truncate(num_new);
+    }
+
+    /// The ids of all others.
+    #[inline(always)]
+    fn merge(&mut self) {
+        let text = self.text;
+        let Missing {
+            parts, sought, ids, ..
+        } = &mut self.scratch.missing;
+        let words = sought.iter().map(|sought| &text[sought.start..sought.end]);
+        self.fast.merges.encode_all(words, |number, of_word| {
+            parts[sought[number].part] = Part {
+                first_id: ids.len(),
+                num_ids: of_word.len(),
+            };
+            ids.extend_from_slice(of_word);
+        });
+    }
+
+    /// Puts all ids in order, and into the cache what was not there.
+    #[inline(always)]
+    fn append(&mut self, lane: impl Lane) {
+        let (mut staged, mut parts) = (0, 0);
+        for i in 0..self.scratch.missing.words.len() {
+            let Missed {
+                number,
+                num_before,
+                end_of_parts,
+                is_new_and_long,
+            } = self.scratch.missing.words[i];
+            self.ids
+                .extend_from_slice(&self.scratch.staged[staged..num_before]);
+            staged = num_before;
+            let first_id = self.ids.len();
+            let missing = &self.scratch.missing;
+            for part in &missing.parts[parts..end_of_parts] {
+                let of_part = &missing.ids[part.first_id..part.first_id + part.num_ids];
+                self.ids.extend_from_slice(of_part);
+            }
+            parts = end_of_parts;
+            if is_new_and_long {
+                let (start, end) = self.place(number);
+                let word = &self.text[start..end];
+                self.scratch.cache.put_long(word, &self.ids[first_id..]);
+            }
+        }
+        self.ids
+            .extend_from_slice(&self.scratch.staged[staged..self.num_staged]);
+        let Scratch { missing, cache, .. } = &mut *self.scratch;
+        for sought in &missing.sought {
+            let part = missing.parts[sought.part];
+            let of_part = &missing.ids[part.first_id..part.first_id + part.num_ids];
+            cache.put_short(lane, sought.word, of_part);
+        }
+    }
+}
