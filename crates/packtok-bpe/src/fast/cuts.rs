@@ -1,14 +1,18 @@
 //! Where a long word may be cut, because no token reaches across.
 //!
 //! A merge gives a token, so that where no token of the vocabulary has the bytes on both sides in its middle,
-//! nothing is ever merged across, and the two sides can be merged on their own. Looked at are two bytes on
-//! either side; a token that has but one byte there counts for all that could stand beside it.
+//! nothing is ever merged across, and the two sides can be merged on their own. Some token must have the two bytes
+//! around a place there; before them it must have the one that stands before them, or begin; behind them the one that
+//! stands behind, or end.
 
-/// The neighbourhoods that tokens have in their middle; some others may be taken for one.
+/// What tokens have around the places in their middle; something else may be taken for it.
 pub(super) struct Cuts {
-    bits: Vec<u64>,
-    /// The same of the two bytes next to a place alone: it says no most often, from the nearest cache.
     pairs: Pairs,
+    /// The pairs that tokens begin with, and end with.
+    first: Pairs,
+    last: Pairs,
+    /// All threes: a pair with the byte before it, or with the one behind.
+    triples: Triples,
     /// Whether symbols are characters, which are never cut.
     whole_chars: bool,
 }
@@ -35,42 +39,69 @@ impl Pairs {
     }
 }
 
-const BITS: usize = 1 << 20;
-/// Stands for a byte beyond the end of a token.
-const ANY: u64 = 256;
+/// Three bytes in a row, by a hash that others may share.
+struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
+
+const TRIPLE_BITS: usize = 1 << 18;
+
+impl Triples {
+    fn none() -> Self {
+        Self(Box::new([0; TRIPLE_BITS / 64]))
+    }
+
+    fn put(&mut self, bytes: [u8; 3]) {
+        let bit = Self::bit(bytes);
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    #[inline(always)]
+    fn has(&self, bytes: [u8; 3]) -> bool {
+        let bit = Self::bit(bytes);
+        self.0[bit / 64] >> (bit % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    fn bit([a, b, c]: [u8; 3]) -> usize {
+        let key = u32::from_le_bytes([a, b, c, 0]);
+        (key.wrapping_mul(0x9e37_79b1) >> (32 - TRIPLE_BITS.trailing_zeros())) as usize
+    }
+}
 
 impl Cuts {
     /// For a vocabulary of these tokens, which are merged from characters or from bytes.
     pub(super) fn between<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
         let mut cuts = Self {
-            bits: vec![0; BITS / 64],
             pairs: Pairs::none(),
+            first: Pairs::none(),
+            last: Pairs::none(),
+            triples: Triples::none(),
             whole_chars,
         };
         for token in tokens {
-            for at in 1..token.len() {
-                cuts.pairs.put(token[at - 1], token[at]);
-                let byte = |i: Option<usize>| {
-                    i.and_then(|i| token.get(i))
-                        .map_or(ANY, |&byte| u64::from(byte))
-                };
-                let bit = bit(
-                    byte(at.checked_sub(2)),
-                    byte(Some(at - 1)),
-                    byte(Some(at)),
-                    byte(Some(at + 1)),
-                );
-                cuts.bits[bit / 64] |= 1 << (bit % 64);
+            if let ([first, second, ..], [.., before, last]) = (token, token) {
+                cuts.first.put(*first, *second);
+                cuts.last.put(*before, *last);
+            }
+            for pair in token.windows(2) {
+                cuts.pairs.put(pair[0], pair[1]);
+            }
+            for triple in token.array_windows::<3>() {
+                cuts.triples.put(*triple);
             }
         }
         cuts
     }
 
-    /// Where the piece of a word ends that begins at `start`; nothing is merged across.
+    /// Where the piece of a word ends that begins at `start`; nothing is merged across, nor across `start`.
+    #[inline(always)]
     pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
-        let end = (start + 1..word.len())
-            .find(|&at| !(self.is_spanned(word, at) || self.whole_chars && is_inner(word[at])));
-        end.unwrap_or(word.len())
+        let mut at = start + 1;
+        while at < word.len()
+            && (self.is_spanned(word, start, at) || self.whole_chars && is_inner(word[at]))
+        {
+            at += 1;
+        }
+        at.min(word.len())
     }
 
     /// The two bytes around each place in the middle of a token.
@@ -78,41 +109,27 @@ impl Cuts {
         &self.pairs
     }
 
-    /// Whether some token may have what is around `at` in its middle.
-    #[inline]
-    fn is_spanned(&self, word: &[u8], at: usize) -> bool {
-        self.pairs.has(word[at - 1], word[at]) && self.is_spanned_by_four(word, at)
-    }
-
-    fn is_spanned_by_four(&self, word: &[u8], at: usize) -> bool {
-        let byte = |i: usize| word.get(i).map_or(ANY, |&byte| u64::from(byte));
-        let (left, right) = (byte(at - 1), byte(at));
-        let far_left = if at < 2 { ANY } else { byte(at - 2) };
-        let far_right = byte(at + 1);
-        [
-            (far_left, far_right),
-            (ANY, far_right),
-            (far_left, ANY),
-            (ANY, ANY),
-        ]
-        .into_iter()
-        .any(|(far_left, far_right)| {
-            let bit = bit(far_left, left, right, far_right);
-            self.bits[bit / 64] >> (bit % 64) & 1 == 1
-        })
+    /// Whether some token may have what is around `at` in its middle, and nothing from before `start`.
+    #[inline(always)]
+    fn is_spanned(&self, word: &[u8], start: usize, at: usize) -> bool {
+        let (left, right) = (word[at - 1], word[at]);
+        if !self.pairs.has(left, right) {
+            return false;
+        }
+        let may_begin = self.first.has(left, right)
+            || at >= start + 2 && self.triples.has([word[at - 2], left, right]);
+        may_begin
+            && (self.last.has(left, right)
+                || at + 1 < word.len() && self.triples.has([left, right, word[at + 1]]))
     }
 }
 
 /// Whether a byte begins no character.
+#[inline(always)]
 fn is_inner(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
 fn pair(left: u8, right: u8) -> usize {
     usize::from(left) << 8 | usize::from(right)
-}
-
-fn bit(far_left: u64, left: u64, right: u64, far_right: u64) -> usize {
-    let key = far_left << 27 | left << 18 | right << 9 | far_right;
-    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BITS.trailing_zeros())) as usize
 }

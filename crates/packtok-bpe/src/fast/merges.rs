@@ -11,7 +11,7 @@ use super::heap::Heap;
 use super::merging::Merging;
 use super::merge_table::{self, MergeTable};
 use super::table::{Places, Table};
-use super::words::{LONG, SHORT};
+use super::words::SHORT;
 
 /// Place in the list of merges, the lowest of which is merged first, and in the low bits the id it gives.
 pub(super) type Merge = u64;
@@ -35,6 +35,9 @@ pub(super) const MOST_IDS: usize = (1 << ID_BITS) - 1;
 /// No id: it is in no merge.
 pub(super) const NO_ID: u32 = MOST_IDS as u32;
 
+
+/// Bytes of the longest word that is merged without a heap.
+const LONG: usize = 31;
 
 /// The merge of each two ids that have one.
 pub(super) struct Merges {

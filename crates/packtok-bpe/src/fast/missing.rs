@@ -88,7 +88,6 @@ pub(super) struct Resolve<'a> {
     pub(super) fast: &'a Fast,
     pub(super) text: &'a [u8],
     pub(super) start: usize,
-    pub(super) ends: &'a [u32],
     /// Ids of the words that are not missing.
     pub(super) num_staged: usize,
     pub(super) scratch: &'a mut Scratch,
@@ -113,9 +112,9 @@ impl Resolve<'_> {
     fn place(&self, number: usize) -> (usize, usize) {
         let start = match number {
             0 => self.start,
-            _ => self.ends[number - 1] as usize,
+            _ => self.scratch.word_ends[number - 1] as usize,
         };
-        (start, self.ends[number] as usize)
+        (start, self.scratch.word_ends[number] as usize)
     }
 
     /// The parts of all words; has the processor fetch what looking them up will need.
@@ -157,7 +156,7 @@ impl Resolve<'_> {
         } = &mut *self.scratch;
         let mut at = start;
         while at < end {
-            let next = start + fast.cuts.end_of_piece(&text[start..end], at - start);
+            let next = fast.cuts.end_of_piece(&text[..end], at);
             let piece = &text[at..next];
             // A token that is one only as a whole word is no piece.
             let is_sought = piece.len() > 1 && fast.whole(piece).is_none();

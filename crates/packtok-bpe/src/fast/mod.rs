@@ -40,18 +40,15 @@ use self::merges::Merges;
 use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
 use self::split::{Cut, ROOM, Splitter};
-use self::words::{LONG, SHORT, Word};
+use self::words::{SHORT, Word};
 use crate::exactness::model_type;
 use crate::load::AddedToken;
 
 /// Bytes that the words one thread has met take at most, unless something else is asked for.
-const CACHE_BYTES: usize = 60 << 20;
+const CACHE_BYTES: usize = 48 << 20;
 
 /// Bytes for the first word of a text that are kept allocated.
 const KEPT_BYTES: usize = 1 << 16;
-
-/// Words and pieces that are looked up before more words are cut into pieces.
-const MOST_PIECES: usize = 1 << 12;
 
 /// Words whose places in the cache are fetched together, and words after which those that are not there are
 /// merged.
@@ -74,9 +71,9 @@ pub(crate) struct Fast {
 /// What one thread needs, and the words that it has met.
 pub(crate) struct Scratch {
     ends: Vec<u32>,
-    /// The same, with the ends of pieces among them.
-    ends_of_pieces: Vec<u32>,
+    /// The words of a group, and the ends of a chunk's.
     words: [Word; GROUP],
+    word_ends: [u32; CHUNK],
     /// Ids of the words of a chunk that the cache has, before they go to the caller's buffer.
     staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
     missing: Missing,
@@ -91,8 +88,8 @@ impl Scratch {
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             ends: vec![0; ROOM],
-            ends_of_pieces: Vec::new(),
             words: [Word::default(); GROUP],
+            word_ends: [0; CHUNK],
             staged: Box::new([0; CHUNK * SHORT + cache::ROOM]),
             missing: Missing::default(),
             cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
@@ -271,8 +268,7 @@ impl Fast {
 
     /// Appends the ids of the words with these ends, the first of which begins at `start`; gives the last end.
     ///
-    /// Where a word is so long that it is not looked up as a whole, its pieces are in its place, if a piece has
-    /// the same ids as a word. Words most often are shorter, and nothing is copied.
+    /// A long word has its pieces in its place, if a piece has the same ids as a word.
     #[inline(always)]
     fn append_words(
         &self,
@@ -283,114 +279,84 @@ impl Fast {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> usize {
-        let mut longest = ends[0] - start as u32;
-        for pair in ends.windows(2) {
-            longest = longest.max(pair[1] - pair[0]);
-        }
-        if longest as usize <= LONG || !self.whole.is_empty() {
-            return self.append_chunks(lane, text, start, ends, scratch, ids);
-        }
-        let mut with_pieces = std::mem::take(&mut scratch.ends_of_pieces);
-        let (mut done, mut at) = (start, start);
-        for &end in ends {
-            while at < end as usize {
-                let is_long = end as usize - at > LONG;
-                at = match is_long {
-                    true => at + self.cuts.end_of_piece(&text[at..end as usize], 0),
-                    false => end as usize,
-                };
-                with_pieces.push(at as u32);
-                // One word may have any number of them.
-                if with_pieces.len() == MOST_PIECES {
-                    done = self.append_chunks(lane, text, done, &with_pieces, scratch, ids);
-                    with_pieces.clear();
-                }
+        // No closures here, nor in what it calls: they would be compiled for no lane.
+        let mut words = Cutting {
+            text,
+            ends,
+            at: start,
+        };
+        while !words.ends.is_empty() {
+            let start = words.at;
+            let (mut num_words, mut num_staged) = (0, 0);
+            scratch.missing.clear();
+            while num_words < CHUNK && !words.ends.is_empty() {
+                let group = self.prepare(&mut words, num_words, scratch);
+                num_staged = stage(lane, num_words, group, num_staged, scratch);
+                num_words += group;
+            }
+            if scratch.missing.is_empty() {
+                ids.extend_from_slice(&scratch.staged[..num_staged]);
+            } else {
+                lane.run(Resolve {
+                    fast: self,
+                    text,
+                    start,
+                    num_staged,
+                    scratch,
+                    ids,
+                });
             }
         }
-        let end = self.append_chunks(lane, text, done, &with_pieces, scratch, ids);
-        with_pieces.clear();
-        scratch.ends_of_pieces = with_pieces;
-        end
+        words.at
     }
 
-    #[inline(always)]
-    fn append_chunks(
-        &self,
-        lane: impl Lane,
-        text: &[u8],
-        start: usize,
-        ends: &[u32],
-        scratch: &mut Scratch,
-        ids: &mut Vec<u32>,
-    ) -> usize {
-        // No closures here, nor below: they would be compiled for no lane.
-        let mut at = start;
-        for ends in ends.chunks(CHUNK) {
-            at = self.append_chunk(lane, text, at, ends, scratch, ids);
-        }
-        at
-    }
-
-    /// Appends the ids of the words with these ends, at most [`CHUNK`], the first of which begins at `start`; gives
-    /// the end of the last.
+    /// Has the processor fetch what looking the next words up will need, at most [`GROUP`], and says how many.
     ///
-    /// In two passes over some of them at a time, so that the processor has all of the time that the first takes to
-    /// fetch what the second looks at.
+    /// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
     #[inline(always)]
-    fn append_chunk(
-        &self,
-        lane: impl Lane,
-        text: &[u8],
-        start: usize,
-        ends: &[u32],
-        scratch: &mut Scratch,
-        ids: &mut Vec<u32>,
-    ) -> usize {
+    fn prepare(&self, words: &mut Cutting<'_>, first: usize, scratch: &mut Scratch) -> usize {
         let finder = scratch.cache.finder();
-        let (mut at, mut num_staged, mut number) = (start, 0, 0);
-        scratch.missing.clear();
-        for ends in ends.chunks(GROUP) {
-            for (word, &end) in scratch.words.iter_mut().zip(ends) {
-                let end = end as usize;
-                // Number by number: a whole word would go through memory, and what follows wait for it.
-                if let Some(short) = Word::short(text, at, end) {
-                    finder.prefetch(short);
-                    word.low = short.low;
-                    word.high = short.high;
-                    word.hash = short.hash;
-                } else {
-                    finder.prefetch_long(&text[at..end]);
-                    *word = Word::NOWHERE;
-                }
-                at = end;
+        let mut at = words.at;
+        let mut num_words = 0;
+        let mut num_ends = 0;
+        let placed = scratch.words.iter_mut().zip(&mut scratch.word_ends[first..]);
+        for (word, word_end) in placed {
+            let Some(&end) = words.ends.get(num_ends) else {
+                break;
+            };
+            // Number by number: a whole word would go through memory, and what follows wait for it.
+            if let Some(short) = Word::short(words.text, at, end as usize) {
+                finder.prefetch(short);
+                word.low = short.low;
+                word.high = short.high;
+                word.hash = short.hash;
+                at = end as usize;
+                num_ends += 1;
+            } else {
+                let piece;
+                (piece, *word) = self.first_piece(&words.text[..end as usize], at);
+                finder.prefetch(*word);
+                at = piece;
+                num_ends += usize::from(piece == end as usize);
             }
-            for word in &scratch.words[..ends.len()] {
-                let staged = scratch.staged.get_mut(num_staged..);
-                let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
-                    unreachable!("a chunk's ids have room")
-                };
-                let count = finder.find(lane, *word, staged);
-                if count == 0 {
-                    scratch.missing.push(number, num_staged);
-                }
-                num_staged += count;
-                number += 1;
-            }
+            *word_end = at as u32;
+            num_words += 1;
         }
-        if scratch.missing.is_empty() {
-            ids.extend_from_slice(&scratch.staged[..num_staged]);
-        } else {
-            lane.run(Resolve {
-                fast: self,
-                text,
-                start,
-                ends,
-                num_staged,
-                scratch,
-                ids,
-            });
-        }
-        at
+        words.at = at;
+        words.ends = &words.ends[num_ends..];
+        num_words
+    }
+
+    /// The first piece of a long word that begins at `start`: its end, and what it is looked up by.
+    #[inline(never)]
+    fn first_piece(&self, word: &[u8], start: usize) -> (usize, Word) {
+        // A piece that is a token only as a whole word would be taken for one.
+        let end = match self.whole.is_empty() {
+            true => self.cuts.end_of_piece(word, start),
+            false => word.len(),
+        };
+        let short = Word::short(word, start, end);
+        (end, short.unwrap_or(Word::NOWHERE))
     }
 
     /// The id of a word that is a token although its merges do not give it.
@@ -401,6 +367,40 @@ impl Fast {
         }
         self.whole.get(word).copied()
     }
+}
+
+/// Words of a text that have not been looked up yet.
+struct Cutting<'a> {
+    text: &'a [u8],
+    ends: &'a [u32],
+    at: usize,
+}
+
+/// Stages the ids of a group of words, the first of which is that one of its chunk, behind those that are; gives the
+/// number of all.
+#[inline(always)]
+fn stage(
+    lane: impl Lane,
+    first: usize,
+    num_words: usize,
+    mut num_staged: usize,
+    scratch: &mut Scratch,
+) -> usize {
+    let finder = scratch.cache.finder();
+    let mut number = first;
+    for word in &scratch.words[..num_words] {
+        let staged = scratch.staged.get_mut(num_staged..);
+        let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
+            unreachable!("a chunk's ids have room")
+        };
+        let count = finder.find(lane, *word, staged);
+        if count == 0 {
+            scratch.missing.push(number, num_staged);
+        }
+        num_staged += count;
+        number += 1;
+    }
+    num_staged
 }
 
 /// [`Splitter::fill`], in a lane.

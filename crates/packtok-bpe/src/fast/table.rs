@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// A power of two of places, all zeros to begin with.
+/// Places, all zeros to begin with.
 ///
 /// What is looked up is anywhere in the table; with small pages the processor would have to find the page
 /// first. The advice must be given before anything is written.
@@ -16,7 +16,6 @@ pub(super) struct Table<T> {
 
 impl<T: Pod> Table<T> {
     pub(super) fn new(num_places: usize) -> Self {
-        assert!(num_places.is_power_of_two(), "places are found by a mask");
         let map = MmapMut::map_anon(num_places * size_of::<T>())
             .expect("there is memory for a table of words");
         // Where that is not to be had, it is slower and no less right.
@@ -40,9 +39,10 @@ impl<T: Pod> Table<T> {
         bytemuck::cast_slice(&self.map)
     }
 
-    /// The same, to be looked up without asking whether a place is one.
+    /// The same, to be looked up without asking whether a place is one; they must be a power of two.
     #[inline]
     pub(super) fn places(&self) -> Places<'_, T> {
+        assert!(self.all().len().is_power_of_two(), "places are found by a mask");
         Places(self.all())
     }
 
@@ -70,8 +70,7 @@ impl<'a, T> Places<'a, T> {
     #[allow(unsafe_code)]
     pub(super) fn at(self, number: usize) -> &'a T {
         let place = number & (self.0.len() - 1);
-        // SAFETY: only a table makes these, and it has a power of two of places, so that no number is longer
-        // than the mask.
+        // SAFETY: these are a power of two of places, which `Table::places` asks, so that the mask is below it.
         unsafe { self.0.get_unchecked(place) }
     }
 }

@@ -1,8 +1,7 @@
 //! Words as numbers, which is how they are compared and looked for.
 
-/// Bytes of a word that is short, and of one that is long; others are not looked up as a whole.
+/// Bytes of a word that is short; others are cut where they can be.
 pub(super) const SHORT: usize = 15;
-pub(super) const LONG: usize = 31;
 
 /// Where the length of a short word is in its second number.
 pub(super) const LEN_SHIFT: u32 = 56;
@@ -56,24 +55,6 @@ impl Word {
         high: 0,
         hash: 0,
     };
-}
-
-/// A word of 16 to [`LONG`] bytes: bytes 0 to 30, then 4 bits of its length less 16, 4 that are the table's.
-pub(super) type LongKey = [u64; 4];
-
-/// The key of a word that is long.
-pub(super) fn long_key(word: &[u8]) -> Option<LongKey> {
-    if word.len() > LONG {
-        return None;
-    }
-    let (low, high) = word.split_first_chunk::<16>()?;
-    let ([a, b], [c, d]) = (two_numbers(low), two_numbers(&padded(high)));
-    Some([a, b, c, d | (high.len() as u64) << LEN_SHIFT])
-}
-
-/// Where a long word is looked for.
-pub(super) fn hash_of_long(&[a, b, c, d]: &LongKey) -> u64 {
-    hash(a ^ hash(c, d), b)
 }
 
 /// Where a word is looked for.

@@ -16,7 +16,7 @@ use super::super::table::{Places, Table, prefetch};
 use super::super::words::{LEN_SHIFT, SHORT, Word, hash};
 
 /// Keys of two words, then the ids of both.
-type Bucket = [u64; 8];
+pub(super) type Bucket = [u64; 8];
 
 /// Ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
@@ -134,18 +134,18 @@ impl ShortWords {
 
 /// The table as it is looked at.
 #[derive(Clone, Copy)]
-pub(super) struct Finder<'a>(Places<'a, Bucket>);
+pub(in super::super) struct Finder<'a>(Places<'a, Bucket>);
 
 impl Finder<'_> {
     /// Has the processor fetch what looking up a word will need.
     #[inline(always)]
-    pub(super) fn prefetch(self, word: Word) {
+    pub(in super::super) fn prefetch(self, word: Word) {
         prefetch(self.0.at(word.hash as usize));
     }
 
     /// Puts the ids of a word that is in its bucket to the start of `ids` and says how many; 0 if it is not.
     #[inline(always)]
-    pub(super) fn find(self, lane: impl Lane, word: Word, ids: &mut [u32; ROOM]) -> usize {
+    pub(in super::super) fn find(self, lane: impl Lane, word: Word, ids: &mut [u32; ROOM]) -> usize {
         find(lane, self.0.at(word.hash as usize), word, ids)
     }
 }
