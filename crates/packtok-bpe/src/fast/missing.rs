@@ -1,6 +1,7 @@
 //! The words of a chunk that the cache does not have: looked for where else they may be, cut into parts if they
 //! are long, merged side by side, and remembered.
 
+use super::cache::ROOM;
 use super::lane::{Job, Lane};
 use super::words::Word;
 use super::{Fast, Scratch};
@@ -42,6 +43,8 @@ struct Sought {
     start: usize,
     end: usize,
     word: Word,
+    /// Whether nobody has looked for it.
+    is_piece: bool,
 }
 
 impl Missing {
@@ -66,12 +69,13 @@ impl Missing {
         });
     }
 
-    fn push_sought(&mut self, start: usize, end: usize, word: Word) {
+    fn push_sought(&mut self, start: usize, end: usize, word: Word, is_piece: bool) {
         self.sought.push(Sought {
             part: self.parts.len(),
             start,
             end,
             word,
+            is_piece,
         });
         self.parts.push(Part::default());
     }
@@ -133,7 +137,7 @@ impl Resolve<'_> {
                 missing.ids.push(id);
                 missing.push_known(first_id);
             } else if let Some(word) = Word::short(self.text, start, end) {
-                missing.push_sought(start, end, word);
+                missing.push_sought(start, end, word, false);
             } else if cache.append_long(word, &mut missing.ids) {
                 missing.push_known(first_id);
             } else {
@@ -163,7 +167,7 @@ impl Resolve<'_> {
             match Word::short(text, at, next).filter(|_| is_sought) {
                 Some(word) => {
                     cache.finder().prefetch(word);
-                    missing.push_sought(at, next, word);
+                    missing.push_sought(at, next, word, true);
                 }
                 None => {
                     let first_id = missing.ids.len();
@@ -175,7 +179,7 @@ impl Resolve<'_> {
         }
     }
 
-    /// The ids of parts that the cache has, in their bucket or beside it.
+    /// The ids of pieces that the cache has.
     #[inline(always)]
     fn look_up(&mut self, lane: impl Lane) {
         let Scratch { missing, cache, .. } = &mut *self.scratch;
@@ -184,11 +188,21 @@ impl Resolve<'_> {
         } = missing;
         let mut num_new = 0;
         for i in 0..sought.len() {
-            let Sought { part, word, .. } = sought[i];
-            let first_id = ids.len();
-            if cache.append_short(lane, word, ids) {
-                let num_ids = ids.len() - first_id;
+            let Sought {
+                part,
+                word,
+                is_piece,
+                ..
+            } = sought[i];
+            let mut found = [0; ROOM];
+            let num_ids = match is_piece {
+                true => cache.finder().find(lane, word, &mut found),
+                false => 0,
+            };
+            if num_ids > 0 {
+                let first_id = ids.len();
                 parts[part] = Part { first_id, num_ids };
+                ids.extend_from_slice(&found[..num_ids]);
             } else {
                 sought[num_new] = sought[i];
                 num_new += 1;

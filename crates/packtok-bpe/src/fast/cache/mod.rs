@@ -44,12 +44,6 @@ impl Cache {
         self.short.finder()
     }
 
-    /// Appends the ids of a short word; false if it is not there.
-    #[inline(always)]
-    pub(super) fn append_short(&mut self, lane: impl Lane, word: Word, ids: &mut Vec<u32>) -> bool {
-        self.short.append(lane, word, ids)
-    }
-
     /// Remembers the ids of a short word.
     #[inline(always)]
     pub(super) fn put_short(&mut self, lane: impl Lane, word: Word, ids: &[u32]) {

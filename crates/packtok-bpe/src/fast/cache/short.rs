@@ -7,8 +7,8 @@
 //! | low | high | ids 5-9, X | ids 0-4, number     | ids 10-14           |     X says so: no word is so long
 //! ```
 //!
-//! A new word goes to the first place of its bucket, what was there to the second, and what was there to the
-//! bucket beside it, if that has room; else it is forgotten. A word found beside its bucket goes back to it.
+//! A new word goes to its bucket, if that has room, else to the bucket beside it. If neither has, it takes the second
+//! place of its own, and what was there is forgotten: words that were met early are met often.
 
 use super::super::lane::Lane;
 use super::super::merges::MOST_IDS as IDS_ARE_BELOW;
@@ -58,29 +58,13 @@ impl ShortWords {
         Finder(self.buckets.places())
     }
 
-    /// Appends the ids of a short word; false if it is neither in its bucket nor beside it.
-    #[inline(always)]
-    pub(super) fn append(&mut self, lane: impl Lane, word: Word, ids: &mut Vec<u32>) -> bool {
-        let buckets = self.buckets.all_mut();
-        let at = word.hash as usize & (buckets.len() - 1);
-        if append_from(lane, &buckets[at], word, ids) {
-            return true;
-        }
-        // Only what had no room is beside; to look there would be one more wait for memory.
-        if has_place(&buckets[at]) || !append_from(lane, &buckets[at ^ 1], word, ids) {
-            return false;
-        }
-        bring_back(buckets, at, word);
-        true
-    }
-
     /// Remembers the ids of a word of up to 15 bytes.
     pub(super) fn put(&mut self, word: Word, ids: &[u32]) {
         let buckets = self.buckets.all_mut();
         let at = word.hash as usize & (buckets.len() - 1);
-        let (old, beside) = (buckets[at], &mut buckets[at ^ 1]);
-        let is_of = |place: usize| [old[place], old[place + 1]] == [word.low, word.high];
-        if is_of(0) || is_of(2) {
+        let of_word = [word.low, word.high];
+        let has = |bucket: &Bucket| [bucket[0], bucket[1]] == of_word || [bucket[2], bucket[3]] == of_word;
+        if has(&buckets[at]) || has(&buckets[at ^ 1]) {
             return;
         }
         self.num_put += 1;
@@ -88,23 +72,24 @@ impl ShortWords {
         let mut next = || packed(parts.next().unwrap_or(&[]));
         let ([a, b], [c, d], [e, f]) = (next(), next(), next());
         let b = b | (ids.len() as u64) << COUNT_SHIFT;
-        if ids.len() > FEW_IDS {
-            if is_free(beside) {
-                *beside = old;
-            }
-            buckets[at] = [word.low, word.high, c, d | MANY << LEN_SHIFT, a, b, e, f];
-        } else if has_many(&old) {
-            if is_free(beside) {
-                *beside = old;
-            }
-            buckets[at] = [word.low, word.high, 0, 0, a, b, 0, 0];
+        let has_many = ids.len() > FEW_IDS;
+        let has_room = |bucket: &Bucket| match has_many {
+            true => bucket[1] == 0,
+            false => has_place(bucket),
+        };
+        let at = match !has_room(&buckets[at]) && has_room(&buckets[at ^ 1]) {
+            true => at ^ 1,
+            false => at,
+        };
+        let bucket = &mut buckets[at];
+        let [first_low, first_high, _, second_high, first_a, first_b, ..] = *bucket;
+        *bucket = if has_many {
+            [word.low, word.high, c, d | MANY << LEN_SHIFT, a, b, e, f]
+        } else if first_high == 0 || second_high >> LEN_SHIFT == MANY {
+            [word.low, word.high, 0, 0, a, b, 0, 0]
         } else {
-            if !has_place(&old) && has_place(beside) {
-                let to = if is_free(beside) { 0 } else { 2 };
-                copy_word(beside, to, &old, 2);
-            }
-            buckets[at] = [word.low, word.high, old[0], old[1], a, b, old[4], old[5]];
-        }
+            [first_low, first_high, word.low, word.high, first_a, first_b, a, b]
+        };
     }
 
     /// Makes the table longer.
@@ -112,9 +97,8 @@ impl ShortWords {
     pub(super) fn grow(&mut self, lane: impl Lane, num_buckets: usize) {
         let longer = Self::new(num_buckets);
         let shorter = std::mem::replace(self, longer);
-        let mut ids = Vec::new();
         for bucket in shorter.buckets.all() {
-            for at in [2, 0] {
+            for at in [0, 2] {
                 let (low, high) = (bucket[at], bucket[at + 1]);
                 if high >> LEN_SHIFT == 0 || high >> LEN_SHIFT == MANY {
                     continue;
@@ -124,9 +108,9 @@ impl ShortWords {
                     high,
                     hash: hash(low, high),
                 };
-                ids.clear();
-                append_from(lane, bucket, word, &mut ids);
-                self.put(word, &ids);
+                let mut found = [0; ROOM];
+                let count = find(lane, bucket, word, &mut found);
+                self.put(word, &found[..count]);
             }
         }
     }
@@ -143,10 +127,21 @@ impl Finder<'_> {
         prefetch(self.0.at(word.hash as usize));
     }
 
-    /// Puts the ids of a word that is in its bucket to the start of `ids` and says how many; 0 if it is not.
+    /// Puts the ids of a word to the start of `ids` and says how many; 0 if it is not there.
     #[inline(always)]
-    pub(in super::super) fn find(self, lane: impl Lane, word: Word, ids: &mut [u32; ROOM]) -> usize {
-        find(lane, self.0.at(word.hash as usize), word, ids)
+    pub(in super::super) fn find(
+        self,
+        lane: impl Lane,
+        word: Word,
+        ids: &mut [u32; ROOM],
+    ) -> usize {
+        let place = word.hash as usize;
+        let bucket = self.0.at(place);
+        match find(lane, bucket, word, ids) {
+            // Only what had no room is beside; to look there would be one more wait for memory.
+            0 if !has_place(bucket) => find(lane, self.0.at(place ^ 1), word, ids),
+            count => count,
+        }
     }
 }
 
@@ -173,15 +168,6 @@ fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> 
     count
 }
 
-/// Appends the ids of a word if it is in this bucket.
-#[inline(always)]
-fn append_from(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut Vec<u32>) -> bool {
-    let mut found = [0; ROOM];
-    let count = find(lane, bucket, word, &mut found);
-    ids.extend_from_slice(&found[..count]);
-    count > 0
-}
-
 /// Up to five ids.
 fn packed(ids: &[u32]) -> [u64; 2] {
     let places = ids.iter().zip((0..).step_by(24));
@@ -189,42 +175,8 @@ fn packed(ids: &[u32]) -> [u64; 2] {
     [packed as u64, (packed >> 64) as u64]
 }
 
-fn is_free(bucket: &Bucket) -> bool {
-    bucket[1] == 0
-}
-
 /// Whether there is room for a word more.
 #[inline(always)]
 fn has_place(bucket: &Bucket) -> bool {
     bucket[3] == 0
-}
-
-/// Whether there is one word, with more ids than two would have room for.
-fn has_many(bucket: &Bucket) -> bool {
-    bucket[3] >> LEN_SHIFT == MANY
-}
-
-/// Writes the word at a place of one bucket, 0 or 2, to a place of another.
-fn copy_word(to: &mut Bucket, place: usize, from: &Bucket, from_place: usize) {
-    for part in [0, 4] {
-        to[place + part] = from[from_place + part];
-        to[place + part + 1] = from[from_place + part + 1];
-    }
-}
-
-/// Brings a word, found beside its bucket at `at`, to it: in exchange for the second word there, or all for all
-/// where there is one with many ids.
-fn bring_back(buckets: &mut [Bucket], at: usize, word: Word) {
-    let [own, beside] = [buckets[at], buckets[at ^ 1]];
-    if has_many(&own) || has_many(&beside) {
-        (buckets[at], buckets[at ^ 1]) = (beside, own);
-        return;
-    }
-    let found = if [beside[0], beside[1]] == [word.low, word.high] {
-        0
-    } else {
-        2
-    };
-    copy_word(&mut buckets[at], 2, &beside, found);
-    copy_word(&mut buckets[at ^ 1], found, &own, 2);
 }
