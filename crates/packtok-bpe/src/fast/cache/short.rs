@@ -7,8 +7,8 @@
 //! | low | high | ids 5-9, X | ids 0-4, number     | ids 10-14           |     X says so: no word is so long
 //! ```
 //!
-//! A new word goes to its bucket, if that has room, else to the bucket beside it. If neither has, it takes the second
-//! place of its own, and what was there is forgotten: words that were met early are met often.
+//! A new word goes to its bucket, or to the first that has room of the three beside it. If none has, it takes the
+//! second place of its own, and what was there is forgotten: words that were met early are met often.
 
 use super::super::lane::Lane;
 use super::super::merges::MOST_IDS as IDS_ARE_BELOW;
@@ -26,6 +26,9 @@ const MANY: u64 = 0xff;
 const COUNT_SHIFT: u32 = 56;
 
 const _: () = assert!(IDS_ARE_BELOW <= 1 << 24 && SHORT <= 3 * FEW_IDS);
+
+/// Buckets that a word may be in: its own, and those beside it, by what their number differs in.
+const BESIDE: [usize; 4] = [0, 1, 2, 3];
 
 /// What looking a word up may write: its ids, and more.
 pub(in super::super) const ROOM: usize = 2 * FEW_IDS + 8;
@@ -63,25 +66,34 @@ impl ShortWords {
         let buckets = self.buckets.all_mut();
         let at = word.hash as usize & (buckets.len() - 1);
         let of_word = [word.low, word.high];
-        let has = |bucket: &Bucket| [bucket[0], bucket[1]] == of_word || [bucket[2], bucket[3]] == of_word;
-        if has(&buckets[at]) || has(&buckets[at ^ 1]) {
-            return;
+        let has = |bucket: &Bucket| {
+            [bucket[0], bucket[1]] == of_word || [bucket[2], bucket[3]] == of_word
+        };
+        let has_many = ids.len() > FEW_IDS;
+        let mut to = None;
+        for beside in BESIDE {
+            let bucket = &buckets[at ^ beside];
+            if has(bucket) {
+                return;
+            }
+            let has_room = match has_many {
+                true => bucket[1] == 0,
+                false => has_place(bucket),
+            };
+            if has_room && to.is_none() {
+                to = Some(at ^ beside);
+            }
+            if has_place(bucket) {
+                // Nobody looks farther.
+                break;
+            }
         }
+        let bucket = &mut buckets[to.unwrap_or(at)];
         self.num_put += 1;
         let mut parts = ids.chunks(FEW_IDS);
         let mut next = || packed(parts.next().unwrap_or(&[]));
         let ([a, b], [c, d], [e, f]) = (next(), next(), next());
         let b = b | (ids.len() as u64) << COUNT_SHIFT;
-        let has_many = ids.len() > FEW_IDS;
-        let has_room = |bucket: &Bucket| match has_many {
-            true => bucket[1] == 0,
-            false => has_place(bucket),
-        };
-        let at = match !has_room(&buckets[at]) && has_room(&buckets[at ^ 1]) {
-            true => at ^ 1,
-            false => at,
-        };
-        let bucket = &mut buckets[at];
         let [first_low, first_high, _, second_high, first_a, first_b, ..] = *bucket;
         *bucket = if has_many {
             [word.low, word.high, c, d | MANY << LEN_SHIFT, a, b, e, f]
@@ -135,13 +147,16 @@ impl Finder<'_> {
         word: Word,
         ids: &mut [u32; ROOM],
     ) -> usize {
-        let place = word.hash as usize;
-        let bucket = self.0.at(place);
-        match find(lane, bucket, word, ids) {
+        let own = word.hash as usize;
+        for beside in BESIDE {
+            let bucket = self.0.at(own ^ beside);
+            let count = find(lane, bucket, word, ids);
             // Only what had no room is beside; to look there would be one more wait for memory.
-            0 if !has_place(bucket) => find(lane, self.0.at(place ^ 1), word, ids),
-            count => count,
+            if count > 0 || has_place(bucket) {
+                return count;
+            }
         }
+        0
     }
 }
 
