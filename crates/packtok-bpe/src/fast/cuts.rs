@@ -85,8 +85,8 @@ impl Cuts {
             for pair in token.windows(2) {
                 cuts.pairs.put(pair[0], pair[1]);
             }
-            for triple in token.array_windows::<3>() {
-                cuts.triples.put(*triple);
+            for triple in token.windows(3) {
+                cuts.triples.put([triple[0], triple[1], triple[2]]);
             }
         }
         cuts

@@ -57,7 +57,9 @@ impl MergeTable {
     /// # Errors
     /// That no table was found; none such is known.
     pub(super) fn new(merges: &[([u32; 2], Merge)]) -> Result<Self, String> {
-        let num_slots = (merges.len() * 5 / 4).next_power_of_two().max(1 << LOW_BITS);
+        let num_slots = (merges.len() * 5 / 4)
+            .next_power_of_two()
+            .max(1 << LOW_BITS);
         let num_buckets = (merges.len() / PER_BUCKET).next_power_of_two().max(64);
         for doublings in 0..DOUBLINGS {
             let num_slots = num_slots << doublings;
@@ -156,7 +158,10 @@ impl View<'_> {
         let seed = *self.seeds.at(self.mix.bucket(mixed));
         // Which it is cannot be foreseen.
         let slot = select_unpredictable(may_have, mixed ^ u64::from(seed), 0);
-        Sought { slot: slot as usize, high: mixed >> LOW_BITS }
+        Sought {
+            slot: slot as usize,
+            high: mixed >> LOW_BITS,
+        }
     }
 
     /// What is there.

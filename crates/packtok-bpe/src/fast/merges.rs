@@ -8,8 +8,8 @@
 
 use super::alphabet::Alphabet;
 use super::heap::Heap;
-use super::merging::Merging;
 use super::merge_table::{self, MergeTable};
+use super::merging::Merging;
 use super::table::{Places, Table};
 use super::words::SHORT;
 
@@ -34,7 +34,6 @@ pub(super) const ID_BITS: u32 = 20;
 pub(super) const MOST_IDS: usize = (1 << ID_BITS) - 1;
 /// No id: it is in no merge.
 pub(super) const NO_ID: u32 = MOST_IDS as u32;
-
 
 /// Bytes of the longest word that is merged without a heap.
 const LONG: usize = 31;
@@ -109,12 +108,14 @@ impl Merges {
     /// Appends the ids of a word.
     #[inline(always)]
     pub(super) fn encode(&self, word: &[u8], heap: &mut Heap, ids: &mut Vec<u32>) {
-        match word.len() {
-            0 => {}
-            1 => ids.push(self.id_of_byte(word[0])),
-            2..=SHORT => Merging::<{ SHORT + 1 }>::encode(self.view(), word, ids),
-            2..=LONG => Merging::<{ LONG + 1 }>::encode(self.view(), word, ids),
-            _ => heap.encode(self.view(), word, ids),
+        if let [byte] = word {
+            ids.push(self.id_of_byte(*byte));
+        } else if word.len() <= SHORT {
+            Merging::<{ SHORT + 1 }>::encode(self.view(), word, ids);
+        } else if word.len() <= LONG {
+            Merging::<{ LONG + 1 }>::encode(self.view(), word, ids);
+        } else {
+            heap.encode(self.view(), word, ids);
         }
     }
 }
@@ -136,7 +137,9 @@ impl View<'_> {
 
     #[inline]
     fn merge_of_bytes(self, left: u8, right: u8) -> Merge {
-        *self.of_bytes.at(usize::from(left) << 8 | usize::from(right))
+        *self
+            .of_bytes
+            .at(usize::from(left) << 8 | usize::from(right))
     }
 
     /// Calls `symbol` with each symbol of a word, `merge` with the merge of each and the one behind it, and says how

@@ -92,7 +92,10 @@ impl<const PLACES: usize> Merging<PLACES> {
     /// Merges the two symbols that come first; false if none merge any more.
     #[inline(always)]
     fn step(&mut self, merges: View<'_>) -> bool {
-        let first = self.ranks.iter().fold(NO_RANK, |first, &rank| first.min(rank));
+        let first = self
+            .ranks
+            .iter()
+            .fold(NO_RANK, |first, &rank| first.min(rank));
         if first >= NO_RANK {
             return false;
         }

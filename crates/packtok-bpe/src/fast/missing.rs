@@ -6,6 +6,12 @@ use super::lane::{Job, Lane};
 use super::words::Word;
 use super::{Fast, Scratch};
 
+/// Bytes of a word whose pieces are looked up and merged side by side.
+const MOST_BYTES_IN_PARTS: usize = 1 << 12;
+
+/// Ids for which memory is kept from chunk to chunk.
+const MOST_IDS_KEPT: usize = 1 << 16;
+
 /// Those of one chunk.
 #[derive(Default)]
 pub(super) struct Missing {
@@ -149,7 +155,8 @@ impl Resolve<'_> {
         }
     }
 
-    /// The pieces of a word, which no token reaches out of.
+    /// The pieces of a word, which no token reaches out of; those of a very long one have their ids at once.
+    #[inline(always)]
     fn cut_long(&mut self, start: usize, end: usize) {
         let Self { fast, text, .. } = *self;
         let Scratch {
@@ -159,6 +166,16 @@ impl Resolve<'_> {
             ..
         } = &mut *self.scratch;
         let mut at = start;
+        if end - start > MOST_BYTES_IN_PARTS {
+            let first_id = missing.ids.len();
+            while at < end {
+                let next = fast.cuts.end_of_piece(&text[..end], at);
+                let piece = &text[at..next];
+                fast.merges.encode(piece, heap, &mut missing.ids);
+                at = next;
+            }
+            missing.push_known(first_id);
+        }
         while at < end {
             let next = fast.cuts.end_of_piece(&text[..end], at);
             let piece = &text[at..next];
@@ -262,6 +279,9 @@ impl Resolve<'_> {
             let part = missing.parts[sought.part];
             let of_part = &missing.ids[part.first_id..part.first_id + part.num_ids];
             cache.put_short(lane, sought.word, of_part);
+        }
+        if missing.ids.capacity() > MOST_IDS_KEPT {
+            *missing = Missing::default();
         }
     }
 }

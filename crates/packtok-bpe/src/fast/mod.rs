@@ -2,8 +2,8 @@
 //! characters as SentencePiece makes it.
 //!
 //! ```text
-//! text -> ends of words (split) -> numbers that words are looked up by (words)
-//!      -> ids of words met before (cache), or merged (merges, heap) in pieces (cuts) -> ids
+//! text -> ends of words (split) -> long words in pieces (cuts) -> numbers that words are looked up by (words)
+//!      -> ids of words met before (cache), or merged (missing: merging, heap) -> ids
 //! ```
 //!
 //! Added tokens are found first (`added`), and what is between them is encoded apart. A text that has tokens which
@@ -141,16 +141,11 @@ impl Fast {
 
     /// The tokens that their own merges do not give, and that a word may be.
     fn not_merged(&self, tokens: &Tokens) -> HashMap<Box<[u8]>, u32> {
-        let mut heap = Heap::default();
-        let mut ids = Vec::new();
-        let mut whole = HashMap::new();
-        for (token, id) in tokens.iter() {
-            ids.clear();
-            self.merges.encode(token, &mut heap, &mut ids);
-            if ids[..] != [id] && self.may_be_word(token) {
-                whole.insert(token.into(), id);
-            }
-        }
+        let mut whole = self.lane.run(NotMerged {
+            merges: &self.merges,
+            tokens,
+        });
+        whole.retain(|token, _| self.may_be_word(token));
         whole
     }
 
@@ -163,7 +158,12 @@ impl Fast {
         };
         let mut ends = [0; ROOM];
         let (splitter, cut) = (&self.splitter, &mut self.splitter.begin());
-        self.lane.run(Fill { splitter, cut, text, ends: &mut ends }) == 1
+        self.lane.run(Fill {
+            splitter,
+            cut,
+            text,
+            ends: &mut ends,
+        }) == 1
     }
 
     /// Appends the ids of a text; false if it is one for the reference engine.
@@ -267,8 +267,6 @@ impl Fast {
     }
 
     /// Appends the ids of the words with these ends, the first of which begins at `start`; gives the last end.
-    ///
-    /// A long word has its pieces in its place, if a piece has the same ids as a word.
     #[inline(always)]
     fn append_words(
         &self,
@@ -319,7 +317,10 @@ impl Fast {
         let mut at = words.at;
         let mut num_words = 0;
         let mut num_ends = 0;
-        let placed = scratch.words.iter_mut().zip(&mut scratch.word_ends[first..]);
+        let placed = scratch
+            .words
+            .iter_mut()
+            .zip(&mut scratch.word_ends[first..]);
         for (word, word_end) in placed {
             let Some(&end) = words.ends.get(num_ends) else {
                 break;
@@ -387,8 +388,7 @@ fn stage(
     scratch: &mut Scratch,
 ) -> usize {
     let finder = scratch.cache.finder();
-    let mut number = first;
-    for word in &scratch.words[..num_words] {
+    for (number, word) in (first..).zip(&scratch.words[..num_words]) {
         let staged = scratch.staged.get_mut(num_staged..);
         let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
             unreachable!("a chunk's ids have room")
@@ -398,9 +398,33 @@ fn stage(
             scratch.missing.push(number, num_staged);
         }
         num_staged += count;
-        number += 1;
     }
     num_staged
+}
+
+/// The tokens that their own merges do not give.
+struct NotMerged<'a> {
+    merges: &'a Merges,
+    tokens: &'a Tokens,
+}
+
+impl Job for NotMerged<'_> {
+    type Done = HashMap<Box<[u8]>, u32>;
+
+    #[inline(always)]
+    fn run(self, _: impl Lane) -> Self::Done {
+        let mut heap = Heap::default();
+        let mut ids = Vec::new();
+        let mut whole = HashMap::new();
+        for (token, id) in self.tokens.iter() {
+            ids.clear();
+            self.merges.encode(token, &mut heap, &mut ids);
+            if ids[..] != [id] {
+                whole.insert(token.into(), id);
+            }
+        }
+        whole
+    }
 }
 
 /// [`Splitter::fill`], in a lane.

@@ -42,7 +42,10 @@ impl<T: Pod> Table<T> {
     /// The same, to be looked up without asking whether a place is one; they must be a power of two.
     #[inline]
     pub(super) fn places(&self) -> Places<'_, T> {
-        assert!(self.all().len().is_power_of_two(), "places are found by a mask");
+        assert!(
+            self.all().len().is_power_of_two(),
+            "places are found by a mask"
+        );
         Places(self.all())
     }
 

@@ -8,8 +8,8 @@ mod long;
 mod short;
 
 use self::long::LongWords;
-pub(super) use self::short::{Finder, ROOM};
 use self::short::ShortWords;
+pub(super) use self::short::{Finder, ROOM};
 use super::lane::Lane;
 use super::words::Word;
 

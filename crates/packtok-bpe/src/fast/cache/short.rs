@@ -100,7 +100,9 @@ impl ShortWords {
         } else if first_high == 0 || second_high >> LEN_SHIFT == MANY {
             [word.low, word.high, 0, 0, a, b, 0, 0]
         } else {
-            [first_low, first_high, word.low, word.high, first_a, first_b, a, b]
+            [
+                first_low, first_high, word.low, word.high, first_a, first_b, a, b,
+            ]
         };
     }
 

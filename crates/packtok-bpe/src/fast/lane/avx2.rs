@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _mm_set_epi64x, _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
-    _mm256_movemask_pd, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_add_epi8, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
-    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
+    __m256i, _mm_set_epi64x, _mm256_add_epi8, _mm256_and_si256, _mm256_broadcastsi128_si256,
+    _mm256_castsi256_pd, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64, _mm256_cmpgt_epi8,
+    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_or_si256,
+    _mm256_set1_epi8, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256,
 };
 
 use super::{BLOCK, Job, Lane, Masks};
@@ -165,8 +166,8 @@ pub(super) fn spread([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
     let packed = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
     // The bytes of each number, and none for its highest.
     let bytes = _mm256_setr_epi8(
-        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, 12, 13, 14, -1, -1, -1, -1, -1, -1, -1,
-        -1, -1, -1, -1, -1, -1,
+        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, 12, 13, 14, -1, -1, -1, -1, -1, -1,
+        -1, -1, -1, -1, -1, -1, -1,
     );
     let spread = _mm256_shuffle_epi8(packed, bytes);
     // SAFETY: these are 32 bytes, and the store asks for no alignment.

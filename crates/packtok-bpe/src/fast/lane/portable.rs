@@ -83,7 +83,13 @@ impl Lane for Portable {
     #[inline(always)]
     fn spread(self, [low, high]: [u64; 2], numbers: &mut [u32; 8]) {
         const ONE: u64 = (1 << 24) - 1;
-        let packed = [low, low >> 24, low >> 48 | high << 16, high >> 8, high >> 32];
+        let packed = [
+            low,
+            low >> 24,
+            low >> 48 | high << 16,
+            high >> 8,
+            high >> 32,
+        ];
         for (number, packed) in numbers.iter_mut().zip(packed) {
             *number = (packed & ONE) as u32;
         }

@@ -11,8 +11,8 @@
 //! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
 //! ```
 
-use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
 use super::super::lane::{BLOCK, Lane, Masks};
+use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
 
 /// Ends of words that are found together, and more for what one block may have.
 const ENOUGH: usize = 256;

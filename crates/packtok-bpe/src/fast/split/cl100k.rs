@@ -8,9 +8,9 @@
 //! - Of the white space that is left, all up to the last newline is a word; the rest is one up to its last
 //!   character, and that one begins a word, which may be all there is of it.
 
+use super::super::lane::Masks;
 use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
 use super::plain::contraction_in_any_case;
-use super::super::lane::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Cl100k {

@@ -3,9 +3,9 @@
 //! A word is a run of letters, of numbers or of others, with the blank before it if there is one. White space
 //! is a word up to its last character, and that one is a word, unless it is such a blank or the text ends.
 
+use super::super::lane::Masks;
 use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
 use super::plain::contraction;
-use super::super::lane::Masks;
 
 #[derive(Clone, Copy)]
 pub(super) struct Gpt2;

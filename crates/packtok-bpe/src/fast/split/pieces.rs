@@ -11,8 +11,8 @@
 //! ```
 
 use super::super::cuts::Pairs;
-use super::blocks::{Carry, Rules, before};
 use super::super::lane::Masks;
+use super::blocks::{Carry, Rules, before};
 
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a> {
