@@ -13,11 +13,10 @@ pub(super) use self::short::{Finder, ROOM};
 use super::lane::Lane;
 use super::words::Word;
 
-/// Buckets of the table of short words to begin with, 32 KiB of them.
+/// Buckets of the table of short words to begin with, 32 KiB of them. About as many words later it gets all the
+/// room that it may have: a text of few words needs little memory, and any other needs the same from early on,
+/// however long it is.
 const FIRST_BUCKETS: usize = 1 << 9;
-/// How much longer the table becomes when it grows. It does so twice at most, for what is there must be put
-/// again: a text of few words needs little memory, and any other gets all that it may have.
-const GROWTH: usize = 1 << 5;
 
 /// The words that one thread has met.
 pub(super) struct Cache {
@@ -47,10 +46,8 @@ impl Cache {
     /// Remembers the ids of a short word.
     #[inline(always)]
     pub(super) fn put_short(&mut self, lane: impl Lane, word: Word, ids: &[u32]) {
-        let num_buckets = self.short.num_buckets();
-        if self.short.is_full() && num_buckets < self.most_buckets {
-            let num_buckets = self.most_buckets.min(num_buckets * GROWTH);
-            self.short.grow(lane, num_buckets);
+        if self.short.is_full() && self.short.num_buckets() < self.most_buckets {
+            self.short.grow(lane, self.most_buckets);
         }
         self.short.put(word, ids);
     }
