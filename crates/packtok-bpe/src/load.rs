@@ -3,6 +3,7 @@
 //! Names, ids, the template around a document, the fingerprint and the choice of the engine come
 //! from here, so that they are the same whichever engine serves the file.
 
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -51,9 +52,7 @@ pub(crate) struct Description {
     pub(crate) vocab_size: u64,
     pub(crate) added_tokens: Vec<AddedToken>,
     pub(crate) template: Template,
-    /// The engine that knows all of the file.
-    pub(crate) engine: EngineKind,
-    /// Why the reference engine is not that one, if it is not.
+    /// Why the reference engine is not known to be exact for it, if it is not.
     pub(crate) no_reference: Option<String>,
     pub(crate) notes: Vec<String>,
 }
@@ -63,16 +62,11 @@ impl Description {
     pub(crate) fn read(name: &str, file: &Value) -> Result<Self> {
         let mut notes = Vec::new();
         let added_tokens = added_tokens(file, &mut notes);
-        let doubt = exactness::doubt(file);
         Ok(Self {
             fingerprint: fingerprint(file),
             vocab_size: vocab_size(&file["model"], &added_tokens),
             template: Template::from_json(name, &file["post_processor"])?,
-            engine: match &doubt {
-                None => EngineKind::Reference,
-                Some(_) => EngineKind::Legacy,
-            },
-            no_reference: doubt,
+            no_reference: exactness::doubt(file),
             added_tokens,
             notes,
         })
@@ -206,35 +200,58 @@ fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
 
 /// SHA-256 of the parsed file: white space and the order of keys do not count.
 fn fingerprint(file: &Value) -> String {
-    let mut hasher = Sha256::new();
-    hash_value(file, &mut hasher);
-    let digest = hasher.finalize();
+    let mut canonical = Canonical {
+        hasher: Sha256::new(),
+        text: Vec::with_capacity(2 * HASHED_BYTES),
+    };
+    canonical.push(file);
+    canonical.hasher.update(&canonical.text);
+    let digest = canonical.hasher.finalize();
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 
-fn hash_value(value: &Value, hasher: &mut Sha256) {
-    match value {
-        Value::Array(items) => {
-            hasher.update(b"[");
-            for item in items {
-                hash_value(item, hasher);
-                hasher.update(b",");
+/// Bytes that are hashed at once, or more: the hasher is slow for a few bytes each time.
+const HASHED_BYTES: usize = 1 << 16;
+
+/// The one spelling of a value, and the hash of its beginning.
+struct Canonical {
+    hasher: Sha256,
+    text: Vec<u8>,
+}
+
+impl Canonical {
+    fn push(&mut self, value: &Value) {
+        match value {
+            Value::Array(items) => {
+                self.text.push(b'[');
+                for item in items {
+                    self.push(item);
+                    self.text.push(b',');
+                }
+                self.text.push(b']');
             }
-            hasher.update(b"]");
-        }
-        Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort_unstable();
-            hasher.update(b"{");
-            for key in keys {
-                hasher.update(Value::from(key.as_str()).to_string());
-                hasher.update(b":");
-                hash_value(&map[key], hasher);
-                hasher.update(b",");
+            Value::Object(map) => {
+                let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+                entries.sort_unstable_by_key(|&(key, _)| key);
+                self.text.push(b'{');
+                for (key, value) in entries {
+                    self.push_scalar(key);
+                    self.text.push(b':');
+                    self.push(value);
+                    self.text.push(b',');
+                }
+                self.text.push(b'}');
             }
-            hasher.update(b"}");
+            scalar => self.push_scalar(scalar),
         }
-        scalar => hasher.update(scalar.to_string()),
+    }
+
+    fn push_scalar(&mut self, scalar: &impl Serialize) {
+        serde_json::to_writer(&mut self.text, scalar).expect("memory takes all that is written");
+        if self.text.len() >= HASHED_BYTES {
+            self.hasher.update(&self.text);
+            self.text.clear();
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::builtin::builtin_json;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fast::{self, Fast};
 use crate::legacy::Legacy;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
@@ -47,7 +47,7 @@ pub struct EncodeOptions {
     pub truncate_to: Option<usize>,
     /// Which engine encodes.
     pub engine: EngineChoice,
-    /// Most bytes that the fast engine's cache takes, for each encoder; 60 MiB if nothing is asked for.
+    /// Most bytes that the fast engine's cache takes, for each encoder; 48 MiB if nothing is asked for.
     pub cache_bytes: Option<usize>,
 }
 
@@ -60,6 +60,55 @@ enum Engine {
     Legacy(Legacy),
 }
 
+/// The engine that knows all of a file.
+#[derive(Clone)]
+struct Whole {
+    engine: Engine,
+    /// Why the reference engine is not that one, if it is not.
+    no_reference: Option<String>,
+}
+
+impl Whole {
+    /// The engine of choice; a file that only the second one can read is served by that.
+    fn load(json: &str, description: &Description) -> std::result::Result<Self, Cause> {
+        let no_reference = match &description.no_reference {
+            Some(reason) => reason.clone(),
+            None => match Reference::load(json) {
+                Ok(engine) => {
+                    return Ok(Self {
+                        engine: Engine::Reference(engine),
+                        no_reference: None,
+                    });
+                }
+                // Some answers list every byte there is; the beginning says what is the matter.
+                Err(cause) => {
+                    let cause: String = cause.to_string().chars().take(160).collect();
+                    format!("the faster engine cannot load it: {cause}")
+                }
+            },
+        };
+        Ok(Self {
+            engine: Engine::Legacy(Legacy::load(json)?),
+            no_reference: Some(no_reference),
+        })
+    }
+
+    fn kind(&self) -> EngineKind {
+        match self.engine {
+            Engine::Reference(_) => EngineKind::Reference,
+            Engine::Legacy(_) => EngineKind::Legacy,
+        }
+    }
+
+    /// The ids of `text` as the engine itself post-processes them.
+    fn encode_with_special_tokens(&self, text: &str) -> std::result::Result<Vec<u32>, Cause> {
+        match &self.engine {
+            Engine::Reference(engine) => engine.encode_with_special_tokens(text),
+            Engine::Legacy(engine) => engine.encode_with_special_tokens(text),
+        }
+    }
+}
+
 /// A loaded tokenizer: what its ids mean, and the engine that gives them. Clones share both.
 #[derive(Clone)]
 pub struct Tokenizer {
@@ -70,7 +119,8 @@ struct Shared {
     name: String,
     json: String,
     description: Description,
-    engine: Engine,
+    /// Loaded when it is first needed, because that takes longer than all else; or why it cannot be.
+    whole: OnceLock<std::result::Result<Whole, String>>,
     /// The fast engine, or why it does not cover the file.
     fast: std::result::Result<Fast, String>,
     /// Why the fast engine is not to be used although it covers the file.
@@ -84,6 +134,16 @@ impl Shared {
             Some(reason) => Err(reason),
             None => self.fast.as_ref().map_err(String::as_str),
         }
+    }
+
+    /// The engine that knows all of the file.
+    fn whole(&self) -> Result<&Whole> {
+        let load = || Whole::load(&self.json, &self.description).map_err(|cause| cause.to_string());
+        let loaded = self.whole.get_or_init(load);
+        loaded.as_ref().map_err(|cause| Error::Unloadable {
+            name: self.name.clone(),
+            source: cause.clone().into(),
+        })
     }
 }
 
@@ -116,25 +176,35 @@ impl Tokenizer {
     pub fn from_json(name: &str, json: String) -> Result<Self> {
         let file = parsed(name, &json)?;
         let mut description = Description::read(name, &file)?;
-        let engine = load_engine(name, &json, &mut description)?;
         let fast = Fast::load(&file, &description.added_tokens);
-        if let (Err(_), Some(reason)) = (&fast, &description.no_reference) {
-            description.notes.push(format!(
-                "served by {}, which is exact but slower, because {reason}",
-                EngineKind::Legacy.name()
-            ));
+        let whole = OnceLock::new();
+        if fast.is_err() {
+            let loaded = Whole::load(&json, &description).map_err(|source| Error::Unloadable {
+                name: name.to_owned(),
+                source,
+            })?;
+            if let Some(reason) = &loaded.no_reference {
+                description.notes.push(format!(
+                    "served by {}, which is exact but slower, because {reason}",
+                    loaded.kind().name()
+                ));
+            }
+            let _ = whole.set(Ok(loaded));
         }
+        let is_fast = fast.is_ok();
         let tokenizer = Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
                 json,
                 description,
-                engine,
+                whole,
                 fast,
                 distrust: OnceLock::new(),
             }),
         };
-        tokenizer.check_against_engine()?;
+        if !is_fast {
+            tokenizer.check_against_engine()?;
+        }
         Ok(tokenizer)
     }
 
@@ -159,10 +229,7 @@ impl Tokenizer {
             add_special_tokens: true,
             ..EncodeOptions::default()
         };
-        let found = match &self.shared.engine {
-            Engine::Reference(engine) => engine.encode_with_special_tokens(PROBE),
-            Engine::Legacy(engine) => engine.encode_with_special_tokens(PROBE),
-        };
+        let found = self.shared.whole()?.encode_with_special_tokens(PROBE);
         let expected = self.encode(PROBE, &options)?;
         disagreement("the post-processor", expected, found.map_err(cause)?)?;
         // A token that only matches a whole word, or takes white space with it, still matches
@@ -196,15 +263,23 @@ impl Tokenizer {
     pub fn engine(&self) -> EngineKind {
         match self.shared.fast() {
             Ok(_) => EngineKind::Fast,
-            Err(_) => self.shared.description.engine,
+            Err(_) => self.engine_of_all(),
         }
+    }
+
+    /// The engine that knows all of the file.
+    fn engine_of_all(&self) -> EngineKind {
+        // One that cannot be loaded serves nobody; whoever asks it for ids is told why.
+        self.shared
+            .whole()
+            .map_or(EngineKind::Reference, Whole::kind)
     }
 
     /// The engine that serves it where this one is asked for.
     pub fn engine_chosen(&self, choice: EngineChoice) -> EngineKind {
         match choice {
             EngineChoice::Auto | EngineChoice::Fast => self.engine(),
-            EngineChoice::Reference => self.shared.description.engine,
+            EngineChoice::Reference => self.engine_of_all(),
         }
     }
 
@@ -226,7 +301,8 @@ impl Tokenizer {
 
     /// Why the reference engine does not serve it, nor would without the fast one; `None` if it does.
     pub(crate) fn no_reference(&self) -> Option<&str> {
-        self.shared.description.no_reference.as_deref()
+        let whole = self.shared.whole().ok()?;
+        whole.no_reference.as_deref()
     }
 
     /// Why the fast engine does not serve although it covers the file, if it was distrusted.
@@ -324,7 +400,10 @@ impl Tokenizer {
             None => usize::MAX,
         };
         let fast = match (options.engine, self.shared.fast()) {
-            (EngineChoice::Reference, _) | (EngineChoice::Auto, Err(_)) => None,
+            (EngineChoice::Reference, _) | (EngineChoice::Auto, Err(_)) => {
+                self.shared.whole()?;
+                None
+            }
             (_, Ok(_)) => Some(fast::Scratch::new(options.cache_bytes)),
             (EngineChoice::Fast, Err(reason)) => {
                 return Err(Error::NotFast {
@@ -355,9 +434,9 @@ impl Tokenizer {
     /// The text of `ids`, special tokens included.
     ///
     /// # Errors
-    /// When the engine refuses the ids.
+    /// When the engine refuses the ids, or cannot be loaded.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        match &self.shared.engine {
+        match &self.shared.whole()?.engine {
             Engine::Reference(engine) => engine.decode(ids),
             Engine::Legacy(engine) => engine.decode(ids),
         }
@@ -367,7 +446,7 @@ impl Tokenizer {
     /// The text of `ids` without special tokens, which engines do not all recognize by their ids.
     ///
     /// # Errors
-    /// When the engine refuses the ids.
+    /// As [`Tokenizer::decode`].
     pub fn decode_without_special_tokens(&self, ids: &[u32]) -> Result<String> {
         let mut special: Vec<u32> = self.special_tokens().map(|token| token.id).collect();
         special.sort_unstable();
@@ -377,10 +456,15 @@ impl Tokenizer {
     }
 
     /// The same tokenizer, served by the engine that the fast one is held against; `None` if it is.
-    pub fn without_fast(&self) -> Option<Self> {
-        self.shared.fast().ok()?;
-        let engine = self.shared.engine.clone();
-        Some(self.served_by(engine, self.shared.description.engine))
+    ///
+    /// # Errors
+    /// When that engine cannot load the file, or gives other special tokens.
+    pub fn without_fast(&self) -> Result<Option<Self>> {
+        if self.shared.fast().is_err() {
+            return Ok(None);
+        }
+        self.check_against_engine()?;
+        Ok(Some(self.served_by(self.shared.whole()?.clone())))
     }
 
     /// The same tokenizer, served by the engine that the others are held against; `None` if it is.
@@ -395,22 +479,22 @@ impl Tokenizer {
             name: self.name().to_owned(),
             source,
         })?;
-        let oracle = self.served_by(Engine::Legacy(engine), EngineKind::Legacy);
+        let oracle = self.served_by(Whole {
+            engine: Engine::Legacy(engine),
+            no_reference: None,
+        });
         oracle.check_against_engine()?;
         Ok(Some(oracle))
     }
 
-    fn served_by(&self, engine: Engine, kind: EngineKind) -> Self {
+    fn served_by(&self, whole: Whole) -> Self {
         Self {
             shared: Arc::new(Shared {
                 name: self.name().to_owned(),
                 json: self.json().to_owned(),
-                description: Description {
-                    engine: kind,
-                    ..self.shared.description.clone()
-                },
-                engine,
-                fast: Err(format!("{} was asked for", kind.name())),
+                description: self.shared.description.clone(),
+                fast: Err(format!("{} was asked for", whole.kind().name())),
+                whole: OnceLock::from(Ok(whole)),
                 distrust: OnceLock::new(),
             }),
         }
@@ -425,27 +509,6 @@ impl std::fmt::Debug for Tokenizer {
             .field("engine", &self.engine())
             .finish_non_exhaustive()
     }
-}
-
-/// Loads the engine of choice; a file that only the second one can read is served by that.
-fn load_engine(name: &str, json: &str, description: &mut Description) -> Result<Engine> {
-    if description.engine == EngineKind::Reference {
-        match Reference::load(json) {
-            Ok(engine) => return Ok(Engine::Reference(engine)),
-            Err(cause) => {
-                description.engine = EngineKind::Legacy;
-                // Some answers list every byte there is; the beginning says what is the matter.
-                let cause: String = cause.to_string().chars().take(160).collect();
-                description.no_reference =
-                    Some(format!("the faster engine cannot load it: {cause}"));
-            }
-        }
-    }
-    let engine = Legacy::load(json).map_err(|source| Error::Unloadable {
-        name: name.to_owned(),
-        source,
-    })?;
-    Ok(Engine::Legacy(engine))
 }
 
 /// Encodes documents for one thread; holds the scratch that is reused from document to document.
@@ -492,7 +555,7 @@ impl Encoder {
             _ => false,
         };
         if !is_done {
-            match &shared.engine {
+            match &shared.whole()?.engine {
                 Engine::Reference(engine) => {
                     engine.encode_into(text, is_text, &mut self.scratch, ids)
                 }

@@ -82,17 +82,29 @@ impl MergeTable {
     /// The table by this mix, if there are seeds for it.
     fn with(mix: Mix, merges: &[([u32; 2], Merge)]) -> Option<Self> {
         let num_buckets = 1 << (KEY_BITS - mix.bucket_shift);
-        let mut by_bucket: Vec<(usize, u64, Merge)> = Vec::with_capacity(merges.len());
-        let mut sizes = vec![0u32; num_buckets];
-        for &([left, right], merge) in merges {
-            let mixed = mix.mixed(left, right);
-            sizes[mix.bucket(mixed)] += 1;
-            by_bucket.push((mix.bucket(mixed), mixed, merge));
+        let mixed = |&([left, right], merge): &([u32; 2], Merge)| (mix.mixed(left, right), merge);
+        let mut ends = vec![0; num_buckets];
+        for (mixed, _) in merges.iter().map(mixed) {
+            ends[mix.bucket(mixed)] += 1;
+        }
+        let mut end = 0;
+        for size in &mut ends {
+            (end, *size) = (end + *size, end);
+        }
+        // What is where each bucket starts becomes what is where it ends.
+        let mut by_bucket = vec![(0, NO_MERGE); merges.len()];
+        for (mixed, merge) in merges.iter().map(mixed) {
+            let end = &mut ends[mix.bucket(mixed)];
+            by_bucket[*end] = (mixed, merge);
+            *end += 1;
         }
         // Full buckets first, while there is room.
-        by_bucket.sort_unstable_by_key(|&(bucket, mixed, _)| {
-            (std::cmp::Reverse(sizes[bucket]), bucket, mixed)
-        });
+        let of_bucket =
+            |bucket: usize| bucket.checked_sub(1).map_or(0, |one| ends[one])..ends[bucket];
+        let mut buckets: Vec<usize> = (0..num_buckets)
+            .filter(|&one| !of_bucket(one).is_empty())
+            .collect();
+        buckets.sort_by_key(|&one| std::cmp::Reverse(of_bucket(one).len()));
         let num_bits = (merges.len() * BITS_PER_MERGE).next_power_of_two();
         let mut table = Self {
             mix,
@@ -103,17 +115,18 @@ impl MergeTable {
         // The first is nobody's: whoever looks there finds no merge.
         let (seeds, slots) = (table.seeds.all_mut(), table.slots.all_mut());
         let may_have = table.may_have.all_mut();
-        for bucket in by_bucket.chunk_by(|a, b| a.0 == b.0) {
+        for number in buckets {
+            let bucket = &by_bucket[of_bucket(number)];
             let seed = (0..=u16::MAX).find(|&seed| {
                 let mut places = bucket.iter().enumerate();
-                places.all(|(i, &(_, mixed, _))| {
+                places.all(|(i, &(mixed, _))| {
                     let slot = mix.slot(mixed, seed);
-                    let is_taken = |other: &(usize, u64, Merge)| mix.slot(other.1, seed) == slot;
+                    let is_taken = |other: &(u64, Merge)| mix.slot(other.0, seed) == slot;
                     slot != 0 && slots[slot] == NO_MERGE && !bucket[..i].iter().any(is_taken)
                 })
             })?;
-            seeds[bucket[0].0] = seed;
-            for &(_, mixed, merge) in bucket {
+            seeds[number] = seed;
+            for &(mixed, merge) in bucket {
                 slots[mix.slot(mixed, seed)] = mixed >> LOW_BITS << MERGE_BITS | merge;
                 may_have[word_of(mixed, may_have.len())] |= bit_of(mixed);
             }

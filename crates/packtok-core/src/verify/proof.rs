@@ -20,14 +20,15 @@ use crate::pack::Monitor;
 /// Whatever is found to differ makes the reference serve the tokenizer; [`Tokenizer::distrust`] says what it is.
 ///
 /// # Errors
-/// [`Error::Cancelled`], which leaves the tokenizer as it was, unproven.
+/// The reference cannot load the tokenizer, or gives other special tokens; [`Error::Cancelled`]. Both leave the
+/// tokenizer as it was, unproven.
 pub fn prove(
     tokenizer: &Tokenizer,
     folder: Option<&Path>,
     num_threads: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<()> {
-    // A copy of the file goes with it, so that it is not asked for where nothing is to be proven.
+    // It is loaded for this, so that it is not asked for where nothing is to be proven.
     prove_against(
         tokenizer,
         Tokenizer::without_fast,
@@ -39,7 +40,7 @@ pub fn prove(
 
 fn prove_against(
     tokenizer: &Tokenizer,
-    reference: impl Fn(&Tokenizer) -> Option<Tokenizer>,
+    reference: impl Fn(&Tokenizer) -> packtok_bpe::Result<Option<Tokenizer>>,
     folder: Option<&Path>,
     num_threads: usize,
     monitor: &mut Monitor<'_>,
@@ -48,7 +49,7 @@ fn prove_against(
     if note.as_ref().is_some_and(|note| note.exists()) {
         return Ok(());
     }
-    let Some(reference) = &reference(tokenizer) else {
+    let Some(reference) = &reference(tokenizer)? else {
         return Ok(());
     };
     match compare_built_in(tokenizer, reference, num_threads, monitor) {
@@ -125,7 +126,7 @@ mod tests {
         // What differs is not found, as nobody looks.
         prove_against(
             &tokenizer,
-            |_| Some(without_merges()),
+            |_| Ok(Some(without_merges())),
             Some(&folder),
             2,
             &mut go_on(),
@@ -141,7 +142,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         prove_against(
             &tokenizer,
-            |_| Some(without_merges()),
+            |_| Ok(Some(without_merges())),
             Some(folder.path()),
             2,
             &mut go_on(),
