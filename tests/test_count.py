@@ -12,9 +12,10 @@ import oracle
 import pytest
 import zstandard
 from conftest import PacktokCli
-from test_exact import word_piece
+from test_exact import unigram, word_piece
 from test_finding_tokenizers import write_tokenizer
 from test_tokenizer import wheel_of
+from tokenizers import pre_tokenizers
 
 import packtok
 from packtok import scanning
@@ -298,11 +299,13 @@ def test_inspect_says_what_became_of_a_file(tmp_path: Path, packtok_cli: Packtok
 
 def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     wheel = word_piece()
+    wheel.pre_tokenizer = pre_tokenizers.Punctuation()
     wheel.enable_truncation(5)
     wheel.save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "inspect", "w.json", cwd=tmp_path).stdout
     assert re.search(
-        r"^engine +tokenizers 0\.23\.2: a faster one is not known .*, because its model is WordPiece$",
+        r"^engine +tokenizers 0\.23\.2: a faster one is not known .*, because its model is WordPiece; "
+        r"packtok's own does not serve, because its pre-tokenizer Punctuation does not take out white space$",
         out,
         re.M,
     )
@@ -313,6 +316,14 @@ def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_
         re.M,
     )
     assert re.search(r"^truncation +set: ignored: texts are encoded whole; .*$", out, re.M)
+
+
+def test_inspect_says_where_new_words_come_from(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    word_piece().save(str(tmp_path / "w.json"))
+    out = packtok_cli("tokenizer", "inspect", "w.json", cwd=tmp_path).stdout
+    assert re.search(
+        r"^engine +packtok: .*; words that it has not met are for tokenizers 0\.23\.2$", out, re.M
+    )
 
 
 def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path: Path) -> None:
@@ -327,6 +338,6 @@ def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path
 
 
 def test_verify_says_where_there_is_nothing_to_compare(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    word_piece().save(str(tmp_path / "w.json"))
+    unigram().save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "verify", "w.json", cwd=tmp_path).stdout
     assert out.startswith("nothing to compare: w.json is served by tokenizers 0.23.2")

@@ -12,7 +12,7 @@ from stat import S_IMODE
 import oracle
 import pytest
 from conftest import PacktokCli
-from test_exact import word_piece
+from test_exact import unigram
 
 import packtok
 from packtok import _packtok
@@ -37,12 +37,12 @@ def test_every_engine_writes_the_same_file(tmp_path: Path, name: str) -> None:
 
 
 def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    word_piece().save(str(tmp_path / "words.json"))
+    unigram().save(str(tmp_path / "words.json"))
     words = ("pack", "-i", EXAMPLES, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, "--engine", "fast", cwd=tmp_path, code=1)
     assert done.stderr.splitlines()[-1] == (
-        "packtok: words.json: the fast engine does not cover this tokenizer, because its model is "
-        "WordPiece; set engine to auto"
+        "packtok: words.json: the fast engine does not cover this tokenizer, because its "
+        "pre-tokenizer Metaspace does not take out white space; set engine to auto"
     )
     assert not (tmp_path / "o.pbin").exists()
     packtok_cli(*words, "--engine", "auto", cwd=tmp_path)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import oracle
 import pytest
-from test_exact import SCALARS, TRICKY, assert_every_scalar_value_exact, differing, from_all_corpora
+from test_exact import (
+    SCALARS,
+    TRICKY,
+    assert_every_scalar_value_exact,
+    differing,
+    from_all_corpora,
+    unigram,
+    word_level,
+    word_piece,
+)
+from tokenizers import Tokenizer
 
 import packtok
 
@@ -54,6 +65,15 @@ def metaspace(scheme: str, split: bool) -> dict[str, Any]:
     return {"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split}
 
 
+def steps(*steps: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "Sequence", "pretokenizers": list(steps)}
+
+
+def bert_normalizer(lowercase: bool) -> dict[str, Any]:
+    flags = {"clean_text": True, "handle_chinese_chars": True, "strip_accents": None}
+    return {"type": "BertNormalizer", **flags, "lowercase": lowercase}
+
+
 DIGITS = {"type": "Digits", "individual_digits": True}
 OF_BYTES: dict[str, tuple[Any, Any]] = {
     "Qwen": (NFC, splits(QWEN)),
@@ -68,7 +88,20 @@ OF_TEXT: dict[str, tuple[Any, Any]] = {
     "Mistral": (None, metaspace("first", False)),
     "Metaspace, split": (None, metaspace("always", True)),
 }
-FAMILIES = {**OF_BYTES, **OF_TEXT}
+BY_WHITE_SPACE = {"type": "WhitespaceSplit"}
+PUNCTUATION = {"type": "Punctuation", "behavior": "Isolated"}
+# The model is the one that test_exact trains.
+OF_WORDS: dict[str, tuple[Callable[[], Tokenizer], Any, Any]] = {
+    "BERT": (word_piece, bert_normalizer(lowercase=True), {"type": "BertPreTokenizer"}),
+    "BERT, cased": (word_piece, bert_normalizer(lowercase=False), {"type": "BertPreTokenizer"}),
+    "ALBERT": (unigram, {"type": "NFKD"}, steps(BY_WHITE_SPACE, metaspace("always", True))),
+    "Words": (
+        word_level,
+        None,
+        steps({"type": "Whitespace"}, {"type": "Punctuation", "behavior": "Isolated"}),
+    ),
+}
+FAMILIES: dict[str, tuple[Any, ...]] = {**OF_BYTES, **OF_TEXT, **OF_WORDS}
 
 
 def write(family: str, path: Path) -> Path:
@@ -76,9 +109,14 @@ def write(family: str, path: Path) -> Path:
     if family in OF_BYTES:
         oracle.byte_level(path, vocab_size=600)
         content = json.loads(path.read_text(encoding="utf-8"))
+    elif family in OF_WORDS:
+        tokenizer = OF_WORDS[family][0]()
+        tokenizer.add_special_tokens([oracle.EOD])
+        content = json.loads(tokenizer.to_str())
+        content["post_processor"] = None
     else:
         content = of_text()
-    content["normalizer"], content["pre_tokenizer"] = FAMILIES[family]
+    *_, content["normalizer"], content["pre_tokenizer"] = FAMILIES[family]
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
 
@@ -129,6 +167,9 @@ def test_texts_of_the_example_and_difficult_ones(tmp_path: Path, family: str) ->
         "a" * 40 + " " * 40,
         "1234567",
         "don't 'LL I'Ll",
+        "e\u0301 \u0301e \u200da \u0600 b",
+        "a\tb\r\nc\u00a0d\u3000e \x0bf\x0c g\x00 \x00 h",
+        "half\uff9e \uff9efull \u0344 \u00b4x \u00a8",
         "\0\0a\0 1",
     ]
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)

@@ -84,6 +84,12 @@ impl Tokenizer {
         let not_fast = || self.not_fast().unwrap_or_default();
         match self.engine() {
             EngineKind::Fast => {
+                if self.learns_words() {
+                    return format!(
+                        "it is the fastest, and white space parts the words of this file's texts; words that it has not met are for {}",
+                        self.engine_chosen(EngineChoice::Reference).name()
+                    );
+                }
                 let shown: Vec<String> = self
                     .foreign_to_fast()
                     .iter()
@@ -250,7 +256,8 @@ mod tests {
         assert!(!named(&components, "decoder").is_used);
         assert_eq!(
             tokenizer.engine_reason(),
-            "a faster one is not known to be exact for this file, because its model is WordLevel"
+            "it is the fastest, and white space parts the words of this file's texts; words that it has not met \
+             are for tokenizers 0.23.2"
         );
     }
 }

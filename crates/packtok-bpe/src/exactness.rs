@@ -89,7 +89,7 @@ fn first_doubt(members: &Value, doubt_in: fn(&Value) -> Option<String>) -> Optio
     members.as_array()?.iter().find_map(doubt_in)
 }
 
-fn type_of(component: &Value) -> &str {
+pub(crate) fn type_of(component: &Value) -> &str {
     if component.is_null() {
         return "null";
     }

@@ -14,6 +14,7 @@ mod fast;
 mod legacy;
 mod load;
 mod nasty;
+mod own;
 mod reference;
 mod template;
 mod tokenizer;

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::builtin::builtin_json;
 use crate::error::{Cause, Error, Result};
-use crate::fast::{self, Fast};
 use crate::legacy::Legacy;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
+use crate::own::{self, Own};
 use crate::reference::{self, Reference};
 
 /// What becomes of a special token's text inside a document.
@@ -100,6 +100,22 @@ impl Whole {
         }
     }
 
+    /// Appends the ids of `text`, without what a post-processor adds.
+    fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        scratch: &mut reference::Scratch,
+        ids: &mut Vec<u32>,
+    ) -> std::result::Result<(), Cause> {
+        match &self.engine {
+            Engine::Reference(engine) => {
+                engine.encode_into(text, special_tokens_are_text, scratch, ids)
+            }
+            Engine::Legacy(engine) => engine.encode_into(text, special_tokens_are_text, ids),
+        }
+    }
+
     /// The ids of `text` as the engine itself post-processes them.
     fn encode_with_special_tokens(&self, text: &str) -> std::result::Result<Vec<u32>, Cause> {
         match &self.engine {
@@ -122,14 +138,14 @@ struct Shared {
     /// Loaded when it is first needed, because that takes longer than all else; or why it cannot be.
     whole: OnceLock<std::result::Result<Whole, String>>,
     /// The fast engine, or why it does not cover the file.
-    fast: std::result::Result<Fast, String>,
+    fast: std::result::Result<Own, String>,
     /// Why the fast engine is not to be used although it covers the file.
     distrust: OnceLock<String>,
 }
 
 impl Shared {
     /// The fast engine, or why it is not used.
-    fn fast(&self) -> std::result::Result<&Fast, &str> {
+    fn fast(&self) -> std::result::Result<&Own, &str> {
         match self.distrust.get() {
             Some(reason) => Err(reason),
             None => self.fast.as_ref().map_err(String::as_str),
@@ -176,14 +192,19 @@ impl Tokenizer {
     pub fn from_json(name: &str, json: String) -> Result<Self> {
         let file = parsed(name, &json)?;
         let mut description = Description::read(name, &file)?;
-        let fast = Fast::load(&file, &description.added_tokens);
+        let mut fast = Own::load(&file, &description.added_tokens);
         let whole = OnceLock::new();
-        if fast.is_err() {
+        if !fast.as_ref().is_ok_and(|own| !own.needs_whole()) {
             let loaded = Whole::load(&json, &description).map_err(|source| Error::Unloadable {
                 name: name.to_owned(),
                 source,
             })?;
-            if let Some(reason) = &loaded.no_reference {
+            let mut scratch = reference::Scratch::new();
+            fast = fast.and_then(|own| {
+                own.check(&mut |word, ids| loaded.encode_into(word, false, &mut scratch, ids))?;
+                Ok(own)
+            });
+            if let (Err(_), Some(reason)) = (&fast, &loaded.no_reference) {
                 description.notes.push(format!(
                     "served by {}, which is exact but slower, because {reason}",
                     loaded.kind().name()
@@ -291,12 +312,17 @@ impl Tokenizer {
     /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
     /// fast engine does not serve.
     pub fn fast_lane(&self) -> Option<&'static str> {
-        self.shared.fast().ok().map(Fast::lane_name)
+        self.shared.fast().ok().map(Own::lane_name)
+    }
+
+    /// Whether the fast engine serves and has words from the one that knows all of the file.
+    pub(crate) fn learns_words(&self) -> bool {
+        self.shared.fast().is_ok_and(Own::needs_whole)
     }
 
     /// Texts that hold any of these are not for the fast engine although it serves.
     pub(crate) fn foreign_to_fast(&self) -> &[String] {
-        self.shared.fast().map_or(&[], Fast::foreign)
+        self.shared.fast().map_or(&[], Own::foreign)
     }
 
     /// Why the reference engine does not serve it, nor would without the fast one; `None` if it does.
@@ -404,7 +430,7 @@ impl Tokenizer {
                 self.shared.whole()?;
                 None
             }
-            (_, Ok(_)) => Some(fast::Scratch::new(options.cache_bytes)),
+            (_, Ok(fast)) => Some(fast.scratch(options.cache_bytes)),
             (EngineChoice::Fast, Err(reason)) => {
                 return Err(Error::NotFast {
                     name: self.name().to_owned(),
@@ -517,7 +543,7 @@ pub struct Encoder {
     options: EncodeOptions,
     truncate_text_to: usize,
     /// The words that the fast engine has met, if it is to be asked.
-    fast: Option<Box<fast::Scratch>>,
+    fast: Option<own::Scratch>,
     scratch: reference::Scratch,
 }
 
@@ -550,19 +576,22 @@ impl Encoder {
     fn encode_text_into(&mut self, text: &str, start: usize, ids: &mut Vec<u32>) -> Result<()> {
         let is_text = self.options.special_tokens_in_text == SpecialTokensInText::Text;
         let shared = &self.tokenizer.shared;
-        let is_done = match (shared.fast(), &mut self.fast) {
-            (Ok(fast), Some(scratch)) => fast.encode_into(text, is_text, scratch, ids),
-            _ => false,
+        let whole_scratch = &mut self.scratch;
+        let mut by_whole = |text: &str, ids: &mut Vec<u32>| {
+            let whole = shared.whole()?;
+            whole.encode_into(text, is_text, whole_scratch, ids)
         };
-        if !is_done {
-            match &shared.whole()?.engine {
-                Engine::Reference(engine) => {
-                    engine.encode_into(text, is_text, &mut self.scratch, ids)
-                }
-                Engine::Legacy(engine) => engine.encode_into(text, is_text, ids),
+        let done = match (shared.fast(), &mut self.fast) {
+            (Ok(fast), Some(scratch)) => {
+                fast.encode_into(text, is_text, scratch, ids, &mut by_whole)
             }
-            .map_err(|source| Error::Encode { source })?;
-        }
+            _ => Ok(false),
+        };
+        let done = done.and_then(|is_done| match is_done {
+            true => Ok(()),
+            false => by_whole(text, ids),
+        });
+        done.map_err(|source| Error::Encode { source })?;
         if self.options.special_tokens_in_text == SpecialTokensInText::Fail {
             self.refuse_special_tokens(&ids[start..])?;
         }

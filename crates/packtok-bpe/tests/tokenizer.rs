@@ -164,7 +164,8 @@ fn a_post_processor_that_contradicts_the_vocabulary_is_refused() {
 #[test]
 fn word_level_files_are_served_by_the_second_engine_and_say_so() {
     let file = json!({"version": "1.0", "added_tokens": [], "normalizer": {"type": "Lowercase"},
-        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,
+        "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": false},
+        "post_processor": null, "decoder": null,
         "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "hello": 1, "world": 2}}});
     let tokenizer = load(&file);
     assert_eq!(tokenizer.engine(), EngineKind::Legacy);

@@ -25,6 +25,7 @@ mod model;
 mod split;
 mod table;
 mod words;
+pub(crate) mod wordwise;
 
 use std::collections::HashMap;
 
@@ -41,6 +42,7 @@ use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
 use self::split::{Cut, ROOM, Splitter};
 use self::words::{SHORT, Word};
+pub(crate) use self::wordwise::{EncodeWord, Wordwise};
 use crate::exactness::model_type;
 use crate::load::AddedToken;
 

@@ -32,25 +32,35 @@ impl LongWords {
         Self {
             places: Vec::new(),
             words: Vec::new(),
-            num_places: 1 << num_places.max(1).ilog2(),
+            num_places: 1 << num_places.max(2).ilog2(),
         }
     }
 
     /// Appends the ids of a word; false if it is not there.
     pub(super) fn append(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
         let hash = hash_of_bytes(word);
-        let Some(place) = self.places.get(hash as usize & (self.num_places - 1)) else {
-            return false;
-        };
-        let start = place.start as usize;
-        let ids_start = start + word.len().div_ceil(4);
-        let is_there = place.hash == (hash >> 32) as u32
-            && place.num_bytes as usize == word.len()
-            && bytemuck::cast_slice::<_, u8>(&self.words[start..ids_start])[..word.len()] == *word;
-        if is_there {
-            ids.extend_from_slice(&self.words[ids_start..ids_start + place.num_ids as usize]);
+        for at in self.places_of(hash) {
+            let Some(place) = self.places.get(at) else {
+                return false;
+            };
+            let start = place.start as usize;
+            let ids_start = start + word.len().div_ceil(4);
+            let is_there = place.hash == (hash >> 32) as u32
+                && place.num_bytes as usize == word.len()
+                && bytemuck::cast_slice::<_, u8>(&self.words[start..ids_start])[..word.len()]
+                    == *word;
+            if is_there {
+                ids.extend_from_slice(&self.words[ids_start..ids_start + place.num_ids as usize]);
+                return true;
+            }
         }
-        is_there
+        false
+    }
+
+    /// Where a word may be: its own place, and the one beside it.
+    fn places_of(&self, hash: u64) -> [usize; 2] {
+        let own = hash as usize & (self.num_places - 1);
+        [own, own ^ 1]
     }
 
     /// Remembers the ids of a word; once there are too many, all are forgotten.
@@ -76,7 +86,9 @@ impl LongWords {
         }
         self.words.extend_from_slice(ids);
         let hash = hash_of_bytes(word);
-        self.places[hash as usize & (self.num_places - 1)] = Place {
+        let [own, beside] = self.places_of(hash);
+        let is_taken = self.places[own].num_bytes > 0;
+        self.places[if is_taken { beside } else { own }] = Place {
             hash: (hash >> 32) as u32,
             start: start as u32,
             num_bytes: word.len() as u32,

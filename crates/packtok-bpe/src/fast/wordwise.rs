@@ -1,0 +1,342 @@
+//! Texts that a tokenizer takes for their words between white space, whatever its model: each word is encoded by the
+//! engine that knows all of the file when it is first met, and remembered.
+//!
+//! ```text
+//! text   The  cat sat\non the cat        words   The  cat  sat  on  the  cat
+//! ids    of each, from the cache or from the other engine, one behind the other
+//! ```
+//!
+//! That is exact where white space parts all that the file's components do, which is read from them:
+//!
+//! - Normalizers change characters one by one, or within runs that a blank ends: no character composes with a blank
+//!   or is ordered across one. A map made by SentencePiece is asked for user-perceived characters, which a blank is
+//!   part of when a mark follows it: a text that has such a place is for the other engine. What such a map makes of
+//!   white space is tried when the file is loaded.
+//! - The first pre-tokenizer takes all white space out of the text, and the others see one word each.
+//! - Models see one word each.
+//! - No added token has white space in its text, so that each is found within a word. White space that one takes with
+//!   it is taken out in any case.
+
+use serde_json::Value;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::cache::{Cache, ROOM};
+use super::lane::{AnyLane, Job, Lane};
+use super::merges::MOST_IDS;
+use super::words::{SHORT, Word};
+use super::{CACHE_BYTES, GROUP};
+use crate::error::Cause;
+use crate::exactness::type_of;
+use crate::load::AddedToken;
+
+/// Encodes one word: appends its ids.
+pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;
+
+/// What words are cut at.
+const SEPARATORS: [u8; 4] = *b" \n\t\r";
+
+/// The loaded engine, shared by all threads.
+pub(crate) struct Wordwise {
+    lane: AnyLane,
+    /// Whether the normalizer asks for user-perceived characters.
+    asks_for_graphemes: bool,
+}
+
+/// What one thread needs, and the words that it has met.
+pub(crate) struct Scratch {
+    words: [(Word, usize, usize); GROUP],
+    cache: Cache,
+}
+
+impl Scratch {
+    /// With a cache of at most so many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
+        Box::new(Self {
+            words: [Default::default(); GROUP],
+            cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
+        })
+    }
+}
+
+impl Wordwise {
+    /// The engine for a tokenizer.json.
+    ///
+    /// # Errors
+    /// Why white space does not part its words.
+    pub(crate) fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        let mut steps = Vec::new();
+        collect_steps(&json["normalizer"], &mut steps);
+        steps.iter().try_for_each(|step| check_normalizer(step))?;
+        // It would not ask for what is in the text, but for what the others made of it.
+        let is_precompiled = |step: &&Value| type_of(step) == "Precompiled";
+        if steps.iter().skip(1).any(is_precompiled) {
+            return Err("its normalizer Precompiled comes behind another one".to_owned());
+        }
+        let asks_for_graphemes = steps.first().is_some_and(is_precompiled);
+        check_pre_tokenizer(&json["pre_tokenizer"])?;
+        let may_hold_white_space = |token: &&AddedToken| {
+            token.content.contains(char::is_whitespace) || !token.content.is_ascii()
+        };
+        match added_tokens.iter().find(may_hold_white_space) {
+            Some(token) => Err(format!(
+                "the added token {:?} may be found across words",
+                token.content
+            )),
+            None => Ok(Self {
+                lane: AnyLane::detect(),
+                asks_for_graphemes,
+            }),
+        }
+    }
+
+    /// Tries what words are cut at.
+    ///
+    /// # Errors
+    /// Something of it does not part words.
+    pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
+        let mut ids_of = |text: &str| {
+            let mut ids = Vec::new();
+            let done = encode_word(text, &mut ids).map_err(|error| error.to_string());
+            done.map(|()| ids)
+        };
+        let words = ["a", "b", "ab", "1", "."];
+        for separator in [" ", "\n", "\t", "\r", "\r\n", "  ", " \n "] {
+            for [first, second] in words
+                .iter()
+                .flat_map(|first| words.map(|second| [*first, second]))
+            {
+                let apart = [ids_of(first)?, ids_of(second)?].concat();
+                let together =
+                    ids_of(&format!("{separator}{first}{separator}{second}{separator}"))?;
+                if apart != together {
+                    return Err(format!("{separator:?} does not part its words"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the vector instructions that it uses here are called.
+    pub(crate) fn lane_name(&self) -> &'static str {
+        self.lane.name()
+    }
+
+    /// Appends the ids of a text; false, and nothing appended, if it is one for the other engine.
+    ///
+    /// # Errors
+    /// Those of `encode_word`.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+        encode_word: &mut EncodeWord<'_>,
+    ) -> Result<bool, Cause> {
+        let start = ids.len();
+        let done = self.lane.run(AppendWords {
+            wordwise: self,
+            text,
+            scratch,
+            ids,
+            encode_word,
+        });
+        if !matches!(done, Ok(true)) {
+            ids.truncate(start);
+        }
+        done
+    }
+
+    /// Appends the ids of a word that is not in the cache; false if it is not apart from what is beside it.
+    #[cold]
+    #[inline(never)]
+    fn append_missing(
+        &self,
+        lane: impl Lane,
+        word: &str,
+        cache: &mut Cache,
+        ids: &mut Vec<u32>,
+        encode_word: &mut EncodeWord<'_>,
+    ) -> Result<bool, Cause> {
+        if cache.append_long(word.as_bytes(), ids) {
+            return Ok(true);
+        }
+        if self.asks_for_graphemes && !is_apart(word) {
+            return Ok(false);
+        }
+        let start = ids.len();
+        encode_word(word, ids)?;
+        let of_word = &ids[start..];
+        match Word::short(word.as_bytes(), 0, word.len()) {
+            Some(short)
+                if of_word.len() <= SHORT && of_word.iter().all(|&id| (id as usize) < MOST_IDS) =>
+            {
+                cache.put_short(lane, short, of_word);
+            }
+            // Or a normalizer makes more of it than it has bytes.
+            _ => cache.put_long(word.as_bytes(), of_word),
+        }
+        Ok(true)
+    }
+}
+
+/// Whether the blanks beside a word are user-perceived characters of their own.
+fn is_apart(word: &str) -> bool {
+    if word.is_ascii() {
+        return true;
+    }
+    let between = format!(" {word} ");
+    let mut graphemes = between.graphemes(true);
+    graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
+}
+
+/// [`Wordwise::encode_into`], in a lane.
+struct AppendWords<'a, 'e> {
+    wordwise: &'a Wordwise,
+    text: &'a str,
+    scratch: &'a mut Scratch,
+    ids: &'a mut Vec<u32>,
+    encode_word: &'a mut EncodeWord<'e>,
+}
+
+impl Job for AppendWords<'_, '_> {
+    type Done = Result<bool, Cause>;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> Self::Done {
+        let Self {
+            wordwise,
+            text,
+            scratch,
+            ids,
+            encode_word,
+        } = self;
+        let Scratch { words, cache } = scratch;
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        loop {
+            // What looking words up will need is fetched for a group of them, so that none is waited for.
+            let finder = cache.finder();
+            let mut num_words = 0;
+            for place in &mut *words {
+                while at < bytes.len() && is_separator(bytes[at]) {
+                    at += 1;
+                }
+                let start = at;
+                while at < bytes.len() && !is_separator(bytes[at]) {
+                    at += 1;
+                }
+                if start == at {
+                    break;
+                }
+                let word = Word::short(bytes, start, at).unwrap_or(Word::NOWHERE);
+                finder.prefetch(word);
+                *place = (word, start, at);
+                num_words += 1;
+            }
+            for &(word, start, end) in &words[..num_words] {
+                let mut found = [0; ROOM];
+                let count = cache.finder().find(lane, word, &mut found);
+                ids.extend_from_slice(&found[..count]);
+                if count == 0
+                    && !wordwise.append_missing(lane, &text[start..end], cache, ids, encode_word)?
+                {
+                    return Ok(false);
+                }
+            }
+            if num_words < GROUP {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn is_separator(byte: u8) -> bool {
+    SEPARATORS.contains(&byte)
+}
+
+/// The steps of a normalizer, in order.
+fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value>) {
+    match normalizer["normalizers"].as_array() {
+        _ if normalizer.is_null() => {}
+        Some(parts) if type_of(normalizer) == "Sequence" => {
+            for part in parts {
+                collect_steps(part, steps);
+            }
+        }
+        _ => steps.push(normalizer),
+    }
+}
+
+/// # Errors
+/// It is not known to leave alone what white space parts.
+fn check_normalizer(step: &Value) -> Result<(), String> {
+    let has_no_white_space = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+    let is_local = match type_of(step) {
+        "BertNormalizer" | "Lowercase" | "NFC" | "NFD" | "NFKC" | "NFKD" | "Nmt"
+        | "Precompiled" | "Strip" | "StripAccents" => true,
+        "Replace" => {
+            let (string, regex) = (&step["pattern"]["String"], &step["pattern"]["Regex"]);
+            string.as_str().is_some_and(has_no_white_space)
+                || regex == " {2,}" && step["content"] == " "
+        }
+        _ => false,
+    };
+    match is_local {
+        true => Ok(()),
+        false => Err(format!(
+            "its normalizer {} may change more than one word",
+            type_of(step)
+        )),
+    }
+}
+
+/// # Errors
+/// It is not known to take out white space, and to see one word at a time from then on.
+fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
+    match type_of(pre_tokenizer) {
+        "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit" => Ok(()),
+        "Sequence" => {
+            let steps = pre_tokenizer["pretokenizers"]
+                .as_array()
+                .map_or(&[][..], Vec::as_slice);
+            let (first, others) = steps
+                .split_first()
+                .ok_or("its pre-tokenizer has no steps")?;
+            check_pre_tokenizer(first)?;
+            others.iter().try_for_each(check_later_step)
+        }
+        other => Err(format!(
+            "its pre-tokenizer {other} does not take out white space"
+        )),
+    }
+}
+
+/// # Errors
+/// It is not known to see one word at a time.
+fn check_later_step(step: &Value) -> Result<(), String> {
+    let is_first_alone = || step["prepend_scheme"] != "always" && step["prepend_scheme"] != "never";
+    match type_of(step) {
+        "BertPreTokenizer" | "ByteLevel" | "Digits" | "Punctuation" | "Split" | "Whitespace"
+        | "WhitespaceSplit" => Ok(()),
+        "Metaspace" if !is_first_alone() => Ok(()),
+        other => Err(format!(
+            "its pre-tokenizer {other} asks where in the text a word is"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_behind_a_blank_is_not_apart() {
+        assert!(is_apart("a\u{301}"));
+        assert!(!is_apart("\u{301}a"));
+        // An Arabic sign that goes with what follows it.
+        assert!(!is_apart("a\u{600}"));
+        assert!(is_apart("語"));
+        assert!(!is_apart("\u{200d}x"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The engines of packtok's own, as one: which of them covers a file, and its scratch.
+
+use serde_json::Value;
+
+use crate::error::Cause;
+use crate::exactness::model_type;
+use crate::fast::{self, EncodeWord, Fast, Wordwise, wordwise};
+use crate::load::AddedToken;
+
+/// An engine of packtok's own, shared by all threads.
+pub(crate) enum Own {
+    /// All by itself.
+    Fast(Box<Fast>),
+    /// Words that it has met, and other ones from the engine that knows all of the file.
+    Wordwise(Wordwise),
+}
+
+/// What one thread needs.
+pub(crate) enum Scratch {
+    Fast(Box<fast::Scratch>),
+    Wordwise(Box<wordwise::Scratch>),
+}
+
+impl Own {
+    /// The engine for a tokenizer.json; [`Own::check`] is still to be asked.
+    ///
+    /// # Errors
+    /// Why none covers it.
+    pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        let not_fast = match Fast::load(json, added_tokens) {
+            Ok(fast) => return Ok(Self::Fast(Box::new(fast))),
+            Err(reason) => reason,
+        };
+        let wordwise = Wordwise::read(json, added_tokens).map(Self::Wordwise);
+        wordwise.map_err(|reason| match model_type(&json["model"]) {
+            "BPE" => not_fast,
+            _ => reason,
+        })
+    }
+
+    /// Whether it needs the engine that knows all of the file for most texts.
+    pub(crate) fn needs_whole(&self) -> bool {
+        matches!(self, Self::Wordwise(_))
+    }
+
+    /// Tries what could not be read from the file.
+    ///
+    /// # Errors
+    /// Why it does not cover the file after all.
+    pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
+        match self {
+            Self::Fast(_) => Ok(()),
+            Self::Wordwise(wordwise) => wordwise.check(encode_word),
+        }
+    }
+
+    /// With a cache of at most so many bytes.
+    pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> Scratch {
+        match self {
+            Self::Fast(_) => Scratch::Fast(fast::Scratch::new(cache_bytes)),
+            Self::Wordwise(_) => Scratch::Wordwise(wordwise::Scratch::new(cache_bytes)),
+        }
+    }
+
+    /// What the vector instructions that it uses here are called.
+    pub(crate) fn lane_name(&self) -> &'static str {
+        match self {
+            Self::Fast(fast) => fast.lane_name(),
+            Self::Wordwise(wordwise) => wordwise.lane_name(),
+        }
+    }
+
+    /// Texts that hold any of these are not for it.
+    pub(crate) fn foreign(&self) -> &[String] {
+        match self {
+            Self::Fast(fast) => fast.foreign(),
+            Self::Wordwise(_) => &[],
+        }
+    }
+
+    /// Appends the ids of a text; false, and nothing appended, if it is one for the engine that knows all of the
+    /// file, which also encodes single words.
+    ///
+    /// # Errors
+    /// Those of `encode_word`.
+    #[inline]
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+        encode_word: &mut EncodeWord<'_>,
+    ) -> Result<bool, Cause> {
+        match (self, scratch) {
+            (Self::Fast(fast), Scratch::Fast(scratch)) => {
+                Ok(fast.encode_into(text, special_tokens_are_text, scratch, ids))
+            }
+            (Self::Wordwise(wordwise), Scratch::Wordwise(scratch)) => {
+                wordwise.encode_into(text, scratch, ids, encode_word)
+            }
+            // Scratch of another engine, which nobody hands in.
+            _ => Ok(false),
+        }
+    }
+}
