@@ -290,7 +290,13 @@ def small_tokenizer(folder: Path) -> Path:
         "padding": None,
         "added_tokens": [{"id": 1, "content": "</s>", **special}],
         "normalizer": None,
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
+        # No engine but the second one does this.
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"String": " "},
+            "behavior": "Removed",
+            "invert": False,
+        },
         "post_processor": None,
         "decoder": None,
         "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},

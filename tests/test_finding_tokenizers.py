@@ -1,12 +1,16 @@
 """Names of tokenizers: what they mean, in which order they are looked up, and what is said about them."""
 
+import base64
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
+from test_families import TEKKEN
 
+import packtok
 from packtok import TokenizerError
 from packtok.config import ConfigError
 from packtok.tokenizer import default_eod, find_tokenizer
@@ -186,3 +190,42 @@ def test_a_name_like_a_built_in_one_is_answered_with_that(offline_cache: Path) -
         "reached; fetch it where there is a network, or give the path of a tokenizer.json; did you mean "
         "gpt2, which is built in?"
     )
+
+
+def tekken_json(special_tokens: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Bytes, and a few tokens of more; 22 special tokens before them."""
+    tokens = [bytes([byte]) for byte in range(256)] + [b"th", b"the", b" t", b" the", "é".encode()]
+    vocab = [
+        {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}
+        for rank, token in enumerate(tokens)
+    ]
+    config = {"pattern": TEKKEN, "default_vocab_size": len(tokens) + 22, "default_num_special_tokens": 22}
+    file: dict[str, Any] = {"config": config | {"version": "v3"}, "vocab": vocab}
+    return file if special_tokens is None else file | {"special_tokens": special_tokens}
+
+
+def test_a_tekken_json_is_written_out_as_a_tokenizer_json(tmp_path: Path) -> None:
+    folder = tmp_path / "nemo"
+    folder.mkdir()
+    (folder / "tekken.json").write_text(json.dumps(tekken_json()))
+    found = find_tokenizer(str(folder))
+    assert (found.tokenizer.name, found.eos_token) == ("nemo", "</s>")
+    assert find_tokenizer(str(folder / "tekken.json")).tokenizer.name == "nemo"
+    assert found.tokenizer.encode("the é</s>").tolist() == [22 + 257, 22 + 32, 22 + 260, 2]
+    assert found.tokenizer.engine == "packtok"
+    corpus = tmp_path / "corpus.jsonl"
+    texts = ["the the\n é", "[INST] 12 <SPECIAL_21>", "\u00e9\u0301 DOn't"]
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    output = tmp_path / "o.pbin"
+    packtok.pack(input=corpus, output=output, tokenizer=str(folder))
+    wheel = tokenizers.Tokenizer.from_file(f"{output}.tokenizer.json")
+    reader = packtok.PbinReader(output)
+    ids = [wheel.encode(text, add_special_tokens=False).ids for text in texts]
+    assert [reader[i].tolist() for i in range(len(reader))] == [[*one, 2] for one in ids]
+
+
+def test_a_tekken_json_that_is_none_is_refused(tmp_path: Path) -> None:
+    special = [{"rank": 22, "token_str": "<x>", "is_control": True}]
+    (tmp_path / "tekken.json").write_text(json.dumps(tekken_json(special)))
+    message = error_of(str(tmp_path / "tekken.json"))
+    assert message.endswith('not a tekken.json: special token "<x>" has id 22, but there are 22')

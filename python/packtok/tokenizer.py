@@ -1,5 +1,7 @@
 """Finding the tokenizer that a name means: a path, a built-in vocabulary or a name on the Hugging Face hub.
 
+A path is a `tokenizer.json`, Mistral's `tekken.json`, or the folder of either.
+
 Beside a `tokenizer.json` stands, often, a `tokenizer_config.json`. Only the names of special tokens are taken
 from it; what else in it would change ids in other libraries is reported, so that no difference is silent.
 """
@@ -19,8 +21,11 @@ from packtok.errors import ConfigError, TokenizerError
 from packtok.settings import HfTokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
+TEKKEN_FILE = "tekken.json"
 CONFIG_FILE = "tokenizer_config.json"
 DEFAULT_EOD = "<|endoftext|>"
+# The library that reads such files has it by heart, too.
+TEKKEN_EOS = "</s>"
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?")
 
@@ -102,17 +107,16 @@ def _listed(tokenizer: Tokenizer) -> str:
 
 def _existing_file(name: str) -> Path | None:
     path = Path(name)
-    if path.is_dir():
-        path = path / TOKENIZER_FILE
-    return path if path.is_file() else None
+    paths = [path / file for file in (TOKENIZER_FILE, TEKKEN_FILE)] if path.is_dir() else [path]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def _name_of(path: Path) -> str:
-    """The last folder's name for a tokenizer.json, whether the folder or the file was given.
+    """The last folder's name for a file of the usual name, whether the folder or the file was given.
 
     ``path`` is absolute, so that a file has one name from every current folder.
     """
-    if path.name == TOKENIZER_FILE:
+    if path.name in (TOKENIZER_FILE, TEKKEN_FILE):
         path = path.parent
     return path.name or TOKENIZER_FILE
 
@@ -128,6 +132,8 @@ def _no_tokenizer_in(folder: Path) -> str:
 
 def _from_file(path: Path, name: str) -> FoundTokenizer:
     tokenizer = Tokenizer.from_file(str(path), name=name)
+    if path.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
+        return FoundTokenizer(tokenizer, TEKKEN_EOS, (), path)
     beside = path.parent / CONFIG_FILE
     if path.name != TOKENIZER_FILE or not beside.is_file():
         return FoundTokenizer(tokenizer, None, (), path)

@@ -36,6 +36,14 @@ pub enum Error {
         /// What should.
         expected: &'static str,
     },
+    /// A tekken.json is not as it must be.
+    #[error("{name}: not a tekken.json: {reason}")]
+    Tekken {
+        /// The tokenizer's name.
+        name: String,
+        /// What of it, and what was expected.
+        reason: String,
+    },
     /// The file asks for something that would make ids depend on chance.
     #[error(
         "{name}: model.dropout is {dropout}, so that ids would differ from run to run; set it to null in tokenizer.json"

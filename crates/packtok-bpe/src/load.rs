@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::exactness;
+use crate::tekken;
 use crate::template::Template;
 
 /// A token that was added to the model's vocabulary by name.
@@ -73,18 +74,22 @@ impl Description {
     }
 }
 
-/// What a tokenizer.json says, as far as it tells tokenizers apart.
-pub(crate) fn parsed(name: &str, json: &str) -> Result<Value> {
+/// What a tokenizer.json says, as far as it tells tokenizers apart; and its text, if it had to be made of another
+/// file.
+pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> {
     let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
         name: name.to_owned(),
         source,
     })?;
+    let made = tekken::tokenizer_json(name, &file)?;
+    let text = made.as_ref().map(Value::to_string);
+    file = made.unwrap_or(file);
     check_shape(name, &file)?;
     // Both are always off unless the user asks, so neither belongs to the identity.
     for key in ["truncation", "padding"] {
         file.as_object_mut().map(|map| map.remove(key));
     }
-    Ok(file)
+    Ok((file, text))
 }
 
 /// The fingerprint of the tokenizer that a tokenizer.json describes, without loading it.
@@ -92,7 +97,7 @@ pub(crate) fn parsed(name: &str, json: &str) -> Result<Value> {
 /// # Errors
 /// The text, called `name` in the error, is no tokenizer.json.
 pub fn fingerprint_of(name: &str, json: &str) -> Result<String> {
-    Ok(fingerprint(&parsed(name, json)?))
+    Ok(fingerprint(&parsed(name, json)?.0))
 }
 
 fn check_shape(name: &str, file: &Value) -> Result<()> {

@@ -164,7 +164,7 @@ impl Shared {
 }
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json` file, under `name` or the name of the file.
+    /// Loads a `tokenizer.json` or `tekken.json` file, under `name` or the name of the file.
     ///
     /// # Errors
     /// When the file cannot be read, is no tokenizer.json, or no engine serves it exactly.
@@ -185,12 +185,13 @@ impl Tokenizer {
         Self::from_json(name, builtin_json(name)?)
     }
 
-    /// Loads the text of a tokenizer.json under the name that users know it by.
+    /// Loads the text of a tokenizer.json, or of Mistral's tekken.json, under the name that users know it by.
     ///
     /// # Errors
     /// As [`Tokenizer::from_file`].
     pub fn from_json(name: &str, json: String) -> Result<Self> {
-        let file = parsed(name, &json)?;
+        let (file, made) = parsed(name, &json)?;
+        let json = made.unwrap_or(json);
         let mut description = Description::read(name, &file)?;
         let mut fast = Own::load(&file, &description.added_tokens);
         let whole = OnceLock::new();

@@ -105,6 +105,8 @@ fn files() -> Vec<Tokenizer> {
     let sequence = |steps: &[Value]| json!({"type": "Sequence", "pretokenizers": steps});
     let metaspace =
         json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
+    let as_in_old_files =
+        json!({"type": "Metaspace", "replacement": "▁", "add_prefix_space": true});
     let by_bert = json!({"type": "BertPreTokenizer"});
     let by_space = json!({"type": "WhitespaceSplit"});
     let forms = json!({"type": "Sequence", "normalizers": [
@@ -128,7 +130,12 @@ fn files() -> Vec<Tokenizer> {
         ),
         of_words(
             &json!({"type": "NFKC"}),
-            &sequence(&[by_space, metaspace]),
+            &sequence(&[by_space.clone(), metaspace]),
+            "Unigram",
+        ),
+        of_words(
+            &Value::Null,
+            &sequence(&[by_space, as_in_old_files]),
             "Unigram",
         ),
     ]

@@ -315,11 +315,11 @@ fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
 /// # Errors
 /// It is not known to see one word at a time.
 fn check_later_step(step: &Value) -> Result<(), String> {
-    let is_first_alone = || step["prepend_scheme"] != "always" && step["prepend_scheme"] != "never";
     match type_of(step) {
         "BertPreTokenizer" | "ByteLevel" | "Digits" | "Punctuation" | "Split" | "Whitespace"
         | "WhitespaceSplit" => Ok(()),
-        "Metaspace" if !is_first_alone() => Ok(()),
+        // Old files say nothing, and mean always.
+        "Metaspace" if step["prepend_scheme"] != "first" => Ok(()),
         other => Err(format!(
             "its pre-tokenizer {other} asks where in the text a word is"
         )),

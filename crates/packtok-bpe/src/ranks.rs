@@ -1,0 +1,143 @@
+//! Vocabularies whose tokens have ranks instead of merges, as tiktoken's and Mistral's have, written out as
+//! tokenizer.json.
+//!
+//! tiktoken merges by rank alone and keeps no merge list. A list with the same effect follows from
+//! the ranks: each token was once made of two others, and those are what its bytes merge to when
+//! only lower ranks may be used.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+/// A vocabulary by ranks.
+pub(crate) struct Ranked {
+    /// The bytes of every rank, in order.
+    pub(crate) tokens: Vec<Vec<u8>>,
+    /// The id of rank 0; the others follow.
+    pub(crate) first_id: u32,
+    pub(crate) special_tokens: Vec<(String, u32)>,
+    pub(crate) pre_tokenizer: Value,
+}
+
+/// A pre-tokenizer that splits by a pattern and writes bytes as letters.
+pub(crate) fn split_by(pattern: &str) -> Value {
+    json!({"type": "Sequence", "pretokenizers": [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
+        {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
+    ]})
+}
+
+impl Ranked {
+    /// The tokenizer.json with these ids.
+    pub(crate) fn tokenizer_json(&self) -> Value {
+        let names: Vec<String> = self
+            .tokens
+            .iter()
+            .map(|bytes| byte_level_name(bytes))
+            .collect();
+        let mut vocab: serde_json::Map<String, Value> = (self.first_id..)
+            .zip(&names)
+            .map(|(id, name)| (name.clone(), id.into()))
+            .collect();
+        // Special tokens and the ids that nobody has stand in the vocabulary too, because
+        // `tokenizers` would otherwise move special tokens down to the next free id. No text can
+        // become one of them: the pre-tokenizer breaks every such name apart.
+        let special: HashMap<u32, &str> = self
+            .special_tokens
+            .iter()
+            .map(|(name, id)| (*id, name.as_str()))
+            .collect();
+        let behind = self.first_id + self.tokens.len() as u32;
+        let last = special.keys().copied().max().unwrap_or(0);
+        for id in (0..self.first_id).chain(behind..=last) {
+            let name = special
+                .get(&id)
+                .map_or_else(|| format!("<|unused_{id}|>"), |&name| name.to_owned());
+            vocab.insert(name, id.into());
+        }
+        let merges: Vec<Value> = merges(&self.tokens)
+            .into_iter()
+            .map(|(left, right)| json!([names[left as usize], names[right as usize]]))
+            .collect();
+        let added_tokens: Vec<Value> = self
+            .special_tokens
+            .iter()
+            .map(|(content, id)| {
+                json!({"id": id, "content": content, "single_word": false, "lstrip": false,
+                       "rstrip": false, "normalized": false, "special": true})
+            })
+            .collect();
+        let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": true});
+        json!({
+            "version": "1.0",
+            "truncation": null,
+            "padding": null,
+            "added_tokens": added_tokens,
+            "normalizer": null,
+            "pre_tokenizer": self.pre_tokenizer,
+            "post_processor": byte_level,
+            "decoder": byte_level,
+            "model": {
+                "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+                // tiktoken looks a whole word up before it merges anything.
+                "ignore_merges": true,
+                "vocab": vocab, "merges": merges,
+            },
+        })
+    }
+}
+
+/// The two ranks that each token of more than one byte was merged from, in order of rank.
+pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
+    let rank_of: HashMap<&[u8], u32> = ranks.iter().map(Vec::as_slice).zip(0..).collect();
+    (0u32..)
+        .zip(ranks)
+        .filter(|(_, bytes)| bytes.len() > 1)
+        .filter_map(|(rank, bytes)| halves(bytes, rank, &rank_of))
+        .collect()
+}
+
+/// What `bytes` merge to when only ranks below `limit` may be used, if that is two tokens.
+fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
+    let mut cuts: Vec<usize> = (0..=bytes.len()).collect();
+    while cuts.len() > 3 {
+        let pair = |at: usize| rank_of.get(&bytes[cuts[at]..cuts[at + 2]]).copied();
+        let candidates = (0..cuts.len() - 2).filter_map(|at| Some((pair(at)?, at)));
+        let (rank, at) = candidates.min()?;
+        if rank >= limit {
+            return None;
+        }
+        cuts.remove(at + 1);
+    }
+    let half = |at: usize| rank_of.get(&bytes[cuts[at]..cuts[at + 1]]).copied();
+    Some((half(0)?, half(1)?))
+}
+
+/// The printable spelling of bytes in byte-level vocabularies (GPT-2's table): printable Latin-1
+/// stands for itself, every other byte for the next free code point from U+0100 on.
+fn byte_level_name(bytes: &[u8]) -> String {
+    let is_printable = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    let spelling = |&byte: &u8| {
+        if is_printable(byte) {
+            return char::from(byte);
+        }
+        let num_before = (0..byte).filter(|&other| !is_printable(other)).count();
+        char::from_u32(0x100 + num_before as u32).unwrap_or(char::REPLACEMENT_CHARACTER)
+    };
+    bytes.iter().map(spelling).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_spelled_as_gpt2_spells_them() {
+        assert_eq!(byte_level_name(b" a\n"), "\u{120}a\u{10a}");
+        assert_eq!(
+            byte_level_name(&[0, 0x7f, 0xad, 0xff]),
+            "\u{100}\u{121}\u{143}\u{ff}"
+        );
+    }
+}
