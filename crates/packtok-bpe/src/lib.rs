@@ -12,6 +12,7 @@ mod error;
 mod exactness;
 mod fast;
 mod legacy;
+mod letters;
 mod load;
 mod nasty;
 mod own;

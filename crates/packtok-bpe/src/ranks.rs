@@ -9,6 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use crate::letters::Letters;
+
 /// A vocabulary by ranks.
 pub(crate) struct Ranked {
     /// The bytes of every rank, in order.
@@ -30,10 +32,11 @@ pub(crate) fn split_by(pattern: &str) -> Value {
 impl Ranked {
     /// The tokenizer.json with these ids.
     pub(crate) fn tokenizer_json(&self) -> Value {
+        let letters = Letters::new();
         let names: Vec<String> = self
             .tokens
             .iter()
-            .map(|bytes| byte_level_name(bytes))
+            .map(|bytes| letters.name(bytes))
             .collect();
         let mut vocab: serde_json::Map<String, Value> = (self.first_id..)
             .zip(&names)
@@ -112,32 +115,4 @@ fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u3
     }
     let half = |at: usize| rank_of.get(&bytes[cuts[at]..cuts[at + 1]]).copied();
     Some((half(0)?, half(1)?))
-}
-
-/// The printable spelling of bytes in byte-level vocabularies (GPT-2's table): printable Latin-1
-/// stands for itself, every other byte for the next free code point from U+0100 on.
-fn byte_level_name(bytes: &[u8]) -> String {
-    let is_printable = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
-    let spelling = |&byte: &u8| {
-        if is_printable(byte) {
-            return char::from(byte);
-        }
-        let num_before = (0..byte).filter(|&other| !is_printable(other)).count();
-        char::from_u32(0x100 + num_before as u32).unwrap_or(char::REPLACEMENT_CHARACTER)
-    };
-    bytes.iter().map(spelling).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_spelled_as_gpt2_spells_them() {
-        assert_eq!(byte_level_name(b" a\n"), "\u{120}a\u{10a}");
-        assert_eq!(
-            byte_level_name(&[0, 0x7f, 0xad, 0xff]),
-            "\u{100}\u{121}\u{143}\u{ff}"
-        );
-    }
 }

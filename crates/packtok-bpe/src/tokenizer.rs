@@ -123,6 +123,14 @@ impl Whole {
             Engine::Legacy(engine) => engine.encode_with_special_tokens(text),
         }
     }
+
+    /// The text of `ids`, special tokens included.
+    fn decode(&self, ids: &[u32]) -> std::result::Result<String, Cause> {
+        match &self.engine {
+            Engine::Reference(engine) => engine.decode(ids),
+            Engine::Legacy(engine) => engine.decode(ids),
+        }
+    }
 }
 
 /// A loaded tokenizer: what its ids mean, and the engine that gives them. Clones share both.
@@ -195,7 +203,7 @@ impl Tokenizer {
         let mut description = Description::read(name, &file)?;
         let mut fast = Own::load(&file, &description.added_tokens);
         let whole = OnceLock::new();
-        if !fast.as_ref().is_ok_and(|own| !own.needs_whole()) {
+        if fast.as_ref().map_or(true, Own::needs_whole) {
             let loaded = Whole::load(&json, &description).map_err(|source| Error::Unloadable {
                 name: name.to_owned(),
                 source,
@@ -463,11 +471,8 @@ impl Tokenizer {
     /// # Errors
     /// When the engine refuses the ids, or cannot be loaded.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        match &self.shared.whole()?.engine {
-            Engine::Reference(engine) => engine.decode(ids),
-            Engine::Legacy(engine) => engine.decode(ids),
-        }
-        .map_err(|source| Error::Decode { source })
+        let text = self.shared.whole()?.decode(ids);
+        text.map_err(|source| Error::Decode { source })
     }
 
     /// The text of `ids` without special tokens, which engines do not all recognize by their ids.

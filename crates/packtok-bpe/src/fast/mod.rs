@@ -9,6 +9,8 @@
 //! Added tokens are found first (`added`), and what is between them is encoded apart. A text that has tokens which
 //! are found in other ways than by their text is left to the engine that knows all of the file. `docs/engine.md`
 //! tells the whole of it.
+//!
+//! `wordwise` is another engine, for files of any model whose words white space parts; it has the same cache.
 
 mod added;
 mod alphabet;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::alphabet::Alphabet;
 use super::merges::MOST_IDS;
+use crate::letters::Letters;
 
 /// How a vocabulary writes the text of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,38 +175,4 @@ fn is_byte(name: &str) -> bool {
         .strip_prefix("<0x")
         .and_then(|rest| rest.strip_suffix('>'));
     hex.is_some_and(|hex| hex.len() == 2)
-}
-
-/// The letters that byte-level vocabularies write bytes by: for bytes that are no printable Latin-1
-/// character those from U+0100 on, in order, for all others themselves.
-struct Letters {
-    byte_of: [Option<u8>; 0x200],
-}
-
-impl Letters {
-    fn new() -> Self {
-        let mut byte_of = [None; 0x200];
-        let mut next = 0x100;
-        for byte in 0..=255u8 {
-            let letter = match byte {
-                b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => usize::from(byte),
-                _ => {
-                    next += 1;
-                    next - 1
-                }
-            };
-            byte_of[letter] = Some(byte);
-        }
-        Self { byte_of }
-    }
-
-    fn byte(&self, letter: char) -> Option<u8> {
-        self.byte_of.get(letter as usize).copied().flatten()
-    }
-
-    fn all(&self) -> impl Iterator<Item = (u8, char)> {
-        let letters = (0u32..).filter_map(char::from_u32);
-        let bytes = self.byte_of.iter().zip(letters);
-        bytes.filter_map(|(&byte, letter)| Some((byte?, letter)))
-    }
 }

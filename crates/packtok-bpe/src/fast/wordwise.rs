@@ -99,17 +99,17 @@ impl Wordwise {
             let done = encode_word(text, &mut ids).map_err(|error| error.to_string());
             done.map(|()| ids)
         };
-        let words = ["a", "b", "ab", "1", "."];
+        let mut words = Vec::new();
+        for word in ["a", "b", "ab", "1", "."] {
+            words.push((word, ids_of(word)?));
+        }
         for separator in [" ", "\n", "\t", "\r", "\r\n", "  ", " \n "] {
-            for [first, second] in words
-                .iter()
-                .flat_map(|first| words.map(|second| [*first, second]))
-            {
-                let apart = [ids_of(first)?, ids_of(second)?].concat();
-                let together =
-                    ids_of(&format!("{separator}{first}{separator}{second}{separator}"))?;
-                if apart != together {
-                    return Err(format!("{separator:?} does not part its words"));
+            for (first, of_first) in &words {
+                for (second, of_second) in &words {
+                    let text = format!("{separator}{first}{separator}{second}{separator}");
+                    if ids_of(&text)? != [&of_first[..], of_second].concat() {
+                        return Err(format!("{separator:?} does not part its words"));
+                    }
                 }
             }
         }
