@@ -1,11 +1,11 @@
-"""Turns a SentencePiece ``.model`` into a tokenizer.json; needs neither SentencePiece nor protobuf."""
+"""SentencePiece ``.model`` files read, changed, and turned into a tokenizer.json; needs no protobuf."""
 
 from __future__ import annotations
 
 import base64
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 
 def convert(model: Path, target: Path) -> Path:
     """Writes ``target``, the tokenizer.json of the SentencePiece model at ``model``."""
-    fields = list(_fields(model.read_bytes()))
-    pieces = [_piece(dict(_fields(value))) for number, value in fields if number == 1]
-    trainer = dict(_fields(next(value for number, value in fields if number == 2)))
-    rules = dict(_fields(next(value for number, value in fields if number == 3)))
+    found = list(fields(model.read_bytes()))
+    pieces = [_piece(dict(fields(value))) for number, value in found if number == 1]
+    trainer = first_fields(next(value for number, value in found if number == 2))
+    rules = first_fields(next(value for number, value in found if number == 3))
     byte_fallback = bool(trainer.get(35, 0))
     if trainer.get(3, UNIGRAM) == BPE:
         description = _bpe(pieces, byte_fallback)
@@ -81,12 +81,39 @@ def _unigram(pieces: list[Piece], byte_fallback: bool) -> dict[str, Any]:
     return {"model": model, "pre_tokenizer": None, "decoder": None}
 
 
-def _piece(fields: dict[int, Any]) -> Piece:
-    score = struct.unpack("<f", fields[2])[0] if 2 in fields else 0.0
-    return fields[1].decode("utf-8"), score, fields.get(3, NORMAL)
+def _piece(found: dict[int, Any]) -> Piece:
+    score = struct.unpack("<f", found[2])[0] if 2 in found else 0.0
+    return found[1].decode("utf-8"), score, found.get(3, NORMAL)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+def first_fields(message: bytes) -> dict[int, Any]:
+    """The value of each field of a protobuf message; the last one of those that are repeated."""
+    return dict(fields(message))
+
+
+def message(values: Mapping[int, list[Any]]) -> bytes:
+    """A protobuf message with these values of each field: integers, and bytes, or a float's four."""
+    parts = []
+    for number, of_field in values.items():
+        for value in of_field:
+            if isinstance(value, int):
+                parts.append(_varint_of(number << 3) + _varint_of(value))
+            elif (number, len(value)) == (2, 4):
+                parts.append(_varint_of(number << 3 | 5) + value)
+            else:
+                parts.append(_varint_of(number << 3 | 2) + _varint_of(len(value)) + value)
+    return b"".join(parts)
+
+
+def _varint_of(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Number and value of every field of a protobuf message: integers, and bytes for everything else."""
     at = 0
     while at < len(message):

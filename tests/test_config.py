@@ -160,12 +160,21 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"settings": 3}, "settings is 3; expected a mapping of keys"),
         (
             {"tokenizer.variant_key": "pretrained_sp_tokenizer"},
-            "tokenizer.variant_key is 'pretrained_sp_tokenizer': SentencePiece .model files are not "
-            "supported yet; convert the model to a tokenizer.json and use pretrained_hf_tokenizer",
+            "tokenizer.config.tokenizer_model_file is missing; with variant_key pretrained_sp_tokenizer it "
+            "is the path of the SentencePiece .model",
+        ),
+        (
+            {
+                "tokenizer.variant_key": "pretrained_sp_tokenizer",
+                "tokenizer.config.tokenizer_model_file": "a.model",
+            },
+            "tokenizer.config names two tokenizers, tokenizer_model_file and pretrained_model_name_or_path; "
+            "give one",
         ),
         (
             {"tokenizer.variant_key": "tiktoken"},
-            "tokenizer.variant_key is 'tiktoken'; expected 'pretrained_hf_tokenizer'",
+            "tokenizer.variant_key is 'tiktoken'; expected 'pretrained_hf_tokenizer' or "
+            "'pretrained_sp_tokenizer'",
         ),
         (
             {"tokenizer.component_key": "sampler"},

@@ -132,10 +132,11 @@ def test_a_damaged_config_beside_it_is_an_error(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
     assert error_of(str(tmp_path)) == f"{tmp_path}: there is no tokenizer.json in this folder"
-    (tmp_path / "tokenizer.model").touch()
+    for name in ("b.model", "a.model"):
+        (tmp_path / name).touch()
     assert error_of(str(tmp_path)) == (
-        f"{tmp_path}: there is no tokenizer.json, only a SentencePiece .model, which is not supported yet; "
-        "convert it to a tokenizer.json"
+        f"{tmp_path}: there is no tokenizer.json in this folder, and more than one model: a.model, b.model; "
+        "name one"
     )
 
 

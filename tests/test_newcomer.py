@@ -126,7 +126,7 @@ def test_a_wrong_argument_gets_an_answer_to_act_on(
         (
             "settings: {src_path: corpus.jsonl, dst_path: a.pbin}\n"
             "tokenizer: {variant_key: pretrained_sp_tokenizer, config: {tokenizer_model_file: a.model}}\n",
-            ("pretrained_sp_tokenizer", "not supported yet", "tokenizer.json"),
+            ("a.model", "no such tokenizer file"),
         ),
         (
             "settings: {src_path: '${cuda_env:NONE_SUCH}', dst_path: a.pbin}\ntokenizer: gpt2\n",

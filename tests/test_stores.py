@@ -185,6 +185,11 @@ def test_shards_in_a_store_join_to_the_file_of_one_run(site: Site) -> None:
     assert "plan" in other.stderr
 
 
+def some_noted(files: list[Path]) -> bool:
+    """Whether one of ``files`` is a journal in which spans are noted."""
+    return any(path.name == "journal" and path.exists() and path.stat().st_size > 2000 for path in files)
+
+
 def test_a_server_that_is_killed_and_comes_back_is_waited_for(site: Site) -> None:
     corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
     site.put(corpus, f"{site.url}/c.jsonl")
@@ -223,10 +228,7 @@ def test_a_run_that_is_killed_sends_nothing_and_goes_on(site: Site) -> None:
     command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
     running = site.start(*command)
 
-    def noted() -> bool:
-        return any(path.name == "journal" and path.stat().st_size > 2000 for path in site.staged())
-
-    wait_for(noted, "some of it is done", seconds=60)
+    wait_for(lambda: some_noted(site.staged()), "some of it is done", seconds=60)
     running.kill()
     running.communicate()
     assert site.list(site.url) == {}
@@ -242,10 +244,10 @@ def test_an_object_that_is_replaced_while_it_is_read_is_said(site: Site) -> None
     other = write_corpus(site.folder / "d.jsonl", LARGE_BYTES, seed=9)
     url = f"{site.url}/c.jsonl"
     site.put(corpus, url)
-    running = site.start(
-        "pack", "-i", url, "-o", "out.pbin", *FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1"
-    )
-    wait_for(lambda: (site.folder / "out.pbin.partial" / "data").exists(), "it packs", seconds=60)
+    flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
+    running = site.start("pack", "-i", url, "-o", "out.pbin", *flags)
+    # Of an object that is not open yet another size is seen first, and that is another message.
+    wait_for(lambda: some_noted([site.folder / "out.pbin.partial" / "journal"]), "it reads", seconds=60)
     running.send_signal(signal.SIGSTOP)
     site.put(other, url)
     running.send_signal(signal.SIGCONT)

@@ -24,6 +24,9 @@ from packtok.settings import IGNORED_KEYS, KNOWN_KEYS, Component, Settings
 __all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
 
 _TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
+# How Modalities names SentencePiece models.
+_SENTENCEPIECE_VARIANT = "pretrained_sp_tokenizer"
+_MODEL_FILE = "tokenizer_model_file"
 _SCHEMA = Schema(
     KNOWN_KEYS,
     expected={
@@ -165,7 +168,7 @@ def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
 
 def _name_tokenizer(raw: DictConfig, name: str) -> None:
     described = raw.get("tokenizer")
-    if isinstance(described, DictConfig) and described.get("variant_key") != "pretrained_sp_tokenizer":
+    if isinstance(described, DictConfig) and described.get("variant_key") != _SENTENCEPIECE_VARIANT:
         _update(raw, _TOKENIZER_NAME, name)
     else:
         raw["tokenizer"] = _component(name)
@@ -191,7 +194,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
     _merge_field(settings)
     if settings.get("num_cpus") is None:
         settings["num_cpus"] = _packtok.available_cpus()
-    tokenizer = _section(values, "tokenizer")
+    tokenizer = _by_path(_section(values, "tokenizer"))
     _refuse_other_tokenizers(tokenizer)
     try:
         checked_settings = Settings.model_validate(settings)
@@ -235,15 +238,33 @@ def _merge_field(settings: dict[str, Any]) -> None:
 
 def _refuse_other_tokenizers(tokenizer: Mapping[str, Any]) -> None:
     component, variant = tokenizer.get("component_key"), tokenizer.get("variant_key")
-    if variant == "pretrained_sp_tokenizer":
-        raise ConfigError(
-            "tokenizer.variant_key is 'pretrained_sp_tokenizer': SentencePiece .model files are not "
-            "supported yet; convert the model to a tokenizer.json and use pretrained_hf_tokenizer"
-        )
     if component not in (None, "tokenizer"):
         raise ConfigError(f"tokenizer.component_key is {component!r}; expected 'tokenizer'")
     if variant not in (None, "pretrained_hf_tokenizer"):
-        raise ConfigError(f"tokenizer.variant_key is {variant!r}; expected 'pretrained_hf_tokenizer'")
+        raise ConfigError(
+            f"tokenizer.variant_key is {variant!r}; expected 'pretrained_hf_tokenizer' or "
+            f"{_SENTENCEPIECE_VARIANT!r}"
+        )
+
+
+def _by_path(tokenizer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The section in which a SentencePiece model is named as any other tokenizer is."""
+    if tokenizer.get("variant_key") != _SENTENCEPIECE_VARIANT:
+        return tokenizer
+    config = tokenizer.get("config")
+    config = dict(config) if isinstance(config, Mapping) else {}
+    if config.get(_MODEL_FILE) is None:
+        raise ConfigError(
+            f"tokenizer.config.{_MODEL_FILE} is missing; with variant_key {_SENTENCEPIECE_VARIANT} it is the "
+            "path of the SentencePiece .model"
+        )
+    if "pretrained_model_name_or_path" in config:
+        raise ConfigError(
+            f"tokenizer.config names two tokenizers, {_MODEL_FILE} and pretrained_model_name_or_path; "
+            "give one"
+        )
+    config["pretrained_model_name_or_path"] = config.pop(_MODEL_FILE)
+    return {key: value for key, value in tokenizer.items() if key != "variant_key"} | {"config": config}
 
 
 def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Finding the tokenizer that a name means: a path, a built-in vocabulary or a name on the Hugging Face hub.
 
-A path is a `tokenizer.json`, Mistral's `tekken.json`, or the folder of either.
+A path is a `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, or the folder of one.
 
 Beside a `tokenizer.json` stands, often, a `tokenizer_config.json`. Only the names of special tokens are taken
 from it; what else in it would change ids in other libraries is reported, so that no difference is silent.
@@ -22,6 +22,9 @@ from packtok.settings import HfTokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
 TEKKEN_FILE = "tekken.json"
+MODEL_SUFFIX = ".model"
+# Names that say nothing of the tokenizer; the folder's name does.
+_USUAL_FILES = (TOKENIZER_FILE, TEKKEN_FILE, "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 CONFIG_FILE = "tokenizer_config.json"
 DEFAULT_EOD = "<|endoftext|>"
 # The library that reads such files has it by heart, too.
@@ -62,7 +65,7 @@ def find_tokenizer(name: str) -> FoundTokenizer:
         return FoundTokenizer(Tokenizer.builtin(name), DEFAULT_EOD, ())
     if Path(name).is_dir():
         raise TokenizerError(_no_tokenizer_in(Path(name)))
-    if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
+    if not _HUB_NAME.fullmatch(name) or name.endswith((".json", MODEL_SUFFIX)):
         raise FileNotFoundError(errno.ENOENT, "no such tokenizer file or folder", name)
     return _from_hub(name)
 
@@ -108,7 +111,12 @@ def _listed(tokenizer: Tokenizer) -> str:
 def _existing_file(name: str) -> Path | None:
     path = Path(name)
     paths = [path / file for file in (TOKENIZER_FILE, TEKKEN_FILE)] if path.is_dir() else [path]
-    return next((path for path in paths if path.is_file()), None)
+    models = _models_in(path) if path.is_dir() else []
+    return next((path for path in paths if path.is_file()), models[0] if len(models) == 1 else None)
+
+
+def _models_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob(f"*{MODEL_SUFFIX}") if path.is_file())
 
 
 def _name_of(path: Path) -> str:
@@ -116,18 +124,18 @@ def _name_of(path: Path) -> str:
 
     ``path`` is absolute, so that a file has one name from every current folder.
     """
-    if path.name in (TOKENIZER_FILE, TEKKEN_FILE):
+    if path.name in _USUAL_FILES:
         path = path.parent
     return path.name or TOKENIZER_FILE
 
 
 def _no_tokenizer_in(folder: Path) -> str:
-    if any(folder.glob("*.model")):
-        return (
-            f"{folder}: there is no {TOKENIZER_FILE}, only a SentencePiece .model, which is not supported "
-            f"yet; convert it to a {TOKENIZER_FILE}"
-        )
-    return f"{folder}: there is no {TOKENIZER_FILE} in this folder"
+    nothing = f"{folder}: there is no {TOKENIZER_FILE} in this folder"
+    models = _models_in(folder)
+    if not models:
+        return nothing
+    names = ", ".join(path.name for path in models)
+    return f"{nothing}, and more than one model: {names}; name one"
 
 
 def _from_file(path: Path, name: str) -> FoundTokenizer:
@@ -136,7 +144,7 @@ def _from_file(path: Path, name: str) -> FoundTokenizer:
         return FoundTokenizer(tokenizer, TEKKEN_EOS, (), path)
     beside = path.parent / CONFIG_FILE
     if path.name != TOKENIZER_FILE or not beside.is_file():
-        return FoundTokenizer(tokenizer, None, (), path)
+        return FoundTokenizer(tokenizer, tokenizer.eos_token, (), path)
     return _with_config(tokenizer, beside, path)
 
 

@@ -115,6 +115,10 @@ impl Tokenizer {
                 "it agrees with Python's tokenizers on every scalar value for all components of this file; packtok's own does not serve, because {}",
                 not_fast()
             ),
+            EngineKind::SentencePiece => format!(
+                "it gives the ids of the sentencepiece library; packtok's quick one does not serve, because {}",
+                not_fast()
+            ),
             EngineKind::Legacy => {
                 let reason = self.no_reference().unwrap_or("it was asked for");
                 let not_fast = match not_fast() {

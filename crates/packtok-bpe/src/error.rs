@@ -44,6 +44,14 @@ pub enum Error {
         /// What of it, and what was expected.
         reason: String,
     },
+    /// A `.model` file is not as it must be.
+    #[error("{name}: not a SentencePiece model: {reason}")]
+    SentencePiece {
+        /// The tokenizer's name.
+        name: String,
+        /// What of it, and what was expected.
+        reason: String,
+    },
     /// The file asks for something that would make ids depend on chance.
     #[error(
         "{name}: model.dropout is {dropout}, so that ids would differ from run to run; set it to null in tokenizer.json"

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 use crate::exactness;
+use crate::sentencepiece;
 use crate::tekken;
 use crate::template::Template;
 
@@ -32,6 +33,8 @@ pub enum EngineKind {
     Reference,
     /// `tokenizers` 0.23: slower, exact for what hangs on Unicode tables.
     Legacy,
+    /// What SentencePiece's library does, step by step.
+    SentencePiece,
 }
 
 impl EngineKind {
@@ -41,6 +44,7 @@ impl EngineKind {
             Self::Fast => "packtok",
             Self::Reference => "tokenizers 1.0.0-rc.3",
             Self::Legacy => "tokenizers 0.23.2",
+            Self::SentencePiece => "packtok's plain SentencePiece",
         }
     }
 }
@@ -55,6 +59,10 @@ pub(crate) struct Description {
     pub(crate) template: Template,
     /// Why the reference engine is not known to be exact for it, if it is not.
     pub(crate) no_reference: Option<String>,
+    /// The end-of-sequence token that the file itself names.
+    pub(crate) eos_token: Option<String>,
+    /// Whether it is a SentencePiece model, to which its special tokens' names in a text are text.
+    pub(crate) is_sentencepiece: bool,
     pub(crate) notes: Vec<String>,
 }
 
@@ -62,12 +70,21 @@ impl Description {
     /// Reads the tokenizer.json, parsed, of the tokenizer called `name`.
     pub(crate) fn read(name: &str, file: &Value) -> Result<Self> {
         let mut notes = Vec::new();
+        let is_sentencepiece = sentencepiece::is_one(file);
+        if is_sentencepiece && file["decoder"]["denormalizes"] == true {
+            notes.push("its rules for texts made of ids are not applied".to_owned());
+        }
         let added_tokens = added_tokens(file, &mut notes);
         Ok(Self {
             fingerprint: fingerprint(file),
             vocab_size: vocab_size(&file["model"], &added_tokens),
             template: Template::from_json(name, &file["post_processor"])?,
-            no_reference: exactness::doubt(file),
+            no_reference: match is_sentencepiece {
+                true => None,
+                false => exactness::doubt(file),
+            },
+            eos_token: file["eos_token"].as_str().map(str::to_owned),
+            is_sentencepiece,
             added_tokens,
             notes,
         })
@@ -149,20 +166,23 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
         || vocab.as_array().map_or(0, Vec::len),
         serde_json::Map::len,
     );
+    let pieces_differ = sentencepiece::is_one(file);
     let mut tokens: Vec<AddedToken> = Vec::new();
     for entry in file["added_tokens"].as_array().into_iter().flatten() {
         let content = entry["content"].as_str().unwrap_or("");
         if content.is_empty() || tokens.iter().any(|token| token.content == content) {
             continue;
         }
-        let id = vocab_id(vocab, content).unwrap_or_else(|| {
+        let declared = entry["id"].as_u64();
+        // Where pieces are there once, looking through all of them for each token is spared.
+        let is_there = |&id: &u64| pieces_differ && vocab[id as usize][0] == content;
+        let found = declared.filter(is_there).map(|id| id as u32);
+        let found = found.or_else(|| vocab_id(vocab, content));
+        let id = found.unwrap_or_else(|| {
             next_id += 1;
             (next_id - 1) as u32
         });
-        if let Some(declared) = entry["id"]
-            .as_u64()
-            .filter(|&declared| declared != u64::from(id))
-        {
+        if let Some(declared) = declared.filter(|&declared| declared != u64::from(id)) {
             notes.push(format!(
                 "added token {content:?} is declared with id {declared}, but tokenizers gives it {id}, and so does packtok"
             ));

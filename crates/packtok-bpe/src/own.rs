@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::error::Cause;
 use crate::exactness::model_type;
-use crate::fast::{self, EncodeWord, Fast, Wordwise, wordwise};
+use crate::fast::{self, EncodeWord, Fast, Remembered, Wordwise};
 use crate::load::AddedToken;
+use crate::sentencepiece::{self, Quick};
 
 /// An engine of packtok's own, shared by all threads.
 pub(crate) enum Own {
@@ -13,12 +14,15 @@ pub(crate) enum Own {
     Fast(Box<Fast>),
     /// Words that it has met, and other ones from the engine that knows all of the file.
     Wordwise(Wordwise),
+    /// SentencePiece's models.
+    SentencePiece(Box<Quick>),
 }
 
 /// What one thread needs.
 pub(crate) enum Scratch {
     Fast(Box<fast::Scratch>),
-    Wordwise(Box<wordwise::Scratch>),
+    Wordwise(Box<Remembered>),
+    SentencePiece(Box<sentencepiece::Scratch>),
 }
 
 impl Own {
@@ -27,6 +31,9 @@ impl Own {
     /// # Errors
     /// Why none covers it.
     pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        if sentencepiece::is_one(json) {
+            return Ok(Self::SentencePiece(Box::new(Quick::load(json)?)));
+        }
         let not_fast = match Fast::load(json, added_tokens) {
             Ok(fast) => return Ok(Self::Fast(Box::new(fast))),
             Err(reason) => reason,
@@ -49,7 +56,7 @@ impl Own {
     /// Why it does not cover the file after all.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         match self {
-            Self::Fast(_) => Ok(()),
+            Self::Fast(_) | Self::SentencePiece(_) => Ok(()),
             Self::Wordwise(wordwise) => wordwise.check(encode_word),
         }
     }
@@ -58,15 +65,10 @@ impl Own {
     pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> Scratch {
         match self {
             Self::Fast(_) => Scratch::Fast(fast::Scratch::new(cache_bytes)),
-            Self::Wordwise(_) => Scratch::Wordwise(wordwise::Scratch::new(cache_bytes)),
-        }
-    }
-
-    /// What the vector instructions that it uses here are called.
-    pub(crate) fn lane_name(&self) -> &'static str {
-        match self {
-            Self::Fast(fast) => fast.lane_name(),
-            Self::Wordwise(wordwise) => wordwise.lane_name(),
+            Self::Wordwise(_) => Scratch::Wordwise(Box::new(Remembered::new(cache_bytes))),
+            Self::SentencePiece(_) => {
+                Scratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))
+            }
         }
     }
 
@@ -74,7 +76,7 @@ impl Own {
     pub(crate) fn foreign(&self) -> &[String] {
         match self {
             Self::Fast(fast) => fast.foreign(),
-            Self::Wordwise(_) => &[],
+            Self::Wordwise(_) | Self::SentencePiece(_) => &[],
         }
     }
 
@@ -98,6 +100,9 @@ impl Own {
             }
             (Self::Wordwise(wordwise), Scratch::Wordwise(scratch)) => {
                 wordwise.encode_into(text, scratch, ids, encode_word)
+            }
+            (Self::SentencePiece(quick), Scratch::SentencePiece(scratch)) => {
+                quick.encode_into(text, scratch, ids)
             }
             // Scratch of another engine, which nobody hands in.
             _ => Ok(false),

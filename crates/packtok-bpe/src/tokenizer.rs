@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use crate::builtin::builtin_json;
 use crate::error::{Cause, Error, Result};
+use crate::fast;
 use crate::legacy::Legacy;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
 use crate::own::{self, Own};
 use crate::reference::{self, Reference};
+use crate::sentencepiece::{self, Plain};
 
 /// What becomes of a special token's text inside a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +60,7 @@ const PROBE: &str = "a b";
 enum Engine {
     Reference(Reference),
     Legacy(Legacy),
+    SentencePiece(Arc<Plain>),
 }
 
 /// The engine that knows all of a file.
@@ -71,6 +74,13 @@ struct Whole {
 impl Whole {
     /// The engine of choice; a file that only the second one can read is served by that.
     fn load(json: &str, description: &Description) -> std::result::Result<Self, Cause> {
+        if description.is_sentencepiece {
+            let engine = Plain::load(&serde_json::from_str(json)?)?;
+            return Ok(Self {
+                engine: Engine::SentencePiece(Arc::new(engine)),
+                no_reference: None,
+            });
+        }
         let no_reference = match &description.no_reference {
             Some(reason) => reason.clone(),
             None => match Reference::load(json) {
@@ -97,6 +107,7 @@ impl Whole {
         match self.engine {
             Engine::Reference(_) => EngineKind::Reference,
             Engine::Legacy(_) => EngineKind::Legacy,
+            Engine::SentencePiece(_) => EngineKind::SentencePiece,
         }
     }
 
@@ -113,6 +124,10 @@ impl Whole {
                 engine.encode_into(text, special_tokens_are_text, scratch, ids)
             }
             Engine::Legacy(engine) => engine.encode_into(text, special_tokens_are_text, ids),
+            Engine::SentencePiece(engine) => {
+                engine.encode_into(text, ids);
+                Ok(())
+            }
         }
     }
 
@@ -121,6 +136,11 @@ impl Whole {
         match &self.engine {
             Engine::Reference(engine) => engine.encode_with_special_tokens(text),
             Engine::Legacy(engine) => engine.encode_with_special_tokens(text),
+            Engine::SentencePiece(engine) => {
+                let mut ids = Vec::new();
+                engine.encode_into(text, &mut ids);
+                Ok(ids)
+            }
         }
     }
 
@@ -129,6 +149,7 @@ impl Whole {
         match &self.engine {
             Engine::Reference(engine) => engine.decode(ids),
             Engine::Legacy(engine) => engine.decode(ids),
+            Engine::SentencePiece(engine) => Ok(engine.decode(ids)?),
         }
     }
 }
@@ -172,17 +193,31 @@ impl Shared {
 }
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json` or `tekken.json` file, under `name` or the name of the file.
+    /// Loads a `tokenizer.json`, a `tekken.json` or a SentencePiece `.model` file, under `name` or the name of the
+    /// file.
     ///
     /// # Errors
-    /// When the file cannot be read, is no tokenizer.json, or no engine serves it exactly.
+    /// When the file cannot be read, is none of these, or no engine serves it exactly.
     pub fn from_file(path: &Path, name: Option<&str>) -> Result<Self> {
-        let json = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        let io = |source| Error::Io {
             path: path.to_owned(),
             source,
-        })?;
+        };
+        let bytes = std::fs::read(path).map_err(io)?;
         let shown = path.display().to_string();
-        Self::from_json(name.unwrap_or(&shown), json)
+        let name = name.unwrap_or(&shown);
+        let is_model = path
+            .extension()
+            .is_some_and(|extension| extension == "model");
+        if is_model || bytes.trim_ascii_start().first() != Some(&b'{') {
+            match sentencepiece::tokenizer_json(name, &bytes) {
+                // Whatever it was meant to be.
+                Err(_) if !is_model => {}
+                json => return Self::from_json(name, json?),
+            }
+        }
+        let invalid = |cause| io(std::io::Error::new(std::io::ErrorKind::InvalidData, cause));
+        Self::from_json(name, String::from_utf8(bytes).map_err(invalid)?)
     }
 
     /// Loads one of the tokenizers that need neither file nor network ([`crate::BUILTIN_NAMES`]).
@@ -265,7 +300,8 @@ impl Tokenizer {
         // A token that only matches a whole word, or takes white space with it, still matches
         // itself alone; one whose normalised text another token hides does not, hence `contains`.
         let plain = EncodeOptions::default();
-        for token in self.special_tokens() {
+        let found_in_texts = !self.shared.description.is_sentencepiece;
+        for token in self.special_tokens().filter(|_| found_in_texts) {
             let ids = self.encode(&token.content, &plain)?;
             if !ids.contains(&token.id) {
                 disagreement("the id of an added token", vec![token.id], ids)?;
@@ -321,7 +357,7 @@ impl Tokenizer {
     /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
     /// fast engine does not serve.
     pub fn fast_lane(&self) -> Option<&'static str> {
-        self.shared.fast().ok().map(Own::lane_name)
+        self.shared.fast().ok().map(|_| fast::lane_name())
     }
 
     /// Whether the fast engine serves and has words from the one that knows all of the file.
@@ -369,6 +405,11 @@ impl Tokenizer {
     /// The special ones among the added tokens.
     pub fn special_tokens(&self) -> impl Iterator<Item = &AddedToken> {
         self.added_tokens().iter().filter(|token| token.is_special)
+    }
+
+    /// The end-of-sequence token, where the file itself names it.
+    pub fn eos_token(&self) -> Option<&str> {
+        self.shared.description.eos_token.as_deref()
     }
 
     /// Ids that stand before every document's own when special tokens are added.
@@ -504,6 +545,9 @@ impl Tokenizer {
     /// # Errors
     /// When that engine cannot load the file, or gives other special tokens.
     pub fn oracle(&self) -> Result<Option<Self>> {
+        if self.shared.description.is_sentencepiece {
+            return self.without_fast();
+        }
         if self.engine() == EngineKind::Legacy {
             return Ok(None);
         }
@@ -582,6 +626,16 @@ impl Encoder {
     fn encode_text_into(&mut self, text: &str, start: usize, ids: &mut Vec<u32>) -> Result<()> {
         let is_text = self.options.special_tokens_in_text == SpecialTokensInText::Text;
         let shared = &self.tokenizer.shared;
+        let refuses = self.options.special_tokens_in_text == SpecialTokensInText::Fail;
+        if refuses && shared.description.is_sentencepiece {
+            // Their names never become their ids.
+            let mut special = self.tokenizer.special_tokens();
+            if let Some(token) = special.find(|token| text.contains(&token.content)) {
+                return Err(Error::SpecialTokenInText {
+                    token: token.content.clone(),
+                });
+            }
+        }
         let whole_scratch = &mut self.scratch;
         let mut by_whole = |text: &str, ids: &mut Vec<u32>| {
             let whole = shared.whole()?;
@@ -598,7 +652,7 @@ impl Encoder {
             false => by_whole(text, ids),
         });
         done.map_err(|source| Error::Encode { source })?;
-        if self.options.special_tokens_in_text == SpecialTokensInText::Fail {
+        if refuses {
             self.refuse_special_tokens(&ids[start..])?;
         }
         Ok(())

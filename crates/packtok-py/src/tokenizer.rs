@@ -74,7 +74,7 @@ impl PyTokenizer {
         Ok(Self::wrap(inner, eos_token, remarks))
     }
 
-    /// Loads a tokenizer.json file, shown to users as `name` (default: the path).
+    /// Loads a tokenizer.json, tekken.json or SentencePiece .model file, shown to users as `name` (default: the path).
     #[staticmethod]
     #[pyo3(signature = (path, *, name=None))]
     fn from_file(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<Self> {
@@ -83,7 +83,7 @@ impl PyTokenizer {
         Ok(Self::wrap(inner, None, Vec::new()))
     }
 
-    /// Loads what `name` means: a tokenizer.json or its folder, a built-in name, or a name on the hub.
+    /// Loads what `name` means: a tokenizer file or its folder, a built-in name, or a name on the hub.
     ///
     /// The same as `tokenizer` of a config and `--tokenizer` of the commands.
     #[staticmethod]
@@ -163,10 +163,11 @@ impl PyTokenizer {
         [self.inner.notes(), &distrust, &self.remarks].concat()
     }
 
-    /// The token that ends texts, where the files beside tokenizer.json name one.
+    /// The token that ends texts, where the file or those beside it name one.
     #[getter]
     fn eos_token(&self) -> Option<&str> {
-        self.eos_token.as_deref()
+        let of_file = || self.inner.eos_token();
+        self.eos_token.as_deref().or_else(of_file)
     }
 
     /// Each component of tokenizer.json and what became of it: `name`, `found`, `is_used`, `became`.

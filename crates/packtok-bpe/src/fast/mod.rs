@@ -24,10 +24,11 @@ mod merges;
 mod merging;
 mod missing;
 mod model;
+mod remembered;
 mod split;
 mod table;
 mod words;
-pub(crate) mod wordwise;
+mod wordwise;
 
 use std::collections::HashMap;
 
@@ -42,6 +43,7 @@ use self::lane::{AnyLane, Job, Lane};
 use self::merges::Merges;
 use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
+pub(crate) use self::remembered::{Remembered, Words};
 use self::split::{Cut, ROOM, Splitter};
 use self::words::{SHORT, Word};
 pub(crate) use self::wordwise::{EncodeWord, Wordwise};
@@ -58,6 +60,11 @@ const KEPT_BYTES: usize = 1 << 16;
 /// merged.
 const GROUP: usize = 64;
 const CHUNK: usize = 4 * GROUP;
+
+/// What the vector instructions are called that engines use on this machine.
+pub(crate) fn lane_name() -> &'static str {
+    AnyLane::detect().name()
+}
 
 /// The loaded engine, shared by all threads.
 pub(crate) struct Fast {
@@ -131,11 +138,6 @@ impl Fast {
             fast.whole = fast.not_merged(&model.tokens);
         }
         Ok(fast)
-    }
-
-    /// What the vector instructions that it uses here are called.
-    pub(crate) fn lane_name(&self) -> &'static str {
-        self.lane.name()
     }
 
     /// Texts that hold any of these are not for this engine.

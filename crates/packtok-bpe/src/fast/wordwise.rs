@@ -20,11 +20,7 @@
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::cache::{Cache, ROOM};
-use super::lane::{AnyLane, Job, Lane};
-use super::merges::MOST_IDS;
-use super::words::{SHORT, Word};
-use super::{CACHE_BYTES, GROUP};
+use super::remembered::{Remembered, Words};
 use crate::error::Cause;
 use crate::exactness::type_of;
 use crate::load::AddedToken;
@@ -37,25 +33,8 @@ const SEPARATORS: [u8; 4] = *b" \n\t\r";
 
 /// The loaded engine, shared by all threads.
 pub(crate) struct Wordwise {
-    lane: AnyLane,
     /// Whether the normalizer asks for user-perceived characters.
     asks_for_graphemes: bool,
-}
-
-/// What one thread needs, and the words that it has met.
-pub(crate) struct Scratch {
-    words: [(Word, usize, usize); GROUP],
-    cache: Cache,
-}
-
-impl Scratch {
-    /// With a cache of at most so many bytes.
-    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
-        Box::new(Self {
-            words: [Default::default(); GROUP],
-            cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
-        })
-    }
 }
 
 impl Wordwise {
@@ -82,10 +61,7 @@ impl Wordwise {
                 "the added token {:?} may be found across words",
                 token.content
             )),
-            None => Ok(Self {
-                lane: AnyLane::detect(),
-                asks_for_graphemes,
-            }),
+            None => Ok(Self { asks_for_graphemes }),
         }
     }
 
@@ -116,11 +92,6 @@ impl Wordwise {
         Ok(())
     }
 
-    /// What the vector instructions that it uses here are called.
-    pub(crate) fn lane_name(&self) -> &'static str {
-        self.lane.name()
-    }
-
     /// Appends the ids of a text; false, and nothing appended, if it is one for the other engine.
     ///
     /// # Errors
@@ -128,53 +99,44 @@ impl Wordwise {
     pub(crate) fn encode_into(
         &self,
         text: &str,
-        scratch: &mut Scratch,
+        remembered: &mut Remembered,
         ids: &mut Vec<u32>,
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
-        let start = ids.len();
-        let done = self.lane.run(AppendWords {
-            wordwise: self,
-            text,
-            scratch,
-            ids,
+        let mut words = Parted {
+            asks_for_graphemes: self.asks_for_graphemes,
             encode_word,
-        });
-        if !matches!(done, Ok(true)) {
-            ids.truncate(start);
+        };
+        remembered.append_ids(text.as_bytes(), &mut words, ids)
+    }
+}
+
+/// Words between white space.
+struct Parted<'a, 'e> {
+    asks_for_graphemes: bool,
+    encode_word: &'a mut EncodeWord<'e>,
+}
+
+impl Words for Parted<'_, '_> {
+    #[inline(always)]
+    fn next(&self, text: &[u8], mut at: usize) -> (usize, usize) {
+        while at < text.len() && is_separator(text[at]) {
+            at += 1;
         }
-        done
+        let start = at;
+        while at < text.len() && !is_separator(text[at]) {
+            at += 1;
+        }
+        (start, at)
     }
 
-    /// Appends the ids of a word that is not in the cache; false if it is not apart from what is beside it.
-    #[cold]
-    #[inline(never)]
-    fn append_missing(
-        &self,
-        lane: impl Lane,
-        word: &str,
-        cache: &mut Cache,
-        ids: &mut Vec<u32>,
-        encode_word: &mut EncodeWord<'_>,
-    ) -> Result<bool, Cause> {
-        if cache.append_long(word.as_bytes(), ids) {
-            return Ok(true);
-        }
+    fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+        // A text is cut at characters of one byte, so that its words are texts.
+        let word = std::str::from_utf8(word)?;
         if self.asks_for_graphemes && !is_apart(word) {
             return Ok(false);
         }
-        let start = ids.len();
-        encode_word(word, ids)?;
-        let of_word = &ids[start..];
-        match Word::short(word.as_bytes(), 0, word.len()) {
-            Some(short)
-                if of_word.len() <= SHORT && of_word.iter().all(|&id| (id as usize) < MOST_IDS) =>
-            {
-                cache.put_short(lane, short, of_word);
-            }
-            // Or a normalizer makes more of it than it has bytes.
-            _ => cache.put_long(word.as_bytes(), of_word),
-        }
+        (self.encode_word)(word, ids)?;
         Ok(true)
     }
 }
@@ -187,67 +149,6 @@ fn is_apart(word: &str) -> bool {
     let between = format!(" {word} ");
     let mut graphemes = between.graphemes(true);
     graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
-}
-
-/// [`Wordwise::encode_into`], in a lane.
-struct AppendWords<'a, 'e> {
-    wordwise: &'a Wordwise,
-    text: &'a str,
-    scratch: &'a mut Scratch,
-    ids: &'a mut Vec<u32>,
-    encode_word: &'a mut EncodeWord<'e>,
-}
-
-impl Job for AppendWords<'_, '_> {
-    type Done = Result<bool, Cause>;
-
-    #[inline(always)]
-    fn run(self, lane: impl Lane) -> Self::Done {
-        let Self {
-            wordwise,
-            text,
-            scratch,
-            ids,
-            encode_word,
-        } = self;
-        let Scratch { words, cache } = scratch;
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        loop {
-            // What looking words up will need is fetched for a group of them, so that none is waited for.
-            let finder = cache.finder();
-            let mut num_words = 0;
-            for place in &mut *words {
-                while at < bytes.len() && is_separator(bytes[at]) {
-                    at += 1;
-                }
-                let start = at;
-                while at < bytes.len() && !is_separator(bytes[at]) {
-                    at += 1;
-                }
-                if start == at {
-                    break;
-                }
-                let word = Word::short(bytes, start, at).unwrap_or(Word::NOWHERE);
-                finder.prefetch(word);
-                *place = (word, start, at);
-                num_words += 1;
-            }
-            for &(word, start, end) in &words[..num_words] {
-                let mut found = [0; ROOM];
-                let count = cache.finder().find(lane, word, &mut found);
-                ids.extend_from_slice(&found[..count]);
-                if count == 0
-                    && !wordwise.append_missing(lane, &text[start..end], cache, ids, encode_word)?
-                {
-                    return Ok(false);
-                }
-            }
-            if num_words < GROUP {
-                return Ok(true);
-            }
-        }
-    }
 }
 
 #[inline(always)]

@@ -1,0 +1,149 @@
+//! Reading double arrays, the tries of SentencePiece's files and of our own.
+//!
+//! A unit is 32 bits, as darts-clone lays them out:
+//!
+//! ```text
+//! bits 0 to 7 label | 8 has a value | 9 offset counts 256 times | 10 to 30 offset | 31 is a value
+//! ```
+//!
+//! From where a key has led, the place of the next byte is that place XOR the byte; what lies there is its
+//! if the label is that byte. Files are not trusted: a place outside the array is one that nothing leads to.
+
+use yada::builder::DoubleArrayBuilder;
+
+/// A trie whose keys are bytes, none of them zero, and whose values are below 2^31.
+#[derive(Debug, Clone)]
+pub(super) struct DoubleArray {
+    units: Vec<u32>,
+    root: u32,
+}
+
+const IS_VALUE: u32 = 1 << 31;
+const HAS_VALUE: u32 = 1 << 8;
+
+impl DoubleArray {
+    /// The trie in these bytes.
+    ///
+    /// # Errors
+    /// They are no whole number of units.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (units, rest) = bytes.as_chunks::<4>();
+        let mut units: Vec<u32> = units.iter().copied().map(u32::from_le_bytes).collect();
+        match units.first() {
+            Some(&first) if rest.is_empty() => {
+                // No key holds a zero: what has that label is a unit that is not in use, or the first.
+                for unit in &mut units {
+                    if *unit & (IS_VALUE | 0xff) == 0 {
+                        *unit = IS_VALUE;
+                    }
+                }
+                let root = offset(first);
+                Ok(Self { units, root })
+            }
+            _ => Err(format!(
+                "{} bytes make no whole number of units",
+                bytes.len()
+            )),
+        }
+    }
+
+    /// The trie of these keys and values; of equal keys the last one counts.
+    ///
+    /// # Errors
+    /// A key is empty or has a zero, or they are too many.
+    pub(super) fn of(mut entries: Vec<(Vec<u8>, u32)>) -> Result<Self, String> {
+        // What is there is taken out by its values before what is not in order.
+        entries.reverse();
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
+        entries.dedup_by(|next, kept| next.0 == kept.0);
+        if entries.is_empty() {
+            return Self::from_bytes(&[0; 4]);
+        }
+        if let Some((key, _)) = entries
+            .iter()
+            .find(|(key, _)| key.is_empty() || key.contains(&0))
+        {
+            return Err(format!("the key {key:?} is empty or holds a zero"));
+        }
+        let bytes = DoubleArrayBuilder::build(&entries).map_err(|error| error.to_string())?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Where no byte has led yet.
+    #[inline(always)]
+    pub(super) fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// Where `byte` leads from `place`, and the value of the key that ends there, if one does.
+    #[inline(always)]
+    pub(super) fn step(&self, place: u32, byte: u8) -> Option<(u32, Option<u32>)> {
+        let place = place ^ u32::from(byte);
+        let unit = *self.units.get(place as usize)?;
+        if unit & (IS_VALUE | 0xff) != u32::from(byte) {
+            return None;
+        }
+        let place = place ^ offset(unit);
+        let value = match unit & HAS_VALUE {
+            0 => None,
+            _ => Some(self.units.get(place as usize)? & !IS_VALUE),
+        };
+        Some((place, value))
+    }
+
+    /// Length and value of the longest key that `bytes` begins with, or of the `most_keys` shortest ones.
+    #[inline]
+    pub(super) fn longest(&self, bytes: &[u8], most_keys: usize) -> Option<(usize, u32)> {
+        let (mut place, mut longest, mut num_keys) = (self.root, None, 0);
+        for (at, &byte) in bytes.iter().enumerate() {
+            let Some((next, value)) = self.step(place, byte) else {
+                break;
+            };
+            place = next;
+            if let Some(value) = value {
+                longest = Some((at + 1, value));
+                num_keys += 1;
+                if num_keys == most_keys {
+                    break;
+                }
+            }
+        }
+        longest
+    }
+}
+
+#[inline(always)]
+fn offset(unit: u32) -> u32 {
+    (unit >> 10) << ((unit & (1 << 9)) >> 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_longest_key_is_found(
+            keys in prop::collection::vec(prop::collection::vec(1u8..5, 1..6), 0..40),
+            text in prop::collection::vec(0u8..6, 0..12),
+        ) {
+            let entries: Vec<_> = keys.into_iter().zip(0u32..).collect();
+            let map: BTreeMap<_, _> = entries.iter().cloned().collect();
+            let trie = DoubleArray::of(entries).unwrap();
+            let expected = (1..=text.len()).rev().find_map(|len| Some((len, *map.get(&text[..len])?)));
+            prop_assert_eq!(trie.longest(&text, usize::MAX), expected);
+            let shortest = (1..=text.len()).find_map(|len| Some((len, *map.get(&text[..len])?)));
+            prop_assert_eq!(trie.longest(&text, 1), shortest);
+        }
+
+        #[test]
+        fn bytes_of_any_kind_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 1..64), text: Vec<u8>) {
+            let whole = bytes.repeat(4);
+            DoubleArray::from_bytes(&whole).unwrap().longest(&text, usize::MAX);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! SentencePiece at speed: the ids of [`super::Plain`], for the files that it covers.
+
+use serde_json::Value;
+
+use super::merging::{self, Merges};
+use super::model::{Kind, Model, ModelType, SPACE};
+use super::normalizer::Normalizer;
+use super::sums::{self, Sums};
+use crate::error::Cause;
+use crate::fast::{Remembered, Words};
+
+/// A loaded model, shared by all threads.
+pub(crate) struct Quick {
+    model: Model,
+    normalizer: Normalizer,
+    chooser: Chooser,
+}
+
+enum Chooser {
+    Sums(Sums),
+    Merges(Merges),
+}
+
+/// What one thread needs, and the words that it has met.
+pub(crate) struct Scratch {
+    normalized: Vec<u8>,
+    sums: sums::Scratch,
+    merging: merging::Scratch,
+    remembered: Remembered,
+}
+
+impl Scratch {
+    /// With a cache of at most so many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
+        Box::new(Self {
+            normalized: Vec::new(),
+            sums: sums::Scratch::default(),
+            merging: merging::Scratch::default(),
+            remembered: Remembered::new(cache_bytes),
+        })
+    }
+}
+
+/// Bytes of a normalized text that are kept allocated.
+const KEPT_BYTES: usize = 1 << 24;
+
+impl Quick {
+    /// Reads the tokenizer.json of a model, parsed.
+    ///
+    /// # Errors
+    /// Why it does not cover the file.
+    pub(crate) fn load(json: &Value) -> Result<Self, String> {
+        let model = Model::read(json)?;
+        if !model.rules.escape_whitespaces {
+            return Err("its texts keep their blanks".to_owned());
+        }
+        let chooser = match model.model_type {
+            ModelType::Unigram => Chooser::Sums(Sums::new(&model)?),
+            ModelType::Bpe => {
+                check_words(&model)?;
+                Chooser::Merges(Merges::new(&model)?)
+            }
+            other => return Err(format!("its model is {}", other.name())),
+        };
+        Ok(Self {
+            normalizer: Normalizer::new(&model.rules),
+            model,
+            chooser,
+        })
+    }
+
+    /// Appends the ids of a text.
+    ///
+    /// # Errors
+    /// None; they are those of words that others encode.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool, Cause> {
+        let Scratch {
+            normalized,
+            sums,
+            merging,
+            remembered,
+        } = scratch;
+        self.normalizer
+            .run(&self.model.rules, text.as_bytes(), normalized);
+        let done = match &self.chooser {
+            Chooser::Sums(chooser) => {
+                chooser.append_ids(&self.model, normalized, sums, ids);
+                Ok(true)
+            }
+            Chooser::Merges(merges) => {
+                let mut words = Spaced {
+                    model: &self.model,
+                    merges,
+                    scratch: merging,
+                };
+                remembered.append_ids(normalized, &mut words, ids)
+            }
+        };
+        normalized.clear();
+        normalized.shrink_to(KEPT_BYTES);
+        done
+    }
+}
+
+/// Words with the white space before them.
+struct Spaced<'a> {
+    model: &'a Model,
+    merges: &'a Merges,
+    scratch: &'a mut merging::Scratch,
+}
+
+impl Words for Spaced<'_> {
+    #[inline(always)]
+    fn next(&self, text: &[u8], at: usize) -> (usize, usize) {
+        let mut end = at;
+        while end < text.len() && text[end] == b' ' {
+            end += 1;
+        }
+        while end < text.len() && text[end] != b' ' {
+            end += 1;
+        }
+        (at, end)
+    }
+
+    fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+        self.merges.append_ids(self.model, word, self.scratch, ids);
+        Ok(true)
+    }
+}
+
+/// # Errors
+/// Why words that begin with white space do not stand for themselves.
+fn check_words(model: &Model) -> Result<(), String> {
+    let mut has_space = model.byte_ids.is_some();
+    for piece in model.pieces.iter().filter(|piece| piece.kind.is_matched()) {
+        if piece.kind == Kind::Unused {
+            // It comes apart as it was last put together, which may be in another word.
+            return Err(format!("its piece {:?} is not to be used", piece.text));
+        }
+        let word = piece.text.trim_start_matches(SPACE);
+        if word.contains(SPACE) {
+            return Err(format!("its piece {:?} reaches across words", piece.text));
+        }
+        has_space |= piece.text == SPACE;
+    }
+    match has_space {
+        true => Ok(()),
+        false => Err("white space is unknown to it".to_owned()),
+    }
+}
+
+/// A piece as it is found in a normalized text, where blanks are what the library writes as U+2581; `None` for one
+/// with a blank of its own, which no text has.
+pub(super) fn shown(piece: &str) -> Option<Vec<u8>> {
+    (!piece.contains(' ')).then(|| piece.replace(SPACE, " ").into_bytes())
+}
+
+/// [`Model::push_id`] for a piece with blanks.
+#[inline]
+pub(super) fn push_id(
+    model: &Model,
+    id: u32,
+    text: &[u8],
+    after_unknown: &mut bool,
+    ids: &mut Vec<u32>,
+) {
+    let text = match text {
+        b" " => SPACE.as_bytes(),
+        other => other,
+    };
+    model.push_id(id, text, after_unknown, ids);
+}

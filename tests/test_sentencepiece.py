@@ -1,0 +1,283 @@
+"""Ids and texts of SentencePiece models equal those of the ``sentencepiece`` library 0.2.3."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+import sentencepiece
+import sentencepiece_json
+from conftest import PacktokCli
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_exact import CORPORA, GROUP, HERE, SCALARS, example_texts, from_all_corpora
+
+import packtok
+from packtok import Tokenizer, TokenizerError
+from packtok.tokenizer import find_tokenizer
+
+Change = Callable[[dict[int, Any]], None]
+QUICK, PLAIN = "packtok", "packtok's plain SentencePiece"
+# What each model is trained with, and which engine serves it.
+TRAINED: dict[str, tuple[dict[str, Any], str]] = {
+    "unigram": ({"model_type": "unigram"}, QUICK),
+    "unigram of bytes, white space kept": (
+        {
+            "model_type": "unigram",
+            "byte_fallback": True,
+            "remove_extra_whitespaces": False,
+            "allow_whitespace_only_pieces": True,
+        },
+        QUICK,
+    ),
+    "unigram with symbols of its own": (
+        {
+            "model_type": "unigram",
+            "user_defined_symbols": ["<x>", "▁▁", "the", "\n"],
+            "control_symbols": ["<c>"],
+        },
+        QUICK,
+    ),
+    "unigram, white space behind words": (
+        {"model_type": "unigram", "treat_whitespace_as_suffix": True},
+        QUICK,
+    ),
+    "bpe": ({"model_type": "bpe"}, QUICK),
+    "bpe of bytes, nothing normalized": (
+        {
+            "model_type": "bpe",
+            "byte_fallback": True,
+            "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False,
+            "allow_whitespace_only_pieces": True,
+            "user_defined_symbols": ["▁▁▁", "\n", "<x>", "er"],
+        },
+        QUICK,
+    ),
+    "bpe without a prefix, in lower case": (
+        {"model_type": "bpe", "add_dummy_prefix": False, "normalization_rule_name": "nmt_nfkc_cf"},
+        QUICK,
+    ),
+    "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, PLAIN),
+    "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, PLAIN),
+    "words": ({"model_type": "word", "user_defined_symbols": ["<x>"]}, PLAIN),
+    "characters": ({"model_type": "char", "user_defined_symbols": ["<x>", "th"]}, PLAIN),
+}
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of each kind, trained on the texts that come with the project."""
+    folder = tmp_path_factory.mktemp("models")
+    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
+    for name, (options, _) in TRAINED.items():
+        with (folder / f"{name}.model").open("wb") as file:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(line for text in texts for line in text.split("\n")),
+                model_writer=file,
+                hard_vocab_limit=False,
+                # So that not every character is one of the vocabulary.
+                character_coverage=0.98,
+                minloglevel=2,
+                **{"vocab_size": 2000, **options},
+            )
+    return folder
+
+
+def changed(model: Path, target: Path, change: Change) -> Path:
+    """Writes ``target``, the same model with the first fields of ``change`` changed."""
+    message: dict[int, Any] = {}
+    for number, value in sentencepiece_json.fields(model.read_bytes()):
+        message.setdefault(number, []).append(value)
+    change(message)
+    target.write_bytes(sentencepiece_json.message(message))
+    return target
+
+
+def library(model: Path) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+
+def assert_same(model: Path, texts: list[str], engine: str = QUICK) -> None:
+    """Ids of all texts, and the texts that those ids make, are the library's."""
+    oracle_of = library(model)
+    tokenizer = Tokenizer.from_file(model)
+    assert tokenizer.engine == engine, tokenizer.engine_reason
+    assert tokenizer.vocab_size == oracle_of.vocab_size()
+    ids, offsets = tokenizer.encode_batch(texts)
+    for text, (start, stop) in zip(texts, pairwise(offsets), strict=True):
+        expected = oracle_of.encode(text)
+        assert ids[start:stop].tolist() == expected, text[:200]
+        assert tokenizer.decode(expected) == oracle_of.decode(expected), text[:200]
+
+
+def scalar_texts() -> Iterator[str]:
+    for at in range(0, len(SCALARS), GROUP):
+        yield "".join(f"a{scalar}b {scalar} 1{scalar}\u0301" for scalar in SCALARS[at : at + GROUP])
+
+
+def test_the_library_is_the_version_that_the_docs_name() -> None:
+    assert version("sentencepiece") == "0.2.3"
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_texts_with_models_of_all_kinds(trained: Path, name: str) -> None:
+    symbols = "<x> a<x>b <c>the</s> <unk> <0x41> er\n\n ▁▁▁ ▁"
+    texts = [*example_texts(), symbols, "a\0b\0", "  ", "\n", "x" * 3000, "long " * 30_000]
+    assert_same(trained / f"{name}.model", texts, TRAINED[name][1])
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe of bytes, nothing normalized"])
+def test_every_scalar_value(trained: Path, name: str) -> None:
+    assert_same(trained / f"{name}.model", list(scalar_texts()))
+
+
+@given(
+    texts=st.lists(st.text(st.sampled_from("aethnr .\n\t\u00a0▁<x>é①ｱﾞ\u0301数🙂0")), max_size=20),
+    name=st.sampled_from(list(TRAINED)),
+)
+@settings(deadline=None, max_examples=150)
+def test_texts_of_few_characters(trained: Path, texts: list[str], name: str) -> None:
+    assert_same(trained / f"{name}.model", texts, TRAINED[name][1])
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "words", "characters"])
+def test_pieces_that_are_not_to_be_used(trained: Path, tmp_path: Path, name: str) -> None:
+    def change(message: dict[int, Any]) -> None:
+        for at in range(40, len(message[1]), 7):
+            piece = sentencepiece_json.first_fields(message[1][at])
+            message[1][at] = sentencepiece_json.message({1: [piece[1]], 2: [piece[2]], 3: [5]})
+
+    model = changed(trained / f"{name}.model", tmp_path / "unused.model", change)
+    assert_same(model, example_texts(), QUICK if name == "unigram" else PLAIN)
+
+
+def test_white_space_that_is_not_escaped(trained: Path, tmp_path: Path) -> None:
+    def change(message: dict[int, Any]) -> None:
+        rules = sentencepiece_json.first_fields(message[3][0])
+        message[3] = [sentencepiece_json.message({key: [value] for key, value in rules.items()} | {5: [0]})]
+
+    model = changed(trained / "unigram.model", tmp_path / "blanks.model", change)
+    assert_same(model, example_texts(), PLAIN)
+
+
+def test_ids_of_any_kind_make_the_same_text(trained: Path) -> None:
+    numbers = random.Random(1)
+    for name in TRAINED:
+        model = trained / f"{name}.model"
+        oracle_of, tokenizer = library(model), Tokenizer.from_file(model)
+        for _ in range(200):
+            ids = [numbers.randrange(oracle_of.vocab_size()) for _ in range(numbers.randrange(1, 12))]
+            assert tokenizer.decode(ids) == oracle_of.decode(ids), (name, ids)
+
+
+@pytest.mark.parametrize("name", ["bpe_32k", "unigram_32k"])
+def test_some_documents_of_every_corpus(shared: Path, name: str) -> None:
+    assert_same(shared / f"tokenizers/sentencepiece/{name}.model", from_all_corpora(shared))
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("corpus", CORPORA)
+@pytest.mark.parametrize("name", ["bpe_32k", "unigram_32k"])
+def test_whole_corpora(shared: Path, tmp_path: Path, name: str, corpus: str) -> None:
+    model = shared / f"tokenizers/sentencepiece/{name}.model"
+    path = shared / f"corpora/{corpus}.jsonl.zst"
+    output = tmp_path / "out.pbin"
+    packtok.pack(input=path, output=output, tokenizer=str(model))
+
+    def expected() -> Iterator[list[int]]:
+        wheel = library(model)
+        eod = wheel.piece_to_id("</s>")
+        for text in oracle.texts_of(path):
+            if ids := wheel.encode(text):
+                yield [*ids, eod]
+
+    oracle.assert_holds_known(output, f"{name}.model, {corpus}", expected)
+
+
+def test_a_corpus_is_packed_with_a_model_by_option_and_by_config(
+    trained: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    model = trained / "bpe.model"
+    texts = ["a text", "another  text\n"]
+    oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    config = {
+        "settings": {"src_path": "corpus.jsonl", "dst_path": "config.pbin"},
+        "tokenizer": {
+            "component_key": "tokenizer",
+            "variant_key": "pretrained_sp_tokenizer",
+            "config": {"tokenizer_model_file": str(model)},
+        },
+    }
+    (tmp_path / "pack.yaml").write_text(json.dumps(config))
+    packtok_cli("pack", "pack.yaml", "-q", cwd=tmp_path)
+    packtok_cli("pack", "-i", "corpus.jsonl", "-o", "option.pbin", "--tokenizer", model, "-q", cwd=tmp_path)
+    wheel = library(model)
+    expected = [[*wheel.encode(text), wheel.eos_id()] for text in texts]
+    oracle.assert_holds(tmp_path / "option.pbin", iter(expected))
+    assert (tmp_path / "option.pbin").read_bytes() == (tmp_path / "config.pbin").read_bytes()
+    # What was written beside it is the same tokenizer.
+    again = Tokenizer.from_file(tmp_path / "option.pbin.tokenizer.json")
+    assert again.fingerprint == Tokenizer.from_file(model).fingerprint
+    assert again.encode(texts[0]).tolist() == expected[0][:-1]
+
+
+def test_control_symbols_in_texts_are_text_or_refused(trained: Path) -> None:
+    tokenizer = Tokenizer.from_file(trained / "unigram with symbols of its own.model")
+    assert tokenizer.special_tokens == [("<s>", 1), ("</s>", 2), ("<c>", 3)]
+    assert tokenizer.eos_token == "</s>"
+    for handled in ("parse", "text"):
+        assert 2 not in tokenizer.encode("a</s>", special_tokens_in_text=handled).tolist()
+    with pytest.raises(TokenizerError, match="special token"):
+        tokenizer.encode("a</s>", special_tokens_in_text="fail")
+    assert tokenizer.decode([2, 3], skip_special_tokens=True) == ""
+
+
+def test_a_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "llama").mkdir()
+    (tmp_path / "llama" / "tokenizer.model").write_bytes((trained / "bpe.model").read_bytes())
+    for name in (tmp_path / "llama", tmp_path / "llama" / "tokenizer.model"):
+        found = find_tokenizer(str(name))
+        assert (found.tokenizer.name, found.eos_token) == ("llama", "</s>")
+    # Whatever it is called, as long as it is no JSON.
+    (tmp_path / "renamed").write_bytes((trained / "bpe.model").read_bytes())
+    assert find_tokenizer(str(tmp_path / "renamed")).tokenizer.vocab_size == found.tokenizer.vocab_size
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not a SentencePiece model: it has no pieces"),
+        (b"hello", "not a SentencePiece model: failed to decode"),
+        (b"IQ== 0\nIg== 1\n" * 50, "a list of tiktoken's ranks"),
+    ],
+)
+def test_what_is_no_model_is_said(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(content)
+    with pytest.raises(TokenizerError, match=words):
+        find_tokenizer(str(tmp_path))
+
+
+def test_a_torn_model_does_no_harm(trained: Path, tmp_path: Path) -> None:
+    content = (trained / "unigram.model").read_bytes()
+    numbers, said = random.Random(1), list[str]()
+    for _ in range(150):
+        torn = bytearray(content[: numbers.randrange(len(content))])
+        for _ in range(numbers.randrange(4)):
+            torn[numbers.randrange(len(torn))] = numbers.randrange(256)
+        (tmp_path / "torn.model").write_bytes(torn)
+        try:
+            tokenizer = Tokenizer.from_file(tmp_path / "torn.model")
+        except TokenizerError as error:
+            said.append(str(error))
+        else:
+            tokenizer.encode("a text, ① and é\u0301 ﬁ")
+    assert all("torn.model: " in text for text in said)
+    assert len(said) > 50
