@@ -36,6 +36,16 @@ def test_every_engine_writes_the_same_file(tmp_path: Path, name: str) -> None:
     assert files["auto"] == files["fast"] == files["reference"]
 
 
+@pytest.mark.parametrize("cache_bytes", [1, 100_000, 1 << 30])
+def test_a_cache_of_any_size_gives_the_same_file(tmp_path: Path, cache_bytes: int) -> None:
+    texts = oracle.texts_of(EXAMPLES) * 3
+    corpus = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
+    pack = functools.partial(packtok.pack, input=corpus, tokenizer="gpt2", num_cpus=1)
+    pack(output=tmp_path / "one.pbin", cache_bytes=cache_bytes)
+    pack(output=tmp_path / "other.pbin", engine="reference")
+    assert (tmp_path / "one.pbin").read_bytes() == (tmp_path / "other.pbin").read_bytes()
+
+
 def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     unigram().save(str(tmp_path / "words.json"))
     words = ("pack", "-i", EXAMPLES, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")

@@ -125,8 +125,8 @@ def test_a_wrong_argument_gets_an_answer_to_act_on(
         ("just text\n", ("pack.yaml", "just text")),
         (
             "settings: {src_path: corpus.jsonl, dst_path: a.pbin}\n"
-            "tokenizer: {variant_key: pretrained_sp_tokenizer, config: {tokenizer_model_file: a.model}}\n",
-            ("a.model", "no such tokenizer file"),
+            "tokenizer: {variant_key: pretrained_sp_tokenizer, config: {tokenizer_file: a.model}}\n",
+            ("tokenizer.config.tokenizer_model_file is missing", ".model"),
         ),
         (
             "settings: {src_path: '${cuda_env:NONE_SUCH}', dst_path: a.pbin}\ntokenizer: gpt2\n",

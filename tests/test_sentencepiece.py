@@ -65,8 +65,8 @@ TRAINED: dict[str, tuple[dict[str, Any], str]] = {
         {"model_type": "bpe", "add_dummy_prefix": False, "normalization_rule_name": "nmt_nfkc_cf"},
         QUICK,
     ),
-    "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, PLAIN),
-    "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, PLAIN),
+    "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, QUICK),
+    "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, QUICK),
     "words": ({"model_type": "word", "user_defined_symbols": ["<x>"]}, PLAIN),
     "characters": ({"model_type": "char", "user_defined_symbols": ["<x>", "th"]}, PLAIN),
 }

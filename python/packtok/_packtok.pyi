@@ -282,6 +282,7 @@ class _Corpus(TypedDict):
     special_tokens_in_text: str
     truncate_to: int | None
     engine: str
+    cache_bytes: int | None
     empty_document: str
     on_bad_document: str
     max_document_bytes: int

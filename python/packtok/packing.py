@@ -39,6 +39,7 @@ class PackOptions(TypedDict, total=False):
     add_special_tokens: bool | None
     special_tokens_in_text: str | None
     engine: str | None
+    cache_bytes: int | None
     truncation: bool | None
     max_length: int | None
     empty_document: str | None
@@ -145,6 +146,7 @@ class Packing:
             "special_tokens_in_text": settings.special_tokens_in_text,
             "truncate_to": self.config.truncate_to,
             "engine": settings.engine,
+            "cache_bytes": settings.cache_bytes,
             "empty_document": settings.empty_document,
             "max_tokens": settings.max_tokens,
         }

@@ -61,6 +61,7 @@ class Settings(_Section):
     add_special_tokens: bool = True
     special_tokens_in_text: Literal["parse", "text", "fail"] = "parse"
     engine: Literal["auto", "fast", "reference"] = "auto"
+    cache_bytes: Annotated[int, Field(ge=1, le=4 * GIB)] | None = None
     empty_document: Literal["skip", "keep", "fail"] = "skip"
     on_bad_document: Literal["fail", "skip"] = "fail"
     max_document_bytes: Count = GIB

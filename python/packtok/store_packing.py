@@ -19,7 +19,10 @@ from packtok.stores import (
 )
 
 # Settings that decide nothing about the bytes of the output.
-_NOT_IN_BYTES = ("num_cpus", "existing", "span_bytes", "restart", "report", "staging")
+_NOT_IN_BYTES = (
+    *("engine", "cache_bytes", "num_cpus"),
+    *("existing", "span_bytes", "restart", "report", "staging"),
+)
 
 
 def _base_and_key(packing: Packing) -> tuple[str | None, Any]:

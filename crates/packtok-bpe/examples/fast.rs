@@ -1,6 +1,6 @@
 //! Holds the fast engine against the reference: ids of every document of a corpus.
 //!
-//! `fast TOKENIZER CORPUS.jsonl[.zst]` takes a built-in name or a tokenizer.json. How fast they are is the matter
+//! `fast TOKENIZER CORPUS.jsonl[.zst]` takes a built-in name or a tokenizer's file. How fast they are is the matter
 //! of `benches/peers/engines.py`.
 
 use std::io::Read;
@@ -13,7 +13,7 @@ fn main() {
         eprintln!("usage: fast TOKENIZER CORPUS.jsonl[.zst]");
         std::process::exit(2);
     };
-    let tokenizer = match tokenizer.ends_with(".json") {
+    let tokenizer = match std::path::Path::new(tokenizer).exists() {
         true => Tokenizer::from_file(tokenizer.as_ref(), None),
         false => Tokenizer::builtin(tokenizer),
     }

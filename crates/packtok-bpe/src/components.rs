@@ -50,6 +50,9 @@ impl Tokenizer {
                 },
                 match num_added {
                     0 => "nothing to do".to_owned(),
+                    _ if self.is_sentencepiece() => {
+                        "found in the text; a special one's name is text".to_owned()
+                    }
                     _ => "found in the text before anything else".to_owned(),
                 },
             ),

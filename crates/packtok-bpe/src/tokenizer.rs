@@ -370,6 +370,11 @@ impl Tokenizer {
         self.shared.fast().map_or(&[], Own::foreign)
     }
 
+    /// Whether it is a SentencePiece model.
+    pub(crate) fn is_sentencepiece(&self) -> bool {
+        self.shared.description.is_sentencepiece
+    }
+
     /// Why the reference engine does not serve it, nor would without the fast one; `None` if it does.
     pub(crate) fn no_reference(&self) -> Option<&str> {
         let whole = self.shared.whole().ok()?;

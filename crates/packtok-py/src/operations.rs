@@ -71,6 +71,7 @@ pub(crate) struct CorpusArguments {
     special_tokens_in_text: String,
     truncate_to: Option<usize>,
     engine: String,
+    cache_bytes: Option<usize>,
     empty_document: String,
     on_bad_document: String,
     max_document_bytes: u64,
@@ -131,7 +132,7 @@ impl CorpusArguments {
                 special_tokens_in_text: special_tokens_in_text(&self.special_tokens_in_text)?,
                 truncate_to: self.truncate_to,
                 engine: engine(&self.engine)?,
-                ..EncodeOptions::default()
+                cache_bytes: self.cache_bytes,
             },
             eod: special("eod_token (--eod)", &self.eod_token)?,
             bos: (self.bos_token.as_ref())

@@ -37,6 +37,7 @@ use serde_json::Value;
 use self::added::{Added, Part};
 use self::cache::Cache;
 use self::cuts::Cuts;
+pub(crate) use self::cuts::Pairs;
 use self::form::{Form, Prefix};
 use self::heap::Heap;
 use self::lane::{AnyLane, Job, Lane};

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use super::double_array::DoubleArray;
 use super::model::{Kind, Model, longest_user_defined, num_bytes_of_char};
 use super::quick::{push_id, shown};
+use crate::fast::Pairs;
 
 /// Pieces, and what their scores are worth.
 pub(super) struct Merges {
@@ -18,6 +19,8 @@ pub(super) struct Merges {
     /// By id: which place its score has among all, from the worst up; equal ones share it.
     ranks: Vec<u32>,
     user_defined: DoubleArray,
+    /// The two bytes around each place in the middle of a piece.
+    pub(super) pairs: Pairs,
 }
 
 /// A part of a word; an empty one has been merged with the one before it.
@@ -65,7 +68,15 @@ impl Merges {
                     .collect(),
             )
         };
+        let mut pairs = Pairs::none();
+        let matched = model.pieces.iter().filter(|piece| piece.kind.is_matched());
+        for piece in matched.filter_map(|piece| shown(&piece.text)) {
+            for pair in piece.windows(2) {
+                pairs.put(pair[0], pair[1]);
+            }
+        }
         Ok(Self {
+            pairs,
             trie: entries(&Kind::is_matched)?,
             user_defined: entries(&|kind| kind == Kind::UserDefined)?,
             ranks: model.pieces.iter().map(|piece| rank(piece.score)).collect(),

@@ -57,7 +57,7 @@ impl Quick {
         let chooser = match model.model_type {
             ModelType::Unigram => Chooser::Sums(Sums::new(&model)?),
             ModelType::Bpe => {
-                check_words(&model)?;
+                check_parts(&model)?;
                 Chooser::Merges(Merges::new(&model)?)
             }
             other => return Err(format!("its model is {}", other.name())),
@@ -93,7 +93,8 @@ impl Quick {
                 Ok(true)
             }
             Chooser::Merges(merges) => {
-                let mut words = Spaced {
+                let mut words = Parts {
+                    unknown_ones_are_apart: self.model.byte_ids.is_some(),
                     model: &self.model,
                     merges,
                     scratch: merging,
@@ -107,21 +108,29 @@ impl Quick {
     }
 }
 
-/// Words with the white space before them.
-struct Spaced<'a> {
+/// Parts of a text that no piece reaches across.
+struct Parts<'a> {
+    /// Or only where white space is, which is known: unknown characters in a row become one.
+    unknown_ones_are_apart: bool,
     model: &'a Model,
     merges: &'a Merges,
     scratch: &'a mut merging::Scratch,
 }
 
-impl Words for Spaced<'_> {
+impl Words for Parts<'_> {
     #[inline(always)]
     fn next(&self, text: &[u8], at: usize) -> (usize, usize) {
-        let mut end = at;
-        while end < text.len() && text[end] == b' ' {
-            end += 1;
-        }
-        while end < text.len() && text[end] != b' ' {
+        let Some(&first) = text.get(at) else {
+            return (at, at);
+        };
+        let (mut end, mut before) = (at + 1, first);
+        while let Some(&byte) = text.get(end) {
+            let may_part = self.unknown_ones_are_apart || before == b' ' || byte == b' ';
+            // Characters are whole.
+            if may_part && !self.merges.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte) {
+                break;
+            }
+            before = byte;
             end += 1;
         }
         (at, end)
@@ -134,24 +143,17 @@ impl Words for Spaced<'_> {
 }
 
 /// # Errors
-/// Why words that begin with white space do not stand for themselves.
-fn check_words(model: &Model) -> Result<(), String> {
-    let mut has_space = model.byte_ids.is_some();
-    for piece in model.pieces.iter().filter(|piece| piece.kind.is_matched()) {
-        if piece.kind == Kind::Unused {
-            // It comes apart as it was last put together, which may be in another word.
-            return Err(format!("its piece {:?} is not to be used", piece.text));
-        }
-        let word = piece.text.trim_start_matches(SPACE);
-        if word.contains(SPACE) {
-            return Err(format!("its piece {:?} reaches across words", piece.text));
-        }
-        has_space |= piece.text == SPACE;
+/// Why no parts of its texts stand for themselves.
+fn check_parts(model: &Model) -> Result<(), String> {
+    let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
+    if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
+        // It comes apart as it was last put together, which may be in another part.
+        return Err(format!("its piece {:?} is not to be used", unused.text));
     }
-    match has_space {
-        true => Ok(()),
-        false => Err("white space is unknown to it".to_owned()),
+    if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE) {
+        return Err("white space is unknown to it".to_owned());
     }
+    Ok(())
 }
 
 /// A piece as it is found in a normalized text, where blanks are what the library writes as U+2581; `None` for one

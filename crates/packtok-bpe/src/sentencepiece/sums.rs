@@ -17,6 +17,8 @@ use super::quick::{push_id, shown};
 pub(super) struct Sums {
     trie: DoubleArray,
     scores: Vec<f32>,
+    /// Bytes of the longest piece, or character.
+    most_bytes: usize,
 }
 
 /// Where the best way to a place comes from.
@@ -52,8 +54,11 @@ impl Sums {
         let chosen = chosen.filter(|(_, piece)| piece.kind.is_matched());
         let chosen = chosen.filter(|(_, piece)| piece.kind != Kind::Unused);
         let entries = chosen.filter_map(|(id, piece)| Some((shown(&piece.text)?, id)));
+        let entries: Vec<(Vec<u8>, u32)> = entries.collect();
+        let longest = entries.iter().map(|(piece, _)| piece.len()).max();
         Ok(Self {
-            trie: DoubleArray::of(entries.collect())?,
+            most_bytes: longest.unwrap_or(0).max(char::MAX.len_utf8()),
+            trie: DoubleArray::of(entries)?,
             scores: (0..model.pieces.len() as u32)
                 .map(|id| model.sum_score(id))
                 .collect(),
@@ -84,8 +89,10 @@ impl Sums {
                     &mut after_unknown,
                     ids,
                 );
-                ends[0].score = ends[start - first].score;
-                ends.truncate(1);
+                // Nothing is known of what lies behind.
+                let score = ends[start - first].score;
+                ends[..=start - first].fill(NOTHING);
+                ends[0].score = score;
                 first = start;
             }
             let mut before = ends[start - first].score;
@@ -96,6 +103,10 @@ impl Sums {
                 }
                 before = 0.0;
             }
+            if ends.len() <= start - first + self.most_bytes {
+                ends.resize(start - first + 2 * self.most_bytes, NOTHING);
+            }
+            let ahead = &mut ends[start - first..];
             let char_len = num_bytes_of_char(&text[start..]);
             let mut has_char = false;
             let mut place = self.trie.root();
@@ -109,10 +120,7 @@ impl Sums {
                 };
                 has_char |= at - start == char_len;
                 furthest = furthest.max(at);
-                if ends.len() <= at - first {
-                    ends.resize(at - first + 1, NOTHING);
-                }
-                let end = &mut ends[at - first];
+                let end = &mut ahead[at - start];
                 let score = self.scores[id as usize] + before;
                 if end.len == 0 || score > end.score {
                     let len = (at - start) as u32;
@@ -122,11 +130,8 @@ impl Sums {
             let at = start + char_len;
             if !has_char {
                 furthest = furthest.max(at);
-                if ends.len() <= at - first {
-                    ends.resize(at - first + 1, NOTHING);
-                }
                 let score = model.unk_score + before;
-                let end = &mut ends[at - first];
+                let end = &mut ahead[char_len];
                 if end.len == 0 || score > end.score {
                     *end = End {
                         score,
@@ -145,7 +150,7 @@ impl Sums {
             &mut after_unknown,
             ids,
         );
-        ends.truncate(KEPT);
+        ends.clear();
         ends.shrink_to(KEPT);
         chosen.shrink_to(KEPT);
     }
