@@ -20,8 +20,14 @@ from packtok.stores import (
 
 # Settings that decide nothing about the bytes of the output.
 _NOT_IN_BYTES = (
-    *("engine", "cache_bytes", "num_cpus"),
-    *("existing", "span_bytes", "restart", "report", "staging"),
+    "engine",
+    "cache_bytes",
+    "num_cpus",
+    "existing",
+    "span_bytes",
+    "restart",
+    "report",
+    "staging",
 )
 
 
