@@ -13,6 +13,8 @@ from typing import Any
 import oracle
 import pytest
 import reference
+from conftest import PacktokCli
+from test_sentencepiece import train
 
 import packtok
 from packtok.merging import merge
@@ -89,10 +91,16 @@ def blocks(documents: list[list[int]], block_size: int, reuse_last_target: bool)
     return [tokens[at : at + block_size] for at in range(0, len(tokens) - block_size + 1, step)]
 
 
-def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
+def modalities_python() -> Path:
+    """The interpreter of an environment that has Modalities."""
     python = os.environ.get("PACKTOK_MODALITIES_PYTHON")
     if not python:
         pytest.skip("needs PACKTOK_MODALITIES_PYTHON, a Python with modalities installed, not set")
+    return Path(python)
+
+
+def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
+    python = modalities_python()
     files = write_files(tmp_path)
     block_sizes = [2, 3, 16, 101]
     arguments = json.dumps([[str(file) for file in files], block_sizes])
@@ -113,6 +121,28 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
                 for load_index in (True, False):
                     expected[f"{block_size} {reuse} {load_index}"] = blocks(documents, block_size, reuse)
         assert found == expected, file.name
+
+
+def test_a_config_with_a_sentencepiece_model_packs_what_modalities_packs(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    program = modalities_python().with_name("modalities")
+    oracle.write_lines(tmp_path / "corpus.jsonl", [text for text in TEXTS if text])
+    paths = {"src_path": "corpus.jsonl", "index_path": "corpus.idx", "dst_path": "theirs.pbin"}
+    sizes = ("processing_batch_size", "raw_samples_queue_size", "processed_samples_queue_size")
+    settings = {"jq_pattern": ".text", "num_cpus": 1, "eod_token": "</s>", **dict.fromkeys(sizes, 4)}
+    tokenizer = {"component_key": "tokenizer", "variant_key": "pretrained_sp_tokenizer"}
+    tokenizer |= {"config": {"tokenizer_model_file": str(train("unigram", tmp_path))}}
+    config = {"settings": {**paths, **settings}, "tokenizer": tokenizer}
+    (tmp_path / "pack.yaml").write_text(json.dumps(config))
+    for command in (
+        ("create_raw_index", "corpus.jsonl", "--index_path", "corpus.idx"),
+        ("pack_encoded_data", "pack.yaml"),
+    ):
+        subprocess.run([program, "data", *command], cwd=tmp_path, check=True, capture_output=True)
+    packtok_cli("pack", "pack.yaml", "-o", "ours.pbin", "--quiet", cwd=tmp_path)
+    theirs = (tmp_path / "theirs.pbin").read_bytes()
+    assert (tmp_path / "ours.pbin").read_bytes()[: len(theirs)] == theirs
 
 
 def test_a_plain_unpickler_reads_every_document(tmp_path: Path) -> None:

@@ -74,21 +74,28 @@ TRAINED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of each kind, trained on the texts that come with the project."""
+    """A folder with a model of each kind."""
     folder = tmp_path_factory.mktemp("models")
-    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
-    for name, (options, _) in TRAINED.items():
-        with (folder / f"{name}.model").open("wb") as file:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=(line for text in texts for line in text.split("\n")),
-                model_writer=file,
-                hard_vocab_limit=False,
-                # So that not every character is one of the vocabulary.
-                character_coverage=0.98,
-                minloglevel=2,
-                **{"vocab_size": 2000, **options},
-            )
+    for name in TRAINED:
+        train(name, folder)
     return folder
+
+
+def train(name: str, folder: Path) -> Path:
+    """Writes a model of this kind, trained on the texts that come with the project."""
+    texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
+    model = folder / f"{name}.model"
+    with model.open("wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line for text in texts for line in text.split("\n")),
+            model_writer=file,
+            hard_vocab_limit=False,
+            # So that not every character is one of the vocabulary.
+            character_coverage=0.98,
+            minloglevel=2,
+            **{"vocab_size": 2000, **TRAINED[name][0]},
+        )
+    return model
 
 
 def changed(model: Path, target: Path, change: Change) -> Path:

@@ -69,10 +69,10 @@ impl Quick {
         })
     }
 
-    /// Appends the ids of a text.
+    /// Appends the ids of a text; false, and nothing appended, if it is too long for the numbers used here.
     ///
     /// # Errors
-    /// None; they are those of words that others encode.
+    /// None, but whoever asks engines for ids has room for some.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -137,6 +137,9 @@ impl Words for Parts<'_> {
     }
 
     fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+        if u32::try_from(word.len()).is_err() {
+            return Ok(false);
+        }
         self.merges.append_ids(self.model, word, self.scratch, ids);
         Ok(true)
     }
