@@ -4,8 +4,8 @@ The same as `engines/src/main.rs`, and prints the same JSON:
 
     python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES
 
-ENGINE is gigatoken, tiktoken or tokenizers. To be run by a Python that has the tool. On one thread, in
-batches where the tool has a call for them, because calls are what is dear in Python.
+ENGINE is gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. To be run by a Python that has the
+tool. On one thread, in batches where the tool has a call for them, because calls are what is dear in Python.
 """
 
 import json
@@ -74,7 +74,23 @@ def of_tokenizers(path: str) -> Encode:
     return encode
 
 
-ENGINES = {"gigatoken": of_gigatoken, "tiktoken": of_tiktoken, "tokenizers": of_tokenizers}
+def of_sentencepiece(path: str) -> Encode:
+    import sentencepiece
+
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+
+    def encode(texts: Sequence[str]) -> int:
+        return sum(map(len, map(model.encode, texts)))
+
+    return encode
+
+
+ENGINES = {
+    "gigatoken": of_gigatoken,
+    "sentencepiece": of_sentencepiece,
+    "tiktoken": of_tiktoken,
+    "tokenizers": of_tokenizers,
+}
 
 
 def main(engine: str, tokenizer: str, corpus: str, passes: int) -> None:

@@ -1,6 +1,6 @@
 """Encodes corpora with packtok's engine and with its peers and compares how fast they are.
 
-    python benches/peers/engines.py [--make-environment FOLDER]
+    python benches/peers/engines.py [--make-environment FOLDER] [--lane avx2]
 
 To be run by a Python that has packtok. Each engine runs in a fresh process on one core, again and again in
 turns with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over
@@ -30,7 +30,12 @@ from programs import Command, compiled
 PEERS = Path(__file__).resolve().parent
 IN_RUST = ("packtok", "reference", "fastokens")
 IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
-REQUIREMENTS = ("gigatoken==0.10.0", "tiktoken==0.14.0", "tokenizers==0.23.3", "numpy==2.4.6")
+# A SentencePiece model is known to none of the others.
+FOR_MODELS = ("sentencepiece",)
+REQUIREMENTS = (
+    *("gigatoken==0.10.0", "sentencepiece==0.2.3", "tiktoken==0.14.0"),
+    *("tokenizers==0.23.3", "numpy==2.4.6"),
+)
 # Python's package needs a minute for what others do in a second.
 PASSES = {"tokenizers": 1, "tiktoken": 2}
 CASES = ("first pass", "its last fifth", "warm")
@@ -40,6 +45,8 @@ BARS = {
     "cl100k_base": ((2.0, 2.0, 2.0), (1.9, 1.9, 1.9), (1.8, 1.7, 1.9)),
     "llama2": ((6.0, 4.0, 5.0), (6.0, 4.0, 5.0), (9.0, 9.0, 9.0)),
 }
+# Of the first pass, with other vector instructions, and against what.
+BARS_OF_LANES = {"avx2": (1.4, None), "portable": (1.0, "reference")}
 CORPORA = ("prose", "code", "multi")
 LLAMA2 = PEERS.parents[2] / "shared/data/tokenizers/llama2/tokenizer.json"
 
@@ -68,20 +75,33 @@ class Passes:
 def main() -> None:
     arguments = parse()
     print(machine(), flush=True)
-    manifest = PEERS / "engines" / "Cargo.toml"
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--manifest-path", manifest], check=True)
+    program = built(arguments.lane)
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
         for given in arguments.tokenizers:
             name, tokenizer = found(given, Path(folder))
             for corpus in arguments.corpora:
-                measured = measure(arguments, Path(folder), tokenizer, corpus)
+                measured = measure(arguments, program, Path(folder), tokenizer, corpus)
                 show(name, corpus, measured)
-                bars += verdicts(name, corpus, measured)
+                bars += verdicts(name, corpus, measured, arguments.lane)
     print()
     for bar in bars:
         print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
     sys.exit(0 if all(bar.holds for bar in bars) else 1)
+
+
+def built(lane: str | None) -> Path:
+    """The program that calls engines from Rust; with a lane, one that uses these vector instructions only."""
+    folder = PEERS / "engines"
+    target = folder / "target" / (lane or "best")
+    flags = {} if lane is None else {"RUSTFLAGS": f'--cfg packtok_lane="{lane}"'}
+    subprocess.run(
+        ["cargo", "build", "--quiet", "--release", "--target-dir", target],
+        cwd=folder,
+        env=os.environ | flags,
+        check=True,
+    )
+    return target / "release" / "packtok-engine-passes"
 
 
 def parse() -> argparse.Namespace:
@@ -89,10 +109,14 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--tokenizers", nargs="+", default=list(BARS), help="built-in names, llama2, tokenizer.json files"
+        "--tokenizers",
+        nargs="+",
+        default=list(BARS),
+        help="built-in names, llama2, .json or .model files",
     )
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
     parser.add_argument("--make-environment", type=Path, metavar="FOLDER", help="of the tools in Python")
+    parser.add_argument("--lane", choices=list(BARS_OF_LANES), help="packtok's vector instructions")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--core", default="1", help="the core that all are bound to")
     parser.add_argument("--work", type=Path, help="folder to write in; a temporary one")
@@ -105,29 +129,31 @@ def found(given: str, work: Path) -> tuple[str, Path]:
 
     if given == LLAMA2.parent.name:
         given = str(LLAMA2)
-    if given.endswith(".json"):
-        return Path(given).parent.name, Path(given)
+    path = Path(given)
+    if path.suffix in (".json", ".model"):
+        return path.parent.name if path.suffix == ".json" else path.name, path
     file = work / f"{given}.json"
     file.write_bytes(packtok.Tokenizer.builtin(given).to_json())
     return given, file
 
 
 def measure(
-    arguments: argparse.Namespace, work: Path, tokenizer: Path, corpus: str
+    arguments: argparse.Namespace, program: Path, work: Path, tokenizer: Path, corpus: str
 ) -> dict[str, list[Passes]]:
     """What each engine took for each repetition, in turns."""
     lines = work / f"{corpus}.jsonl"
     if not lines.exists():
         run(compiled("write_corpus", corpus, lines, "0"))
-    commands: dict[str, Command] = {
-        engine: [PEERS / "engines/target/release/packtok-engine-passes", engine] for engine in IN_RUST
-    }
+    is_model = tokenizer.suffix == ".model"
+    in_rust = IN_RUST[:2] if is_model else IN_RUST
+    commands: dict[str, Command] = {engine: [program, engine] for engine in in_rust}
     if arguments.make_environment is not None:
         environment(arguments.make_environment, REQUIREMENTS)
         python = arguments.make_environment / "bin/python"
         # tiktoken knows bytes alone.
-        is_of_bytes = not json.loads(tokenizer.read_bytes())["model"].get("byte_fallback")
-        fitting = [engine for engine in IN_PYTHON if engine != "tiktoken" or is_of_bytes]
+        is_of_bytes = is_model or not json.loads(tokenizer.read_bytes())["model"].get("byte_fallback")
+        in_python = FOR_MODELS if is_model else IN_PYTHON
+        fitting = [engine for engine in in_python if engine != "tiktoken" or is_of_bytes]
         commands |= {engine: [python, PEERS / "engine_passes.py", engine] for engine in fitting}
     # Read by the tools when they start: one thread is what is compared.
     os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -157,18 +183,23 @@ def rates(found: list[Passes], case: int) -> list[float]:
     return [rate for one in found if (rate := one.rates[case]) is not None]
 
 
-def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]]) -> Iterator[Bar]:
+def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], lane: str | None) -> Iterator[Bar]:
     """How packtok stands to the fastest other engine in each case."""
-    for case, bars in zip(range(len(CASES)), BARS.get(name, ()), strict=False):
+    bars_of_cases = BARS.get(name, ())
+    only = None
+    if lane is not None and bars_of_cases:
+        bar, only = BARS_OF_LANES[lane]
+        bars_of_cases = ((bar,) * len(CORPORA),)
+    for case, bars in zip(range(len(CASES)), bars_of_cases, strict=False):
         medians = {
             engine: statistics.median(of_case)
             for engine, found in measured.items()
             if (of_case := rates(found, case))
         }
         ours = medians.pop("packtok")
-        peer = max(medians, key=lambda engine: medians[engine])
+        peer = only or max(medians, key=lambda engine: medians[engine])
         ratio, bar = ours / medians[peer], bars[CORPORA.index(corpus)]
-        what = f"{name}, {corpus}, {CASES[case]}, against {peer}"
+        what = f"{name}, {corpus}, {CASES[case]}{f', {lane}' if lane else ''}, against {peer}"
         yield Bar(what, f"{ratio:.2f}", f">= {bar}", ratio >= bar)
 
 

@@ -85,9 +85,16 @@ pub(super) enum AnyLane {
 }
 
 impl AnyLane {
-    /// The best that the processor has.
+    /// The best that the processor has; builds for measurements name another with `--cfg packtok_lane`.
     pub(super) fn detect() -> Self {
-        Self::all()[0]
+        let all = Self::all();
+        let named = match (cfg!(packtok_lane = "avx2"), cfg!(packtok_lane = "portable")) {
+            (true, _) => "avx2",
+            (_, true) => "portable",
+            _ => return all[0],
+        };
+        let found = all.into_iter().find(|lane| lane.name() == named);
+        found.expect("the processor has what the build names")
     }
 
     /// All that the processor has, the best first.
