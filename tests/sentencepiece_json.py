@@ -16,9 +16,9 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
 def convert(model: Path, target: Path) -> Path:
     """Writes ``target``, the tokenizer.json of the SentencePiece model at ``model``."""
     found = list(fields(model.read_bytes()))
-    pieces = [_piece(dict(fields(value))) for number, value in found if number == 1]
-    trainer = first_fields(next(value for number, value in found if number == 2))
-    rules = first_fields(next(value for number, value in found if number == 3))
+    pieces = [_piece(values_of(value)) for number, value in found if number == 1]
+    trainer = values_of(next(value for number, value in found if number == 2))
+    rules = values_of(next(value for number, value in found if number == 3))
     byte_fallback = bool(trainer.get(35, 0))
     if trainer.get(3, UNIGRAM) == BPE:
         description = _bpe(pieces, byte_fallback)
@@ -86,8 +86,8 @@ def _piece(found: dict[int, Any]) -> Piece:
     return found[1].decode("utf-8"), score, found.get(3, NORMAL)
 
 
-def first_fields(message: bytes) -> dict[int, Any]:
-    """The value of each field of a protobuf message; the last one of those that are repeated."""
+def values_of(message: bytes) -> dict[int, Any]:
+    """The value of each field of a protobuf message; of a repeated one its last."""
     return dict(fields(message))
 
 

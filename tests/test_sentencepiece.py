@@ -159,7 +159,7 @@ def test_texts_of_few_characters(trained: Path, texts: list[str], name: str) -> 
 def test_pieces_that_are_not_to_be_used(trained: Path, tmp_path: Path, name: str) -> None:
     def change(message: dict[int, Any]) -> None:
         for at in range(40, len(message[1]), 7):
-            piece = sentencepiece_json.first_fields(message[1][at])
+            piece = sentencepiece_json.values_of(message[1][at])
             message[1][at] = sentencepiece_json.message({1: [piece[1]], 2: [piece[2]], 3: [5]})
 
     model = changed(trained / f"{name}.model", tmp_path / "unused.model", change)
@@ -168,7 +168,7 @@ def test_pieces_that_are_not_to_be_used(trained: Path, tmp_path: Path, name: str
 
 def test_white_space_that_is_not_escaped(trained: Path, tmp_path: Path) -> None:
     def change(message: dict[int, Any]) -> None:
-        rules = sentencepiece_json.first_fields(message[3][0])
+        rules = sentencepiece_json.values_of(message[3][0])
         message[3] = [sentencepiece_json.message({key: [value] for key, value in rules.items()} | {5: [0]})]
 
     model = changed(trained / "unigram.model", tmp_path / "blanks.model", change)

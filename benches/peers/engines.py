@@ -33,8 +33,11 @@ IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
 # A SentencePiece model is known to none of the others.
 FOR_MODELS = ("sentencepiece",)
 REQUIREMENTS = (
-    *("gigatoken==0.10.0", "sentencepiece==0.2.3", "tiktoken==0.14.0"),
-    *("tokenizers==0.23.3", "numpy==2.4.6"),
+    "gigatoken==0.10.0",
+    "numpy==2.4.6",
+    "sentencepiece==0.2.3",
+    "tiktoken==0.14.0",
+    "tokenizers==0.23.3",
 )
 # Python's package needs a minute for what others do in a second.
 PASSES = {"tokenizers": 1, "tiktoken": 2}

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::double_array::DoubleArray;
-use super::model::{Kind, Model, longest_user_defined, num_bytes_of_char};
+use super::model::{Kind, Model, first_symbol};
 use super::quick::{push_id, shown};
 use crate::fast::Pairs;
 
@@ -135,11 +135,7 @@ impl Merges {
         symbols.clear();
         let mut at = 0;
         while at < word.len() {
-            let user_defined = longest_user_defined(&self.user_defined, &word[at..]);
-            let len = match user_defined {
-                Some(len) => len,
-                None => num_bytes_of_char(&word[at..]),
-            };
+            let (len, is_frozen) = first_symbol(&self.user_defined, &word[at..]);
             let led = self.lead(self.trie.root(), &word[at..at + len]);
             let number = symbols.len() as u32;
             symbols.push(Symbol {
@@ -149,7 +145,7 @@ impl Merges {
                 after: number + 1,
                 place: led.map(|(place, _)| place),
                 id: led.and_then(|(_, id)| id),
-                is_frozen: user_defined.is_some(),
+                is_frozen,
             });
             at += len;
         }

@@ -159,7 +159,7 @@ impl Charsmap {
 impl Rules {
     /// What the first character of `text`, or more of it, becomes, and how many bytes that takes.
     pub(super) fn first_of<'a>(&'a self, text: &'a [u8]) -> (&'a [u8], usize) {
-        if let Some(len) = self.user_defined(text) {
+        if let Some(len) = longest_user_defined(&self.user_defined, text) {
             return (&text[..len], len);
         }
         let replaced = self.charsmap.as_ref().and_then(|map| map.replacement(text));
@@ -169,9 +169,9 @@ impl Rules {
         })
     }
 
-    /// Bytes of the user-defined symbol that `text` begins with.
-    pub(super) fn user_defined(&self, text: &[u8]) -> Option<usize> {
-        longest_user_defined(&self.user_defined, text)
+    /// [`first_symbol`] among the symbols of these rules.
+    pub(super) fn first_symbol(&self, text: &[u8]) -> (usize, bool) {
+        first_symbol(&self.user_defined, text)
     }
 
     /// Whether a character of one byte stays what it is when another such, or nothing, follows.
@@ -193,9 +193,18 @@ impl Rules {
     }
 }
 
+/// Bytes of the first character of `text`, or of the user-defined symbol that it begins with; and whether it does.
+#[inline]
+pub(super) fn first_symbol(user_defined: &DoubleArray, text: &[u8]) -> (usize, bool) {
+    match longest_user_defined(user_defined, text) {
+        Some(len) => (len, true),
+        None => (num_bytes_of_char(text), false),
+    }
+}
+
 /// Bytes of the user-defined symbol that `text` begins with.
 #[inline]
-pub(super) fn longest_user_defined(symbols: &DoubleArray, text: &[u8]) -> Option<usize> {
+fn longest_user_defined(symbols: &DoubleArray, text: &[u8]) -> Option<usize> {
     let longest = symbols.longest(text, MOST_USER_DEFINED);
     longest.map(|(len, _)| len)
 }

@@ -47,7 +47,10 @@ impl Plain {
             ModelType::Unigram => self.by_sums(&normalized),
             ModelType::Bpe => self.by_merges(&normalized),
             ModelType::Word => self.by_ids(words(&normalized)),
-            ModelType::Char => self.by_ids(characters(&normalized, &self.model)),
+            ModelType::Char => {
+                let characters = characters(&normalized, &self.model).into_iter();
+                self.by_ids(characters.map(|(character, _)| character).collect())
+            }
         };
         let mut after_unknown = false;
         for (piece, id) in pieces {
@@ -184,17 +187,16 @@ impl Plain {
     fn by_merges<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         let mut symbols = Vec::new();
         let mut at = 0;
-        while at < text.len() {
-            let user_defined = self.model.rules.user_defined(&text[at..]);
-            let len = user_defined.unwrap_or_else(|| num_bytes_of_char(&text[at..]));
+        for (character, is_frozen) in characters(text, &self.model) {
+            let end = at + character.len();
             symbols.push(Symbol {
                 start: at,
-                end: at + len,
-                is_frozen: user_defined.is_some(),
+                end,
+                is_frozen,
                 before: symbols.len().checked_sub(1),
                 after: Some(symbols.len() + 1),
             });
-            at += len;
+            at = end;
         }
         let Some(last) = symbols.last_mut() else {
             return Vec::new();
@@ -356,14 +358,13 @@ fn words(text: &[u8]) -> Vec<&[u8]> {
     words
 }
 
-/// The characters and user-defined symbols of a normalized text.
-fn characters<'a>(text: &'a [u8], model: &Model) -> Vec<&'a [u8]> {
+/// The characters and user-defined symbols of a normalized text, and whether each is one of the latter.
+fn characters<'a>(text: &'a [u8], model: &Model) -> Vec<(&'a [u8], bool)> {
     let mut characters = Vec::new();
     let mut at = 0;
     while at < text.len() {
-        let user_defined = model.rules.user_defined(&text[at..]);
-        let len = user_defined.unwrap_or_else(|| num_bytes_of_char(&text[at..]));
-        characters.push(&text[at..at + len]);
+        let (len, is_user_defined) = model.rules.first_symbol(&text[at..]);
+        characters.push((&text[at..at + len], is_user_defined));
         at += len;
     }
     characters

@@ -79,7 +79,7 @@ impl Sums {
         let (mut first, mut start, mut furthest) = (0, 0, 0);
         ends.clear();
         ends.push(NOTHING);
-        while start < text.len() {
+        loop {
             if start == furthest {
                 self.write(
                     model,
@@ -89,6 +89,10 @@ impl Sums {
                     &mut after_unknown,
                     ids,
                 );
+                // Nothing reaches further than the text.
+                if start == text.len() {
+                    break;
+                }
                 // Nothing is known of what lies behind.
                 let score = ends[start - first].score;
                 ends[..=start - first].fill(NOTHING);
@@ -142,14 +146,6 @@ impl Sums {
             }
             start = at;
         }
-        self.write(
-            model,
-            &text[first..start],
-            ends,
-            chosen,
-            &mut after_unknown,
-            ids,
-        );
         ends.clear();
         ends.shrink_to(KEPT);
         chosen.shrink_to(KEPT);
