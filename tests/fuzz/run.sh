@@ -41,6 +41,7 @@ fuzz() {
 
 fuzz engine '*.text'
 fuzz field '*.line'
+fuzz model_file '*.model_file'
 fuzz open_pbin '*.pbin'
 fuzz plan_file '*.plan'
 fuzz raw_index '*.pickle'

@@ -8,6 +8,7 @@
 
 mod builtin;
 mod components;
+mod double_array;
 mod error;
 mod exactness;
 mod fast;

@@ -69,11 +69,16 @@ fn vocab() -> Vec<String> {
 }
 
 fn of_words(normalizer: &Value, pre_tokenizer: &Value, kind: &str) -> Tokenizer {
+    with_prefix("##", normalizer, pre_tokenizer, kind)
+}
+
+/// With what stands before tokens that are for the inside of words.
+fn with_prefix(prefix: &str, normalizer: &Value, pre_tokenizer: &Value, kind: &str) -> Tokenizer {
     let ids: serde_json::Map<String, Value> =
         vocab().into_iter().zip((0..).map(Value::from)).collect();
     let model = match kind {
         "WordPiece" => {
-            json!({"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            json!({"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": prefix,
             "max_input_chars_per_word": 20, "vocab": ids})
         }
         "WordLevel" => json!({"type": "WordLevel", "unk_token": "[UNK]", "vocab": ids}),
@@ -102,6 +107,8 @@ fn files() -> Vec<Tokenizer> {
         json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
             "strip_accents": strip_accents, "lowercase": lowercase})
     };
+    let as_it_is = json!({"type": "BertNormalizer", "clean_text": false, "handle_chinese_chars": false,
+        "strip_accents": null, "lowercase": true});
     let sequence = |steps: &[Value]| json!({"type": "Sequence", "pretokenizers": steps});
     let metaspace =
         json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
@@ -117,6 +124,12 @@ fn files() -> Vec<Tokenizer> {
         of_words(&bert(true, None), &by_bert, "WordPiece"),
         of_words(&bert(false, None), &by_bert, "WordPiece"),
         of_words(&bert(false, Some(true)), &by_space, "WordPiece"),
+        of_words(&bert(true, Some(false)), &by_bert, "WordPiece"),
+        of_words(&bert(false, Some(true)), &by_bert, "WordPiece"),
+        of_words(&as_it_is, &by_bert, "WordPiece"),
+        of_words(&Value::Null, &by_bert, "WordPiece"),
+        with_prefix("", &bert(true, None), &by_bert, "WordPiece"),
+        with_prefix("@@", &bert(true, None), &by_bert, "WordPiece"),
         of_words(
             &json!({"type": "NFC"}),
             &json!({"type": "Whitespace"}),

@@ -187,8 +187,20 @@ fn tokenizers() -> Vec<Tokenizer> {
         steps.push(byte_level(false));
         sequence(steps)
     };
+    let by_words = json!({"type": "WhitespaceSplit"});
+    let by_bert = json!({"type": "BertPreTokenizer"});
+    let bert = |lowercase: bool| {
+        json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+            "strip_accents": null, "lowercase": lowercase})
+    };
+    let sentencepiece = |dummy: bool, removes: bool| {
+        json!({"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": dummy,
+            "remove_extra_whitespaces": removes, "escape_whitespaces": true, "treat_whitespace_as_suffix": false})
+    };
     let bytes = of_bytes();
     let text = of_text();
+    let pieces = of_pieces();
+    let unigram = of_scores("Unigram", false);
     let ways = [
         ("gpt2", &bytes, Value::Null, byte_level(true)),
         ("neox", &bytes, nfc.clone(), byte_level(true)),
@@ -206,6 +218,39 @@ fn tokenizers() -> Vec<Tokenizer> {
         ("llama", &text, llama, Value::Null),
         ("first", &text, Value::Null, metaspace("first", false)),
         ("always", &text, Value::Null, metaspace("always", true)),
+        ("bert", &pieces, bert(true), by_bert.clone()),
+        ("bert, cased", &pieces, bert(false), by_bert.clone()),
+        ("pieces as they are", &pieces, Value::Null, by_bert),
+        (
+            "unigram",
+            &unigram,
+            json!({"type": "NFKC"}),
+            sequence(vec![by_words, metaspace("always", true)]),
+        ),
+        (
+            "sentencepiece unigram",
+            &of_scores("SentencePieceUnigram", false),
+            sentencepiece(true, true),
+            Value::Null,
+        ),
+        (
+            "sentencepiece unigram of bytes",
+            &of_scores("SentencePieceUnigram", true),
+            sentencepiece(false, false),
+            Value::Null,
+        ),
+        (
+            "sentencepiece bpe",
+            &of_scores("SentencePieceBPE", false),
+            sentencepiece(false, true),
+            Value::Null,
+        ),
+        (
+            "sentencepiece bpe of bytes",
+            &of_scores("SentencePieceBPE", true),
+            sentencepiece(true, false),
+            Value::Null,
+        ),
     ];
     let loaded = ways
         .into_iter()
@@ -260,6 +305,42 @@ fn of_text() -> Value {
         "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
         "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": true, "vocab": numbered(names),
         "merges": merges}})
+}
+
+/// What words of most parts come out of, and some that they do not.
+fn of_pieces() -> Value {
+    let pieces = "[UNK]|the|##he|##the|in|##ing|##g|a|##a|b|##b|z|##z|Z|s|##s|e|é|##e|e\u{301}|ſ|я|##я|при|##вет|語|日|ー|0|1|22|##2|##²|²|.|,|;|-|'|«|—|abc|##defg|inter|##nation|##al|▁|<|##|endoftext|ا|\u{301}|x|##y||";
+    let pieces = pieces.split('|').map(str::to_owned).chain(["|".to_owned()]);
+    json!({"version": "1.0", "added_tokens": added(&["<|endoftext|>", "|x"]), "post_processor": null, "decoder": null,
+           "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+           "max_input_chars_per_word": 40, "vocab": numbered(pieces.filter(|piece| !piece.is_empty()).collect())}})
+}
+
+/// Pieces with scores, few of them different, so that the best is often one of several.
+fn of_scores(model_type: &str, byte_fallback: bool) -> Value {
+    let pieces = "▁|the|▁the|he|in|ing|▁in|a|▁a|ab|abc|b|▁b|▁▁|▁▁▁▁|日|日本|語|本語|22|2|.|..|-|--|----|'|'s|s|e|é|п|при|вет|0|1|<|>|endoftext|ter|na|tion|al";
+    let scores = [-1.0, -1.5, -2.25, -3.1, 0.0, -0.5];
+    let of_ours = model_type != "Unigram";
+    let mut vocab = vec![match of_ours {
+        true => json!(["<unk>", 0.0, "unknown"]),
+        false => json!(["<unk>", 0.0]),
+    }];
+    vocab.extend(pieces.split('|').enumerate().map(|(i, piece)| {
+        let score = scores[i * 5 % 7 % scores.len()];
+        match of_ours {
+            true => json!([piece, score, "normal"]),
+            false => json!([piece, score]),
+        }
+    }));
+    if byte_fallback {
+        vocab.extend((0..256).map(|byte| json!([format!("<0x{byte:02X}>"), 0.0, "byte"])));
+    }
+    let decoder = match of_ours {
+        true => json!({"type": "SentencePiece", "unk_surface": "?"}),
+        false => Value::Null,
+    };
+    json!({"version": "1.0", "added_tokens": [], "post_processor": null, "decoder": decoder,
+           "model": {"type": model_type, "unk_id": 0, "byte_fallback": byte_fallback, "vocab": vocab}})
 }
 
 fn numbered(names: Vec<String>) -> Value {

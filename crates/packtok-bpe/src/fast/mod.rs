@@ -27,6 +27,7 @@ mod model;
 mod remembered;
 mod split;
 mod table;
+mod wordpiece;
 mod words;
 mod wordwise;
 

@@ -21,6 +21,7 @@ use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::remembered::{Remembered, Words};
+use super::wordpiece::WordPiece;
 use crate::error::Cause;
 use crate::exactness::type_of;
 use crate::load::AddedToken;
@@ -35,6 +36,8 @@ const SEPARATORS: [u8; 4] = *b" \n\t\r";
 pub(crate) struct Wordwise {
     /// Whether the normalizer asks for user-perceived characters.
     asks_for_graphemes: bool,
+    /// The model, where words that are met for the first time need no other engine.
+    word_piece: Option<WordPiece>,
 }
 
 impl Wordwise {
@@ -61,7 +64,10 @@ impl Wordwise {
                 "the added token {:?} may be found across words",
                 token.content
             )),
-            None => Ok(Self { asks_for_graphemes }),
+            None => Ok(Self {
+                asks_for_graphemes,
+                word_piece: WordPiece::read(json, added_tokens),
+            }),
         }
     }
 
@@ -104,7 +110,8 @@ impl Wordwise {
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
         let mut words = Parted {
-            asks_for_graphemes: self.asks_for_graphemes,
+            wordwise: self,
+            normalized: String::new(),
             encode_word,
         };
         remembered.append_ids(text.as_bytes(), &mut words, ids)
@@ -113,7 +120,9 @@ impl Wordwise {
 
 /// Words between white space.
 struct Parted<'a, 'e> {
-    asks_for_graphemes: bool,
+    wordwise: &'a Wordwise,
+    /// Room for a word.
+    normalized: String,
     encode_word: &'a mut EncodeWord<'e>,
 }
 
@@ -133,10 +142,19 @@ impl Words for Parted<'_, '_> {
     fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         // A text is cut at characters of one byte, so that its words are texts.
         let word = std::str::from_utf8(word)?;
-        if self.asks_for_graphemes && !is_apart(word) {
+        let Wordwise {
+            asks_for_graphemes,
+            word_piece,
+        } = self.wordwise;
+        if *asks_for_graphemes && !is_apart(word) {
             return Ok(false);
         }
-        (self.encode_word)(word, ids)?;
+        let is_encoded = word_piece
+            .as_ref()
+            .is_some_and(|model| model.append(word, &mut self.normalized, ids));
+        if !is_encoded {
+            (self.encode_word)(word, ids)?;
+        }
         Ok(true)
     }
 }

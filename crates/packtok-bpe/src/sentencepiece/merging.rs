@@ -8,9 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::double_array::DoubleArray;
 use super::model::{Kind, Model, first_symbol};
 use super::quick::{push_id, shown};
+use crate::double_array::DoubleArray;
 use crate::fast::Pairs;
 
 /// Pieces, and what their scores are worth.

@@ -11,7 +11,6 @@
 //! - [`quick`] gives the same ids: [`normalizer`] skips over what stays as it is, parts are remembered where no piece
 //!   reaches across, and sums are compared no further back than they can matter.
 
-mod double_array;
 mod file;
 mod merging;
 mod model;

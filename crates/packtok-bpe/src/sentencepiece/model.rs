@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::double_array::DoubleArray;
+use crate::double_array::DoubleArray;
 
 /// What a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@
 //!         └─┴─┴─┘ └─┴─┴─┘            the ids of "_the" are written, and the memory is used again
 //! ```
 
-use super::double_array::DoubleArray;
 use super::model::{Kind, MOST_SUM, Model, num_bytes_of_char};
 use super::quick::{push_id, shown};
+use crate::double_array::DoubleArray;
 
 /// Pieces and their scores.
 pub(super) struct Sums {

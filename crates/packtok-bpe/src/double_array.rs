@@ -1,4 +1,4 @@
-//! Reading double arrays, the tries of SentencePiece's files and of our own.
+//! Reading double arrays: the tries of SentencePiece's files, and those that are made of vocabularies.
 //!
 //! A unit is 32 bits, as darts-clone lays them out:
 //!
@@ -13,7 +13,7 @@ use yada::builder::DoubleArrayBuilder;
 
 /// A trie whose keys are bytes, none of them zero, and whose values are below 2^31.
 #[derive(Debug, Clone)]
-pub(super) struct DoubleArray {
+pub(crate) struct DoubleArray {
     units: Vec<u32>,
     root: u32,
 }
@@ -26,7 +26,7 @@ impl DoubleArray {
     ///
     /// # Errors
     /// They are no whole number of units.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let (units, rest) = bytes.as_chunks::<4>();
         let mut units: Vec<u32> = units.iter().copied().map(u32::from_le_bytes).collect();
         match units.first() {
@@ -51,7 +51,7 @@ impl DoubleArray {
     ///
     /// # Errors
     /// A key is empty or has a zero, or they are too many.
-    pub(super) fn of(mut entries: Vec<(Vec<u8>, u32)>) -> Result<Self, String> {
+    pub(crate) fn of(mut entries: Vec<(Vec<u8>, u32)>) -> Result<Self, String> {
         // What is there is taken out by its values before what is not in order.
         entries.reverse();
         entries.sort_by(|one, other| one.0.cmp(&other.0));
@@ -71,13 +71,13 @@ impl DoubleArray {
 
     /// Where no byte has led yet.
     #[inline(always)]
-    pub(super) fn root(&self) -> u32 {
+    pub(crate) fn root(&self) -> u32 {
         self.root
     }
 
     /// Where `byte` leads from `place`, and the value of the key that ends there, if one does.
     #[inline(always)]
-    pub(super) fn step(&self, place: u32, byte: u8) -> Option<(u32, Option<u32>)> {
+    pub(crate) fn step(&self, place: u32, byte: u8) -> Option<(u32, Option<u32>)> {
         let place = place ^ u32::from(byte);
         let unit = *self.units.get(place as usize)?;
         if unit & (IS_VALUE | 0xff) != u32::from(byte) {
@@ -93,8 +93,19 @@ impl DoubleArray {
 
     /// Length and value of the longest key that `bytes` begins with, or of the `most_keys` shortest ones.
     #[inline]
-    pub(super) fn longest(&self, bytes: &[u8], most_keys: usize) -> Option<(usize, u32)> {
-        let (mut place, mut longest, mut num_keys) = (self.root, None, 0);
+    pub(crate) fn longest(&self, bytes: &[u8], most_keys: usize) -> Option<(usize, u32)> {
+        self.longest_from(self.root, bytes, most_keys)
+    }
+
+    /// The same for what is left of keys behind `place`.
+    #[inline]
+    pub(crate) fn longest_from(
+        &self,
+        mut place: u32,
+        bytes: &[u8],
+        most_keys: usize,
+    ) -> Option<(usize, u32)> {
+        let (mut longest, mut num_keys) = (None, 0);
         for (at, &byte) in bytes.iter().enumerate() {
             let Some((next, value)) = self.step(place, byte) else {
                 break;

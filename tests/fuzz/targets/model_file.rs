@@ -1,0 +1,40 @@
+//! Any bytes as a SentencePiece model: an error, or an engine that gives any text the ids of the plain one.
+//!
+//! The first byte of an input is the length of a text, which follows; the rest is the file.
+//! Seeds: `tests/fuzz/seeds/*.model_file`.
+#![no_main]
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use packtok_bpe::{EncodeOptions, EngineChoice, Tokenizer};
+use tempfile::TempDir;
+
+static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().expect("a temporary folder"));
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| FOLDER.path().join("any.model"));
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&len, rest)) = bytes.split_first() else {
+        return;
+    };
+    let Some((text, model)) = rest.split_at_checked(len.into()) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(text);
+    fs::write(&*FILE, model).expect("the temporary file takes the input");
+    let Ok(tokenizer) = Tokenizer::from_file(&FILE, Some("any")) else {
+        return;
+    };
+    let ids = |engine| {
+        let options = EncodeOptions {
+            engine,
+            ..EncodeOptions::default()
+        };
+        tokenizer.encode(&text, &options).expect("any text has ids")
+    };
+    let expected = ids(EngineChoice::Reference);
+    assert_eq!(ids(EngineChoice::Auto), expected, "{text:?}");
+    tokenizer.decode(&expected).expect("its own ids are known");
+});
