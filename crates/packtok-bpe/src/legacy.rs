@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tokenizers_0_23::Tokenizer;
+use serde::Deserialize;
+use serde_json::Value;
+use tokenizers_0_23::{NormalizedString, Normalizer as _, NormalizerWrapper, Tokenizer};
 
 use crate::error::Cause;
 
@@ -66,5 +68,24 @@ impl Legacy {
     /// The text of `ids`, special tokens included.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Cause> {
         self.0.parsing.decode(ids, false)
+    }
+}
+
+/// The normalizer of a file by itself.
+pub(crate) struct Normalizer(Option<NormalizerWrapper>);
+
+impl Normalizer {
+    /// What a tokenizer.json has for it; none if the crate does not know it.
+    pub(crate) fn read(json: &Value) -> Option<Self> {
+        Option::deserialize(json).ok().map(Self)
+    }
+
+    /// What it makes of a text that has no added tokens; none if it refuses.
+    pub(crate) fn normalized(&self, text: &str) -> Option<String> {
+        let mut normalized = NormalizedString::from(text);
+        if let Some(normalizer) = &self.0 {
+            normalizer.normalize(&mut normalized).ok()?;
+        }
+        Some(normalized.get().to_owned())
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// What texts are made of: words, what parts them, marks that go with their neighbours, what normalizers
 /// change, and added tokens.
-const PARTS: [&str; 44] = [
+const PARTS: [&str; 47] = [
     " ",
     " ",
     " ",
@@ -47,6 +47,9 @@ const PARTS: [&str; 44] = [
     ",",
     "--",
     "'s",
+    "``",
+    "▁",
+    "[UNK]",
     "[SEP]",
     "<mask>",
     "whole",
@@ -83,12 +86,21 @@ fn with_prefix(prefix: &str, normalizer: &Value, pre_tokenizer: &Value, kind: &s
         }
         "WordLevel" => json!({"type": "WordLevel", "unk_token": "[UNK]", "vocab": ids}),
         _ => {
+            let byte_fallback = kind == "Unigram of bytes";
             let pieces = vocab()
                 .into_iter()
                 .zip(1..)
-                .map(|(piece, i)| json!([piece.replace("##", ""), -1.5 / f64::from(i)]));
-            json!({"type": "Unigram", "unk_id": 0, "byte_fallback": false,
-                "vocab": pieces.chain([json!(["▁", -2.0]), json!(["▁the", -1.0])]).collect::<Vec<_>>()})
+                .map(|(piece, i)| json!([piece.replace("##", ""), -1.5 / f64::from(i % 9 + 1)]));
+            let mut pieces: Vec<Value> = pieces.collect();
+            pieces.extend([
+                json!(["▁", -2.0]),
+                json!(["▁the", -1.0]),
+                json!(["``", -1.5]),
+            ]);
+            if byte_fallback {
+                pieces.extend((0..256).map(|byte| json!([format!("<0x{byte:02X}>"), -9.0])));
+            }
+            json!({"type": "Unigram", "unk_id": 0, "byte_fallback": byte_fallback, "vocab": pieces})
         }
     };
     let added = |id: u32, content: &str, normalized: bool, flag: &str| {
@@ -143,8 +155,13 @@ fn files() -> Vec<Tokenizer> {
         ),
         of_words(
             &json!({"type": "NFKC"}),
-            &sequence(&[by_space.clone(), metaspace]),
+            &sequence(&[by_space.clone(), metaspace.clone()]),
             "Unigram",
+        ),
+        of_words(
+            &Value::Null,
+            &sequence(&[by_space.clone(), metaspace]),
+            "Unigram of bytes",
         ),
         of_words(
             &Value::Null,

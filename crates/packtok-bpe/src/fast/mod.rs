@@ -27,6 +27,7 @@ mod model;
 mod remembered;
 mod split;
 mod table;
+mod unigram;
 mod wordpiece;
 mod words;
 mod wordwise;

@@ -10,12 +10,12 @@
 //! Nothing of a word hangs on what is around it, see `wordwise`. Characters are asked for what they are in the tables
 //! of the crates that Python's package is made with, in the same versions.
 
-use aho_corasick::AhoCorasick;
 use serde::Deserialize;
 use serde_json::Value;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
 
+use super::wordwise::{AddedTexts, Room};
 use crate::double_array::DoubleArray;
 use crate::exactness::{model_type, type_of};
 use crate::load::AddedToken;
@@ -29,8 +29,7 @@ pub(super) struct WordPiece {
     inside: Option<u32>,
     unknown: u32,
     most_chars: usize,
-    /// Texts that added tokens may be found by.
-    added: AhoCorasick,
+    added: AddedTexts,
 }
 
 /// What is done to characters; nothing, if nothing is said.
@@ -93,26 +92,28 @@ impl WordPiece {
         let inside = prefix.try_fold(tokens.root(), |place, byte| {
             tokens.step(place, byte).map(|(place, _)| place)
         });
-        // Some are looked for in the text as it is, some in what the normalizer made of it.
-        let added = added_tokens.iter().map(|token| &token.content);
-        let added = added.filter(|content| !content.is_empty());
-        let added = added.flat_map(|content| [content.clone(), content.to_lowercase()]);
+        let added = AddedTexts::of(added_tokens, |content| {
+            let mut normalized = String::new();
+            normalizer.append(content, &mut normalized);
+            Some(normalized)
+        })?;
         Some(Self {
             normalizer,
             tokens,
             inside,
             unknown,
             most_chars: model.max_input_chars_per_word,
-            added: AhoCorasick::new(added).ok()?,
+            added,
         })
     }
 
     /// Appends the ids of a word; false if it may hold an added token, which the engine that knows all of the file
-    /// looks for. `normalized` is room for the word as it is normalized.
-    pub(super) fn append(&self, word: &str, normalized: &mut String, ids: &mut Vec<u32>) -> bool {
+    /// looks for.
+    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
+        let normalized = &mut room.normalized;
         normalized.clear();
         self.normalizer.append(word, normalized);
-        if self.added.is_match(word) || self.added.is_match(&**normalized) {
+        if self.added.may_be_in(word, normalized) {
             return false;
         }
         for part in normalized.split(char::is_whitespace) {

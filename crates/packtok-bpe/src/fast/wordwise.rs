@@ -17,10 +17,12 @@
 //! - No added token has white space in its text, so that each is found within a word. White space that one takes with
 //!   it is taken out in any case.
 
+use aho_corasick::AhoCorasick;
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::remembered::{Remembered, Words};
+use super::unigram::{Unigram, Way};
 use super::wordpiece::WordPiece;
 use crate::error::Cause;
 use crate::exactness::type_of;
@@ -37,7 +39,66 @@ pub(crate) struct Wordwise {
     /// Whether the normalizer asks for user-perceived characters.
     asks_for_graphemes: bool,
     /// The model, where words that are met for the first time need no other engine.
-    word_piece: Option<WordPiece>,
+    model: Option<Model>,
+}
+
+/// A model that words are encoded by.
+enum Model {
+    WordPiece(WordPiece),
+    Unigram(Unigram),
+}
+
+/// Room for what is made of a word.
+#[derive(Default)]
+pub(super) struct Room {
+    pub(super) normalized: String,
+    pub(super) sequence: String,
+    pub(super) ways: Vec<Way>,
+    pub(super) path: Vec<usize>,
+}
+
+/// Texts that added tokens may be found by: some are looked for in a text as it is, some in what a normalizer made of
+/// it.
+pub(super) struct AddedTexts(AhoCorasick);
+
+impl AddedTexts {
+    /// None if there is no telling.
+    pub(super) fn of(
+        added_tokens: &[AddedToken],
+        normalized: impl Fn(&str) -> Option<String>,
+    ) -> Option<Self> {
+        let mut texts = Vec::new();
+        for token in added_tokens
+            .iter()
+            .filter(|token| !token.content.is_empty())
+        {
+            let normalized = normalized(&token.content);
+            texts.push(normalized.filter(|text| !text.is_empty())?);
+            texts.push(token.content.clone());
+        }
+        AhoCorasick::new(texts).ok().map(Self)
+    }
+
+    /// Whether one may be in a word.
+    pub(super) fn may_be_in(&self, word: &str, normalized: &str) -> bool {
+        self.0.is_match(word) || self.0.is_match(normalized)
+    }
+}
+
+impl Model {
+    /// That of a tokenizer.json, if nothing in it is done in other ways.
+    fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
+        word_piece.or_else(|| Unigram::read(json, added_tokens).map(Self::Unigram))
+    }
+
+    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
+    fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
+        match self {
+            Self::WordPiece(model) => model.append(word, room, ids),
+            Self::Unigram(model) => model.append(word, room, ids),
+        }
+    }
 }
 
 impl Wordwise {
@@ -66,7 +127,7 @@ impl Wordwise {
             )),
             None => Ok(Self {
                 asks_for_graphemes,
-                word_piece: WordPiece::read(json, added_tokens),
+                model: Model::read(json, added_tokens),
             }),
         }
     }
@@ -111,7 +172,7 @@ impl Wordwise {
     ) -> Result<bool, Cause> {
         let mut words = Parted {
             wordwise: self,
-            normalized: String::new(),
+            room: Room::default(),
             encode_word,
         };
         remembered.append_ids(text.as_bytes(), &mut words, ids)
@@ -121,8 +182,7 @@ impl Wordwise {
 /// Words between white space.
 struct Parted<'a, 'e> {
     wordwise: &'a Wordwise,
-    /// Room for a word.
-    normalized: String,
+    room: Room,
     encode_word: &'a mut EncodeWord<'e>,
 }
 
@@ -144,14 +204,14 @@ impl Words for Parted<'_, '_> {
         let word = std::str::from_utf8(word)?;
         let Wordwise {
             asks_for_graphemes,
-            word_piece,
+            model,
         } = self.wordwise;
         if *asks_for_graphemes && !is_apart(word) {
             return Ok(false);
         }
-        let is_encoded = word_piece
+        let is_encoded = model
             .as_ref()
-            .is_some_and(|model| model.append(word, &mut self.normalized, ids));
+            .is_some_and(|model| model.append(word, &mut self.room, ids));
         if !is_encoded {
             (self.encode_word)(word, ids)?;
         }
