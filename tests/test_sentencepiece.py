@@ -263,7 +263,7 @@ def test_a_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
     [
         (b"", "not a SentencePiece model: it has no pieces"),
         (b"hello", "not a SentencePiece model: failed to decode"),
-        (b"IQ== 0\nIg== 1\n" * 50, "a list of tiktoken's ranks"),
+        (b"IQ== 0\nIg== 1\n" * 50, "line 3 has rank 0, expected 2"),
     ],
 )
 def test_what_is_no_model_is_said(tmp_path: Path, content: bytes, words: str) -> None:

@@ -18,7 +18,6 @@ const ENDOFTEXT: &str = "<|endoftext|>";
 /// What tiktoken publishes of an encoding besides its ranks.
 struct Encoding {
     bpe: CoreBPE,
-    num_ranks: u32,
     special_tokens: &'static [(&'static str, u32)],
     pre_tokenizer: Value,
 }
@@ -37,7 +36,7 @@ pub fn builtin_json(name: &str) -> Result<String> {
         source,
     };
     let encoding = encoding(name).ok_or_else(unknown)?.map_err(unloadable)?;
-    let tokens = ranks(&encoding).map_err(unloadable)?;
+    let tokens = ranks(name, &encoding.bpe).map_err(unloadable)?;
     let special = encoding.special_tokens.iter();
     let ranked = Ranked {
         tokens,
@@ -48,17 +47,48 @@ pub fn builtin_json(name: &str) -> Result<String> {
     Ok(ranked.tokenizer_json().to_string())
 }
 
+/// The built-in tokenizer whose ranks these are, if there is one.
+///
+/// # Errors
+/// The ranks to compare with could not be loaded.
+pub(crate) fn name_of_ranks(tokens: &[Vec<u8>]) -> Result<Option<&'static str>> {
+    for name in BUILTIN_NAMES {
+        let unloadable = |source| Error::Unloadable {
+            name: (*name).to_owned(),
+            source,
+        };
+        if num_ranks(name) as usize != tokens.len() {
+            continue;
+        }
+        if let Some(encoding) = encoding(name) {
+            let encoding = encoding.map_err(unloadable)?;
+            if ranks(name, &encoding.bpe).map_err(unloadable)? == tokens {
+                return Ok(Some(name));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// How many ranks a built-in tokenizer has.
+fn num_ranks(name: &str) -> u32 {
+    match name {
+        "gpt2" | "r50k_base" => 50_256,
+        "cl100k_base" => 100_256,
+        "o200k_base" => 199_998,
+        _ => 0,
+    }
+}
+
 fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
-    let (bpe, num_ranks, special_tokens, pre_tokenizer): (_, _, &'static [_], _) = match name {
+    let (bpe, special_tokens, pre_tokenizer): (_, &'static [_], _) = match name {
         "gpt2" | "r50k_base" => (
             tiktoken_rs::r50k_base(),
-            50_256,
             &[(ENDOFTEXT, 50_256)],
             json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
         ),
         "cl100k_base" => (
             tiktoken_rs::cl100k_base(),
-            100_256,
             &[
                 (ENDOFTEXT, 100_257),
                 ("<|fim_prefix|>", 100_258),
@@ -70,7 +100,6 @@ fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
         ),
         "o200k_base" => (
             tiktoken_rs::o200k_base(),
-            199_998,
             &[(ENDOFTEXT, 199_999), ("<|endofprompt|>", 200_018)],
             split_by(O200K_PATTERN),
         ),
@@ -78,16 +107,15 @@ fn encoding(name: &str) -> Option<std::result::Result<Encoding, crate::Cause>> {
     };
     Some(bpe.map_err(Into::into).map(|bpe| Encoding {
         bpe,
-        num_ranks,
         special_tokens,
         pre_tokenizer,
     }))
 }
 
 /// The bytes of every rank, in order.
-fn ranks(encoding: &Encoding) -> std::result::Result<Vec<Vec<u8>>, crate::Cause> {
-    (0..encoding.num_ranks)
-        .map(|rank| Ok(encoding.bpe.decode_bytes(&[rank])?))
+fn ranks(name: &str, bpe: &CoreBPE) -> std::result::Result<Vec<Vec<u8>>, crate::Cause> {
+    (0..num_ranks(name))
+        .map(|rank| Ok(bpe.decode_bytes(&[rank])?))
         .collect()
 }
 
@@ -100,7 +128,7 @@ mod tests {
     fn every_token_of_every_encoding_is_made_of_two() {
         for name in BUILTIN_NAMES {
             let encoding = encoding(name).unwrap().unwrap();
-            let ranks = ranks(&encoding).unwrap();
+            let ranks = ranks(name, &encoding.bpe).unwrap();
             let num_long = ranks.iter().filter(|bytes| bytes.len() > 1).count();
             assert_eq!(merges(&ranks).len(), num_long, "{name}");
         }

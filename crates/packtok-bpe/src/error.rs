@@ -52,6 +52,14 @@ pub enum Error {
         /// What of it, and what was expected.
         reason: String,
     },
+    /// A list of ranks is not as it must be, or is not enough.
+    #[error("{name}: not a list of tiktoken's ranks that packtok knows: {reason}")]
+    Ranks {
+        /// The tokenizer's name.
+        name: String,
+        /// What of it, and what was expected.
+        reason: String,
+    },
     /// The file asks for something that would make ids depend on chance.
     #[error(
         "{name}: model.dropout is {dropout}, so that ids would differ from run to run; set it to null in tokenizer.json"

@@ -1,6 +1,6 @@
 //! The engine: text to token ids, exactly as Hugging Face `tokenizers`, and ids back to text.
 //!
-//! It knows `tokenizer.json`, what can be written as one (`tekken.json`, SentencePiece's `.model`), and nothing of corpora, threads or pbin files.
+//! It knows `tokenizer.json`, what can be written as one (`tekken.json`, SentencePiece's `.model`, OpenAI's lists of ranks), and nothing of corpora, threads or pbin files.
 //! [`Tokenizer`] is shared by all threads; each thread encodes through an [`Encoder`] of its own,
 //! which appends the ids of one document to a buffer that the caller owns. That pair is the line
 //! behind which engines are exchanged: an encoder is where an engine keeps caches and scratch.
@@ -17,6 +17,7 @@ mod letters;
 mod load;
 mod nasty;
 mod own;
+mod rank_file;
 mod ranks;
 mod reference;
 mod sentencepiece;

@@ -11,6 +11,7 @@ use crate::fast;
 use crate::legacy::Legacy;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
 use crate::own::{self, Own};
+use crate::rank_file;
 use crate::reference::{self, Reference};
 use crate::sentencepiece::{self, Plain};
 
@@ -193,8 +194,8 @@ impl Shared {
 }
 
 impl Tokenizer {
-    /// Loads a `tokenizer.json`, a `tekken.json` or a SentencePiece `.model` file, under `name` or the name of the
-    /// file.
+    /// Loads a `tokenizer.json`, a `tekken.json`, a SentencePiece `.model` file or a known list of tiktoken's ranks,
+    /// under `name` or the name of the file.
     ///
     /// # Errors
     /// When the file cannot be read, is none of these, or no engine serves it exactly.
@@ -206,6 +207,10 @@ impl Tokenizer {
         let bytes = std::fs::read(path).map_err(io)?;
         let shown = path.display().to_string();
         let name = name.unwrap_or(&shown);
+        // Llama 3's, for one, has the name of a SentencePiece model.
+        if rank_file::is_one(&bytes) {
+            return Self::from_json(name, rank_file::tokenizer_json(name, &bytes)?);
+        }
         let is_model = path
             .extension()
             .is_some_and(|extension| extension == "model");

@@ -1,5 +1,7 @@
 //! Built-in tokenizers give tiktoken's ids, by tiktoken's own code.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use tiktoken_rs::CoreBPE;
@@ -48,6 +50,27 @@ fn ids_are_tiktokens() {
             );
         }
     }
+}
+
+/// The files of ranks that OpenAI publishes are known by what is in them.
+#[test]
+fn files_of_their_ranks_are_the_built_in_tokenizers() {
+    let path = std::env::temp_dir().join(format!("packtok-ranks-{}", std::process::id()));
+    for (name, tokenizer, tiktoken) in pairs() {
+        let num_ranks = match name {
+            "r50k_base" => 50_256,
+            "cl100k_base" => 100_256,
+            _ => 199_998,
+        };
+        let lines = (0..num_ranks).map(|rank: u32| {
+            let token = tiktoken.decode_bytes(&[rank]).unwrap();
+            format!("{} {rank}\n", BASE64_STANDARD.encode(token))
+        });
+        std::fs::write(&path, lines.collect::<String>()).unwrap();
+        let of_file = Tokenizer::from_file(&path, None).unwrap();
+        assert_eq!(of_file.json(), tokenizer.json(), "{name}");
+    }
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

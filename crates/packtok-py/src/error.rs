@@ -127,6 +127,7 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
         | E::Disagreement { .. }
         | E::SpecialTokenInText { .. }
         | E::Encode { .. }
+        | E::Ranks { .. }
         | E::SentencePiece { .. }
         | E::Tekken { .. }
         | E::Decode { .. } => TokenizerError::new_err(chain(&error)),

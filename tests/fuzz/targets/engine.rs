@@ -123,6 +123,8 @@ fn encoder(
     let options = EncodeOptions {
         engine,
         special_tokens_in_text,
+        // There are many encoders, and short texts.
+        cache_bytes: Some(1 << 20),
         ..EncodeOptions::default()
     };
     tokenizer.encoder(&options).expect("the engine serves")

@@ -86,21 +86,8 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
         .map(|file| file.to_string())
         .map_err(|reason| Error::SentencePiece {
             name: name.to_owned(),
-            reason: match looks_like_ranks(bytes) {
-                true => format!(
-                    "{reason}; it looks like a list of tiktoken's ranks, which does not say how texts are split: \
-                     use the tokenizer.json of the same model"
-                ),
-                false => reason,
-            },
+            reason,
         })
-}
-
-/// Llama 3's lists of ranks, for one, have the name of a SentencePiece model.
-fn looks_like_ranks(bytes: &[u8]) -> bool {
-    bytes
-        .first_chunk::<256>()
-        .is_some_and(|first| first.is_ascii() && first.contains(&b' ') && first.contains(&b'\n'))
 }
 
 fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
@@ -216,7 +203,6 @@ mod tests {
             "t: not a SentencePiece model: it has no pieces"
         );
         assert!(refused(b"hello").starts_with("t: not a SentencePiece model: failed to decode"));
-        assert!(refused(&b"IQ== 0\nIg== 1\n".repeat(99)).contains("tiktoken's ranks"));
         let mut wrong = proto();
         wrong.pieces[2].score = Some(f32::NAN);
         assert!(refused(&wrong.encode_to_vec()).ends_with("piece 2 has the score NaN"));
