@@ -318,12 +318,21 @@ def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_
     assert re.search(r"^truncation +set: ignored: texts are encoded whole; .*$", out, re.M)
 
 
-def test_inspect_says_where_new_words_come_from(tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    word_piece().save(str(tmp_path / "w.json"))
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "words"),
+    [
+        (pre_tokenizers.BertPreTokenizer(), "words that may hold an added token"),
+        (pre_tokenizers.Whitespace(), "words that it has not met"),
+    ],
+)
+def test_inspect_says_which_words_are_for_the_other_engine(
+    tmp_path: Path, packtok_cli: PacktokCli, pre_tokenizer: pre_tokenizers.PreTokenizer, words: str
+) -> None:
+    tokenizer = word_piece()
+    tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "inspect", "w.json", cwd=tmp_path).stdout
-    assert re.search(
-        r"^engine +packtok: .*; words that it has not met are for tokenizers 0\.23\.2$", out, re.M
-    )
+    assert re.search(rf"^engine +packtok: .*; {words} are for tokenizers 0\.23\.2$", out, re.M)
 
 
 def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path: Path) -> None:

@@ -87,9 +87,9 @@ impl Tokenizer {
         let not_fast = || self.not_fast().unwrap_or_default();
         match self.engine() {
             EngineKind::Fast => {
-                if self.learns_words() {
+                if let Some(words) = self.words_for_others() {
                     return format!(
-                        "it is the fastest, and white space parts the words of this file's texts; words that it has not met are for {}",
+                        "it is the fastest, and white space parts the words of this file's texts; {words} are for {}",
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }

@@ -12,7 +12,7 @@ use crate::sentencepiece::{self, Quick};
 pub(crate) enum Own {
     /// All by itself.
     Fast(Box<Fast>),
-    /// Words that it has met, and other ones from the engine that knows all of the file.
+    /// Words that it has met, and other ones from the engine that knows all of the file or from a model of its own.
     Wordwise(Wordwise),
     /// SentencePiece's models.
     SentencePiece(Box<Quick>),
@@ -48,6 +48,17 @@ impl Own {
     /// Whether it needs the engine that knows all of the file for most texts.
     pub(crate) fn needs_whole(&self) -> bool {
         matches!(self, Self::Wordwise(_))
+    }
+
+    /// Where it takes texts word by word: which words are for the engine that knows all of the file, a phrase.
+    pub(crate) fn words_for_others(&self) -> Option<&'static str> {
+        match self {
+            Self::Wordwise(wordwise) if wordwise.has_model() => {
+                Some("words that may hold an added token")
+            }
+            Self::Wordwise(_) => Some("words that it has not met"),
+            Self::Fast(_) | Self::SentencePiece(_) => None,
+        }
     }
 
     /// Tries what could not be read from the file.

@@ -365,9 +365,10 @@ impl Tokenizer {
         self.shared.fast().ok().map(|_| fast::lane_name())
     }
 
-    /// Whether the fast engine serves and has words from the one that knows all of the file.
-    pub(crate) fn learns_words(&self) -> bool {
-        self.shared.fast().is_ok_and(Own::needs_whole)
+    /// Where the fast engine serves and takes texts word by word: which words are for the one that knows all of the
+    /// file, a phrase.
+    pub(crate) fn words_for_others(&self) -> Option<&'static str> {
+        self.shared.fast().ok().and_then(Own::words_for_others)
     }
 
     /// Texts that hold any of these are not for the fast engine although it serves.

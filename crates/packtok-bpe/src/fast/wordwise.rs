@@ -1,9 +1,10 @@
-//! Texts that a tokenizer takes for their words between white space, whatever its model: each word is encoded by the
-//! engine that knows all of the file when it is first met, and remembered.
+//! Texts that a tokenizer takes for their words between white space, whatever its model: each word is encoded when it
+//! is first met, and remembered. WordPiece in BERT's way and Unigram are encoded here (`wordpiece`, `unigram`), all
+//! else by the engine that knows all of the file.
 //!
 //! ```text
 //! text   The  cat sat\non the cat        words   The  cat  sat  on  the  cat
-//! ids    of each, from the cache or from the other engine, one behind the other
+//! ids    of each, from the cache, the model or the other engine, one behind the other
 //! ```
 //!
 //! That is exact where white space parts all that the file's components do, which is read from them:
@@ -45,7 +46,7 @@ pub(crate) struct Wordwise {
 /// A model that words are encoded by.
 enum Model {
     WordPiece(WordPiece),
-    Unigram(Unigram),
+    Unigram(Box<Unigram>),
 }
 
 /// Room for what is made of a word.
@@ -89,7 +90,8 @@ impl Model {
     /// That of a tokenizer.json, if nothing in it is done in other ways.
     fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
-        word_piece.or_else(|| Unigram::read(json, added_tokens).map(Self::Unigram))
+        let unigram = || Unigram::read(json, added_tokens);
+        word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
     }
 
     /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
@@ -130,6 +132,11 @@ impl Wordwise {
                 model: Model::read(json, added_tokens),
             }),
         }
+    }
+
+    /// Whether words that are met for the first time need no other engine, most of them.
+    pub(crate) fn has_model(&self) -> bool {
+        self.model.is_some()
     }
 
     /// Tries what words are cut at.
