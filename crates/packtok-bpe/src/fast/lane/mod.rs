@@ -19,8 +19,12 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
 mod portable;
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use self::neon::Neon;
 use self::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use self::{avx2::Avx2, avx512::Avx512};
@@ -81,6 +85,8 @@ pub(super) enum AnyLane {
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon(Neon),
     Portable,
 }
 
@@ -107,7 +113,12 @@ impl AnyLane {
         .into_iter()
         .flatten()
         .collect();
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        let mut lanes: Vec<_> = Neon::detect().map(Self::Neon).into_iter().collect();
+        #[cfg(not(any(
+            target_arch = "x86_64",
+            all(target_arch = "aarch64", target_endian = "little")
+        )))]
         let mut lanes = Vec::new();
         lanes.push(Self::Portable);
         lanes
@@ -119,6 +130,8 @@ impl AnyLane {
             Self::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(_) => "neon",
             Self::Portable => "portable",
         }
     }
@@ -131,6 +144,8 @@ impl AnyLane {
             Self::Avx512(lane) => lane.run(job),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(lane) => lane.run(job),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(lane) => lane.run(job),
             Self::Portable => Portable.run(job),
         }
     }

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs the tests of the crates that have `unsafe` code, and need no Python, with AddressSanitizer.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# Sanitizers are for nightly compilers only, but stable ones have them, too.
+export RUSTC_BOOTSTRAP=1
+export RUSTFLAGS="-Zsanitizer=address -Cdebug-assertions=yes"
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/sanitize}
+host=$(rustc -vV | sed -n 's/^host: //p')
+# With --target, build scripts stay free of it.
+exec cargo test --release --locked --target "$host" -p packtok-bpe -p packtok-pbin
