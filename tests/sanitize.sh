@@ -8,4 +8,6 @@ export RUSTFLAGS="-Zsanitizer=address -Cdebug-assertions=yes"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/sanitize}
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With --target, build scripts stay free of it.
-exec cargo test --release --locked --target "$host" -p packtok-bpe -p packtok-pbin
+tests=(cargo test --release --locked --target "$host")
+"${tests[@]}" -p packtok-bpe --lib --test fast --test wordwise
+"${tests[@]}" -p packtok-pbin
