@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of the crates that have `unsafe` code, and need no Python, with AddressSanitizer.
+# Runs the tests of the crates that have `unsafe` code, and need no Python, with AddressSanitizer: a quarter of an hour.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Sanitizers are for nightly compilers only, but stable ones have them, too.
