@@ -53,7 +53,9 @@ pub enum Error {
         reason: String,
     },
     /// A list of ranks is not as it must be, or is not enough.
-    #[error("{name}: not a list of tiktoken's ranks that packtok knows: {reason}")]
+    #[error(
+        "{name}: not a list of tiktoken's ranks that packtok knows: {reason}; use the tokenizer.json of the same model"
+    )]
     Ranks {
         /// The tokenizer's name.
         name: String,
