@@ -27,6 +27,27 @@ struct Encoding {
 /// # Errors
 /// When there is none of that name.
 pub fn builtin_json(name: &str) -> Result<String> {
+    let (encoding, tokens) = load(name)?;
+    Ok(written_out(&encoding, tokens))
+}
+
+/// The same for the built-in tokenizer whose ranks these are, if there is one.
+///
+/// # Errors
+/// The ranks to compare with could not be loaded.
+pub(crate) fn builtin_json_of_ranks(ranks: &[Vec<u8>]) -> Result<Option<String>> {
+    let as_many = |name: &&&str| num_ranks(name) as usize == ranks.len();
+    for name in BUILTIN_NAMES.iter().filter(as_many) {
+        let (encoding, tokens) = load(name)?;
+        if tokens == ranks {
+            return Ok(Some(written_out(&encoding, tokens)));
+        }
+    }
+    Ok(None)
+}
+
+/// A built-in tokenizer, and the bytes of every rank, in order.
+fn load(name: &str) -> Result<(Encoding, Vec<Vec<u8>>)> {
     let unknown = || Error::UnknownBuiltin {
         name: name.to_owned(),
         known: BUILTIN_NAMES,
@@ -37,37 +58,18 @@ pub fn builtin_json(name: &str) -> Result<String> {
     };
     let encoding = encoding(name).ok_or_else(unknown)?.map_err(unloadable)?;
     let tokens = ranks(name, &encoding.bpe).map_err(unloadable)?;
+    Ok((encoding, tokens))
+}
+
+fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
     let special = encoding.special_tokens.iter();
     let ranked = Ranked {
         tokens,
         first_id: 0,
         special_tokens: special.map(|&(name, id)| (name.to_owned(), id)).collect(),
-        pre_tokenizer: encoding.pre_tokenizer,
+        pre_tokenizer: encoding.pre_tokenizer.clone(),
     };
-    Ok(ranked.tokenizer_json().to_string())
-}
-
-/// The built-in tokenizer whose ranks these are, if there is one.
-///
-/// # Errors
-/// The ranks to compare with could not be loaded.
-pub(crate) fn name_of_ranks(tokens: &[Vec<u8>]) -> Result<Option<&'static str>> {
-    for name in BUILTIN_NAMES {
-        let unloadable = |source| Error::Unloadable {
-            name: (*name).to_owned(),
-            source,
-        };
-        if num_ranks(name) as usize != tokens.len() {
-            continue;
-        }
-        if let Some(encoding) = encoding(name) {
-            let encoding = encoding.map_err(unloadable)?;
-            if ranks(name, &encoding.bpe).map_err(unloadable)? == tokens {
-                return Ok(Some(name));
-            }
-        }
-    }
-    Ok(None)
+    ranked.tokenizer_json().to_string()
 }
 
 /// How many ranks a built-in tokenizer has.
@@ -127,8 +129,7 @@ mod tests {
     #[test]
     fn every_token_of_every_encoding_is_made_of_two() {
         for name in BUILTIN_NAMES {
-            let encoding = encoding(name).unwrap().unwrap();
-            let ranks = ranks(name, &encoding.bpe).unwrap();
+            let (_, ranks) = load(name).unwrap();
             let num_long = ranks.iter().filter(|bytes| bytes.len() > 1).count();
             assert_eq!(merges(&ranks).len(), num_long, "{name}");
         }

@@ -91,6 +91,22 @@ impl DoubleArray {
         Some((place, value))
     }
 
+    /// Where `bytes` lead from `place`, and the value of the key that ends there, if one does.
+    #[inline]
+    pub(crate) fn lead(&self, place: u32, bytes: &[u8]) -> Option<(u32, Option<u32>)> {
+        let mut led = (place, None);
+        for &byte in bytes {
+            led = self.step(led.0, byte)?;
+        }
+        Some(led)
+    }
+
+    /// The value of a key.
+    pub(crate) fn value_of(&self, key: &[u8]) -> Option<u32> {
+        let (_, value) = self.lead(self.root, key)?;
+        value
+    }
+
     /// Length and value of the longest key that `bytes` begins with, or of the `most_keys` shortest ones.
     #[inline]
     pub(crate) fn longest(&self, bytes: &[u8], most_keys: usize) -> Option<(usize, u32)> {
@@ -147,6 +163,7 @@ mod tests {
             let trie = DoubleArray::of(entries).unwrap();
             let expected = (1..=text.len()).rev().find_map(|len| Some((len, *map.get(&text[..len])?)));
             prop_assert_eq!(trie.longest(&text, usize::MAX), expected);
+            prop_assert_eq!(trie.value_of(&text), map.get(&text).copied());
             let shortest = (1..=text.len()).find_map(|len| Some((len, *map.get(&text[..len])?)));
             prop_assert_eq!(trie.longest(&text, 1), shortest);
         }

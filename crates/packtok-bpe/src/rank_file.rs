@@ -11,7 +11,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::builtin::{builtin_json, name_of_ranks};
+use crate::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
 use crate::error::{Error, Result};
 
 /// Whether a file begins as these do.
@@ -50,14 +50,14 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
             }
         }
     }
-    match name_of_ranks(&tokens)? {
-        Some(known) => builtin_json(known),
-        None => Err(refused(format!(
-            "its {} tokens are none of OpenAI's encodings that are known here (r50k_base, cl100k_base, o200k_base), \
-             and such a file does not say how texts are split",
-            tokens.len()
-        ))),
-    }
+    builtin_json_of_ranks(&tokens)?.ok_or_else(|| {
+        refused(format!(
+            "its {} tokens are none of OpenAI's encodings that are known here ({}), and such a file does not say how \
+             texts are split",
+            tokens.len(),
+            BUILTIN_NAMES.join(", ")
+        ))
+    })
 }
 
 /// The token of a line, and its rank.

@@ -207,14 +207,14 @@ impl Tokenizer {
         let bytes = std::fs::read(path).map_err(io)?;
         let shown = path.display().to_string();
         let name = name.unwrap_or(&shown);
-        // Llama 3's, for one, has the name of a SentencePiece model.
-        if rank_file::is_one(&bytes) {
-            return Self::from_json(name, rank_file::tokenizer_json(name, &bytes)?);
-        }
         let is_model = path
             .extension()
             .is_some_and(|extension| extension == "model");
         if is_model || bytes.trim_ascii_start().first() != Some(&b'{') {
+            // Llama 3's, for one, has the name of a SentencePiece model.
+            if rank_file::is_one(&bytes) {
+                return Self::from_json(name, rank_file::tokenizer_json(name, &bytes)?);
+            }
             match sentencepiece::tokenizer_json(name, &bytes) {
                 // Whatever it was meant to be.
                 Err(_) if !is_model => {}

@@ -70,36 +70,21 @@ impl Unigram {
             id => Some(u32::try_from(id.as_u64()?).ok()?),
         };
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
-        let mut unigram = Self {
+        let bytes = match model["byte_fallback"] == true {
+            true => Some(ids_of_bytes(&tokens)?),
+            false => None,
+        };
+        Some(Self {
             letters: letters(&json["normalizer"], &normalizer),
             normalizer,
             blank,
             score_of_unknown: scores.iter().copied().fold(f64::INFINITY, f64::min) - PENALTY,
             scores,
             unknown,
-            bytes: None,
+            bytes,
             tokens,
             added,
-        };
-        if model["byte_fallback"] == true {
-            unigram.bytes = Some(unigram.bytes()?);
-        }
-        Some(unigram)
-    }
-
-    /// The ids of the tokens of all bytes; none if one is missing.
-    fn bytes(&self) -> Option<Box<[u32; 256]>> {
-        let id = |byte| self.id_of(format!("<0x{byte:02X}>").as_bytes());
-        let ids: Option<Vec<u32>> = (0..256).map(id).collect();
-        ids?.into_boxed_slice().try_into().ok()
-    }
-
-    /// The id of the token with this text.
-    fn id_of(&self, text: &[u8]) -> Option<u32> {
-        let longest = self.tokens.longest(text, usize::MAX);
-        longest
-            .filter(|&(len, _)| len == text.len())
-            .map(|(_, id)| id)
+        })
     }
 
     /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
@@ -213,7 +198,7 @@ impl Unigram {
                 ids.push(id);
                 continue;
             }
-            match (self.id_of(text), &self.bytes, self.unknown) {
+            match (self.tokens.value_of(text), &self.bytes, self.unknown) {
                 (Some(id), ..) => ids.push(id),
                 (None, Some(bytes), _) => {
                     ids.extend(text.iter().map(|&byte| bytes[usize::from(byte)]));
@@ -224,6 +209,13 @@ impl Unigram {
         }
         true
     }
+}
+
+/// The ids of the tokens of all bytes; none if one is missing.
+fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
+    let id = |byte| tokens.value_of(format!("<0x{byte:02X}>").as_bytes());
+    let ids: Option<Vec<u32>> = (0..256).map(id).collect();
+    ids?.into_boxed_slice().try_into().ok()
 }
 
 /// What stands for a blank, where each word gets one before it, and nothing else cuts words.

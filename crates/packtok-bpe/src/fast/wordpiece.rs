@@ -10,6 +10,8 @@
 //! Nothing of a word hangs on what is around it, see `wordwise`. Characters are asked for what they are in the tables
 //! of the crates that Python's package is made with, in the same versions.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 use unicode_categories::UnicodeCategories;
@@ -50,7 +52,7 @@ struct Model {
     continuing_subword_prefix: String,
     #[serde(default = "Model::max_input_chars_per_word")]
     max_input_chars_per_word: usize,
-    vocab: std::collections::HashMap<String, u32>,
+    vocab: HashMap<String, u32>,
 }
 
 impl Model {
@@ -88,10 +90,7 @@ impl WordPiece {
         let tokens = model.vocab.into_iter();
         let tokens = tokens.map(|(token, id)| (token.into_bytes(), id)).collect();
         let tokens = DoubleArray::of(tokens).ok()?;
-        let mut prefix = model.continuing_subword_prefix.bytes();
-        let inside = prefix.try_fold(tokens.root(), |place, byte| {
-            tokens.step(place, byte).map(|(place, _)| place)
-        });
+        let inside = tokens.lead(tokens.root(), model.continuing_subword_prefix.as_bytes());
         let added = AddedTexts::of(added_tokens, |content| {
             let mut normalized = String::new();
             normalizer.append(content, &mut normalized);
@@ -100,7 +99,7 @@ impl WordPiece {
         Some(Self {
             normalizer,
             tokens,
-            inside,
+            inside: inside.map(|(place, _)| place),
             unknown,
             most_chars: model.max_input_chars_per_word,
             added,

@@ -136,7 +136,7 @@ impl Merges {
         let mut at = 0;
         while at < word.len() {
             let (len, is_frozen) = first_symbol(&self.user_defined, &word[at..]);
-            let led = self.lead(self.trie.root(), &word[at..at + len]);
+            let led = self.trie.lead(self.trie.root(), &word[at..at + len]);
             let number = symbols.len() as u32;
             symbols.push(Symbol {
                 start: at as u32,
@@ -152,16 +152,6 @@ impl Merges {
         if let Some(last) = symbols.last_mut() {
             last.after = NONE;
         }
-    }
-
-    /// Where `bytes` lead from `place`, and the piece that ends there.
-    #[inline]
-    fn lead(&self, place: u32, bytes: &[u8]) -> Option<(u32, Option<u32>)> {
-        let mut led = (place, None);
-        for &byte in bytes {
-            led = self.trie.step(led.0, byte)?;
-        }
-        Some(led)
     }
 
     #[inline]
@@ -181,7 +171,7 @@ impl Merges {
             return;
         }
         let bytes = &word[other.start as usize..other.end as usize];
-        let led = one.place.and_then(|place| self.lead(place, bytes));
+        let led = one.place.and_then(|place| self.trie.lead(place, bytes));
         if let Some((place, Some(id))) = led {
             let rank = self.ranks[id as usize];
             let len = other.end - one.start;

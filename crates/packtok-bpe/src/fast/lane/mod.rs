@@ -105,21 +105,14 @@ impl AnyLane {
 
     /// All that the processor has, the best first.
     pub(super) fn all() -> Vec<Self> {
-        #[cfg(target_arch = "x86_64")]
-        let mut lanes: Vec<_> = [
-            Avx512::detect().map(Self::Avx512),
-            Avx2::detect().map(Self::Avx2),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        let mut lanes: Vec<_> = Neon::detect().map(Self::Neon).into_iter().collect();
-        #[cfg(not(any(
-            target_arch = "x86_64",
-            all(target_arch = "aarch64", target_endian = "little")
-        )))]
         let mut lanes = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            lanes.extend(Avx512::detect().map(Self::Avx512));
+            lanes.extend(Avx2::detect().map(Self::Avx2));
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        lanes.extend(Neon::detect().map(Self::Neon));
         lanes.push(Self::Portable);
         lanes
     }
