@@ -3,12 +3,14 @@
 //! Such a bucket has room for two words of up to five ids, or for one of any number; ids have 24 bits:
 //!
 //! ```text
-//! | low | high | low | high | ids, number of them | ids, number of them |
-//! | low | high | ids 5-9, X | ids 0-4, number     | ids 10-14           |     X says so: no word is so long
+//! | low | high | low | high | ids, number of them, E | ids, number of them |
+//! | low | high | ids 5-9, X | ids 0-4, number of all, E | ids 10-14        |     X says so: no word is so long
 //! ```
 //!
-//! A new word goes to its bucket, or to the first that has room of the three beside it. If none has, it takes the
-//! second place of its own, and what was there is forgotten: words that were met early are met often.
+//! A new word goes to its bucket, or to the first that has room of the four beside it, which `E` then says, so that
+//! nobody looks beside a bucket for nothing. If none has, it takes the place of another of its kind: of a second word,
+//! because words that were met early are met often, or of one with many ids. Were one of those to take the place of
+//! two, it might be a comma's, which then is always found beside.
 
 use super::super::lane::Lane;
 use super::super::merges::MOST_IDS as IDS_ARE_BELOW;
@@ -22,13 +24,20 @@ pub(super) type Bucket = [u64; 8];
 const FEW_IDS: usize = 5;
 /// What is in place of a length where there are ids instead of a second word.
 const MANY: u64 = 0xff;
-/// Where the number of ids is in the second number of the first ones.
+/// Where the number of ids is in the second number of the first ones, and how many bits it has.
 const COUNT_SHIFT: u32 = 56;
+const COUNT_BITS: u32 = 4;
+/// The number that says, with a bit for each, in which of the buckets beside this one words are that belong here; and
+/// where in it.
+const ELSEWHERE: usize = 5;
+const ELSEWHERE_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
-const _: () = assert!(IDS_ARE_BELOW <= 1 << 24 && SHORT <= 3 * FEW_IDS);
+const _: () = assert!(IDS_ARE_BELOW <= 1 << 24 && SHORT <= 3 * FEW_IDS && SHORT < 1 << COUNT_BITS);
 
 /// Buckets that a word may be in: its own, and those beside it, by what their number differs in.
-const BESIDE: [usize; 4] = [0, 1, 2, 3];
+const BESIDE: [usize; 5] = [0, 1, 2, 3, 4];
+/// The bucket that a word of many ids takes where none is empty or has such a one: the farthest.
+const FARTHEST: usize = BESIDE[4];
 
 /// What looking a word up may write: its ids, and more.
 pub(in super::super) const ROOM: usize = 2 * FEW_IDS + 8;
@@ -64,46 +73,48 @@ impl ShortWords {
     /// Remembers the ids of a word of up to 15 bytes.
     pub(super) fn put(&mut self, word: Word, ids: &[u32]) {
         let buckets = self.buckets.all_mut();
-        let at = word.hash as usize & (buckets.len() - 1);
-        let of_word = [word.low, word.high];
-        let has = |bucket: &Bucket| {
-            [bucket[0], bucket[1]] == of_word || [bucket[2], bucket[3]] == of_word
+        let own = word.hash as usize & (buckets.len() - 1);
+        let is_there = |beside: usize| {
+            let [first_low, first_high, second_low, second_high, ..] = buckets[own ^ beside];
+            let of_word = [word.low, word.high];
+            [first_low, first_high] == of_word || [second_low, second_high] == of_word
         };
-        let has_many = ids.len() > FEW_IDS;
-        let mut to = None;
-        for beside in BESIDE {
-            let bucket = &buckets[at ^ beside];
-            if has(bucket) {
-                return;
-            }
-            let has_room = match has_many {
-                true => bucket[1] == 0,
-                false => has_place(bucket),
-            };
-            if has_room && to.is_none() {
-                to = Some(at ^ beside);
-            }
-            if has_place(bucket) {
-                // Nobody looks farther.
-                break;
-            }
+        if is_there(0) || elsewhere(&buckets[own]).any(is_there) {
+            return;
         }
-        let bucket = &mut buckets[to.unwrap_or(at)];
+        let has_many = ids.len() > FEW_IDS;
+        let has_room = |&beside: &usize| match has_many {
+            true => buckets[own ^ beside][1] == 0,
+            false => buckets[own ^ beside][3] == 0,
+        };
+        let is_of_its_kind = |&beside: &usize| is_of_many(&buckets[own ^ beside]) == has_many;
+        let mut all = BESIDE.into_iter();
+        let with_room = all.clone().find(has_room);
+        let to = with_room.or_else(|| all.find(is_of_its_kind));
+        let to = to.unwrap_or(if has_many { FARTHEST } else { 0 });
         self.num_put += 1;
+
         let mut parts = ids.chunks(FEW_IDS);
         let mut next = || packed(parts.next().unwrap_or(&[]));
         let ([a, b], [c, d], [e, f]) = (next(), next(), next());
         let b = b | (ids.len() as u64) << COUNT_SHIFT;
-        let [first_low, first_high, _, second_high, first_a, first_b, ..] = *bucket;
+        let bucket = &mut buckets[own ^ to];
+        let of_others = bucket[ELSEWHERE] >> ELSEWHERE_SHIFT << ELSEWHERE_SHIFT;
+        let is_alone = bucket[1] == 0 || is_of_many(bucket);
+        let [first_low, first_high, _, _, first_a, first_b, ..] = *bucket;
         *bucket = if has_many {
             [word.low, word.high, c, d | MANY << LEN_SHIFT, a, b, e, f]
-        } else if first_high == 0 || second_high >> LEN_SHIFT == MANY {
+        } else if is_alone {
             [word.low, word.high, 0, 0, a, b, 0, 0]
         } else {
             [
                 first_low, first_high, word.low, word.high, first_a, first_b, a, b,
             ]
         };
+        bucket[ELSEWHERE] |= of_others;
+        if to > 0 {
+            buckets[own][ELSEWHERE] |= 1 << (ELSEWHERE_SHIFT as usize + to - 1);
+        }
     }
 
     /// Makes the table longer.
@@ -150,15 +161,18 @@ impl Finder<'_> {
         ids: &mut [u32; ROOM],
     ) -> usize {
         let own = word.hash as usize;
-        for beside in BESIDE {
-            let bucket = self.0.at(own ^ beside);
-            let count = find(lane, bucket, word, ids);
-            // Only what had no room is beside; to look there would be one more wait for memory.
-            if count > 0 || has_place(bucket) {
-                return count;
+        let bucket = self.0.at(own);
+        let mut count = find(lane, bucket, word, ids);
+        if count == 0 {
+            // Each is one more wait for memory.
+            for beside in elsewhere(bucket) {
+                count = find(lane, self.0.at(own ^ beside), word, ids);
+                if count > 0 {
+                    break;
+                }
             }
         }
-        0
+        count
     }
 }
 
@@ -173,7 +187,7 @@ fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> 
     let at = 4 + which / 4 * 2;
     let packed = [bucket[at], bucket[at + 1]];
     lane.spread(packed, ids.first_chunk_mut().expect("it is longer"));
-    let count = (packed[1] >> COUNT_SHIFT) as usize;
+    let count = (packed[1] >> COUNT_SHIFT) as usize % (1 << COUNT_BITS);
     if count > FEW_IDS {
         let mut next = |first: usize, packed: [u64; 2]| {
             let ids = ids[first..].first_chunk_mut().expect("it is longer");
@@ -192,8 +206,86 @@ fn packed(ids: &[u32]) -> [u64; 2] {
     [packed as u64, (packed >> 64) as u64]
 }
 
-/// Whether there is room for a word more.
+/// Where beside a bucket there are words that belong to it, by what the buckets' numbers differ in.
 #[inline(always)]
-fn has_place(bucket: &Bucket) -> bool {
-    bucket[3] == 0
+fn elsewhere(bucket: &Bucket) -> impl Iterator<Item = usize> {
+    let mut bits = bucket[ELSEWHERE] >> ELSEWHERE_SHIFT;
+    std::iter::from_fn(move || {
+        let beside = (bits != 0).then(|| bits.trailing_zeros() as usize + 1)?;
+        bits &= bits - 1;
+        Some(beside)
+    })
+}
+
+/// Whether a bucket has one word of many ids.
+fn is_of_many(bucket: &Bucket) -> bool {
+    bucket[3] >> LEN_SHIFT == MANY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lane::{AnyLane, Job};
+    use super::*;
+
+    /// Words that belong to one bucket.
+    fn of_bucket(bucket: usize, num_buckets: usize) -> impl Iterator<Item = Word> {
+        (1..).filter_map(move |low| {
+            let high = 8 << LEN_SHIFT;
+            let hash = hash(low, high);
+            let is_there = hash as usize & (num_buckets - 1) == bucket;
+            is_there.then_some(Word { low, high, hash })
+        })
+    }
+
+    struct Ids<'a>(&'a ShortWords, Word);
+
+    impl Job for Ids<'_> {
+        type Done = Vec<u32>;
+
+        #[inline(always)]
+        fn run(self, lane: impl Lane) -> Vec<u32> {
+            let mut ids = [0; ROOM];
+            let count = self.0.finder().find(lane, self.1, &mut ids);
+            ids[..count].to_vec()
+        }
+    }
+
+    #[test]
+    fn words_of_many_ids_take_no_place_of_two() {
+        let mut table = ShortWords::new(512);
+        let (few, many) = ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11, 12]);
+        let words: Vec<Word> = of_bucket(7, 512).take(40).collect();
+        for word in &words[..2] {
+            table.put(*word, &few);
+        }
+        for word in &words[2..] {
+            table.put(*word, &many);
+            for lane in AnyLane::all() {
+                assert_eq!(lane.run(Ids(&table, *word)), many);
+                assert_eq!(lane.run(Ids(&table, words[0])), few);
+                assert_eq!(lane.run(Ids(&table, words[1])), few);
+            }
+        }
+        // Of those that belong here four are beside, and the others were forgotten.
+        let found = words[2..].iter();
+        let num_found = found.filter(|word| !AnyLane::detect().run(Ids(&table, **word)).is_empty());
+        assert_eq!(num_found.count(), 4);
+    }
+
+    #[test]
+    fn words_that_were_put_first_stay() {
+        let mut table = ShortWords::new(512);
+        let words: Vec<Word> = of_bucket(7, 512).take(40).collect();
+        for (id, word) in (0..).zip(&words) {
+            table.put(*word, &[id]);
+            // It is there already.
+            table.put(*word, &[1000]);
+        }
+        let ids = |number: usize| AnyLane::detect().run(Ids(&table, words[number]));
+        // Five buckets have room for ten; then each takes the place of the one before, the second of its own bucket.
+        let found: Vec<usize> = (0..40)
+            .filter(|&number| ids(number) == [number as u32])
+            .collect();
+        assert_eq!(found, [0, 2, 3, 4, 5, 6, 7, 8, 9, 39]);
+    }
 }
