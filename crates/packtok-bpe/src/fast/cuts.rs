@@ -8,14 +8,18 @@
 /// What tokens have around the places in their middle; something else may be taken for it.
 pub(super) struct Cuts {
     pairs: Pairs,
-    /// The pairs that tokens begin with, and end with.
-    first: Pairs,
-    last: Pairs,
+    /// Where each pair is in tokens: [`INSIDE`], [`FIRST`], [`LAST`].
+    places: Box<[u8; 1 << 16]>,
     /// All threes: a pair with the byte before it, or with the one behind.
     triples: Triples,
     /// Whether symbols are characters, which are never cut.
     whole_chars: bool,
 }
+
+/// Some token has the pair; some token begins with it; some token ends with it.
+const INSIDE: u8 = 1;
+const FIRST: u8 = 2;
+const LAST: u8 = 4;
 
 /// The two bytes around each place in the middle of a token.
 #[derive(Clone)]
@@ -72,18 +76,18 @@ impl Cuts {
     pub(super) fn between<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
         let mut cuts = Self {
             pairs: Pairs::none(),
-            first: Pairs::none(),
-            last: Pairs::none(),
+            places: vec![0; 1 << 16].try_into().expect("as many"),
             triples: Triples::none(),
             whole_chars,
         };
         for token in tokens {
             if let ([first, second, ..], [.., before, last]) = (token, token) {
-                cuts.first.put(*first, *second);
-                cuts.last.put(*before, *last);
+                cuts.places[pair(*first, *second)] |= FIRST;
+                cuts.places[pair(*before, *last)] |= LAST;
             }
-            for pair in token.windows(2) {
-                cuts.pairs.put(pair[0], pair[1]);
+            for two in token.windows(2) {
+                cuts.pairs.put(two[0], two[1]);
+                cuts.places[pair(two[0], two[1])] |= INSIDE;
             }
             for triple in token.windows(3) {
                 cuts.triples.put([triple[0], triple[1], triple[2]]);
@@ -96,9 +100,23 @@ impl Cuts {
     #[inline(always)]
     pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
         let mut at = start + 1;
-        while at < word.len()
-            && (self.is_spanned(word, start, at) || self.whole_chars && is_inner(word[at]))
-        {
+        // Whether some token may have the place at hand with the byte before, and with the one behind.
+        let (mut has_before, mut has_behind) = (false, false);
+        while at < word.len() {
+            let (left, right) = (word[at - 1], word[at]);
+            if at + 1 < word.len() {
+                has_behind = self.triples.has([left, right, word[at + 1]]);
+            }
+            // No branches: what is next to a place cannot be foreseen.
+            let mut places = self.places[pair(left, right)];
+            places |= FIRST * u8::from(has_before);
+            places |= LAST * u8::from(has_behind);
+            let is_spanned = places == INSIDE | FIRST | LAST;
+            if !(is_spanned || self.whole_chars && is_inner(right)) {
+                break;
+            }
+            has_before = has_behind;
+            has_behind = false;
             at += 1;
         }
         at.min(word.len())
@@ -107,20 +125,6 @@ impl Cuts {
     /// The two bytes around each place in the middle of a token.
     pub(super) fn pairs(&self) -> &Pairs {
         &self.pairs
-    }
-
-    /// Whether some token may have what is around `at` in its middle, and nothing from before `start`.
-    #[inline(always)]
-    fn is_spanned(&self, word: &[u8], start: usize, at: usize) -> bool {
-        let (left, right) = (word[at - 1], word[at]);
-        if !self.pairs.has(left, right) {
-            return false;
-        }
-        let may_begin = self.first.has(left, right)
-            || at >= start + 2 && self.triples.has([word[at - 2], left, right]);
-        may_begin
-            && (self.last.has(left, right)
-                || at + 1 < word.len() && self.triples.has([left, right, word[at + 1]]))
     }
 }
 
