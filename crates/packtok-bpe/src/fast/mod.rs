@@ -33,6 +33,7 @@ mod words;
 mod wordwise;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -59,10 +60,10 @@ const CACHE_BYTES: usize = 48 << 20;
 /// Bytes for the first word of a text that are kept allocated.
 const KEPT_BYTES: usize = 1 << 16;
 
-/// Words whose places in the cache are fetched together, and words after which those that are not there are
-/// merged.
-const GROUP: usize = 64;
-const CHUNK: usize = 4 * GROUP;
+/// Words whose places in the cache are fetched together, which must all have room in the nearest cache; and words
+/// after which those that are not there are merged.
+const GROUP: usize = 128;
+const CHUNK: usize = 2 * GROUP;
 
 /// What the vector instructions are called that engines use on this machine.
 pub(crate) fn lane_name() -> &'static str {
@@ -297,9 +298,18 @@ impl Fast {
             let (mut num_words, mut num_staged) = (0, 0);
             scratch.missing.clear();
             while num_words < CHUNK && !words.ends.is_empty() {
-                let group = self.prepare(&mut words, num_words, scratch);
-                num_staged = stage(lane, num_words, group, num_staged, scratch);
-                num_words += group;
+                let first = num_words;
+                num_words += lane.run(Prepare {
+                    fast: self,
+                    words: &mut words,
+                    first,
+                    scratch,
+                });
+                num_staged = lane.run(Stage {
+                    words: first..num_words,
+                    num_staged,
+                    scratch,
+                });
             }
             if scratch.missing.is_empty() {
                 ids.extend_from_slice(&scratch.staged[..num_staged]);
@@ -315,46 +325,6 @@ impl Fast {
             }
         }
         words.at
-    }
-
-    /// Has the processor fetch what looking the next words up will need, at most [`GROUP`], and says how many.
-    ///
-    /// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
-    #[inline(always)]
-    fn prepare(&self, words: &mut Cutting<'_>, first: usize, scratch: &mut Scratch) -> usize {
-        let finder = scratch.cache.finder();
-        let mut at = words.at;
-        let mut num_words = 0;
-        let mut num_ends = 0;
-        let placed = scratch
-            .words
-            .iter_mut()
-            .zip(&mut scratch.word_ends[first..]);
-        for (word, word_end) in placed {
-            let Some(&end) = words.ends.get(num_ends) else {
-                break;
-            };
-            // Number by number: a whole word would go through memory, and what follows wait for it.
-            if let Some(short) = Word::short(words.text, at, end as usize) {
-                finder.prefetch(short);
-                word.low = short.low;
-                word.high = short.high;
-                word.hash = short.hash;
-                at = end as usize;
-                num_ends += 1;
-            } else {
-                let piece;
-                (piece, *word) = self.first_piece(&words.text[..end as usize], at);
-                finder.prefetch(*word);
-                at = piece;
-                num_ends += usize::from(piece == end as usize);
-            }
-            *word_end = at as u32;
-            num_words += 1;
-        }
-        words.at = at;
-        words.ends = &words.ends[num_ends..];
-        num_words
     }
 
     /// The first piece of a long word that begins at `start`: its end, and what it is looked up by.
@@ -386,29 +356,99 @@ struct Cutting<'a> {
     at: usize,
 }
 
-/// Stages the ids of a group of words, the first of which is that one of its chunk, behind those that are; gives the
-/// number of all.
-#[inline(always)]
-fn stage(
-    lane: impl Lane,
+/// Has the processor fetch what looking the next words up will need, at most [`GROUP`], and says how many.
+///
+/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
+struct Prepare<'a, 't> {
+    fast: &'a Fast,
+    words: &'a mut Cutting<'t>,
+    /// Which of its chunk the first one is.
     first: usize,
-    num_words: usize,
-    mut num_staged: usize,
-    scratch: &mut Scratch,
-) -> usize {
-    let finder = scratch.cache.finder();
-    for (number, word) in (first..).zip(&scratch.words[..num_words]) {
-        let staged = scratch.staged.get_mut(num_staged..);
-        let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
-            unreachable!("a chunk's ids have room")
-        };
-        let count = finder.find(lane, *word, staged);
-        if count == 0 {
-            scratch.missing.push(number, num_staged);
+    scratch: &'a mut Scratch,
+}
+
+impl Job for Prepare<'_, '_> {
+    type Done = usize;
+
+    #[inline(always)]
+    fn run(self, _: impl Lane) -> usize {
+        let Cutting { text, ends, at } = *self.words;
+        let finder = self.scratch.cache.finder();
+        let places = &mut self.scratch.words;
+        let word_ends = &mut self.scratch.word_ends[self.first..];
+        let mut ends = ends;
+        // Of 32 bits, so that what is computed from it is known not to overflow.
+        let mut at = at as u32;
+        let mut num_words = 0;
+        loop {
+            let mut num_short = 0;
+            let placed = places[num_words..]
+                .iter_mut()
+                .zip(&mut word_ends[num_words..]);
+            for ((place, word_end), &end) in placed.zip(ends) {
+                let Some(word) = Word::short(text, at as usize, end as usize) else {
+                    break;
+                };
+                finder.prefetch(word);
+                // Number by number: a whole word would go through memory, and what follows wait for it.
+                place.low = word.low;
+                place.high = word.high;
+                place.hash = word.hash;
+                *word_end = end;
+                at = end;
+                num_short += 1;
+            }
+            num_words += num_short;
+            ends = &ends[num_short..];
+            let (Some(place), Some(&end)) = (places.get_mut(num_words), ends.first()) else {
+                break;
+            };
+            let piece;
+            (piece, *place) = self.fast.first_piece(&text[..end as usize], at as usize);
+            finder.prefetch(*place);
+            at = piece as u32;
+            word_ends[num_words] = at;
+            num_words += 1;
+            if at == end {
+                ends = &ends[1..];
+            }
         }
-        num_staged += count;
+        (self.words.at, self.words.ends) = (at as usize, ends);
+        num_words
     }
-    num_staged
+}
+
+/// Stages the ids of these words of a chunk, which were prepared last, behind those that are; gives the number of all.
+struct Stage<'a> {
+    words: Range<usize>,
+    num_staged: usize,
+    scratch: &'a mut Scratch,
+}
+
+impl Job for Stage<'_> {
+    type Done = usize;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> usize {
+        let Self {
+            words,
+            mut num_staged,
+            scratch,
+        } = self;
+        let finder = scratch.cache.finder();
+        for (number, word) in words.zip(&scratch.words) {
+            let staged = scratch.staged.get_mut(num_staged..);
+            let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
+                unreachable!("a chunk's ids have room")
+            };
+            let count = finder.find(lane, *word, staged);
+            if count == 0 {
+                scratch.missing.push(number, num_staged);
+            }
+            num_staged += count;
+        }
+        num_staged
+    }
 }
 
 /// The tokens that their own merges do not give.

@@ -37,10 +37,14 @@ impl Word {
     pub(super) fn short(text: &[u8], start: usize, end: usize) -> Option<Self> {
         let len = end - start;
         let bits = BITS_OF.get(len)?;
-        let [low, high] = match text.get(start..).and_then(|rest| rest.first_chunk()) {
-            Some(bytes) => two_numbers(bytes),
-            None => two_numbers(&padded(&text[start..end])),
+        let bytes = text.get(start..start + 16).and_then(<[u8]>::first_chunk);
+        let number = match (bytes, text.last_chunk()) {
+            (Some(bytes), _) => u128::from_le_bytes(*bytes),
+            // At the end of a text: what is before the word is shifted out.
+            (None, Some(last)) => u128::from_le_bytes(*last) >> (8 * (start + 16 - text.len())),
+            (None, None) => u128::from_le_bytes(padded(&text[start..end])),
         };
+        let (low, high) = (number as u64, (number >> 64) as u64);
         let (low, high) = (low & bits[0], high & bits[1] | (len as u64) << LEN_SHIFT);
         Some(Self {
             low,

@@ -29,6 +29,7 @@ impl Lane for Avx2 {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Done {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        #[inline(never)]
         fn inner<J: Job>(lane: Avx2, job: J) -> J::Done {
             job.run(lane)
         }

@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask,
-    _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8, _mm512_sub_epi8,
-    _mm512_test_epi8_mask,
+    __m512i, _mm512_add_epi32, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epi8_mask,
+    _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_movepi8_mask,
+    _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_storeu_si512,
+    _mm512_sub_epi8, _mm512_test_epi8_mask,
 };
 
 use super::avx2::{spread, which};
@@ -32,6 +33,7 @@ impl Lane for Avx512 {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Done {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        #[inline(never)]
         fn inner<J: Job>(lane: Avx512, job: J) -> J::Done {
             job.run(lane)
         }
@@ -49,6 +51,12 @@ impl Lane for Avx512 {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         // SAFETY: as above.
         unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn positions(self, bits: u64, base: u32, to: &mut [u32; BLOCK]) {
+        // SAFETY: as above.
+        unsafe { positions(bits, base, to) }
     }
 
     #[inline(always)]
@@ -107,4 +115,19 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
     _mm512_test_epi8_mask(load(classes), _mm512_set1_epi8(class as i8))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
+    let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let mut count = 0;
+    for first in [0, 16, 32, 48] {
+        let bits = (bits >> first) as u16;
+        let here = _mm512_add_epi32(numbers, _mm512_set1_epi32((base + first) as i32));
+        let here = _mm512_maskz_compress_epi32(bits, here);
+        // SAFETY: these are 16 numbers, and at most `first` are before them.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(count).cast(), here) };
+        count += bits.count_ones() as usize;
+    }
 }

@@ -70,6 +70,27 @@ pub(super) trait Lane: Copy {
     /// Where a byte has this class, one bit of each.
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
 
+    /// Where the bits are, counted from `base`; what is behind them is written over.
+    #[inline(always)]
+    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) {
+        let count = bits.count_ones();
+        let mut next = || {
+            let position = base + bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+            position
+        };
+        // Most often without asking how many there are.
+        let (few, more) = positions.split_at_mut(16);
+        few.fill_with(&mut next);
+        if count > 16 {
+            let (few, more) = more.split_at_mut(16);
+            few.fill_with(&mut next);
+            if count > 32 {
+                more.fill_with(&mut next);
+            }
+        }
+    }
+
     /// Which of two pairs of numbers is this one: 1 for the first, 4 for the second, 0 for neither.
     fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
 
@@ -166,6 +187,20 @@ mod tests {
             let expected = if bit == 0 { 5 } else { 4 >> (other & 2) };
             assert_eq!(lane.which(&pairs, pair), expected, "{other} {bit:x}");
             assert_eq!(lane.which(&pairs.map(|number| !number), pair), 0);
+        }
+        for bits in [
+            0,
+            1,
+            1 << 63,
+            0x8000_0001_0001_0101,
+            0x5555_5555_5555_5555,
+            u64::MAX,
+        ] {
+            let mut positions = [0; BLOCK];
+            lane.positions(bits, 1000, &mut positions);
+            let expected: Vec<u32> = (0..64).filter(|bit| bits >> bit & 1 == 1).collect();
+            let found = positions[..expected.len()].iter().map(|at| at - 1000);
+            assert!(found.eq(expected), "{bits:x}");
         }
         let (mut numbers, mut expected) = ([0; 8], [0; 8]);
         lane.spread(pair, &mut numbers);

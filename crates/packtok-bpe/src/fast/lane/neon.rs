@@ -24,6 +24,7 @@ impl Lane for Neon {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Done {
         #[target_feature(enable = "neon")]
+        #[inline(never)]
         fn inner<J: Job>(lane: Neon, job: J) -> J::Done {
             job.run(lane)
         }

@@ -14,8 +14,9 @@
 use super::super::lane::{BLOCK, Lane, Masks};
 use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
 
-/// Ends of words that are found together, and more for what one block may have.
-const ENOUGH: usize = 256;
+/// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
+/// makes a group for which little is fetched ahead.
+const ENOUGH: usize = 1024 - BLOCK;
 pub(in super::super) const ROOM: usize = ENOUGH + BLOCK + 2;
 
 /// What reaches from one block into the next: bits are the last of the block before, as bit 0.
@@ -121,7 +122,7 @@ impl Blocks {
             if left < BLOCK {
                 begins &= (1 << left) - 1;
             }
-            num_ends = emit(begins, at as u32, ends, num_ends);
+            num_ends = emit(lane, begins, at as u32, ends, num_ends);
             block = next;
             at += BLOCK;
         }
@@ -204,35 +205,15 @@ fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
     block
 }
 
-/// Appends the positions of the bits, most often without asking how many there are.
+/// Appends the positions of the bits.
 #[inline(always)]
-fn emit(mut bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
-    let count = bits.count_ones() as usize;
-    let Some(room) = ends
-        .get_mut(num_ends..)
-        .and_then(|rest| rest.first_chunk_mut::<BLOCK>())
-    else {
+fn emit(lane: impl Lane, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
+    let room = ends.get_mut(num_ends..);
+    let Some(room) = room.and_then(|room| room.first_chunk_mut()) else {
         unreachable!("there is room for a block's")
     };
-    let mut next = || {
-        let at = base + bits.trailing_zeros();
-        bits &= bits.wrapping_sub(1);
-        at
-    };
-    for end in &mut room[..16] {
-        *end = next();
-    }
-    if count > 16 {
-        for end in &mut room[16..32] {
-            *end = next();
-        }
-        if count > 32 {
-            for end in &mut room[32..] {
-                *end = next();
-            }
-        }
-    }
-    num_ends + count
+    lane.positions(bits, base, room);
+    num_ends + bits.count_ones() as usize
 }
 
 /// What is at the byte before each.
