@@ -1,7 +1,7 @@
 //! The vector instructions that a processor has, of which the best are chosen when a tokenizer is loaded.
 //!
-//! A lane is one set of them. All that encodes a text is compiled once for each ([`Lane::run`]), so that nothing in
-//! it is a call; they differ in nothing but speed, and `tests` below holds each against the portable one.
+//! A lane is one set of them. All that encodes a text is compiled once for each ([`Lane::run`]), so that what it does
+//! with vectors is no call; they differ in nothing but speed, and `tests` below holds each against the portable one.
 //!
 //! # Masks
 //!
@@ -61,7 +61,7 @@ pub(super) trait Job {
 
 /// One set of vector instructions.
 pub(super) trait Lane: Copy {
-    /// Does what is asked for with these instructions.
+    /// Does what is asked for with these instructions. This is a call, so that each job has the registers to itself.
     fn run<J: Job>(self, job: J) -> J::Done;
 
     /// The masks of ASCII characters, and where others are: `wide` and `inner`.
