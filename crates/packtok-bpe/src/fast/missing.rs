@@ -3,7 +3,7 @@
 
 use super::cache::ROOM;
 use super::lane::{Job, Lane};
-use super::words::Word;
+use super::words::{SHORT, Word};
 use super::{Fast, Scratch};
 
 /// Bytes of a word whose pieces are looked up and merged side by side.
@@ -97,7 +97,6 @@ impl Missing {
 pub(super) struct Resolve<'a> {
     pub(super) fast: &'a Fast,
     pub(super) text: &'a [u8],
-    pub(super) start: usize,
     /// Ids of the words that are not missing.
     pub(super) num_staged: usize,
     pub(super) scratch: &'a mut Scratch,
@@ -120,11 +119,8 @@ impl Resolve<'_> {
     /// Where a word of the chunk is.
     #[inline(always)]
     fn place(&self, number: usize) -> (usize, usize) {
-        let start = match number {
-            0 => self.start,
-            _ => self.scratch.word_ends[number - 1] as usize,
-        };
-        (start, self.scratch.word_ends[number] as usize)
+        let bounds = &self.scratch.bounds;
+        (bounds[number] as usize, bounds[number + 1] as usize)
     }
 
     /// The parts of all words; has the processor fetch what looking them up will need.
@@ -142,7 +138,8 @@ impl Resolve<'_> {
                 // It is not remembered: as a piece of a longer word it has other ids.
                 missing.ids.push(id);
                 missing.push_known(first_id);
-            } else if let Some(word) = Word::short(self.text, start, end) {
+            } else if word.len() <= SHORT {
+                let word = Word::at(self.text, start, end);
                 missing.push_sought(start, end, word, false);
             } else if cache.append_long(word, &mut missing.ids) {
                 missing.push_known(first_id);
@@ -181,16 +178,15 @@ impl Resolve<'_> {
             let piece = &text[at..next];
             // A token that is one only as a whole word is no piece.
             let is_sought = piece.len() > 1 && fast.whole(piece).is_none();
-            match Word::short(text, at, next).filter(|_| is_sought) {
-                Some(word) => {
-                    cache.finder().prefetch(word);
-                    missing.push_sought(at, next, word, true);
-                }
-                None => {
-                    let first_id = missing.ids.len();
-                    fast.merges.encode(piece, heap, &mut missing.ids);
-                    missing.push_known(first_id);
-                }
+            if is_sought && piece.len() <= SHORT {
+                let word = Word::at(text, at, next);
+                let finder = cache.finder();
+                finder.prefetch(finder.bucket_of(word));
+                missing.push_sought(at, next, word, true);
+            } else {
+                let first_id = missing.ids.len();
+                fast.merges.encode(piece, heap, &mut missing.ids);
+                missing.push_known(first_id);
             }
             at = next;
         }
@@ -213,10 +209,13 @@ impl Resolve<'_> {
             } = sought[i];
             let mut found = [0; ROOM];
             let num_ids = match is_piece {
-                true => cache.finder().find(lane, word, &mut found),
-                false => 0,
+                true => {
+                    let finder = cache.finder();
+                    finder.find(lane, word, finder.bucket_of(word), &mut found)
+                }
+                false => None,
             };
-            if num_ids > 0 {
+            if let Some(num_ids) = num_ids {
                 let first_id = ids.len();
                 parts[part] = Part { first_id, num_ids };
                 ids.extend_from_slice(&found[..num_ids]);

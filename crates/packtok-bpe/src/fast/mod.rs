@@ -2,7 +2,7 @@
 //! characters as SentencePiece makes it.
 //!
 //! ```text
-//! text -> ends of words (split) -> long words in pieces (cuts) -> numbers that words are looked up by (words)
+//! text -> ends of words (split) -> long words in pieces (cutting, cuts) -> numbers that words are looked up by (words)
 //!      -> ids of words met before (cache), or merged (missing: merging, heap) -> ids
 //! ```
 //!
@@ -16,6 +16,7 @@ mod added;
 mod alphabet;
 mod cache;
 mod cuts;
+mod cutting;
 mod form;
 mod heap;
 mod lane;
@@ -41,9 +42,10 @@ use self::added::{Added, Part};
 use self::cache::Cache;
 use self::cuts::Cuts;
 pub(crate) use self::cuts::Pairs;
+use self::cutting::{Bounds, Cutting};
 use self::form::{Form, Prefix};
 use self::heap::Heap;
-use self::lane::{AnyLane, Job, Lane};
+use self::lane::{AnyLane, BLOCK, EIGHT, Job, Lane};
 use self::merges::Merges;
 use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
@@ -85,10 +87,13 @@ pub(crate) struct Fast {
 
 /// What one thread needs, and the words that it has met.
 pub(crate) struct Scratch {
-    ends: Vec<u32>,
-    /// The words of a group, and the ends of a chunk's.
-    words: [Word; GROUP],
-    word_ends: [u32; CHUNK],
+    /// Where some words begin, and where the last of them ends.
+    found: Vec<u32>,
+    /// Where the words of a chunk are.
+    bounds: Bounds,
+    /// The words of a group, and the numbers of their buckets in the cache.
+    words: Lines<[Word; GROUP]>,
+    buckets: Lines<[u32; GROUP]>,
     /// Ids of the words of a chunk that the cache has, before they go to the caller's buffer.
     staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
     missing: Missing,
@@ -98,13 +103,18 @@ pub(crate) struct Scratch {
     first: Vec<u8>,
 }
 
+/// Begins with a line of the processor's cache, so that no vector that is stored is in two.
+#[repr(align(64))]
+struct Lines<T>(T);
+
 impl Scratch {
     /// With a cache of at most so many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
-            ends: vec![0; ROOM],
-            words: [Word::default(); GROUP],
-            word_ends: [0; CHUNK],
+            found: vec![0; ROOM + 1],
+            bounds: [0; CHUNK + 1 + BLOCK],
+            words: Lines([Word::default(); GROUP]),
+            buckets: Lines([0; GROUP]),
             staged: Box::new([0; CHUNK * SHORT + cache::ROOM]),
             missing: Missing::default(),
             cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
@@ -212,24 +222,23 @@ impl Fast {
         ids: &mut Vec<u32>,
     ) {
         let mut cut = self.splitter.begin();
-        let mut start = 0;
+        scratch.found[0] = 0;
         loop {
-            let ends = scratch.ends.first_chunk_mut().expect("there is room");
+            let ends = scratch.found[1..].first_chunk_mut();
+            let ends = ends.expect("there is room");
             let num_words = self.splitter.fill(lane, &mut cut, text, ends);
             if num_words == 0 {
                 return;
             }
-            let ends = std::mem::take(&mut scratch.ends);
-            let mut words = &ends[..num_words];
-            if start == 0 && self.has_prefix(text, is_first) {
-                start = words[0] as usize;
+            let mut found = std::mem::take(&mut scratch.found);
+            let mut words = &found[..=num_words];
+            if words[0] == 0 && self.has_prefix(text, is_first) {
                 words = &words[1..];
-                self.append_behind_blank(lane, &text[..start], scratch, ids);
+                self.append_behind_blank(lane, &text[..words[0] as usize], scratch, ids);
             }
-            if !words.is_empty() {
-                start = self.append_words(lane, text.as_bytes(), start, words, scratch, ids);
-            }
-            scratch.ends = ends;
+            self.append_words(lane, text.as_bytes(), words, scratch, ids);
+            found[0] = found[num_words];
+            scratch.found = found;
         }
     }
 
@@ -276,37 +285,43 @@ impl Fast {
         }
     }
 
-    /// Appends the ids of the words with these ends, the first of which begins at `start`; gives the last end.
+    /// Appends the ids of the words that begin at each of these bounds and end at the next.
     #[inline(always)]
     fn append_words(
         &self,
         lane: impl Lane,
         text: &[u8],
-        start: usize,
-        ends: &[u32],
+        bounds: &[u32],
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
-    ) -> usize {
+    ) {
         // No closures here, nor in what it calls: they would be compiled for no lane.
         let mut words = Cutting {
             text,
-            ends,
-            at: start,
+            bounds,
+            at: bounds[0],
+            // A piece that is a token only as a whole word would be taken for one.
+            cuts: self.whole.is_empty().then_some(&self.cuts),
         };
-        while !words.ends.is_empty() {
-            let start = words.at;
-            let (mut num_words, mut num_staged) = (0, 0);
+        loop {
+            let num_words = lane.run(NextWords {
+                words: &mut words,
+                bounds: &mut scratch.bounds,
+            });
+            if num_words == 0 {
+                return;
+            }
+            let mut num_staged = 0;
             scratch.missing.clear();
-            while num_words < CHUNK && !words.ends.is_empty() {
-                let first = num_words;
-                num_words += lane.run(Prepare {
-                    fast: self,
-                    words: &mut words,
-                    first,
+            for first in (0..num_words).step_by(GROUP) {
+                let of_chunk = first..num_words.min(first + GROUP);
+                lane.run(Prepare {
+                    text,
+                    of_chunk: of_chunk.clone(),
                     scratch,
                 });
                 num_staged = lane.run(Stage {
-                    words: first..num_words,
+                    of_chunk,
                     num_staged,
                     scratch,
                 });
@@ -317,26 +332,12 @@ impl Fast {
                 lane.run(Resolve {
                     fast: self,
                     text,
-                    start,
                     num_staged,
                     scratch,
                     ids,
                 });
             }
         }
-        words.at
-    }
-
-    /// The first piece of a long word that begins at `start`: its end, and what it is looked up by.
-    #[inline(never)]
-    fn first_piece(&self, word: &[u8], start: usize) -> (usize, Word) {
-        // A piece that is a token only as a whole word would be taken for one.
-        let end = match self.whole.is_empty() {
-            true => self.cuts.end_of_piece(word, start),
-            false => word.len(),
-        };
-        let short = Word::short(word, start, end);
-        (end, short.unwrap_or(Word::NOWHERE))
     }
 
     /// The id of a word that is a token although its merges do not give it.
@@ -349,78 +350,59 @@ impl Fast {
     }
 }
 
-/// Words of a text that have not been looked up yet.
-struct Cutting<'a> {
-    text: &'a [u8],
-    ends: &'a [u32],
-    at: usize,
-}
-
-/// Has the processor fetch what looking the next words up will need, at most [`GROUP`], and says how many.
-///
-/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
-struct Prepare<'a, 't> {
-    fast: &'a Fast,
+/// [`Cutting::next`], in a lane.
+struct NextWords<'a, 't> {
     words: &'a mut Cutting<'t>,
-    /// Which of its chunk the first one is.
-    first: usize,
-    scratch: &'a mut Scratch,
+    bounds: &'a mut Bounds,
 }
 
-impl Job for Prepare<'_, '_> {
+impl Job for NextWords<'_, '_> {
     type Done = usize;
 
     #[inline(always)]
-    fn run(self, _: impl Lane) -> usize {
-        let Cutting { text, ends, at } = *self.words;
-        let finder = self.scratch.cache.finder();
-        let places = &mut self.scratch.words;
-        let word_ends = &mut self.scratch.word_ends[self.first..];
-        let mut ends = ends;
-        // Of 32 bits, so that what is computed from it is known not to overflow.
-        let mut at = at as u32;
-        let mut num_words = 0;
-        loop {
-            let mut num_short = 0;
-            let placed = places[num_words..]
-                .iter_mut()
-                .zip(&mut word_ends[num_words..]);
-            for ((place, word_end), &end) in placed.zip(ends) {
-                let Some(word) = Word::short(text, at as usize, end as usize) else {
-                    break;
-                };
-                finder.prefetch(word);
-                // Number by number: a whole word would go through memory, and what follows wait for it.
-                place.low = word.low;
-                place.high = word.high;
-                place.hash = word.hash;
-                *word_end = end;
-                at = end;
-                num_short += 1;
-            }
-            num_words += num_short;
-            ends = &ends[num_short..];
-            let (Some(place), Some(&end)) = (places.get_mut(num_words), ends.first()) else {
-                break;
-            };
-            let piece;
-            (piece, *place) = self.fast.first_piece(&text[..end as usize], at as usize);
-            finder.prefetch(*place);
-            at = piece as u32;
-            word_ends[num_words] = at;
-            num_words += 1;
-            if at == end {
-                ends = &ends[1..];
-            }
+    fn run(self, lane: impl Lane) -> usize {
+        self.words.next(lane, self.bounds)
+    }
+}
+
+/// Makes these words of a chunk, at most [`GROUP`], and has the processor fetch what looking them up will need.
+///
+/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
+struct Prepare<'a> {
+    text: &'a [u8],
+    of_chunk: Range<usize>,
+    scratch: &'a mut Scratch,
+}
+
+impl Job for Prepare<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            text,
+            of_chunk,
+            scratch,
+        } = self;
+        let finder = scratch.cache.finder();
+        let words = scratch.words.0.as_chunks_mut().0;
+        let buckets = scratch.buckets.0.as_chunks_mut().0;
+        let bounds = scratch.bounds[of_chunk.start..].windows(EIGHT + 1);
+        let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(EIGHT));
+        for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(EIGHT)) {
+            let bounds = bounds.first_chunk().expect("a window has as many");
+            lane.words(text, bounds, finder.shift(), words, buckets);
         }
-        (self.words.at, self.words.ends) = (at as usize, ends);
-        num_words
+        // Read from memory again: to take them out of a vector one by one takes longer.
+        for &bucket in &scratch.buckets.0[..of_chunk.len()] {
+            finder.prefetch(bucket);
+        }
     }
 }
 
 /// Stages the ids of these words of a chunk, which were prepared last, behind those that are; gives the number of all.
 struct Stage<'a> {
-    words: Range<usize>,
+    of_chunk: Range<usize>,
     num_staged: usize,
     scratch: &'a mut Scratch,
 }
@@ -431,21 +413,21 @@ impl Job for Stage<'_> {
     #[inline(always)]
     fn run(self, lane: impl Lane) -> usize {
         let Self {
-            words,
+            of_chunk,
             mut num_staged,
             scratch,
         } = self;
         let finder = scratch.cache.finder();
-        for (number, word) in words.zip(&scratch.words) {
+        let words = scratch.words.0.iter().zip(&scratch.buckets.0);
+        for (number, (word, bucket)) in of_chunk.zip(words) {
             let staged = scratch.staged.get_mut(num_staged..);
             let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
                 unreachable!("a chunk's ids have room")
             };
-            let count = finder.find(lane, *word, staged);
-            if count == 0 {
-                scratch.missing.push(number, num_staged);
+            match finder.find(lane, *word, *bucket, staged) {
+                Some(count) => num_staged += count,
+                None => scratch.missing.push(number, num_staged),
             }
-            num_staged += count;
         }
         num_staged
     }
@@ -537,7 +519,7 @@ impl Job for AppendWord<'_> {
             scratch,
             ids,
         } = self;
-        fast.append_words(lane, word, 0, &[word.len() as u32], scratch, ids);
+        fast.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) trait Words {
 /// The words that one thread has met.
 pub(crate) struct Remembered {
     lane: AnyLane,
-    words: [(Word, usize, usize); GROUP],
+    words: [(Word, u32, usize, usize); GROUP],
     cache: Cache,
 }
 
@@ -97,17 +97,23 @@ impl<W: Words> Job for AppendIds<'_, W> {
                 if start == end {
                     break;
                 }
-                let word = Word::short(text, start, end).unwrap_or(Word::NOWHERE);
-                finder.prefetch(word);
-                *place = (word, start, end);
+                let word = Word::at(text, start, end);
+                let bucket = finder.bucket_of(word);
+                finder.prefetch(bucket);
+                *place = (word, bucket, start, end);
                 num_words += 1;
             }
-            for &(word, start, end) in &group[..num_words] {
+            for &(word, bucket, start, end) in &group[..num_words] {
                 let mut found = [0; ROOM];
-                let count = cache.finder().find(lane, word, &mut found);
-                ids.extend_from_slice(&found[..count]);
-                if count == 0 && !append_missing(lane, &text[start..end], cache, words, ids)? {
-                    return Ok(false);
+                let finder = cache.finder();
+                // Should the table have become longer since, it is not there and encoded again.
+                match finder.find(lane, word, bucket, &mut found) {
+                    Some(count) => ids.extend_from_slice(&found[..count]),
+                    None => {
+                        if !append_missing(lane, &text[start..end], cache, words, ids)? {
+                            return Ok(false);
+                        }
+                    }
                 }
             }
             if num_words < GROUP {
@@ -135,14 +141,13 @@ fn append_missing(
         return Ok(false);
     }
     let of_word = &ids[start..];
-    match Word::short(word, 0, word.len()) {
-        Some(short)
-            if of_word.len() <= SHORT && of_word.iter().all(|&id| (id as usize) < MOST_IDS) =>
-        {
-            cache.put_short(lane, short, of_word);
-        }
-        // Or more is made of it than it has bytes.
-        _ => cache.put_long(word, of_word),
+    let short = Word::at(word, 0, word.len());
+    // More may be made of it than it has bytes.
+    let is_short = short.is_short() && of_word.len() <= SHORT;
+    if is_short && of_word.iter().all(|&id| (id as usize) < MOST_IDS) {
+        cache.put_short(lane, short, of_word);
+    } else {
+        cache.put_long(word, of_word);
     }
     Ok(true)
 }

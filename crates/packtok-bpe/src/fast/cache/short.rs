@@ -15,7 +15,7 @@
 use super::super::lane::Lane;
 use super::super::merges::MOST_IDS as IDS_ARE_BELOW;
 use super::super::table::{Places, Table, prefetch};
-use super::super::words::{LEN_SHIFT, SHORT, Word, hash};
+use super::super::words::{LEN_SHIFT, SHORT, Word};
 
 /// Keys of two words, then the ids of both.
 pub(super) type Bucket = [u64; 8];
@@ -67,13 +67,17 @@ impl ShortWords {
 
     #[inline(always)]
     pub(super) fn finder(&self) -> Finder<'_> {
-        Finder(self.buckets.places())
+        let buckets = self.buckets.places();
+        Finder {
+            buckets,
+            shift: u64::BITS - self.num_buckets().trailing_zeros(),
+        }
     }
 
     /// Remembers the ids of a word of up to 15 bytes.
     pub(super) fn put(&mut self, word: Word, ids: &[u32]) {
+        let own = self.finder().bucket_of(word) as usize;
         let buckets = self.buckets.all_mut();
-        let own = word.hash as usize & (buckets.len() - 1);
         let is_there = |beside: usize| {
             let [first_low, first_high, second_low, second_high, ..] = buckets[own ^ beside];
             let of_word = [word.low, word.high];
@@ -128,14 +132,11 @@ impl ShortWords {
                 if high >> LEN_SHIFT == 0 || high >> LEN_SHIFT == MANY {
                     continue;
                 }
-                let word = Word {
-                    low,
-                    high,
-                    hash: hash(low, high),
-                };
+                let word = Word { low, high };
                 let mut found = [0; ROOM];
-                let count = find(lane, bucket, word, &mut found);
-                self.put(word, &found[..count]);
+                if let Some(count) = find(lane, bucket, word, &mut found) {
+                    self.put(word, &found[..count]);
+                }
             }
         }
     }
@@ -143,31 +144,47 @@ impl ShortWords {
 
 /// The table as it is looked at.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Finder<'a>(Places<'a, Bucket>);
+pub(in super::super) struct Finder<'a> {
+    buckets: Places<'a, Bucket>,
+    /// What is left of a hash when its lowest bits have been shifted out is a bucket's number.
+    shift: u32,
+}
 
 impl Finder<'_> {
-    /// Has the processor fetch what looking up a word will need.
     #[inline(always)]
-    pub(in super::super) fn prefetch(self, word: Word) {
-        prefetch(self.0.at(word.hash as usize));
+    pub(in super::super) fn shift(self) -> u32 {
+        self.shift
     }
 
-    /// Puts the ids of a word to the start of `ids` and says how many; 0 if it is not there.
+    /// The number of the bucket that a word belongs to.
+    #[inline(always)]
+    pub(in super::super) fn bucket_of(self, word: Word) -> u32 {
+        (word.hash() >> self.shift) as u32
+    }
+
+    /// Has the processor fetch what looking up a word of this bucket will need.
+    #[inline(always)]
+    pub(in super::super) fn prefetch(self, bucket: u32) {
+        prefetch(self.buckets.at(bucket as usize));
+    }
+
+    /// Puts the ids of a word of this bucket to the start of `ids` and says how many; none if it is not there.
     #[inline(always)]
     pub(in super::super) fn find(
         self,
         lane: impl Lane,
         word: Word,
+        bucket: u32,
         ids: &mut [u32; ROOM],
-    ) -> usize {
-        let own = word.hash as usize;
-        let bucket = self.0.at(own);
+    ) -> Option<usize> {
+        let own = bucket as usize;
+        let bucket = self.buckets.at(own);
         let mut count = find(lane, bucket, word, ids);
-        if count == 0 {
+        if count.is_none() {
             // Each is one more wait for memory.
             for beside in elsewhere(bucket) {
-                count = find(lane, self.0.at(own ^ beside), word, ids);
-                if count > 0 {
+                count = find(lane, self.buckets.at(own ^ beside), word, ids);
+                if count.is_some() {
                     break;
                 }
             }
@@ -177,26 +194,25 @@ impl Finder<'_> {
 }
 
 #[inline(always)]
-fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> usize {
+fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> Option<usize> {
     let &[a, b, c, d, ..] = bucket;
     // Which of the two it is cannot be foreseen, so that there is no branch for it.
     let which = lane.which(&[a, b, c, d], [word.low, word.high]);
     if which == 0 {
-        return 0;
+        return None;
     }
     let at = 4 + which / 4 * 2;
     let packed = [bucket[at], bucket[at + 1]];
     lane.spread(packed, ids.first_chunk_mut().expect("it is longer"));
     let count = (packed[1] >> COUNT_SHIFT) as usize % (1 << COUNT_BITS);
     if count > FEW_IDS {
-        let mut next = |first: usize, packed: [u64; 2]| {
+        let [_, _, c, d, _, _, e, f] = *bucket;
+        for (first, packed) in [(FEW_IDS, [c, d]), (2 * FEW_IDS, [e, f])] {
             let ids = ids[first..].first_chunk_mut().expect("it is longer");
             lane.spread(packed, ids);
-        };
-        next(FEW_IDS, [bucket[2], bucket[3]]);
-        next(2 * FEW_IDS, [bucket[6], bucket[7]]);
+        }
     }
-    count
+    Some(count)
 }
 
 /// Up to five ids.
@@ -228,12 +244,13 @@ mod tests {
     use super::*;
 
     /// Words that belong to one bucket.
-    fn of_bucket(bucket: usize, num_buckets: usize) -> impl Iterator<Item = Word> {
+    fn of_bucket(bucket: u32, table: &ShortWords) -> impl Iterator<Item = Word> {
         (1..).filter_map(move |low| {
-            let high = 8 << LEN_SHIFT;
-            let hash = hash(low, high);
-            let is_there = hash as usize & (num_buckets - 1) == bucket;
-            is_there.then_some(Word { low, high, hash })
+            let word = Word {
+                low,
+                high: 8 << LEN_SHIFT,
+            };
+            (table.finder().bucket_of(word) == bucket).then_some(word)
         })
     }
 
@@ -245,8 +262,9 @@ mod tests {
         #[inline(always)]
         fn run(self, lane: impl Lane) -> Vec<u32> {
             let mut ids = [0; ROOM];
-            let count = self.0.finder().find(lane, self.1, &mut ids);
-            ids[..count].to_vec()
+            let finder = self.0.finder();
+            let count = finder.find(lane, self.1, finder.bucket_of(self.1), &mut ids);
+            count.map_or(Vec::new(), |count| ids[..count].to_vec())
         }
     }
 
@@ -254,7 +272,7 @@ mod tests {
     fn words_of_many_ids_take_no_place_of_two() {
         let mut table = ShortWords::new(512);
         let (few, many) = ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11, 12]);
-        let words: Vec<Word> = of_bucket(7, 512).take(40).collect();
+        let words: Vec<Word> = of_bucket(7, &table).take(40).collect();
         for word in &words[..2] {
             table.put(*word, &few);
         }
@@ -275,7 +293,7 @@ mod tests {
     #[test]
     fn words_that_were_put_first_stay() {
         let mut table = ShortWords::new(512);
-        let words: Vec<Word> = of_bucket(7, 512).take(40).collect();
+        let words: Vec<Word> = of_bucket(7, &table).take(40).collect();
         for (id, word) in (0..).zip(&words) {
             table.put(*word, &[id]);
             // It is there already.

@@ -2,14 +2,23 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi32, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epi8_mask,
-    _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_movepi8_mask,
-    _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_storeu_si512,
-    _mm512_sub_epi8, _mm512_test_epi8_mask,
+    __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_setr_epi8, _mm256_cmpgt_epu32_mask,
+    _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm512_add_epi32, _mm512_add_epi64, _mm512_broadcast_i32x4, _mm512_castsi128_si512,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_inserti32x4,
+    _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8,
+    _mm512_movepi8_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_permutex2var_epi32,
+    _mm512_permutexvar_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set4_epi64,
+    _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_shuffle_epi32,
+    _mm512_srl_epi64, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32,
+    _mm512_test_epi8_mask,
 };
 
+use super::super::words::{HASH_FACTORS, LONG, SHORT, Word};
 use super::avx2::{spread, which};
-use super::{BLOCK, Job, Lane, Masks};
+use super::portable::Portable;
+use super::{BLOCK, EIGHT, Job, Lane, Masks, SOME};
 
 /// There is none where the processor has no AVX-512 for bytes.
 #[derive(Clone, Copy)]
@@ -19,6 +28,7 @@ impl Avx512 {
     pub(super) fn detect() -> Option<Self> {
         let has_it = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -32,7 +42,7 @@ impl Avx512 {
 impl Lane for Avx512 {
     #[inline(always)]
     fn run<J: Job>(self, job: J) -> J::Done {
-        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
         #[inline(never)]
         fn inner<J: Job>(lane: Avx512, job: J) -> J::Done {
             job.run(lane)
@@ -57,6 +67,27 @@ impl Lane for Avx512 {
     fn positions(self, bits: u64, base: u32, to: &mut [u32; BLOCK]) {
         // SAFETY: as above.
         unsafe { positions(bits, base, to) }
+    }
+
+    #[inline(always)]
+    fn words(
+        self,
+        text: &[u8],
+        bounds: &[u32; EIGHT + 1],
+        shift: u32,
+        words: &mut [Word; EIGHT],
+        hashes: &mut [u32; EIGHT],
+    ) {
+        // SAFETY: as above.
+        if !unsafe { words_within(text, bounds, shift, words, hashes) } {
+            Portable.words(text, bounds, shift, words, hashes);
+        }
+    }
+
+    #[inline(always)]
+    fn long(self, bounds: &[u32; SOME + 1]) -> u32 {
+        // SAFETY: as above.
+        unsafe { long(bounds) }
     }
 
     #[inline(always)]
@@ -130,4 +161,93 @@ fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(count).cast(), here) };
         count += bits.count_ones() as usize;
     }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn long(bounds: &[u32; SOME + 1]) -> u32 {
+    // SAFETY: these are 16 numbers each, and the loads ask for no alignment.
+    let (starts, ends) = unsafe {
+        (
+            _mm512_loadu_si512(bounds.as_ptr().cast()),
+            _mm512_loadu_si512(bounds.as_ptr().add(1).cast()),
+        )
+    };
+    let lens = _mm512_sub_epi32(ends, starts);
+    u32::from(_mm512_cmpgt_epu32_mask(
+        lens,
+        _mm512_set1_epi32(SHORT as i32),
+    ))
+}
+
+/// [`Lane::words`], if behind the beginning of each word are 16 bytes; else false, and nothing is done.
+///
+/// Four words are in one vector, each in 16 bytes of its own: the bytes that belong to it stay, and the last one
+/// becomes its length.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+fn words_within(
+    text: &[u8],
+    bounds: &[u32; EIGHT + 1],
+    shift: u32,
+    words: &mut [Word; EIGHT],
+    hashes: &mut [u32; EIGHT],
+) -> bool {
+    let Some(last) = text.len().checked_sub(16) else {
+        return false;
+    };
+    let last = u32::try_from(last).unwrap_or(u32::MAX);
+    // SAFETY: these are eight numbers each, and the loads ask for no alignment.
+    let (starts, ends) = unsafe {
+        (
+            _mm256_loadu_si256(bounds.as_ptr().cast()),
+            _mm256_loadu_si256(bounds.as_ptr().add(1).cast()),
+        )
+    };
+    if _mm256_cmpgt_epu32_mask(starts, _mm256_set1_epi32(last as i32)) != 0 {
+        return false;
+    }
+    let lens = _mm256_min_epu32(
+        _mm256_sub_epi32(ends, starts),
+        _mm256_set1_epi32(LONG as i32),
+    );
+    let lens = _mm512_castsi256_si512(lens);
+    let words = words.as_mut_ptr().cast::<__m512i>();
+    let factors = HASH_FACTORS.map(|factor| factor as i64);
+    let factors = _mm512_set4_epi64(factors[1], factors[0], factors[1], factors[0]);
+    let mut hashed = [_mm512_setzero_si512(); 2];
+    for (half, hashed) in hashed.iter_mut().enumerate() {
+        let first = 4 * half;
+        // SAFETY: no word begins behind `last`, so that there are 16 bytes. Volatile, because to take the numbers out
+        // of the vector that they were loaded as, which LLVM would do, takes longer than to load them again.
+        let bytes = |i: usize| unsafe {
+            let start = std::ptr::from_ref(&bounds[first + i]).read_volatile();
+            _mm_loadu_si128(text.as_ptr().add(start as usize).cast())
+        };
+        let four = _mm512_castsi128_si512(bytes(0));
+        let four = _mm512_inserti32x4::<1>(four, bytes(1));
+        let four = _mm512_inserti32x4::<2>(four, bytes(2));
+        let four = _mm512_inserti32x4::<3>(four, bytes(3));
+        // Each length in all bytes of its word.
+        let which = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        let which = _mm512_add_epi32(which, _mm512_set1_epi32(first as i32));
+        let lens = _mm512_permutexvar_epi32(which, lens);
+        let lens = _mm512_shuffle_epi8(lens, _mm512_setzero_si512());
+        let number = _mm512_broadcast_i32x4(_mm_setr_epi8(
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+        ));
+        let four = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(number, lens), four);
+        let four = _mm512_mask_mov_epi8(four, 0x8000_8000_8000_8000, lens);
+        // SAFETY: eight words have room for two vectors, and the store asks for no alignment.
+        unsafe { _mm512_storeu_si512(words.add(half).cast(), four) };
+        // The sum of both products, in both places.
+        let products = _mm512_mullo_epi64(four, factors);
+        let sums = _mm512_add_epi64(products, _mm512_shuffle_epi32::<0b01_00_11_10>(products));
+        *hashed = _mm512_srl_epi64(sums, _mm_cvtsi32_si128(shift as i32));
+    }
+    let firsts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
+    let firsts = _mm512_permutex2var_epi32(hashed[0], firsts, hashed[1]);
+    // SAFETY: these are eight numbers, and the store asks for no alignment.
+    unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), _mm512_castsi512_si256(firsts)) };
+    true
 }

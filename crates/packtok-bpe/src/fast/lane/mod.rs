@@ -28,6 +28,13 @@ use self::neon::Neon;
 use self::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use self::{avx2::Avx2, avx512::Avx512};
+use super::words::{SHORT, Word};
+
+/// Words that are asked together whether they are long.
+pub(super) const SOME: usize = 16;
+
+/// Words that are made together.
+pub(super) const EIGHT: usize = 8;
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 64;
@@ -89,6 +96,35 @@ pub(super) trait Lane: Copy {
                 more.fill_with(&mut next);
             }
         }
+    }
+
+    /// Eight words of a text, which begin at each of `bounds` and end at the next, and of the hash of each what is left
+    /// when its lowest bits have been shifted out.
+    #[inline(always)]
+    fn words(
+        self,
+        text: &[u8],
+        bounds: &[u32; EIGHT + 1],
+        shift: u32,
+        words: &mut [Word; EIGHT],
+        hashes: &mut [u32; EIGHT],
+    ) {
+        for (i, (word, hash)) in words.iter_mut().zip(hashes).enumerate() {
+            *word = Word::at(text, bounds[i] as usize, bounds[i + 1] as usize);
+            *hash = (word.hash() >> shift) as u32;
+        }
+    }
+
+    /// Which of some words are long, a bit for each; they begin at each of `bounds` and end at the next, which is not
+    /// before it.
+    #[inline(always)]
+    fn long(self, bounds: &[u32; SOME + 1]) -> u32 {
+        let mut long = 0;
+        for i in 0..SOME {
+            let is_long = (bounds[i + 1] - bounds[i]) as usize > SHORT;
+            long |= u32::from(is_long) << i;
+        }
+        long
     }
 
     /// Which of two pairs of numbers is this one: 1 for the first, 4 for the second, 0 for neither.
@@ -202,6 +238,7 @@ mod tests {
             let found = positions[..expected.len()].iter().map(|at| at - 1000);
             assert!(found.eq(expected), "{bits:x}");
         }
+        agree_on_words(lane);
         let (mut numbers, mut expected) = ([0; 8], [0; 8]);
         lane.spread(pair, &mut numbers);
         Portable.spread(pair, &mut expected);
@@ -220,6 +257,47 @@ mod tests {
                         lane.having(&block, 1 << bit),
                         Portable.having(&block, 1 << bit)
                     );
+                }
+            }
+        }
+    }
+
+    /// Words of all lengths, and near the end of a text.
+    fn agree_on_words(lane: impl Lane) {
+        for longest in [0, 1, 15, 16, 17, 1 << 20] {
+            for turn in 0..SOME as u32 {
+                let bounds: [u32; SOME + 1] =
+                    std::array::from_fn(|i| 7 + (i as u32 + turn) / SOME as u32 * longest);
+                let expected = if longest > 15 {
+                    1 << (SOME as u32 - 1 - turn)
+                } else {
+                    0
+                };
+                assert_eq!(lane.long(&bounds), expected);
+            }
+        }
+        let text: Vec<u8> = (0..200).map(|i: u32| (i * i) as u8 | 1).collect();
+        for text_len in 0..=text.len() {
+            for step in [0, 1, 7, 13] {
+                let bounds: [u32; EIGHT + 1] = std::array::from_fn(|i| {
+                    let i = i as u32;
+                    (3 + i * i * step / 3).min(text_len as u32)
+                });
+                let (mut words, mut hashes) = ([Word::default(); EIGHT], [0; EIGHT]);
+                lane.words(&text[..text_len], &bounds, 40, &mut words, &mut hashes);
+                for (i, word) in words.iter().enumerate() {
+                    let bytes = &text[bounds[i] as usize..bounds[i + 1] as usize];
+                    let mut expected = [0; 16];
+                    let num_bytes = bytes.len().min(15);
+                    expected[..num_bytes].copy_from_slice(&bytes[..num_bytes]);
+                    expected[15] = bytes.len().min(16) as u8;
+                    let expected = u128::from_le_bytes(expected);
+                    assert_eq!(
+                        [word.low, word.high],
+                        [expected as u64, (expected >> 64) as u64]
+                    );
+                    assert_eq!(word.is_short(), bytes.len() < 16);
+                    assert_eq!(u64::from(hashes[i]), word.hash() >> 40);
                 }
             }
         }

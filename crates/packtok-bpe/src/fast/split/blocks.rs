@@ -11,7 +11,7 @@
 //! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
 //! ```
 
-use super::super::lane::{BLOCK, Lane, Masks};
+use super::super::lane::{BLOCK, Job, Lane, Masks};
 use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
 
 /// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
@@ -160,34 +160,52 @@ impl Blocks {
         };
         let mut masks = lane.ascii(block);
         if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
-            self.widen(lane, table, text, at, &mut masks);
+            lane.run(Widen {
+                wide: &mut self.wide,
+                table,
+                text,
+                at,
+                masks: &mut masks,
+            });
         }
         masks
     }
+}
 
-    /// Adds what the masks lack: the classes of characters beyond ASCII.
-    ///
-    /// Apart from the loop over blocks, in which LLVM would keep the array in registers, byte by byte.
-    #[inline(never)]
-    fn widen(
-        &mut self,
-        lane: impl Lane,
-        table: &ClassTable,
-        text: &[u8],
-        at: usize,
-        masks: &mut Masks,
-    ) {
-        let of_last = *self.wide.last_chunk::<4>().expect("it has more");
-        self.wide[..4].copy_from_slice(&of_last);
+/// Adds what the masks lack: the classes of characters beyond ASCII.
+///
+/// Apart from the loop over blocks, in which LLVM would keep the array in registers, byte by byte.
+struct Widen<'a> {
+    wide: &'a mut [u8; BLOCK + 4],
+    table: &'a ClassTable,
+    text: &'a [u8],
+    at: usize,
+    masks: &'a mut Masks,
+}
+
+impl Job for Widen<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            wide,
+            table,
+            text,
+            at,
+            masks,
+        } = self;
+        let of_last = *wide.last_chunk::<4>().expect("it has more");
+        wide[..4].copy_from_slice(&of_last);
         let mut leads = masks.wide & !masks.inner;
         while leads != 0 {
             let i = leads.trailing_zeros() as usize;
             leads &= leads - 1;
             // What is stored behind a character is stored over by the next one, or of no interest.
             let classes = u32::from(table.of_wide(text, at + i)) * 0x0101_0101;
-            self.wide[i..i + 4].copy_from_slice(&classes.to_le_bytes());
+            wide[i..i + 4].copy_from_slice(&classes.to_le_bytes());
         }
-        let wide = self.wide.first_chunk().expect("it is longer");
+        let wide = wide.first_chunk().expect("it is longer");
         masks.letter |= lane.having(wide, LETTER) & masks.wide;
         masks.number |= lane.having(wide, NUMBER) & masks.wide;
         masks.space |= lane.having(wide, SPACE) & masks.wide;

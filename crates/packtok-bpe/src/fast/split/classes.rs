@@ -1,5 +1,7 @@
 //! What the split patterns ask of a character: letter, number, white space and the like.
 
+use std::collections::HashMap;
+
 use regex_syntax::hir::{Class, HirKind};
 
 /// One bit for each question that a pattern asks.
@@ -44,15 +46,36 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[一-龥぀-ゟ゠-ヿ]", CJK),
 ];
 
-const BLOCK: usize = 256;
+/// Characters whose numbers differ in the last six bits, which are those of the last byte of each in UTF-8.
+const BLOCK: usize = 64;
 
-/// The classes of every character, in two steps: a block of characters for each number without its last
-/// byte, and in it the character. Most blocks are alike, so that the whole is some 50 kB.
+/// The classes of every character, in two steps: a block of characters, and in it the character. Most blocks are
+/// alike, so that the whole is some 60 kB.
 pub(super) struct ClassTable {
     /// Of the ASCII characters, and `NOT_ASCII` for all other bytes.
     of_byte: [Classes; 256],
+    /// By a character's number without the last six bits.
     block_of: Vec<u16>,
+    /// By the last six bits of a character's first byte and of its second: the block of one of three bytes, and for
+    /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
+    block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
+}
+
+/// Blocks, each kept once.
+#[derive(Default)]
+struct Blocks {
+    all: Vec<[Classes; BLOCK]>,
+    numbers: HashMap<[Classes; BLOCK], u16>,
+}
+
+impl Blocks {
+    fn number(&mut self, block: [Classes; BLOCK]) -> u16 {
+        *self.numbers.entry(block).or_insert_with(|| {
+            self.all.push(block);
+            self.all.len() as u16 - 1
+        })
+    }
 }
 
 impl ClassTable {
@@ -77,24 +100,23 @@ impl ClassTable {
                 }
             }
         }
-        let mut blocks: Vec<[Classes; BLOCK]> = Vec::new();
         let (chunks, _) = all.as_chunks();
-        let block_of = chunks
-            .iter()
-            .map(|chunk| {
-                let at = blocks.iter().position(|block| block == chunk);
-                at.unwrap_or_else(|| {
-                    blocks.push(*chunk);
-                    blocks.len() - 1
-                }) as u16
-            })
-            .collect();
+        let mut blocks = Blocks::default();
+        let block_of = chunks.iter().map(|&chunk| blocks.number(chunk)).collect();
+        let of_two = (0..1 << 12).map(|two: usize| match two {
+            // 0b110..... and 0b10......
+            0..0x800 => blocks.number([all[two]; BLOCK]),
+            // 0b1110....; those of four bytes are not looked up here.
+            _ => blocks.number(chunks[two & 0x3ff]),
+        });
+        let block_of_two = of_two.collect();
         let mut of_byte = [NOT_ASCII; 256];
         of_byte[..128].copy_from_slice(&all[..128]);
         Self {
             of_byte,
             block_of,
-            blocks,
+            block_of_two,
+            blocks: blocks.all,
         }
     }
 
@@ -114,13 +136,12 @@ impl ClassTable {
                 bytes
             }
         };
-        let [first, low, lower, lowest] = bytes.map(usize::from);
-        let (low, lower, lowest) = (low & 0x3f, lower & 0x3f, lowest & 0x3f);
-        self.of(match first {
-            0..0xe0 => (first & 0x1f) << 6 | low,
-            0xe0..0xf0 => (first & 0xf) << 12 | low << 6 | lower,
-            _ => (first & 7) << 18 | low << 12 | lower << 6 | lowest,
-        })
+        let [first, low, lower, lowest] = bytes.map(|byte| usize::from(byte & 0x3f));
+        if first < 0x30 {
+            let block = self.block_of_two[first << 6 | low];
+            return self.blocks[usize::from(block)][lower];
+        }
+        self.of((first & 7) << 18 | low << 12 | lower << 6 | lowest)
     }
 
     /// The classes of the character at `at`, and its length; no class and no length behind the end.

@@ -95,7 +95,7 @@ pub(super) enum Cut {
 
 impl Splitter {
     /// For a pattern, and tokens that have these pairs of bytes in their middle.
-    pub(super) fn new(pattern: Pattern, pairs: &Pairs) -> Self {
+    pub(super) fn new(pattern: Pattern, pairs: Pairs) -> Self {
         let classes = match pattern {
             Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
             Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
@@ -105,7 +105,7 @@ impl Splitter {
             plain: Plain {
                 pattern,
                 classes,
-                pairs: pairs.clone(),
+                pairs,
             },
         }
     }
@@ -210,7 +210,7 @@ mod tests {
             Pattern::Pieces { each_blank: false },
             Pattern::Pieces { each_blank: true },
         ]
-        .map(|pattern| Splitter::new(pattern, &pairs))
+        .map(|pattern| Splitter::new(pattern, pairs.clone()))
         .into()
     }
 
