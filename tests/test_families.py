@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,37 @@ def test_texts_of_the_example_and_difficult_ones(tmp_path: Path, family: str) ->
 def test_tricky_characters(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     assert differing(file, [*TRICKY, *SCALARS[:0x3000:7]], tmp_path, oracle.EOD) == []
+
+
+@pytest.mark.parametrize("family", OF_TEXT)
+@pytest.mark.parametrize("special", [True, False])
+def test_added_tokens_where_blanks_are_written_in_another_way(
+    tmp_path: Path, family: str, special: bool
+) -> None:
+    file = write(family, tmp_path / "tokenizer.json")
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for token, normalized in {
+        "<s>": True,
+        "</s>": False,
+        "|a b|": True,
+        " he": True,
+        "<s>1": True,
+        "▁x": False,
+    }.items():
+        flags = {"single_word": False, "lstrip": False, "rstrip": False}
+        added = {"id": len(content["model"]["vocab"]) + len(content["added_tokens"]) - 1, "content": token}
+        content["added_tokens"].append({**added, **flags, "normalized": normalized, "special": special})
+    file.write_text(json.dumps(content), encoding="utf-8")
+    parts = [*content["model"]["vocab"]][257:]
+    parts += ["<s>", "</s>", "|a b|", "|a▁b|", " he", "he", "▁x", "x", " ", "  ", "▁", "▁▁", "<", ">", "1"]
+    chosen = random.Random(family)
+    texts = ["".join(chosen.choices(parts, k=chosen.randint(0, 9))) for _ in range(3000)]
+    tokenizer = packtok.Tokenizer.from_file(file)
+    assert tokenizer.engine == "packtok"
+    python = oracle.load(file)
+    ids, offsets = tokenizer.encode_batch(texts)
+    for text, begin, end in zip(texts, offsets[:-1], offsets[1:], strict=True):
+        assert ids[begin:end].tolist() == python.encode(text).ids, text
 
 
 @pytest.mark.whole

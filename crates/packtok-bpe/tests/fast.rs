@@ -232,6 +232,13 @@ fn added_tokens_in_text_are_found() {
         "|x y|".to_owned(),
         "|x▁y| a▁b".to_owned(),
         "▁".to_owned(),
+        "x<s>".to_owned(),
+        "<s>x <s>".to_owned(),
+        " <s>▁<s>  <s>".to_owned(),
+        " |x y|  |x▁y|".to_owned(),
+        "|x▁y|▁|x y|▁x▁y|a".to_owned(),
+        "▁▁</s>▁a</s>▁".to_owned(),
+        "</s><s></s> <s></s>x<s>".to_owned(),
     ]);
 }
 

@@ -25,6 +25,7 @@ mod merges;
 mod merging;
 mod missing;
 mod model;
+mod nfc;
 mod remembered;
 mod split;
 mod table;
@@ -38,7 +39,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use self::added::{Added, Part};
+use self::added::{Added, Part, Place};
 use self::cache::Cache;
 use self::cuts::Cuts;
 pub(crate) use self::cuts::Pairs;
@@ -81,7 +82,6 @@ pub(crate) struct Fast {
     /// Words that are tokens as they are although their merges give other ids; only with `ignore_merges`.
     whole: HashMap<Box<[u8]>, u32>,
     prefix: Prefix,
-    is_nfc: bool,
     added: Added,
 }
 
@@ -145,7 +145,6 @@ impl Fast {
             cuts,
             whole: HashMap::new(),
             prefix: form.prefix,
-            is_nfc: form.is_nfc,
             added: Added::read(json, added_tokens, &form)?,
         };
         if json["model"]["ignore_merges"] == true {
@@ -200,10 +199,10 @@ impl Fast {
         self.added
             .parts(text, special_tokens_are_text, &mut |part| match part {
                 Part::Id(id) => ids.push(id),
-                Part::Text(text, is_first) => self.lane.run(AppendText {
+                Part::Text(text, place) => self.lane.run(AppendText {
                     fast: self,
                     text,
-                    is_first,
+                    place,
                     scratch,
                     ids,
                 }),
@@ -217,7 +216,7 @@ impl Fast {
         &self,
         lane: impl Lane,
         text: &str,
-        is_first: bool,
+        place: Place,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
@@ -232,7 +231,7 @@ impl Fast {
             }
             let mut found = std::mem::take(&mut scratch.found);
             let mut words = &found[..=num_words];
-            if words[0] == 0 && self.has_prefix(text, is_first) {
+            if words[0] == 0 && self.has_prefix(text, place) {
                 words = &words[1..];
                 self.append_behind_blank(lane, &text[..words[0] as usize], scratch, ids);
             }
@@ -246,17 +245,17 @@ impl Fast {
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
         // Positions are kept in 32 bits, with room for a block behind the end.
-        text.len() < 1 << 31 && !self.added.is_foreign(text) && (!self.is_nfc || is_nfc(text))
+        text.len() < 1 << 31 && !self.added.is_foreign(text)
     }
 
     /// Whether a blank goes before this text.
     #[inline]
-    fn has_prefix(&self, text: &str, is_first: bool) -> bool {
+    fn has_prefix(&self, text: &str, place: Place) -> bool {
         match self.prefix {
             Prefix::None => false,
-            Prefix::Always => true,
+            Prefix::Always => place != Place::BehindNormalized,
             Prefix::UnlessThere => !text.starts_with(' '),
-            Prefix::FirstUnlessThere => is_first && !text.starts_with(' '),
+            Prefix::FirstUnlessThere => place == Place::First && !text.starts_with(' '),
         }
     }
 
@@ -479,7 +478,7 @@ impl Job for Fill<'_> {
 struct AppendText<'a> {
     fast: &'a Fast,
     text: &'a str,
-    is_first: bool,
+    place: Place,
     scratch: &'a mut Scratch,
     ids: &'a mut Vec<u32>,
 }
@@ -492,11 +491,11 @@ impl Job for AppendText<'_> {
         let Self {
             fast,
             text,
-            is_first,
+            place,
             scratch,
             ids,
         } = self;
-        fast.append_text(lane, text, is_first, scratch, ids);
+        fast.append_text(lane, text, place, scratch, ids);
     }
 }
 
@@ -521,33 +520,4 @@ impl Job for AppendWord<'_> {
         } = self;
         fast.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
     }
-}
-
-/// Whether a text is in normal form C already.
-///
-/// The tables may be newer than those of the package. A text that is in this form by newer tables is so by older
-/// ones, for which characters that they do not know neither move nor combine.
-fn is_nfc(text: &str) -> bool {
-    if text.is_ascii() {
-        return true;
-    }
-    // No character below U+0300 takes part in anything unless the next one is from there on, so that what is
-    // looked at are runs of such characters with the one before them.
-    let bytes = text.as_bytes();
-    let position = |from: usize, is_it: fn(u8) -> bool| {
-        let position = bytes[from..].iter().position(|&byte| is_it(byte));
-        position.map(|n| from + n)
-    };
-    let mut at = 0;
-    while let Some(first) = position(at, |byte| byte >= 0xcc) {
-        let end = position(first, |byte| byte < 0x80 || (0xc0..0xcc).contains(&byte));
-        let end = end.unwrap_or(text.len());
-        let before = text[at..first].char_indices().next_back();
-        let start = before.map_or(first, |(i, _)| at + i);
-        if !unicode_normalization::is_nfc(&text[start..end]) {
-            return false;
-        }
-        at = end;
-    }
-    true
 }

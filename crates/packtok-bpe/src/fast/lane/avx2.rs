@@ -2,12 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _mm_set_epi64x, _mm256_add_epi8, _mm256_and_si256, _mm256_broadcastsi128_si256,
-    _mm256_castsi256_pd, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64, _mm256_cmpgt_epi8,
-    _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_or_si256,
-    _mm256_set1_epi8, _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256,
+    __m256i, _mm_loadu_si128, _mm_set_epi64x, _mm256_add_epi8, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64,
+    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_storeu_si256,
 };
 
+use super::first_two::{FirstTwo, TOLD};
 use super::{BLOCK, Job, Lane, Masks};
 
 /// There is none where the processor has no AVX2.
@@ -47,6 +49,12 @@ impl Lane for Avx2 {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         // SAFETY: as above.
         unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn told(self, block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+        // SAFETY: as above.
+        unsafe { told(block, behind, first_two) }
     }
 
     #[inline(always)]
@@ -147,6 +155,43 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
         _mm256_cmpeq_epi8(_mm256_and_si256(low, class), class),
         _mm256_cmpeq_epi8(_mm256_and_si256(high, class), class),
     ])
+}
+
+/// What a table has for the last six bits of each byte: sixteen numbers of it at a time, for those bytes that are theirs.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
+    let last_four = _mm256_and_si256(bytes, _mm256_set1_epi8(15));
+    let which = _mm256_and_si256(bytes, _mm256_set1_epi8(48));
+    let mut found = _mm256_setzero_si256();
+    for (first, numbers) in (0..).step_by(16).zip(table.as_chunks::<16>().0) {
+        // SAFETY: these are 16 bytes, and the load asks for no alignment.
+        let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
+        let here = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), last_four);
+        let is_here = _mm256_cmpeq_epi8(which, _mm256_set1_epi8(first));
+        found = _mm256_or_si256(found, _mm256_and_si256(here, is_here));
+    }
+    found
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn told(block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    let ([low, high], behind) = (halves(block), halves(behind));
+    let of_first = [
+        by_six_bits(low, &first_two.of_first),
+        by_six_bits(high, &first_two.of_first),
+    ];
+    let told = _mm256_set1_epi8(TOLD as i8);
+    let is_told = [
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[0], told), told),
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[1], told), told),
+    ];
+    let in_common = [
+        _mm256_and_si256(of_first[0], by_six_bits(behind[0], &first_two.of_second)),
+        _mm256_and_si256(of_first[1], by_six_bits(behind[1], &first_two.of_second)),
+    ];
+    highest(is_told) & highest(equal(in_common, 0))
 }
 
 /// Where two numbers that are neighbours are both alike.

@@ -4,19 +4,20 @@
 use std::arch::x86_64::{
     __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_setr_epi8, _mm256_cmpgt_epu32_mask,
     _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
-    _mm512_add_epi32, _mm512_add_epi64, _mm512_broadcast_i32x4, _mm512_castsi128_si512,
-    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_broadcast_i32x4,
+    _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
     _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_inserti32x4,
-    _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8,
-    _mm512_movepi8_mask, _mm512_mullo_epi64, _mm512_or_si512, _mm512_permutex2var_epi32,
-    _mm512_permutexvar_epi32, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set4_epi64,
-    _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_shuffle_epi32,
-    _mm512_srl_epi64, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32,
-    _mm512_test_epi8_mask,
+    _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_mask_shuffle_epi8,
+    _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_mullo_epi64,
+    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi32, _mm512_set1_epi8,
+    _mm512_set1_epi32, _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
+    _mm512_shuffle_epi8, _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_srl_epi64,
+    _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_test_epi8_mask,
 };
 
 use super::super::words::{HASH_FACTORS, LONG, SHORT, Word};
 use super::avx2::{spread, which};
+use super::first_two::{FirstTwo, TOLD};
 use super::portable::Portable;
 use super::{BLOCK, EIGHT, Job, Lane, Masks, SOME};
 
@@ -61,6 +62,12 @@ impl Lane for Avx512 {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         // SAFETY: as above.
         unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn told(self, block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+        // SAFETY: as above.
+        unsafe { told(block, behind, first_two) }
     }
 
     #[inline(always)]
@@ -146,6 +153,35 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
     _mm512_test_epi8_mask(load(classes), _mm512_set1_epi8(class as i8))
+}
+
+/// What a table has for the last six bits of each byte: sixteen numbers of it at a time, for those bytes that are theirs.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
+    let numbers = load(table);
+    let has_16 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(16));
+    let has_32 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(32));
+    let last_four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));
+    let found = _mm512_shuffle_epi8(
+        _mm512_shuffle_i32x4::<0b00_00_00_00>(numbers, numbers),
+        last_four,
+    );
+    let of_16 = _mm512_shuffle_i32x4::<0b01_01_01_01>(numbers, numbers);
+    let found = _mm512_mask_shuffle_epi8(found, has_16 & !has_32, of_16, last_four);
+    let of_32 = _mm512_shuffle_i32x4::<0b10_10_10_10>(numbers, numbers);
+    let found = _mm512_mask_shuffle_epi8(found, has_32 & !has_16, of_32, last_four);
+    let of_48 = _mm512_shuffle_i32x4::<0b11_11_11_11>(numbers, numbers);
+    _mm512_mask_shuffle_epi8(found, has_16 & has_32, of_48, last_four)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn told(block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    let of_first = by_six_bits(load(block), &first_two.of_first);
+    let of_second = by_six_bits(load(behind), &first_two.of_second);
+    let is_first = _mm512_test_epi8_mask(of_first, _mm512_set1_epi8(TOLD as i8));
+    is_first & !_mm512_test_epi8_mask(of_first, of_second)
 }
 
 #[inline]

@@ -19,10 +19,12 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod first_two;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 mod portable;
 
+pub(super) use self::first_two::FirstTwo;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use self::neon::Neon;
 use self::portable::Portable;
@@ -76,6 +78,13 @@ pub(super) trait Lane: Copy {
 
     /// Where a byte has this class, one bit of each.
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
+
+    /// Where the first two bytes of a character tell that it is one; only if a character beyond ASCII begins there.
+    /// `behind` are the bytes behind those of `block`. A lane may tell of none.
+    #[inline(always)]
+    fn told(self, _block: &[u8; BLOCK], _behind: &[u8; BLOCK], _first_two: &FirstTwo) -> u64 {
+        0
+    }
 
     /// Where the bits are, counted from `base`; what is behind them is written over.
     #[inline(always)]
@@ -238,6 +247,7 @@ mod tests {
             let found = positions[..expected.len()].iter().map(|at| at - 1000);
             assert!(found.eq(expected), "{bits:x}");
         }
+        agree_on_told(lane);
         agree_on_words(lane);
         let (mut numbers, mut expected) = ([0; 8], [0; 8]);
         lane.spread(pair, &mut numbers);
@@ -260,6 +270,36 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// All pairs of bytes beyond ASCII, some of which begin letters only.
+    fn agree_on_told(lane: impl Lane) {
+        let are_letters = |first: usize, second: usize| match first % 3 {
+            0 => true,
+            1 => !second.is_multiple_of(first + 2),
+            _ => false,
+        };
+        let first_two = FirstTwo::new(are_letters);
+        let (mut tells_some, mut tells_all) = (false, true);
+        for first in 0xc0..=0xff_usize {
+            for turn in 0..64 {
+                let bytes: [u8; BLOCK + 1] = std::array::from_fn(|i| match (i + turn) % 2 {
+                    0 => first as u8,
+                    _ => 0x80 | (i + turn / 2) as u8 & 0x3f,
+                });
+                let (block, behind) = (bytes.first_chunk().unwrap(), bytes.last_chunk().unwrap());
+                let told = lane.told(block, behind, &first_two);
+                let begins = bytes.windows(2).enumerate();
+                for (i, two) in begins.filter(|(_, two)| two[0] >= 0xc0) {
+                    let (is_told, is_letter) =
+                        (told >> i & 1 == 1, first_two.tells(two[0], two[1]));
+                    assert!(is_letter || !is_told, "{two:x?}");
+                    tells_some |= is_told;
+                    tells_all &= is_told == is_letter;
+                }
+            }
+        }
+        assert!(tells_all || !tells_some, "a lane tells of all, or of none");
     }
 
     /// Words of all lengths, and near the end of a text.

@@ -66,8 +66,8 @@ pub(in super::super) struct Blocks {
     /// The masks of the block at `at`.
     block: Masks,
     carry: Carry,
-    /// The classes of the bytes of characters beyond ASCII, the last of which may reach into the next block.
-    wide: [u8; BLOCK + 4],
+    /// The classes of a character beyond ASCII at the end of the block before, which may reach into this one.
+    last_wide: Wide,
     /// The end of the text, and blanks.
     last: [u8; BLOCK],
     is_done: bool,
@@ -80,7 +80,7 @@ impl Blocks {
             at: 0,
             block: Masks::default(),
             carry: Carry::default(),
-            wide: [0; BLOCK + 4],
+            last_wide: Wide::default(),
             last: [b' '; BLOCK],
             is_done: false,
         }
@@ -161,7 +161,7 @@ impl Blocks {
         let mut masks = lane.ascii(block);
         if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
             lane.run(Widen {
-                wide: &mut self.wide,
+                last: &mut self.last_wide,
                 table,
                 text,
                 at,
@@ -172,11 +172,19 @@ impl Blocks {
     }
 }
 
+/// Characters beyond ASCII of these classes.
+#[derive(Clone, Copy, Default)]
+struct Wide {
+    letter: u64,
+    number: u64,
+    space: u64,
+}
+
 /// Adds what the masks lack: the classes of characters beyond ASCII.
 ///
-/// Apart from the loop over blocks, in which LLVM would keep the array in registers, byte by byte.
+/// First by the byte that each begins with; then the other bytes get what it has.
 struct Widen<'a> {
-    wide: &'a mut [u8; BLOCK + 4],
+    last: &'a mut Wide,
     table: &'a ClassTable,
     text: &'a [u8],
     at: usize,
@@ -189,27 +197,53 @@ impl Job for Widen<'_> {
     #[inline(always)]
     fn run(self, lane: impl Lane) {
         let Self {
-            wide,
+            last,
             table,
             text,
             at,
             masks,
         } = self;
-        let of_last = *wide.last_chunk::<4>().expect("it has more");
-        wide[..4].copy_from_slice(&of_last);
-        let mut leads = masks.wide & !masks.inner;
-        while leads != 0 {
-            let i = leads.trailing_zeros() as usize;
-            leads &= leads - 1;
-            // What is stored behind a character is stored over by the next one, or of no interest.
-            let classes = u32::from(table.of_wide(text, at + i)) * 0x0101_0101;
-            wide[i..i + 4].copy_from_slice(&classes.to_le_bytes());
+        let first_bytes = masks.wide & !masks.inner;
+        let told = table.told(lane, text, at);
+        let mut begins = Wide {
+            letter: first_bytes & told,
+            ..Wide::default()
+        };
+        let mut asked = first_bytes & !told;
+        while asked != 0 {
+            let i = asked.trailing_zeros();
+            asked &= asked - 1;
+            let classes = table.of_wide(text, at + i as usize);
+            begins.letter |= u64::from(classes & LETTER != 0) << i;
+            begins.number |= u64::from(classes & NUMBER != 0) << i;
+            begins.space |= u64::from(classes & SPACE != 0) << i;
         }
-        let wide = wide.first_chunk().expect("it is longer");
-        masks.letter |= lane.having(wide, LETTER) & masks.wide;
-        masks.number |= lane.having(wide, NUMBER) & masks.wide;
-        masks.space |= lane.having(wide, SPACE) & masks.wide;
+        let all = Wide {
+            letter: with_inner(begins.letter, last.letter, masks.inner),
+            number: with_inner(begins.number, last.number, masks.inner),
+            space: with_inner(begins.space, last.space, masks.inner),
+        };
+        masks.letter |= all.letter;
+        masks.number |= all.number;
+        masks.space |= all.space;
+        *last = Wide {
+            letter: all.letter >> 63,
+            number: all.number >> 63,
+            space: all.space >> 63,
+        };
     }
+}
+
+/// All bytes of the characters that begin there, and of one that the block before ends with, if there is one.
+#[inline(always)]
+fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
+    let mut all = begins;
+    let mut behind = before(begins, last) & inner;
+    for _ in 1..char::MAX.len_utf8() {
+        all |= behind;
+        behind = before(behind, 0) & inner;
+    }
+    all
 }
 
 /// What is left of a text, and blanks.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use regex_syntax::hir::{Class, HirKind};
 
+use super::super::lane::{FirstTwo, Lane};
+
 /// One bit for each question that a pattern asks.
 pub(super) type Classes = u8;
 
@@ -27,6 +29,9 @@ pub(super) const SYMBOL: Classes = UPPER;
 /// Characters that DeepSeek keeps apart; no pattern asks for it and for [`LOWER`].
 pub(super) const CJK: Classes = LOWER;
 
+/// Characters that normal form C leaves as they are; no pattern asks for it and for [`LETTER`].
+pub(in super::super) const INERT: Classes = LETTER;
+
 /// The classes that most patterns ask for.
 pub(super) const COMMON: [(&str, Classes); 6] = [
     (r"\p{L}", LETTER),
@@ -49,9 +54,12 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
 /// Characters whose numbers differ in the last six bits, which are those of the last byte of each in UTF-8.
 const BLOCK: usize = 64;
 
+/// The last six bits of the lowest byte that begins a character of four bytes.
+const OF_FOUR: usize = 0x30;
+
 /// The classes of every character, in two steps: a block of characters, and in it the character. Most blocks are
 /// alike, so that the whole is some 60 kB.
-pub(super) struct ClassTable {
+pub(in super::super) struct ClassTable {
     /// Of the ASCII characters, and `NOT_ASCII` for all other bytes.
     of_byte: [Classes; 256],
     /// By a character's number without the last six bits.
@@ -60,6 +68,8 @@ pub(super) struct ClassTable {
     /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
     block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
+    /// Which characters are letters and nothing else by their first two bytes.
+    first_two: FirstTwo,
 }
 
 /// Blocks, each kept once.
@@ -89,6 +99,11 @@ impl ClassTable {
         Self::with(&COMMON, |char| if char.is_numeric() { NUMBER } else { 0 })
     }
 
+    /// With [`INERT`] for characters that are, and nothing else.
+    pub(in super::super) fn of_inert(is_inert: impl Fn(char) -> bool) -> Self {
+        Self::with(&[], |char| if is_inert(char) { INERT } else { 0 })
+    }
+
     fn with(patterns: &[(&str, Classes)], also: impl Fn(char) -> Classes) -> Self {
         let mut all: Vec<Classes> = (0..=char::MAX as u32)
             .map(|scalar| char::from_u32(scalar).map_or(0, &also))
@@ -109,7 +124,16 @@ impl ClassTable {
             // 0b1110....; those of four bytes are not looked up here.
             _ => blocks.number(chunks[two & 0x3ff]),
         });
-        let block_of_two = of_two.collect();
+        let block_of_two: Vec<u16> = of_two.collect();
+        let are_letters = |block: &[Classes; BLOCK]| {
+            let mut classes = block.iter();
+            classes.all(|classes| classes & (LETTER | NUMBER | SPACE) == LETTER)
+        };
+        let are_letters: Vec<bool> = blocks.all.iter().map(are_letters).collect();
+        let first_two = FirstTwo::new(|first, second| {
+            let block = usize::from(block_of_two[first << 6 | second]);
+            first < OF_FOUR && are_letters[block]
+        });
         let mut of_byte = [NOT_ASCII; 256];
         of_byte[..128].copy_from_slice(&all[..128]);
         Self {
@@ -117,6 +141,20 @@ impl ClassTable {
             block_of,
             block_of_two,
             blocks: blocks.all,
+            first_two,
+        }
+    }
+
+    /// Where in the block of a text at `at` letters beyond ASCII begin that their first two bytes tell: none where
+    /// the text ends. What is at bytes that begin no such character says nothing.
+    #[inline(always)]
+    pub(in super::super) fn told(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
+        let (block, behind) = (text.get(at..), text.get(at + 1..));
+        let block = block.and_then(|rest| rest.first_chunk());
+        let behind = behind.and_then(|rest| rest.first_chunk());
+        match (block, behind) {
+            (Some(block), Some(behind)) => lane.told(block, behind, &self.first_two),
+            _ => 0,
         }
     }
 
@@ -127,7 +165,7 @@ impl ClassTable {
 
     /// The classes of a character beyond ASCII, in UTF-8, whose first byte is at `at`.
     #[inline(always)]
-    pub(super) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
+    pub(in super::super) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
         let bytes = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(bytes) => *bytes,
             None => {
@@ -137,7 +175,7 @@ impl ClassTable {
             }
         };
         let [first, low, lower, lowest] = bytes.map(|byte| usize::from(byte & 0x3f));
-        if first < 0x30 {
+        if first < OF_FOUR {
             let block = self.block_of_two[first << 6 | low];
             return self.blocks[usize::from(block)][lower];
         }
@@ -208,5 +246,31 @@ mod tests {
         let numbers = ('\0'..=char::MAX).filter(|&char| table.of(char as usize) & NUMBER != 0);
         assert!(numbers.clone().count() > 1000);
         assert!(numbers.into_iter().all(char::is_numeric));
+    }
+
+    #[test]
+    fn two_bytes_tell_of_most_letters_and_of_nothing_else() {
+        for table in [
+            ClassTable::new(&COMMON),
+            ClassTable::new(&OF_DEEPSEEK),
+            ClassTable::with_digits(),
+        ] {
+            let (mut num_letters, mut num_told) = (0, 0);
+            for char in '\u{80}'..='\u{ffff}' {
+                let mut bytes = [0; 4];
+                char.encode_utf8(&mut bytes);
+                let is_letter = table.of(char as usize) & (LETTER | NUMBER | SPACE) == LETTER;
+                let is_told = table.first_two.tells(bytes[0], bytes[1]);
+                assert!(is_letter || !is_told, "{char:?}");
+                num_letters += usize::from(is_letter);
+                num_told += usize::from(is_told);
+            }
+            assert!(num_told > num_letters / 2);
+        }
+        let common = ClassTable::new(&COMMON);
+        for char in "éñąπΩяїש語字한".chars() {
+            let bytes = char.to_string().into_bytes();
+            assert!(common.first_two.tells(bytes[0], bytes[1]), "{char}");
+        }
     }
 }

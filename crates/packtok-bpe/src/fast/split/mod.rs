@@ -14,9 +14,10 @@ mod plain;
 use self::blocks::Blocks;
 pub(super) use self::blocks::ROOM;
 use self::cl100k::Cl100k;
-use self::classes::{COMMON, ClassTable, OF_DEEPSEEK};
+use self::classes::{COMMON, OF_DEEPSEEK};
+pub(super) use self::classes::{ClassTable, INERT};
 use self::gpt2::Gpt2;
-use self::pieces::Pieces;
+use self::pieces::{Pieces, Table};
 use self::plain::Plain;
 use super::cuts::Pairs;
 use super::lane::Lane;
@@ -105,7 +106,7 @@ impl Splitter {
             plain: Plain {
                 pattern,
                 classes,
-                pairs,
+                table: Table::new(pairs),
             },
         }
     }
@@ -142,8 +143,8 @@ impl Splitter {
                 blocks.fill(lane, Cl100k { digits }, classes, text, ends)
             }
             (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
-                let pairs = &self.plain.pairs;
-                blocks.fill(lane, Pieces { pairs, each_blank }, classes, text, ends)
+                let table = &self.plain.table;
+                blocks.fill(lane, Pieces { table, each_blank }, classes, text, ends)
             }
             (Cut::Plain(at), _) => self.fill_plainly(at, text, ends),
             (Cut::Blocks(_), _) => unreachable!("it has no rules for blocks"),
@@ -203,15 +204,25 @@ mod tests {
             let [left, right] = pair.to_be_bytes();
             pairs.put(left, right);
         }
-        [
+        // Of one that has few kinds next to each other.
+        let mut of_kinds = Pairs::none();
+        for token in ["eab", " a", "; ", "\r\n", "é.", "a語"] {
+            for two in token.as_bytes().windows(2) {
+                of_kinds.put(two[0], two[1]);
+            }
+        }
+        let pieces = |each_blank| Pattern::Pieces { each_blank };
+        let of_kinds =
+            [false, true].map(|each_blank| Splitter::new(pieces(each_blank), of_kinds.clone()));
+        let of_pairs = [
             Pattern::Gpt2,
             Pattern::Cl100k { digits: 3 },
             Pattern::Cl100k { digits: 1 },
-            Pattern::Pieces { each_blank: false },
-            Pattern::Pieces { each_blank: true },
+            pieces(false),
+            pieces(true),
         ]
-        .map(|pattern| Splitter::new(pattern, pairs.clone()))
-        .into()
+        .map(|pattern| Splitter::new(pattern, pairs.clone()));
+        of_pairs.into_iter().chain(of_kinds).collect()
     }
 
     fn check(splitters: &[Splitter], text: &str) {

@@ -4,11 +4,11 @@
 //! A pattern is tried at a position, takes the first of its alternatives that matches there, and goes on
 //! where that ended; each function below is one pattern read as such a step.
 
-use super::super::cuts::Pairs;
 use super::Pattern;
 use super::classes::{
     CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SPACE, SYMBOL, UPPER,
 };
+use super::pieces::{Kind, Table};
 
 /// Neither letter nor number nor white space: `[^\s\p{L}\p{N}]`.
 const VISIBLE: Classes = LETTER | NUMBER | SPACE;
@@ -17,7 +17,7 @@ const VISIBLE: Classes = LETTER | NUMBER | SPACE;
 pub(super) struct Plain {
     pub(super) pattern: Pattern,
     pub(super) classes: ClassTable,
-    pub(super) pairs: Pairs,
+    pub(super) table: Table,
 }
 
 impl Plain {
@@ -40,10 +40,10 @@ impl Plain {
             let (left, right) = (text[end - 1], text[end]);
             let kinds = [Kind::of(left), Kind::of(right)];
             let is_looked_at = match kinds {
-                [Kind::Blank, Kind::Letter] => false,
+                [Kind::Blank, Kind::Letter | Kind::Other] => false,
                 [left, right] => left != right || matches!(left, Kind::Number | Kind::Newline),
             };
-            each_blank && right == b' ' || is_looked_at && !self.pairs.has(left, right)
+            each_blank && right == b' ' || is_looked_at && !self.table.pairs.has(left, right)
         };
         (at + 1..text.len()).find(ends).unwrap_or(text.len())
     }
@@ -252,30 +252,6 @@ impl Plain {
         match text.as_bytes()[at..end].iter().rposition(is_newline) {
             Some(last) => at + last + 1,
             None => self.white_space(text, at, ends),
-        }
-    }
-}
-
-/// What a byte is, as far as pieces are concerned.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Letter,
-    Number,
-    Newline,
-    Blank,
-    Wide,
-    Other,
-}
-
-impl Kind {
-    fn of(byte: u8) -> Self {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
-            b'0'..=b'9' => Self::Number,
-            b'\r' | b'\n' => Self::Newline,
-            b' ' => Self::Blank,
-            0x80.. => Self::Wide,
-            _ => Self::Other,
         }
     }
 }
