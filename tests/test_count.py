@@ -200,7 +200,9 @@ def test_wrong_use_is_said_in_one_line(
 
 
 def test_whatever_progress_raises_ends_the_count(tmp_path: Path) -> None:
-    corpus = oracle.write_lines(tmp_path / "c.jsonl", ["some words and 12 numbers " * 400] * 4000)
+    # New words, which take long enough for progress to be told of, on any machine.
+    texts = (" ".join(map(str, range(start, start + 1500))) for start in range(0, 3_000_000, 1500))
+    corpus = oracle.write_lines(tmp_path / "c.jsonl", list(texts))
     seen: list[dict[str, int]] = []
 
     def stop(counts: dict[str, int]) -> None:

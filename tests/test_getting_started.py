@@ -40,6 +40,7 @@ OVERRIDES = [
     "model.num_heads=2",
     f"training.steps={STEPS}",
     "training.global_batch_size=12",
+    "training.num_workers=1",
     f"output.checkpoint_every={SAVE_EVERY}",
     "output.evaluate_every=10",
 ]
@@ -57,7 +58,7 @@ def run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
         **options,
     )
     assert done.returncode == code, done.stdout + done.stderr

@@ -67,14 +67,24 @@ GRID = [
 
 
 def stop_and_go_on(ends: tuple[str, ...], grid: list[Any]) -> list[Any]:
-    """On every rank: the rows of each run of the grid before and after its stop, and the states."""
-    results = []
-    for end, (before, stop, after) in itertools.product(ends, grid):
-        first, state = run_part(end, before, None, stop)
-        states = [one for one in ranks.gathered(state) if one is not None]
-        rest, _ = run_part(end, after, states[0], NUM_STEPS - stop)
-        results.append((ranks.gathered(first), states, ranks.gathered(rest)))
-    return results
+    """On every rank: the rows of each run of the grid before and after its stop, and the states.
+
+    All runs up to their stop come first, so that few workers are forked close behind a collective, whose
+    thread may hold a lock of Python's at that moment.
+    """
+    runs = list(itertools.product(ends, grid))
+    stopped = ranks.gathered([run_part(end, before, None, stop) for end, (before, stop, _) in runs])
+    states = [[rank[run][1] for rank in stopped if rank[run][1] is not None] for run in range(len(runs))]
+    rest = ranks.gathered(
+        [
+            run_part(end, after, states[run][0], NUM_STEPS - stop)[0]
+            for run, (end, (_, stop, after)) in enumerate(runs)
+        ]
+    )
+    return [
+        ([rank[run][0] for rank in stopped], states[run], [rank[run] for rank in rest])
+        for run in range(len(runs))
+    ]
 
 
 def run_part(end: str, how: Any, state: Any, num_steps: int) -> tuple[Any, Any]:

@@ -58,8 +58,8 @@ class Run:
             dataset,
             global_batch_size=training.global_batch_size,
             seed=training.seed,
-            num_workers=training.num_workers,
             pin_memory=self.device.type == "cuda",
+            **_worker_options(training.num_workers),
             **options,
         )
 
@@ -179,6 +179,21 @@ class Run:
         if (is_last or self.step % output.checkpoint_every == 0) and dist.get_rank() == 0:
             report.sync()
             self.save()
+
+
+def _worker_options(num_workers: int) -> dict[str, Any]:
+    """Workers that are started anew, once.
+
+    ``fork``, which is torch's default, copies this process with whatever locks the process group's threads
+    hold at that moment. One of Python's own is among them, and now and then a worker waits for it for ever.
+    """
+    if num_workers == 0:
+        return {}
+    return {
+        "num_workers": num_workers,
+        "multiprocessing_context": "spawn",
+        "persistent_workers": True,
+    }
 
 
 def ids_of(data: Data) -> tuple[int, int]:
