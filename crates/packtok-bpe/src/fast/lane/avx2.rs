@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 };
 
 use super::first_two::{FirstTwo, TOLD};
-use super::{BLOCK, Job, Lane, Masks};
+use super::{BLOCK, Case, Job, Lane, Masks};
 
 /// There is none where the processor has no AVX2.
 #[derive(Clone, Copy)]
@@ -43,6 +43,12 @@ impl Lane for Avx2 {
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
         // SAFETY: an `Avx2` is only made where the processor has it.
         unsafe { ascii(block) }
+    }
+
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { highest(within(halves(block), first, len)) }
     }
 
     #[inline(always)]
@@ -143,6 +149,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         apostrophe: highest(equal(bytes, b'\'')),
         wide: highest(bytes),
         inner: highest(inner),
+        case: Case::default(),
     }
 }
 

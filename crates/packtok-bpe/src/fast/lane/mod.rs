@@ -58,6 +58,21 @@ pub(super) struct Masks {
     pub(super) wide: u64,
     /// Bytes that begin no character.
     pub(super) inner: u64,
+    /// What is asked for by rules that tell upper from lower case, and else nothing.
+    pub(super) case: Case,
+}
+
+/// More classes of the bytes of a block; letters and marks that are in none of the first two are lower ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Case {
+    /// Letters of upper or title case.
+    pub(super) upper: u64,
+    /// Letters without case, and marks.
+    pub(super) both: u64,
+    /// Marks.
+    pub(super) mark: u64,
+    /// `/`
+    pub(super) slash: u64,
 }
 
 /// Something that is done in a lane.
@@ -75,6 +90,16 @@ pub(super) trait Lane: Copy {
 
     /// The masks of ASCII characters, and where others are: `wide` and `inner`.
     fn ascii(self, block: &[u8; BLOCK]) -> Masks;
+
+    /// Where the bytes of `first..first + len` are.
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        let mut is_within = [0; BLOCK];
+        for (is_within, byte) in is_within.iter_mut().zip(block) {
+            *is_within = u8::from(byte.wrapping_sub(first) < len);
+        }
+        self.having(&is_within, 1)
+    }
 
     /// Where a byte has this class, one bit of each.
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
@@ -262,6 +287,10 @@ mod tests {
                 let block: [u8; BLOCK] =
                     std::array::from_fn(|i| first.wrapping_add((i * turn) as u8));
                 assert_eq!(lane.ascii(&block), Portable.ascii(&block), "{block:?}");
+                for (first, len) in [(b'A', 26), (b'/', 1), (0, 255), (200, 56)] {
+                    let expected = Portable.within(&block, first, len);
+                    assert_eq!(lane.within(&block, first, len), expected);
+                }
                 for bit in 0..8 {
                     assert_eq!(
                         lane.having(&block, 1 << bit),
@@ -358,6 +387,10 @@ mod tests {
                 assert_eq!(has(masks.apostrophe), byte == b'\'');
                 assert_eq!(has(masks.wide), !byte.is_ascii());
                 assert_eq!(has(masks.inner), byte & 0xc0 == 0x80);
+                assert_eq!(
+                    has(Portable.within(&block, b'A', 26)),
+                    byte.is_ascii_uppercase()
+                );
                 for bit in 0..8 {
                     assert_eq!(has(Portable.having(&block, 1 << bit)), byte >> bit & 1 == 1);
                 }

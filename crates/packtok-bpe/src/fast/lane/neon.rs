@@ -8,7 +8,7 @@ use std::arch::aarch64::{
 };
 use std::arch::is_aarch64_feature_detected;
 
-use super::{BLOCK, Job, Lane, Masks, Portable};
+use super::{BLOCK, Case, Job, Lane, Masks, Portable};
 
 /// There is none where the processor has no NEON.
 #[derive(Clone, Copy)]
@@ -36,6 +36,12 @@ impl Lane for Neon {
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
         // SAFETY: a `Neon` is only made where the processor has it.
         unsafe { ascii(block) }
+    }
+
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { bits(within(quarters(block), first, len)) }
     }
 
     #[inline(always)]
@@ -165,6 +171,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         apostrophe: bits(equal(bytes, b'\'')),
         wide: bits(from(bytes, 0x80)),
         inner: bits(going_on(bytes)),
+        case: Case::default(),
     }
 }
 

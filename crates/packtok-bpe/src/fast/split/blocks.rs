@@ -11,8 +11,10 @@
 //! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
 //! ```
 
+use std::marker::PhantomData;
+
 use super::super::lane::{BLOCK, Job, Lane, Masks};
-use super::classes::{ClassTable, LETTER, NUMBER, SPACE};
+use super::classes::{ClassTable, LETTER, LOWER, NUMBER, SPACE, UPPER};
 
 /// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
 /// makes a group for which little is fetched ahead.
@@ -29,14 +31,22 @@ pub(super) struct Carry {
     pub(super) newline: u64,
     pub(super) blank: u64,
     pub(super) wide: u64,
-    /// Newlines that belong to the symbols before them.
+    /// Newlines, and with some patterns slashes, that belong to the symbols before them.
     pub(super) taken: u64,
     /// The character that begins a run of symbols and has no blank before it.
     pub(super) prefix: u64,
     /// Words behind contractions begin at these bytes of the block.
     pub(super) behind_contractions: u64,
-    /// A contraction's first letter is the first byte of the block.
+    /// These bytes of the block are of a contraction.
     pub(super) contracted: u64,
+    /// Upper letters.
+    pub(super) upper: u64,
+    /// Lower letters, and letters without case behind these.
+    pub(super) lowered: u64,
+    /// Letters without case, and marks.
+    pub(super) both: u64,
+    /// Upper letters that begin here are a word of their own unless a letter of another kind follows them.
+    pub(super) pending_upper: Option<u32>,
     /// Numbers in the word at hand.
     pub(super) num_digits: u32,
     /// White space that begins here is a word of its own unless a newline follows it.
@@ -47,6 +57,8 @@ pub(super) struct Carry {
 pub(super) trait Rules: Copy {
     /// Whether it asks for the classes of characters beyond ASCII.
     const ASKS_BEYOND_ASCII: bool = true;
+    /// Whether it asks for [`Masks::case`]; then marks are letters, too.
+    const ASKS_CASE: bool = false;
 
     /// Where words begin in a block at `at`; a word before all of these may begin where the answer's second
     /// part says.
@@ -159,8 +171,13 @@ impl Blocks {
             }
         };
         let mut masks = lane.ascii(block);
+        if R::ASKS_CASE {
+            masks.case.upper = lane.within(block, b'A', 26);
+            masks.case.slash = lane.within(block, b'/', 1);
+        }
         if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
             lane.run(Widen {
+                rules: PhantomData::<R>,
                 last: &mut self.last_wide,
                 table,
                 text,
@@ -178,12 +195,16 @@ struct Wide {
     letter: u64,
     number: u64,
     space: u64,
+    upper: u64,
+    both: u64,
+    mark: u64,
 }
 
 /// Adds what the masks lack: the classes of characters beyond ASCII.
 ///
 /// First by the byte that each begins with; then the other bytes get what it has.
-struct Widen<'a> {
+struct Widen<'a, R> {
+    rules: PhantomData<R>,
     last: &'a mut Wide,
     table: &'a ClassTable,
     text: &'a [u8],
@@ -191,7 +212,7 @@ struct Widen<'a> {
     masks: &'a mut Masks,
 }
 
-impl Job for Widen<'_> {
+impl<R: Rules> Job for Widen<'_, R> {
     type Done = ();
 
     #[inline(always)]
@@ -202,34 +223,61 @@ impl Job for Widen<'_> {
             text,
             at,
             masks,
+            ..
         } = self;
         let first_bytes = masks.wide & !masks.inner;
-        let told = table.told(lane, text, at);
-        let mut begins = Wide {
-            letter: first_bytes & told,
-            ..Wide::default()
+        let mut begins = Wide::default();
+        let told = if R::ASKS_CASE {
+            let [lower, both] = table.told_case(lane, text, at);
+            begins.both = first_bytes & both;
+            lower | both
+        } else {
+            table.told(lane, text, at)
         };
+        begins.letter = first_bytes & told;
         let mut asked = first_bytes & !told;
         while asked != 0 {
             let i = asked.trailing_zeros();
             asked &= asked - 1;
             let classes = table.of_wide(text, at + i as usize);
-            begins.letter |= u64::from(classes & LETTER != 0) << i;
             begins.number |= u64::from(classes & NUMBER != 0) << i;
             begins.space |= u64::from(classes & SPACE != 0) << i;
+            if R::ASKS_CASE {
+                let (is_upper, is_lower) = (classes & UPPER != 0, classes & LOWER != 0);
+                let is_both = is_upper & is_lower;
+                begins.letter |= u64::from(is_upper | is_lower) << i;
+                begins.upper |= u64::from(is_upper & !is_lower) << i;
+                begins.both |= u64::from(is_both) << i;
+                begins.mark |= u64::from(is_both & (classes & LETTER == 0)) << i;
+            } else {
+                begins.letter |= u64::from(classes & LETTER != 0) << i;
+            }
         }
-        let all = Wide {
-            letter: with_inner(begins.letter, last.letter, masks.inner),
-            number: with_inner(begins.number, last.number, masks.inner),
-            space: with_inner(begins.space, last.space, masks.inner),
+        let inner = masks.inner;
+        let mut all = Wide {
+            letter: with_inner(begins.letter, last.letter, inner),
+            number: with_inner(begins.number, last.number, inner),
+            space: with_inner(begins.space, last.space, inner),
+            ..Wide::default()
         };
         masks.letter |= all.letter;
         masks.number |= all.number;
         masks.space |= all.space;
+        if R::ASKS_CASE {
+            all.upper = with_inner(begins.upper, last.upper, inner);
+            all.both = with_inner(begins.both, last.both, inner);
+            all.mark = with_inner(begins.mark, last.mark, inner);
+            masks.case.upper |= all.upper;
+            masks.case.both = all.both;
+            masks.case.mark = all.mark;
+        }
         *last = Wide {
             letter: all.letter >> 63,
             number: all.number >> 63,
             space: all.space >> 63,
+            upper: all.upper >> 63,
+            both: all.both >> 63,
+            mark: all.mark >> 63,
         };
     }
 }
@@ -278,6 +326,15 @@ pub(super) fn before(mask: u64, carried: u64) -> u64 {
 #[inline(always)]
 pub(super) fn behind(mask: u64, next: u64) -> u64 {
     mask >> 1 | next << 63
+}
+
+/// What is reached from each of `from` through the runs of `through` that they are in.
+///
+/// A sum runs from a bit to the end of its run; where others are in the same run, it leaves them as they are.
+#[inline(always)]
+pub(super) fn reached(from: u64, through: u64) -> u64 {
+    let from = from & through;
+    (through.wrapping_add(from) ^ through | from) & through
 }
 
 /// White space behind which is none, by the first byte of the character.

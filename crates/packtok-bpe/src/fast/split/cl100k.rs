@@ -38,18 +38,13 @@ impl Rules for Cl100k {
         let line_space = space & !newline;
 
         let others = other & !before(other, carry.other) & !before(block.blank, carry.blank);
-        let mut prefix = others | carry.prefix & block.inner;
-        if block.inner != 0 {
-            for _ in 1..4 {
-                prefix |= prefix << 1 & block.inner;
-            }
-        }
+        let prefix = lone_symbols(others, block, carry);
         let line_space_before = before(line_space, carry.space & !carry.newline);
         let letters = letter
             & !before(letter, carry.letter)
             & !line_space_before
             & !before(prefix, carry.prefix);
-        let numbers = self.numbers(block, carry);
+        let numbers = numbers(self.digits, block, carry);
 
         // A sum runs through the newlines behind symbols and leaves only others.
         let first_taken = newline & before(other, carry.other) | newline & carry.taken;
@@ -79,45 +74,56 @@ impl Rules for Cl100k {
     }
 }
 
-impl Cl100k {
-    /// Where words of numbers begin.
-    #[inline(always)]
-    fn numbers(self, block: &Masks, carry: &mut Carry) -> u64 {
-        let number = block.number;
-        if self.digits == 1 {
-            return number & !block.inner;
+/// All bytes of the symbols that begin at `others`, and of one that the block before ends with: if a letter is
+/// behind one of these, it is what the letter's word begins with.
+#[inline(always)]
+pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
+    let mut symbols = others | carry.prefix & block.inner;
+    if block.inner != 0 {
+        for _ in 1..char::MAX.len_utf8() {
+            symbols |= symbols << 1 & block.inner;
         }
-        let runs = number & !before(number, carry.number);
-        let longer_than_three = number & number << 1 & number << 2 & number << 3;
-        let goes_on = number & carry.number;
-        if longer_than_three | goes_on | number & block.wide == 0 {
-            carry.num_digits = number.leading_ones();
-            return runs;
-        }
-        self.count(block, runs, carry)
     }
+    symbols
+}
 
-    /// As [`Cl100k::numbers`], number by number.
-    #[cold]
-    fn count(self, block: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
-        let mut numbers = block.number & !block.inner;
-        while numbers != 0 {
-            let number = numbers & numbers.wrapping_neg();
-            numbers &= numbers - 1;
-            if begins & number != 0 || carry.num_digits as usize == self.digits {
-                begins |= number;
-                carry.num_digits = 0;
-            }
-            carry.num_digits += 1;
-        }
-        begins
+/// Where words begin of so many numbers at most.
+#[inline(always)]
+pub(super) fn numbers(digits: usize, block: &Masks, carry: &mut Carry) -> u64 {
+    let number = block.number;
+    if digits == 1 {
+        return number & !block.inner;
     }
+    let runs = number & !before(number, carry.number);
+    let longer_than_three = number & number << 1 & number << 2 & number << 3;
+    let goes_on = number & carry.number;
+    if longer_than_three | goes_on | number & block.wide == 0 {
+        carry.num_digits = number.leading_ones();
+        return runs;
+    }
+    count(digits, block, runs, carry)
+}
+
+/// As [`numbers`], number by number.
+#[cold]
+fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
+    let mut numbers = block.number & !block.inner;
+    while numbers != 0 {
+        let number = numbers & numbers.wrapping_neg();
+        numbers &= numbers - 1;
+        if begins & number != 0 || carry.num_digits as usize == digits {
+            begins |= number;
+            carry.num_digits = 0;
+        }
+        carry.num_digits += 1;
+    }
+    begins
 }
 
 /// White space behind the newlines of a word: a word of its own, unless another newline follows it. Where
 /// that is to be seen in the next block only, it is pending.
 #[inline(always)]
-fn behind_lines(
+pub(super) fn behind_lines(
     at: usize,
     mut after_newline: u64,
     line_space: u64,

@@ -68,8 +68,11 @@ pub(in super::super) struct ClassTable {
     /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
     block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
-    /// Which characters are letters and nothing else by their first two bytes.
-    first_two: FirstTwo,
+    /// Which characters are letters and nothing else by their first two bytes; and of these which ones are lower ones,
+    /// and which have no case.
+    letters: FirstTwo,
+    lower: FirstTwo,
+    both: FirstTwo,
 }
 
 /// Blocks, each kept once.
@@ -125,23 +128,28 @@ impl ClassTable {
             _ => blocks.number(chunks[two & 0x3ff]),
         });
         let block_of_two: Vec<u16> = of_two.collect();
-        let are_letters = |block: &[Classes; BLOCK]| {
-            let mut classes = block.iter();
-            classes.all(|classes| classes & (LETTER | NUMBER | SPACE) == LETTER)
+        let all_are = |wanted: Classes, mask: Classes| {
+            let are = |block: &[Classes; BLOCK]| block.iter().all(|one| one & mask == wanted);
+            let are: Vec<bool> = blocks.all.iter().map(are).collect();
+            FirstTwo::new(|first, second| {
+                let block = usize::from(block_of_two[first << 6 | second]);
+                first < OF_FOUR && are[block]
+            })
         };
-        let are_letters: Vec<bool> = blocks.all.iter().map(are_letters).collect();
-        let first_two = FirstTwo::new(|first, second| {
-            let block = usize::from(block_of_two[first << 6 | second]);
-            first < OF_FOUR && are_letters[block]
-        });
+        let letters = all_are(LETTER, LETTER | NUMBER | SPACE);
+        let with_case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+        let lower = all_are(LETTER | LOWER, with_case);
+        let both = all_are(LETTER | UPPER | LOWER, with_case);
         let mut of_byte = [NOT_ASCII; 256];
         of_byte[..128].copy_from_slice(&all[..128]);
         Self {
             of_byte,
             block_of,
             block_of_two,
+            letters,
+            lower,
+            both,
             blocks: blocks.all,
-            first_two,
         }
     }
 
@@ -149,13 +157,16 @@ impl ClassTable {
     /// the text ends. What is at bytes that begin no such character says nothing.
     #[inline(always)]
     pub(in super::super) fn told(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
-        let (block, behind) = (text.get(at..), text.get(at + 1..));
-        let block = block.and_then(|rest| rest.first_chunk());
-        let behind = behind.and_then(|rest| rest.first_chunk());
-        match (block, behind) {
-            (Some(block), Some(behind)) => lane.told(block, behind, &self.first_two),
-            _ => 0,
-        }
+        told(lane, text, at, &self.letters)
+    }
+
+    /// As [`ClassTable::told`] those that are lower ones, and those without case.
+    #[inline(always)]
+    pub(super) fn told_case(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
+        [
+            told(lane, text, at, &self.lower),
+            told(lane, text, at, &self.both),
+        ]
     }
 
     #[inline]
@@ -224,6 +235,17 @@ impl ClassTable {
     }
 }
 
+#[inline(always)]
+fn told(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
+    let (block, behind) = (text.get(at..), text.get(at + 1..));
+    let block = block.and_then(|rest| rest.first_chunk());
+    let behind = behind.and_then(|rest| rest.first_chunk());
+    match (block, behind) {
+        (Some(block), Some(behind)) => lane.told(block, behind, first_two),
+        _ => 0,
+    }
+}
+
 /// The ranges of characters that a class of a pattern has.
 fn ranges(pattern: &str) -> Vec<(char, char)> {
     let parsed = regex_syntax::parse(pattern).expect("the pattern is one of ours");
@@ -255,22 +277,45 @@ mod tests {
             ClassTable::new(&OF_DEEPSEEK),
             ClassTable::with_digits(),
         ] {
-            let (mut num_letters, mut num_told) = (0, 0);
-            for char in '\u{80}'..='\u{ffff}' {
-                let mut bytes = [0; 4];
-                char.encode_utf8(&mut bytes);
-                let is_letter = table.of(char as usize) & (LETTER | NUMBER | SPACE) == LETTER;
-                let is_told = table.first_two.tells(bytes[0], bytes[1]);
-                assert!(is_letter || !is_told, "{char:?}");
-                num_letters += usize::from(is_letter);
-                num_told += usize::from(is_told);
+            let case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+            for (first_two, wanted, mask) in [
+                (&table.letters, LETTER, LETTER | NUMBER | SPACE),
+                (&table.lower, LETTER | LOWER, case),
+                (&table.both, LETTER | UPPER | LOWER, case),
+            ] {
+                let (mut num_such, mut num_told) = (0, 0);
+                for char in '\u{80}'..='\u{ffff}' {
+                    let mut bytes = [0; 4];
+                    char.encode_utf8(&mut bytes);
+                    let is_such = table.of(char as usize) & mask == wanted;
+                    let is_told = first_two.tells(bytes[0], bytes[1]);
+                    assert!(is_such || !is_told, "{char:?}");
+                    num_such += usize::from(is_such);
+                    num_told += usize::from(is_told);
+                }
+                assert!(
+                    num_told >= num_such / 4,
+                    "{wanted:x}: {num_told} of {num_such}"
+                );
             }
-            assert!(num_told > num_letters / 2);
         }
         let common = ClassTable::new(&COMMON);
         for char in "éñąπΩяїש語字한".chars() {
             let bytes = char.to_string().into_bytes();
-            assert!(common.first_two.tells(bytes[0], bytes[1]), "{char}");
+            assert!(common.letters.tells(bytes[0], bytes[1]), "{char}");
         }
+        let tells = |first_two: &FirstTwo, char: &str| {
+            first_two.tells(char.as_bytes()[0], char.as_bytes()[1])
+        };
+        assert!(
+            ["é", "ñ", "π", "я"]
+                .iter()
+                .all(|char| tells(&common.lower, char))
+        );
+        assert!(
+            ["ש", "語", "字", "한"]
+                .iter()
+                .all(|char| tells(&common.both, char))
+        );
     }
 }

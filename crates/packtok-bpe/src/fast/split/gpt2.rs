@@ -2,13 +2,17 @@
 //!
 //! A word is a run of letters, of numbers or of others, with the blank before it if there is one. White space
 //! is a word up to its last character, and that one is a word, unless it is such a blank or the text ends.
+//!
+//! Where numbers are apart, each is a word, and what is between them is split as texts of their own.
 
 use super::super::lane::Masks;
 use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
 use super::plain::contraction;
 
 #[derive(Clone, Copy)]
-pub(super) struct Gpt2;
+pub(super) struct Gpt2 {
+    pub(super) numbers_apart: bool,
+}
 
 impl Rules for Gpt2 {
     #[inline(always)]
@@ -24,9 +28,23 @@ impl Rules for Gpt2 {
         let other = !(letter | number | space);
         let without_blank = !before(block.blank, carry.blank);
         let others = other & !before(other, carry.other) & without_blank;
-        let runs = letter & !before(letter, carry.letter) | number & !before(number, carry.number);
-        let spaces = space & !before(space, carry.space) | last_spaces(block, next);
-        let begins = runs & without_blank | others | spaces;
+        let letters = letter & !before(letter, carry.letter) & without_blank;
+        let (numbers, last) = match self.numbers_apart {
+            true => {
+                // A number behind white space is the end of a text.
+                let [block, next] = [block, next].map(|masks| Masks {
+                    space: masks.space | masks.number,
+                    ..*masks
+                });
+                (number & !block.inner, last_spaces(&block, &next) & space)
+            }
+            false => (
+                number & !before(number, carry.number) & without_blank,
+                last_spaces(block, next),
+            ),
+        };
+        let spaces = space & !before(space, carry.space) | last;
+        let begins = letters | numbers | others | spaces;
         carry.letter = letter >> 63;
         carry.number = number >> 63;
         carry.other = other >> 63;

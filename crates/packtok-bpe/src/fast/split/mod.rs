@@ -1,13 +1,15 @@
 //! Texts cut into words, by hand for the split patterns that the tokenizers of today have.
 //!
-//! `blocks` does it 64 bytes at a time for the patterns that have rules for it (`gpt2`, `cl100k`), and for texts
-//! that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, for all patterns. The tests below hold one against the
-//! other; `tests/fast.rs` holds both against the reference engine, and that is held against the Python package.
+//! `blocks` does it 64 bytes at a time for the patterns that have rules for it (`gpt2`, `cl100k`, `o200k`), and for
+//! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, for all
+//! patterns. The tests below hold one against the other; `tests/fast.rs` holds both against the reference engine, and
+//! that is held against the Python package.
 
 mod blocks;
 mod cl100k;
 mod classes;
 mod gpt2;
+mod o200k;
 mod pieces;
 mod plain;
 
@@ -17,6 +19,7 @@ use self::cl100k::Cl100k;
 use self::classes::{COMMON, OF_DEEPSEEK};
 pub(super) use self::classes::{ClassTable, INERT};
 use self::gpt2::Gpt2;
+use self::o200k::O200k;
 use self::pieces::{Pieces, Table};
 use self::plain::Plain;
 use super::cuts::Pairs;
@@ -115,12 +118,8 @@ impl Splitter {
     #[inline]
     pub(super) fn begin(&self) -> Cut {
         match self.plain.pattern {
-            Pattern::Gpt2 | Pattern::Cl100k { .. } | Pattern::Pieces { .. } => {
-                Cut::Blocks(Blocks::new())
-            }
-            Pattern::Gpt2BetweenNumbers | Pattern::O200k { .. } | Pattern::Deepseek => {
-                Cut::Plain(0)
-            }
+            Pattern::Deepseek => Cut::Plain(0),
+            _ => Cut::Blocks(Blocks::new()),
         }
     }
 
@@ -135,12 +134,25 @@ impl Splitter {
     ) -> usize {
         let classes = &self.plain.classes;
         match (cut, self.plain.pattern) {
-            (Cut::Blocks(blocks), Pattern::Gpt2) => blocks.fill(lane, Gpt2, classes, text, ends),
+            (Cut::Blocks(blocks), Pattern::Gpt2) => {
+                let numbers_apart = false;
+                blocks.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::Gpt2BetweenNumbers) => {
+                let numbers_apart = true;
+                blocks.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
             (Cut::Blocks(blocks), Pattern::Cl100k { digits: 1 }) => {
                 blocks.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
             }
             (Cut::Blocks(blocks), Pattern::Cl100k { digits }) => {
                 blocks.fill(lane, Cl100k { digits }, classes, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::O200k { is_tekken: true }) => {
+                blocks.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+            }
+            (Cut::Blocks(blocks), Pattern::O200k { is_tekken }) => {
+                blocks.fill(lane, O200k { is_tekken }, classes, text, ends)
             }
             (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
                 let table = &self.plain.table;
@@ -217,7 +229,10 @@ mod tests {
         let of_pairs = [
             Pattern::Gpt2,
             Pattern::Cl100k { digits: 3 },
+            Pattern::Gpt2BetweenNumbers,
             Pattern::Cl100k { digits: 1 },
+            Pattern::O200k { is_tekken: false },
+            Pattern::O200k { is_tekken: true },
             pieces(false),
             pieces(true),
         ]
@@ -241,11 +256,63 @@ mod tests {
     }
 
     /// What stands at the edges of words, each class in all the lengths that characters have.
-    const PARTS: [&str; 44] = [
-        " ", " ", " ", "  ", "\n", "\n", "\r\n", "\t", "\u{b}", "\u{a0}", "\u{85}", "\u{3000}",
-        "\u{2003}", "a", "b", "Z", "s", "é", "ſ", "я", "語", "𐐷", "0", "1", "22", "²", "٣", "Ⅷ",
-        "𝟘", ".", ";", "--", "'", "'", "'s", "'LL", "'re", "«", "€", "—", "😀", "\u{301}", "\0",
+    const PARTS: [&str; 56] = [
+        " ",
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\n",
+        "\r\n",
+        "\t",
+        "\u{b}",
+        "\u{a0}",
+        "\u{85}",
+        "\u{3000}",
+        "\u{2003}",
+        "a",
+        "b",
+        "Z",
+        "s",
+        "é",
+        "ſ",
+        "я",
+        "語",
+        "𐐷",
+        "0",
+        "1",
+        "22",
+        "²",
+        "٣",
+        "Ⅷ",
+        "𝟘",
+        ".",
+        ";",
+        "--",
+        "'",
+        "'",
+        "'s",
+        "'LL",
+        "'re",
+        "«",
+        "€",
+        "—",
+        "😀",
+        "\u{301}",
+        "\0",
         "abcdefg",
+        "A",
+        "É",
+        "ǅ",
+        "Ꭰ",
+        "/",
+        "//",
+        "\n/",
+        "ー",
+        "ि",
+        "\u{fe0f}",
+        "❤\u{fe0f}",
+        "\u{200d}",
     ];
 
     fn from_parts() -> impl Strategy<Value = String> {
