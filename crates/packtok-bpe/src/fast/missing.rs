@@ -3,7 +3,7 @@
 
 use super::cache::ROOM;
 use super::lane::{Job, Lane};
-use super::words::{SHORT, Word};
+use super::words::{SHORT, Word, hash_of_bytes};
 use super::{Fast, Scratch};
 
 /// Bytes of a word whose pieces are looked up and merged side by side.
@@ -31,6 +31,8 @@ struct Missed {
     num_before: usize,
     /// The end of its parts.
     end_of_parts: usize,
+    /// Of a word that is not short.
+    hash: u64,
     /// Whether its ids are remembered as those of a long word.
     is_new_and_long: bool,
 }
@@ -71,6 +73,7 @@ impl Missing {
             number,
             num_before,
             end_of_parts: 0,
+            hash: 0,
             is_new_and_long: false,
         });
     }
@@ -108,6 +111,7 @@ impl Job for Resolve<'_> {
 
     #[inline(always)]
     fn run(mut self, lane: impl Lane) {
+        self.prefetch_long();
         self.cut();
         self.look_up(lane);
         self.merge();
@@ -121,6 +125,24 @@ impl Resolve<'_> {
     fn place(&self, number: usize) -> (usize, usize) {
         let bounds = &self.scratch.bounds;
         (bounds[number] as usize, bounds[number + 1] as usize)
+    }
+
+    /// Has the processor fetch what looking up long words will need: first all their places, then what is there.
+    #[inline(always)]
+    fn prefetch_long(&mut self) {
+        for i in 0..self.scratch.missing.words.len() {
+            let (start, end) = self.place(self.scratch.missing.words[i].number);
+            if end - start > SHORT {
+                let hash = hash_of_bytes(&self.text[start..end]);
+                self.scratch.missing.words[i].hash = hash;
+                self.scratch.cache.prefetch_place_of_long(hash);
+            }
+        }
+        for word in &self.scratch.missing.words {
+            if word.hash != 0 {
+                self.scratch.cache.prefetch_long(word.hash);
+            }
+        }
     }
 
     /// The parts of all words; has the processor fetch what looking them up will need.
@@ -141,7 +163,7 @@ impl Resolve<'_> {
             } else if word.len() <= SHORT {
                 let word = Word::at(self.text, start, end);
                 missing.push_sought(start, end, word, false);
-            } else if cache.append_long(word, &mut missing.ids) {
+            } else if cache.append_long(missing.words[i].hash, word, &mut missing.ids) {
                 missing.push_known(first_id);
             } else {
                 missing.words[i].is_new_and_long = true;
@@ -253,6 +275,7 @@ impl Resolve<'_> {
                 number,
                 num_before,
                 end_of_parts,
+                hash,
                 is_new_and_long,
             } = self.scratch.missing.words[i];
             self.ids
@@ -268,7 +291,9 @@ impl Resolve<'_> {
             if is_new_and_long {
                 let (start, end) = self.place(number);
                 let word = &self.text[start..end];
-                self.scratch.cache.put_long(word, &self.ids[first_id..]);
+                self.scratch
+                    .cache
+                    .put_long(hash, word, &self.ids[first_id..]);
             }
         }
         self.ids

@@ -4,7 +4,7 @@
 use super::cache::{Cache, ROOM};
 use super::lane::{AnyLane, Job, Lane};
 use super::merges::MOST_IDS;
-use super::words::{SHORT, Word};
+use super::words::{SHORT, Word, hash_of_bytes};
 use super::{CACHE_BYTES, GROUP};
 use crate::error::Cause;
 
@@ -133,7 +133,8 @@ fn append_missing(
     words: &mut impl Words,
     ids: &mut Vec<u32>,
 ) -> Result<bool, Cause> {
-    if cache.append_long(word, ids) {
+    let hash = hash_of_bytes(word);
+    if cache.append_long(hash, word, ids) {
         return Ok(true);
     }
     let start = ids.len();
@@ -147,7 +148,7 @@ fn append_missing(
     if is_short && of_word.iter().all(|&id| (id as usize) < MOST_IDS) {
         cache.put_short(lane, short, of_word);
     } else {
-        cache.put_long(word, of_word);
+        cache.put_long(hash, word, of_word);
     }
     Ok(true)
 }

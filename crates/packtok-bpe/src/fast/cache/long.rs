@@ -4,18 +4,16 @@
 //! places: | hash | start | bytes | ids |        words: | bytes, filled to a multiple of 4 | ids | bytes ...
 //! ```
 
-use super::super::words::hash_of_bytes;
+use super::super::table::prefetch;
 
 /// Bytes of a word that is remembered, at most.
 const MOST_BYTES: usize = 1024;
-/// Numbers in all words for each place.
-const NUMBERS_FOR_PLACE: usize = 20;
-
 pub(super) struct LongWords {
     /// None until the first word is put.
     places: Vec<Place>,
     words: Vec<u32>,
     num_places: usize,
+    most_numbers: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -28,17 +26,39 @@ struct Place {
 
 impl LongWords {
     pub(super) fn new(most_bytes: usize) -> Self {
-        let num_places = most_bytes / (size_of::<Place>() + NUMBERS_FOR_PLACE * size_of::<u32>());
+        let num_places = 1 << (most_bytes / 4 / size_of::<Place>()).max(2).ilog2();
         Self {
             places: Vec::new(),
             words: Vec::new(),
-            num_places: 1 << num_places.max(2).ilog2(),
+            num_places,
+            most_numbers: most_bytes.saturating_sub(num_places * size_of::<Place>())
+                / size_of::<u32>(),
         }
     }
 
-    /// Appends the ids of a word; false if it is not there.
-    pub(super) fn append(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
-        let hash = hash_of_bytes(word);
+    /// Has the processor fetch the places where a word of this hash may be.
+    #[inline(always)]
+    pub(super) fn prefetch_place(&self, hash: u64) {
+        if let Some(place) = self.places.get(self.places_of(hash)[0]) {
+            prefetch(place);
+        }
+    }
+
+    /// Has it fetch what is there, if a word of this hash is.
+    #[inline(always)]
+    pub(super) fn prefetch_word(&self, hash: u64) {
+        for at in self.places_of(hash) {
+            if let Some(place) = self.places.get(at)
+                && place.hash == (hash >> 32) as u32
+                && let Some(word) = self.words.get(place.start as usize)
+            {
+                prefetch(word);
+            }
+        }
+    }
+
+    /// Appends the ids of a word of this hash; false if it is not there.
+    pub(super) fn append(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
         for at in self.places_of(hash) {
             let Some(place) = self.places.get(at) else {
                 return false;
@@ -63,14 +83,13 @@ impl LongWords {
         [own, own ^ 1]
     }
 
-    /// Remembers the ids of a word; once there are too many, all are forgotten.
-    pub(super) fn put(&mut self, word: &[u8], ids: &[u32]) {
+    /// Remembers the ids of a word of this hash; once there are too many, all are forgotten.
+    pub(super) fn put(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         let num_numbers = word.len().div_ceil(4) + ids.len();
         if word.len() > MOST_BYTES {
             return;
         }
-        let most_numbers = self.num_places * NUMBERS_FOR_PLACE;
-        if self.places.is_empty() || self.words.len() + num_numbers > most_numbers {
+        if self.places.is_empty() || self.words.len() + num_numbers > self.most_numbers {
             self.places.clear();
             self.places.resize(self.num_places, Place::default());
             self.words.clear();
@@ -85,7 +104,6 @@ impl LongWords {
             self.words.push(u32::from_ne_bytes(four));
         }
         self.words.extend_from_slice(ids);
-        let hash = hash_of_bytes(word);
         let [own, beside] = self.places_of(hash);
         let is_taken = self.places[own].num_bytes > 0;
         self.places[if is_taken { beside } else { own }] = Place {

@@ -28,7 +28,7 @@ pub(super) struct Cache {
 impl Cache {
     /// With tables of about so many bytes at most; a few kilobytes to begin with.
     pub(super) fn new(most_bytes: usize) -> Self {
-        let for_long = most_bytes / 4;
+        let for_long = most_bytes / 3;
         let most_buckets = (most_bytes - for_long) / size_of::<short::Bucket>();
         Self {
             short: ShortWords::new(FIRST_BUCKETS),
@@ -52,13 +52,26 @@ impl Cache {
         self.short.put(word, ids);
     }
 
-    /// Appends the ids of a word that is not short; false if it is not there.
-    pub(super) fn append_long(&mut self, word: &[u8], ids: &mut Vec<u32>) -> bool {
-        self.long.append(word, ids)
+    /// Has the processor fetch what says where a word of this hash is that is not short.
+    #[inline(always)]
+    pub(super) fn prefetch_place_of_long(&self, hash: u64) {
+        self.long.prefetch_place(hash);
     }
 
-    /// Remembers the ids of a word that is not short.
-    pub(super) fn put_long(&mut self, word: &[u8], ids: &[u32]) {
-        self.long.put(word, ids);
+    /// Has it fetch what is there.
+    #[inline(always)]
+    pub(super) fn prefetch_long(&self, hash: u64) {
+        self.long.prefetch_word(hash);
+    }
+
+    /// Appends the ids of a word of this [`hash`](super::words::hash_of_bytes) that is not short; false if it is not
+    /// there.
+    pub(super) fn append_long(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
+        self.long.append(hash, word, ids)
+    }
+
+    /// Remembers the ids of a word of this hash that is not short.
+    pub(super) fn put_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+        self.long.put(hash, word, ids);
     }
 }

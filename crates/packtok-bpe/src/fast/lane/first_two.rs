@@ -17,6 +17,7 @@ pub(in super::super) struct FirstTwo {
 }
 
 const NUM_GROUPS: usize = 6;
+
 pub(super) const TOLD: u8 = 1 << NUM_GROUPS;
 
 /// First bytes, and the second ones that do not always make a letter, a bit for each.
@@ -26,15 +27,25 @@ struct Group {
 }
 
 impl Group {
-    /// How many more pairs are not taken for letters with these second bytes, too.
-    fn cost(&self, others: u64) -> usize {
-        self.firsts.len() * (others & !self.others).count_ones() as usize
+    /// How many more pairs are not taken for letters with these second bytes, too; those of a first byte count as often
+    /// as its weight says.
+    fn cost(&self, others: u64, weight: impl Fn(usize) -> usize) -> usize {
+        let lost = (others & !self.others).count_ones() as usize;
+        lost * self
+            .firsts
+            .iter()
+            .map(|&first| weight(first))
+            .sum::<usize>()
     }
 }
 
 impl FirstTwo {
-    /// From whether all characters are letters that begin with two bytes, of which the last six bits are given.
-    pub(in super::super) fn new(are_letters: impl Fn(usize, usize) -> bool) -> Self {
+    /// From whether all characters are letters that begin with two bytes, of which the last six bits are given; and how
+    /// much it matters that those of a first byte are known.
+    pub(in super::super) fn new(
+        are_letters: impl Fn(usize, usize) -> bool,
+        weight: impl Fn(usize) -> usize,
+    ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let mut of_first = [0; 64];
         for (first, of_first) in of_first.iter_mut().enumerate() {
@@ -52,7 +63,8 @@ impl FirstTwo {
         while groups.len() > NUM_GROUPS {
             let pairs = (1..groups.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
             let cost = |&(a, b): &(usize, usize)| {
-                groups[a].cost(groups[b].others) + groups[b].cost(groups[a].others)
+                groups[a].cost(groups[b].others, &weight)
+                    + groups[b].cost(groups[a].others, &weight)
             };
             let (a, b) = pairs.min_by_key(cost).expect("there are more than one");
             let Group { firsts, others } = groups.swap_remove(b);
