@@ -256,7 +256,7 @@ mod tests {
     }
 
     /// What stands at the edges of words, each class in all the lengths that characters have.
-    const PARTS: [&str; 56] = [
+    const PARTS: [&str; 57] = [
         " ",
         " ",
         " ",
@@ -293,6 +293,7 @@ mod tests {
         "'",
         "'s",
         "'LL",
+        "'lL",
         "'re",
         "«",
         "€",
