@@ -114,7 +114,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--tokenizers",
         nargs="+",
-        default=list(BARS),
+        default=[*BARS, "o200k_base"],
         help="built-in names, llama2, .json or .model files",
     )
     parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)

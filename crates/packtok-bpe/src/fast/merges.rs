@@ -95,12 +95,13 @@ impl Merges {
         self.alphabet.id_of_byte(byte)
     }
 
-    /// Calls `put` with the number of each word and its ids, in any order; words have up to [`SHORT`] bytes.
+    /// Calls `put` with the number of each word, its ids and how many they are, in any order; words have up to [`SHORT`]
+    /// bytes.
     #[inline(always)]
     pub(super) fn encode_all<'a>(
         &self,
         words: impl Iterator<Item = &'a [u8]>,
-        put: impl FnMut(usize, &[u32]),
+        put: impl FnMut(usize, &[u32; SHORT + 1], usize),
     ) {
         Merging::<{ SHORT + 1 }>::encode_all(self.view(), words, put);
     }

@@ -45,12 +45,12 @@ impl<const PLACES: usize> Merging<PLACES> {
         ids.extend_from_slice(&all[..num_ids]);
     }
 
-    /// Calls `put` with the number of each word and its ids, in any order.
+    /// Calls `put` with the number of each word, its ids and how many they are, in any order.
     #[inline(always)]
     pub(super) fn encode_all<'a>(
         merges: View<'_>,
         words: impl Iterator<Item = &'a [u8]>,
-        mut put: impl FnMut(usize, &[u32]),
+        mut put: impl FnMut(usize, &[u32; PLACES], usize),
     ) {
         let mut words = words.enumerate();
         let mut at_hand = [Self::NOTHING; TOGETHER];
@@ -62,7 +62,7 @@ impl<const PLACES: usize> Merging<PLACES> {
                 }
                 if let Some(number) = *number {
                     let (ids, num_ids) = merging.ids();
-                    put(number, &ids[..num_ids]);
+                    put(number, &ids, num_ids);
                 }
                 *merging = Self::NOTHING;
                 *number = words.next().map(|(number, word)| {

@@ -12,6 +12,9 @@ const MOST_BYTES_IN_PARTS: usize = 1 << 12;
 /// Ids for which memory is kept from chunk to chunk.
 const MOST_IDS_KEPT: usize = 1 << 16;
 
+/// Ids that are copied together, because to copy as many as there are takes longer.
+const FEW: usize = SHORT + 1;
+
 /// Those of one chunk.
 #[derive(Default)]
 pub(super) struct Missing {
@@ -257,13 +260,13 @@ impl Resolve<'_> {
             parts, sought, ids, ..
         } = &mut self.scratch.missing;
         let words = sought.iter().map(|sought| &text[sought.start..sought.end]);
-        self.fast.merges.encode_all(words, |number, of_word| {
-            parts[sought[number].part] = Part {
-                first_id: ids.len(),
-                num_ids: of_word.len(),
-            };
-            ids.extend_from_slice(of_word);
-        });
+        self.fast
+            .merges
+            .encode_all(words, |number, of_word, num_ids| {
+                let first_id = ids.len();
+                parts[sought[number].part] = Part { first_id, num_ids };
+                extend_from_few(ids, of_word, num_ids);
+            });
     }
 
     /// Puts all ids in order, and into the cache what was not there.
@@ -284,8 +287,13 @@ impl Resolve<'_> {
             let first_id = self.ids.len();
             let missing = &self.scratch.missing;
             for part in &missing.parts[parts..end_of_parts] {
-                let of_part = &missing.ids[part.first_id..part.first_id + part.num_ids];
-                self.ids.extend_from_slice(of_part);
+                let from_part = &missing.ids[part.first_id..];
+                match from_part.first_chunk() {
+                    Some(few) if part.num_ids <= FEW => {
+                        extend_from_few(self.ids, few, part.num_ids);
+                    }
+                    _ => self.ids.extend_from_slice(&from_part[..part.num_ids]),
+                }
             }
             parts = end_of_parts;
             if is_new_and_long {
@@ -308,4 +316,12 @@ impl Resolve<'_> {
             *missing = Missing::default();
         }
     }
+}
+
+/// Appends the first of these.
+#[inline(always)]
+fn extend_from_few(ids: &mut Vec<u32>, few: &[u32; FEW], num_ids: usize) {
+    let num_before = ids.len();
+    ids.extend_from_slice(few);
+    ids.truncate(num_before + num_ids);
 }

@@ -217,9 +217,9 @@ fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> 
 
 /// Up to five ids.
 fn packed(ids: &[u32]) -> [u64; 2] {
-    let places = ids.iter().zip((0..).step_by(24));
-    let packed = places.fold(0, |packed, (&id, place)| packed | u128::from(id) << place);
-    [packed as u64, (packed >> 64) as u64]
+    let id = |number: usize| ids.get(number).map_or(0, |&id| u64::from(id));
+    let low = id(0) | id(1) << 24 | id(2) << 48;
+    [low, id(2) >> 16 | id(3) << 8 | id(4) << 32]
 }
 
 /// Where beside a bucket there are words that belong to it, by what the buckets' numbers differ in.
