@@ -39,8 +39,6 @@ pub(super) struct Carry {
     pub(super) behind_contractions: u64,
     /// These bytes of the block are of a contraction.
     pub(super) contracted: u64,
-    /// Upper letters.
-    pub(super) upper: u64,
     /// Lower letters, and letters without case behind these.
     pub(super) lowered: u64,
     /// Letters without case, and marks.

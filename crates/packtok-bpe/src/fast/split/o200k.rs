@@ -90,7 +90,6 @@ impl Rules for O200k {
 
         let begins = letters | behind_lowered | uppers | numbers | others | spaces | behind_lines;
         carry.letter = letter >> 63;
-        carry.upper = upper >> 63;
         carry.lowered = lowered >> 63;
         carry.both = both >> 63;
         carry.number = number >> 63;
