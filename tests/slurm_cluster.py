@@ -272,7 +272,12 @@ class SlurmCluster:
             states = self.states(job)
             return bool(states) and not any(state in running for state in states.values())
 
-        wait_for(ended, f"job {job} ends", seconds=seconds, told=lambda: str(self.states(job)))
+        def told() -> str:
+            return self.output("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T %r") + self.output(
+                "sinfo"
+            )
+
+        wait_for(ended, f"job {job} ends", seconds=seconds, told=told)
         return self.states(job)
 
     def recover(self) -> None:

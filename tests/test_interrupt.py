@@ -22,7 +22,7 @@ from test_faults import small_tokenizer
 import packtok
 
 # The answer is to come within a second; the rest is for a machine that is busy with other tests.
-ANSWER_SECONDS = 2.0
+ANSWER_SECONDS = 4.0
 # Seconds of work on two cores, so that no interrupt comes after the end.
 LARGE_BYTES = 400_000_000
 HUGE_BYTES = 100_000_000
