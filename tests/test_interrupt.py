@@ -269,7 +269,7 @@ def test_what_a_progress_function_raises_ends_the_call(large: Path, tmp_path: Pa
             on_progress=stop,
         )
     # On a busy machine a part may have been done before the function was called; that is kept.
-    assert not (tmp_path / "o.pbin").exists()
+    assert names(tmp_path) in ([], ["o.pbin.partial"])
 
 
 def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:

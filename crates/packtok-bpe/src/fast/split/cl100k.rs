@@ -9,7 +9,7 @@
 //!   character, and that one begins a word, which may be all there is of it.
 
 use super::super::lane::Masks;
-use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
+use super::blocks::{Carry, Rules, before, behind, last_spaces, reached, with_contractions};
 use super::plain::contraction_in_any_case;
 
 #[derive(Clone, Copy)]
@@ -46,18 +46,11 @@ impl Rules for Cl100k {
             & !before(prefix, carry.prefix);
         let numbers = numbers(self.digits, block, carry);
 
-        // A sum runs through the newlines behind symbols and leaves only others.
-        let first_taken = newline & before(other, carry.other) | newline & carry.taken;
-        let taken = newline & !newline.wrapping_add(first_taken);
-        let last = last_spaces(block, next) & !newline;
-        let spaces = space & !before(space, carry.space) & !first_taken
-            | line_space & before(taken, carry.taken)
-            | last;
-        let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
-        let (behind_lines, earlier) =
-            behind_lines(at, after_newline, line_space, newline, last, next, carry);
+        let first_taken = newline & before(other, carry.other) | carry.taken;
+        let taken = reached(first_taken, newline);
+        let (spaces, earlier) = white_space(at, taken, block, next, carry);
 
-        let begins = letters | numbers | others | spaces | behind_lines;
+        let begins = letters | numbers | others | spaces;
         carry.letter = letter >> 63;
         carry.number = number >> 63;
         carry.other = other >> 63;
@@ -120,10 +113,31 @@ fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u6
     begins
 }
 
+/// Where words of white space begin, but for what is `taken` by symbols; and one that was pending.
+#[inline(always)]
+pub(super) fn white_space(
+    at: usize,
+    taken: u64,
+    block: &Masks,
+    next: &Masks,
+    carry: &mut Carry,
+) -> (u64, Option<u32>) {
+    let Masks { space, newline, .. } = *block;
+    let line_space = space & !newline;
+    let last = last_spaces(block, next) & !newline;
+    let spaces = space & !before(space, carry.space) & !taken
+        | line_space & before(taken, carry.taken)
+        | last;
+    let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
+    let (behind_lines, earlier) =
+        behind_lines(at, after_newline, line_space, newline, last, next, carry);
+    (spaces | behind_lines, earlier)
+}
+
 /// White space behind the newlines of a word: a word of its own, unless another newline follows it. Where
 /// that is to be seen in the next block only, it is pending.
 #[inline(always)]
-pub(super) fn behind_lines(
+fn behind_lines(
     at: usize,
     mut after_newline: u64,
     line_space: u64,

@@ -19,8 +19,8 @@
 //! - Marks behind two symbols or behind a blank and one are symbols: there is a word already that takes them.
 
 use super::super::lane::{BLOCK, Masks};
-use super::blocks::{Carry, Rules, before, last_spaces, reached};
-use super::cl100k::{behind_lines, lone_symbols, numbers};
+use super::blocks::{Carry, Rules, before, reached};
+use super::cl100k::{lone_symbols, numbers, white_space};
 use super::plain::contraction_in_any_case;
 
 #[derive(Clone, Copy)]
@@ -80,15 +80,9 @@ impl Rules for O200k {
         };
         let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
 
-        let last = last_spaces(block, next) & !newline;
-        let spaces = space & !before(space, carry.space) & !taken
-            | line_space & before(taken, carry.taken)
-            | last;
-        let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
-        let (behind_lines, earlier) =
-            behind_lines(at, after_newline, line_space, newline, last, next, carry);
+        let (spaces, earlier) = white_space(at, taken, block, next, carry);
 
-        let begins = letters | behind_lowered | uppers | numbers | others | spaces | behind_lines;
+        let begins = letters | behind_lowered | uppers | numbers | others | spaces;
         carry.letter = letter >> 63;
         carry.lowered = lowered >> 63;
         carry.both = both >> 63;
