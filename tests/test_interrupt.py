@@ -84,6 +84,32 @@ def test_a_terminated_run_leaves_what_the_next_one_removes(
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
 
+# The thread has the lock that Python's own code needs, so that nothing of that runs before the interrupt is there.
+INTERRUPTED_WHEN_IT_IS_THERE = """
+import os, signal, threading
+from packtok.cli import main
+
+def interrupt():
+    while not os.path.exists("o.pbin"):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+main()
+"""
+
+
+def test_an_interrupt_that_comes_too_late_says_that_the_pbin_is_whole(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    program = [sys.executable, "-c", INTERRUPTED_WHEN_IT_IS_THERE]
+    arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2"]
+    done = subprocess.run([*program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "packtok: interrupted; by then the pbin was whole\n"
+    assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
+    assert len(packtok.PbinReader(str(tmp_path / "o.pbin"))) > 0
+
+
 @pytest.mark.parametrize("command", [("count", "-t"), ("tokenizer", "verify")])
 def test_going_over_a_corpus_is_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     corpus = () if command[0] == "count" else ("--corpus",)

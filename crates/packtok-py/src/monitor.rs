@@ -18,6 +18,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const KEPT_NOTE: &str =
     "what is done is kept beside the output, and the same command goes on from there";
 
+/// Said with an interruption that came when nothing was left that could be interrupted.
+const WHOLE_NOTE: &str = "by then the pbin was whole";
+
 /// Asks Python, now and then, whether to go on.
 struct Watch {
     on_progress: Option<Py<PyAny>>,
@@ -92,13 +95,29 @@ pub(crate) fn watched<R: Send>(
     let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
     outcome.map_err(|error| match error {
         Error::Kept { source } => {
-            let error = watch.error_or(core_error(*source));
             // Whatever was raised, a note says that the work is not lost.
-            match error.value(py).call_method1("add_note", (KEPT_NOTE,)) {
-                Ok(_) => error,
-                Err(failed) => failed,
-            }
+            with_note(py, watch.error_or(core_error(*source)), KEPT_NOTE)
         }
         error => watch.error_or(core_error(error)),
     })
+}
+
+/// [`watched`] for a call that writes a pbin: an interruption that comes too late to be one says that the file is there.
+pub(crate) fn watched_writing<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let report = watched(py, on_progress, call)?;
+    match py.check_signals() {
+        Ok(()) => Ok(report),
+        Err(error) => Err(with_note(py, error, WHOLE_NOTE)),
+    }
+}
+
+fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    match error.value(py).call_method1("add_note", (note,)) {
+        Ok(_) => error,
+        Err(failed) => failed,
+    }
 }

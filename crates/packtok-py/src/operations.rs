@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::error::{core_error, pbin_error};
-use crate::monitor::watched;
+use crate::monitor::{watched, watched_writing};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
@@ -55,6 +55,15 @@ pub(crate) fn run<'py, R: Serialize + Send>(
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
     json::to_python(py, &watched(py, on_progress, call)?)
+}
+
+/// Runs `call`, which writes a pbin, as [`watched_writing`] does and returns its report as a dict.
+pub(crate) fn run_writing<'py, R: Serialize + Send>(
+    py: Python<'py>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    json::to_python(py, &watched_writing(py, on_progress, call)?)
 }
 
 /// What packing and comparing with a corpus have in common; names as in the stub.
@@ -234,7 +243,7 @@ fn pack<'py>(py: Python<'py>, options: Option<&Bound<'py, PyDict>>) -> PyResult<
     let options = corpus.pack_options(rest)?;
     let tokenizer = &corpus.tokenizer.get().inner;
     memory::give_back();
-    run(py, corpus.on_progress, |monitor| {
+    run_writing(py, corpus.on_progress, |monitor| {
         packtok_core::pack::pack(&options, tokenizer, monitor)
     })
 }
@@ -310,7 +319,7 @@ fn merge<'py>(
         existing: self::existing(existing)?,
     };
     let tokenizer = tokenizer.as_ref().map(|tokenizer| &tokenizer.get().inner);
-    run(py, on_progress, |monitor| {
+    run_writing(py, on_progress, |monitor| {
         packtok_core::merge::merge(&options, tokenizer, monitor)
     })
 }

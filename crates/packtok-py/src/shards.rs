@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::core_error;
-use crate::operations::{CorpusArguments, OutputArguments, existing, extract, run};
+use crate::operations::{
+    CorpusArguments, OutputArguments, existing, extract, run, run_writing,
+};
 use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -100,7 +102,7 @@ fn pack_shard<'py>(
         default_count: rest.default_num_shards,
     };
     memory::give_back();
-    run(py, corpus.on_progress, |monitor| {
+    run_writing(py, corpus.on_progress, |monitor| {
         shard::pack_shard(&options, tokenizer, choice, monitor)
     })
 }
@@ -120,7 +122,7 @@ fn join_shards<'py>(
         output,
         existing: self::existing(existing)?,
     };
-    run(py, on_progress, |monitor| shard::join(&options, monitor))
+    run_writing(py, on_progress, |monitor| shard::join(&options, monitor))
 }
 
 /// The pbins of all shards in a folder, in order, once it is known that all are there.
