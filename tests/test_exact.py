@@ -186,12 +186,22 @@ def test_every_nasty_document_with_a_converted_sentencepiece_model(
     assert_exact(path, corpus_texts(path), file, wheel, tmp_path, "</s>", key=f"{model}, nasty")
 
 
+QUOTES = [{"type": "Replace", "pattern": {"String": old}, "content": '"'} for old in ("``", "''")]
+# The steps before the map of T5 and XLM-R, of XLNet, and of ALBERT.
+BEFORE_MAP = {
+    "T5": [],
+    "XLNet": [*QUOTES, {"type": "NFKD"}, {"type": "StripAccents"}],
+    "ALBERT": [*QUOTES, {"type": "NFKD"}, {"type": "StripAccents"}, {"type": "Lowercase"}],
+}
+
+
 @pytest.mark.parametrize("pre_tokenizer", ["WhitespaceSplit", "BertPreTokenizer"])
+@pytest.mark.parametrize("family", BEFORE_MAP)
 def test_some_documents_with_a_sentencepiece_map_and_words(
-    shared: Path, tmp_path: Path, pre_tokenizer: str
+    shared: Path, tmp_path: Path, family: str, pre_tokenizer: str
 ) -> None:
-    """As XLM-R and T5 have it: what is one character to its users is, even where a blank is part of it."""
-    file = by_words(shared, tmp_path, pre_tokenizer)
+    """What is one character to its users is, even where a blank is part of it."""
+    file = by_words(shared, tmp_path, pre_tokenizer, BEFORE_MAP[family])
     marks = [
         "a \u0301b",
         "a\u0600 b",
@@ -200,6 +210,9 @@ def test_some_documents_with_a_sentencepiece_map_and_words(
         "ｱﾞ ﾞｱ",
         "\u00a8 \u00b4 x\r\ny\tz",
         "\x01 \x02a",
+        "``a'' `` '' b``",
+        "\u0344 a\u0344 \u1fee \u1feea \ufb1d \u0f73 \u2fad4 \u0958",
+        "\uac00\u11a8 \u1100\u1161 \u00c5\u0323 \u1e9b\u0323",
     ]
     texts = [*from_all_corpora(shared), *example_texts(), *marks]
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
@@ -207,19 +220,24 @@ def test_some_documents_with_a_sentencepiece_map_and_words(
 
 
 @pytest.mark.whole
-def test_every_nasty_document_with_a_sentencepiece_map_and_words(shared: Path, tmp_path: Path) -> None:
-    file = by_words(shared, tmp_path, "WhitespaceSplit")
+@pytest.mark.parametrize("family", ["T5", "XLNet"])
+def test_every_nasty_document_with_a_sentencepiece_map_and_words(
+    shared: Path, tmp_path: Path, family: str
+) -> None:
+    file = by_words(shared, tmp_path, "WhitespaceSplit", BEFORE_MAP[family])
     path = shared / "corpora/nasty.jsonl.zst"
-    key = "unigram_32k by words, nasty"
+    key = f"unigram_32k by words{'' if family == 'T5' else ', ' + family}, nasty"
     assert_exact(path, corpus_texts(path), file, oracle.load(file), tmp_path, "</s>", key=key)
 
 
-def by_words(shared: Path, folder: Path, pre_tokenizer: str) -> Path:
+def by_words(shared: Path, folder: Path, pre_tokenizer: str, before_map: list[dict[str, Any]]) -> Path:
     """The converted Unigram model, whose texts are split at white space first."""
     file, _ = converted(shared, "unigram_32k", folder)
     content = json.loads(file.read_text(encoding="utf-8"))
-    content["normalizer"] = content["normalizer"]["normalizers"][0]
-    assert content["normalizer"]["type"] == "Precompiled"
+    precompiled = content["normalizer"]["normalizers"][0]
+    assert precompiled["type"] == "Precompiled"
+    sequence = {"type": "Sequence", "normalizers": [*before_map, precompiled]}
+    content["normalizer"] = sequence if before_map else precompiled
     metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{"type": pre_tokenizer}, metaspace]}
     file.write_text(json.dumps(content), encoding="utf-8")

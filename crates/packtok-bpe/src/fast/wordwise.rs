@@ -11,15 +11,15 @@
 //!
 //! - Normalizers change characters one by one, or within runs that a blank ends: no character composes with a blank
 //!   or is ordered across one. A map made by SentencePiece is asked for user-perceived characters, which a blank is
-//!   part of when a mark follows it: a text that has such a place is for the other engine. What such a map makes of
-//!   white space is tried when the file is loaded.
+//!   part of when a mark follows it: a text that has such a place, or has it when the steps before the map have changed
+//!   it, is for the other engine. What such a map makes of white space is tried when the file is loaded.
 //! - The first pre-tokenizer takes all white space out of the text, and the others see one word each.
 //! - Models see one word each.
 //! - No added token has white space in its text, so that each is found within a word. White space that one takes with
 //!   it is taken out in any case.
 
 use aho_corasick::AhoCorasick;
-use serde_json::Value;
+use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::remembered::{Remembered, Words};
@@ -27,6 +27,7 @@ use super::unigram::{Unigram, Way};
 use super::wordpiece::WordPiece;
 use crate::error::Cause;
 use crate::exactness::type_of;
+use crate::legacy::Normalizer;
 use crate::load::AddedToken;
 
 /// Encodes one word: appends its ids.
@@ -37,8 +38,8 @@ const SEPARATORS: [u8; 4] = *b" \n\t\r";
 
 /// The loaded engine, shared by all threads.
 pub(crate) struct Wordwise {
-    /// Whether the normalizer asks for user-perceived characters.
-    asks_for_graphemes: bool,
+    /// What changes texts before a step that asks for their user-perceived characters, if there is such a step.
+    before_map: Option<Normalizer>,
     /// The model, where words that are met for the first time need no other engine.
     model: Option<Model>,
 }
@@ -112,12 +113,7 @@ impl Wordwise {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
         steps.iter().try_for_each(|step| check_normalizer(step))?;
-        // It would not ask for what is in the text, but for what the others made of it.
-        let is_precompiled = |step: &&Value| type_of(step) == "Precompiled";
-        if steps.iter().skip(1).any(is_precompiled) {
-            return Err("its normalizer Precompiled comes behind another one".to_owned());
-        }
-        let asks_for_graphemes = steps.first().is_some_and(is_precompiled);
+        let before_map = normalizer_before_map(&steps)?;
         check_pre_tokenizer(&json["pre_tokenizer"])?;
         let may_hold_white_space = |token: &&AddedToken| {
             token.content.contains(char::is_whitespace) || !token.content.is_ascii()
@@ -128,7 +124,7 @@ impl Wordwise {
                 token.content
             )),
             None => Ok(Self {
-                asks_for_graphemes,
+                before_map,
                 model: Model::read(json, added_tokens),
             }),
         }
@@ -209,11 +205,13 @@ impl Words for Parted<'_, '_> {
     fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         // A text is cut at characters of one byte, so that its words are texts.
         let word = std::str::from_utf8(word)?;
-        let Wordwise {
-            asks_for_graphemes,
-            model,
-        } = self.wordwise;
-        if *asks_for_graphemes && !is_apart(word) {
+        let Wordwise { before_map, model } = self.wordwise;
+        if let Some(before_map) = before_map
+            && !word.is_ascii()
+            && !before_map
+                .normalized(word)
+                .is_some_and(|word| is_apart(&word))
+        {
             return Ok(false);
         }
         let is_encoded = model
@@ -228,9 +226,6 @@ impl Words for Parted<'_, '_> {
 
 /// Whether the blanks beside a word are user-perceived characters of their own.
 fn is_apart(word: &str) -> bool {
-    if word.is_ascii() {
-        return true;
-    }
     let between = format!(" {word} ");
     let mut graphemes = between.graphemes(true);
     graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
@@ -252,6 +247,35 @@ fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value>) {
         }
         _ => steps.push(normalizer),
     }
+}
+
+/// The steps before a SentencePiece map, if there is one, which leave ASCII what it is.
+///
+/// # Errors
+/// There are several maps, or something before one does not leave it so.
+fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String> {
+    let is_map = |step: &&Value| type_of(step) == "Precompiled";
+    let Some(map) = steps.iter().position(is_map) else {
+        return Ok(None);
+    };
+    let (before, behind) = (&steps[..map], &steps[map + 1..]);
+    if behind.iter().any(is_map) {
+        return Err("it has more than one normalizer Precompiled".to_owned());
+    }
+    // No other step makes anything else of ASCII.
+    let replaces_by_others = |step: &&Value| {
+        let content = step["content"].as_str();
+        type_of(step) == "Replace" && !content.is_some_and(str::is_ascii)
+    };
+    if before.iter().any(replaces_by_others) {
+        return Err(
+            "its normalizer Precompiled comes behind a Replace by other than ASCII".to_owned(),
+        );
+    }
+    let before = json!({"type": "Sequence", "normalizers": before});
+    let read = Normalizer::read(&before);
+    read.map(Some)
+        .ok_or_else(|| "its normalizer cannot be read".to_owned())
 }
 
 /// # Errors
