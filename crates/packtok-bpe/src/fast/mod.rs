@@ -176,7 +176,7 @@ impl Fast {
             return false;
         };
         let mut ends = [0; ROOM];
-        let (splitter, cut) = (&self.splitter, &mut self.splitter.begin());
+        let (splitter, cut) = (&self.splitter, &mut Cut::new());
         self.lane.run(Fill {
             splitter,
             cut,
@@ -220,7 +220,7 @@ impl Fast {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
-        let mut cut = self.splitter.begin();
+        let mut cut = Cut::new();
         scratch.found[0] = 0;
         loop {
             let ends = scratch.found[1..].first_chunk_mut();

@@ -10,7 +10,7 @@ use std::arch::x86_64::{
 };
 
 use super::first_two::{FirstTwo, TOLD};
-use super::{BLOCK, Case, Job, Lane, Masks};
+use super::{BLOCK, Job, Lane, Masks};
 
 /// There is none where the processor has no AVX2.
 #[derive(Clone, Copy)]
@@ -149,7 +149,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         apostrophe: highest(equal(bytes, b'\'')),
         wide: highest(bytes),
         inner: highest(inner),
-        case: Case::default(),
+        ..Masks::default()
     }
 }
 

@@ -19,7 +19,7 @@ use super::super::words::{HASH_FACTORS, LONG, SHORT, Word};
 use super::avx2::{spread, which};
 use super::first_two::{FirstTwo, TOLD};
 use super::portable::Portable;
-use super::{BLOCK, Case, EIGHT, Job, Lane, Masks, SOME};
+use super::{BLOCK, EIGHT, Job, Lane, Masks, SOME};
 
 /// There is none where the processor has no AVX-512 for bytes.
 #[derive(Clone, Copy)]
@@ -152,7 +152,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         wide: _mm512_movepi8_mask(bytes),
         // Bytes that go on are the lowest of signed ones.
         inner: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xc0u8 as i8)),
-        case: Case::default(),
+        ..Masks::default()
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Masks {
     pub(super) inner: u64,
     /// What is asked for by rules that tell upper from lower case, and else nothing.
     pub(super) case: Case,
+    /// What is asked for by rules that tell symbols from characters of no class, and else nothing.
+    pub(super) signs: Signs,
 }
 
 /// More classes of the bytes of a block; letters and marks that are in none of the first two are lower ones.
@@ -73,6 +75,15 @@ pub(super) struct Case {
     pub(super) mark: u64,
     /// `/`
     pub(super) slash: u64,
+}
+
+/// More classes of the bytes of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Signs {
+    /// Punctuation and symbols.
+    pub(super) symbol: u64,
+    /// Chinese characters that are kept apart, and kana.
+    pub(super) cjk: u64,
 }
 
 /// Something that is done in a lane.

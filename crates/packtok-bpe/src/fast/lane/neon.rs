@@ -8,7 +8,7 @@ use std::arch::aarch64::{
 };
 use std::arch::is_aarch64_feature_detected;
 
-use super::{BLOCK, Case, Job, Lane, Masks, Portable};
+use super::{BLOCK, Job, Lane, Masks, Portable};
 
 /// There is none where the processor has no NEON.
 #[derive(Clone, Copy)]
@@ -171,7 +171,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         apostrophe: bits(equal(bytes, b'\'')),
         wide: bits(from(bytes, 0x80)),
         inner: bits(going_on(bytes)),
-        case: Case::default(),
+        ..Masks::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The lane that any processor has: eight bytes in a number, a bit of each brought together by a product.
 
-use super::{BLOCK, Case, Job, Lane, Masks};
+use super::{BLOCK, Job, Lane, Masks};
 
 #[derive(Clone, Copy)]
 pub(in super::super) struct Portable;
@@ -57,7 +57,7 @@ impl Lane for Portable {
             apostrophe: self.having(&classes, APOSTROPHE),
             wide: self.having(&classes, WIDE),
             inner: self.having(&classes, INNER),
-            case: Case::default(),
+            ..Masks::default()
         }
     }
 

@@ -14,7 +14,7 @@
 use std::marker::PhantomData;
 
 use super::super::lane::{BLOCK, Job, Lane, Masks};
-use super::classes::{ClassTable, LETTER, LOWER, NUMBER, SPACE, UPPER};
+use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SPACE, SYMBOL, UPPER};
 
 /// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
 /// makes a group for which little is fetched ahead.
@@ -39,6 +39,12 @@ pub(super) struct Carry {
     pub(super) behind_contractions: u64,
     /// These bytes of the block are of a contraction.
     pub(super) contracted: u64,
+    /// Letters that belong to the symbol before them.
+    pub(super) joined: u64,
+    /// Chinese characters that are kept apart.
+    pub(super) cjk: u64,
+    /// Characters of no class, where there is one of symbols.
+    pub(super) unclassed: u64,
     /// Lower letters, and letters without case behind these.
     pub(super) lowered: u64,
     /// Letters without case, and marks.
@@ -57,6 +63,8 @@ pub(super) trait Rules: Copy {
     const ASKS_BEYOND_ASCII: bool = true;
     /// Whether it asks for [`Masks::case`]; then marks are letters, too.
     const ASKS_CASE: bool = false;
+    /// Whether it asks for [`Masks::signs`]; then marks are letters, too, and Chinese characters are not.
+    const ASKS_SIGNS: bool = false;
 
     /// Where words begin in a block at `at`; a word before all of these may begin where the answer's second
     /// part says.
@@ -85,7 +93,7 @@ pub(in super::super) struct Blocks {
 
 impl Blocks {
     #[inline]
-    pub(super) fn new() -> Self {
+    pub(in super::super) fn new() -> Self {
         Self {
             at: 0,
             block: Masks::default(),
@@ -173,6 +181,10 @@ impl Blocks {
             masks.case.upper = lane.within(block, b'A', 26);
             masks.case.slash = lane.within(block, b'/', 1);
         }
+        if R::ASKS_SIGNS {
+            let visible = lane.within(block, b'!', b'~' - b'!' + 1);
+            masks.signs.symbol = visible & !(masks.letter | masks.number);
+        }
         if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
             lane.run(Widen {
                 rules: PhantomData::<R>,
@@ -196,6 +208,8 @@ struct Wide {
     upper: u64,
     both: u64,
     mark: u64,
+    symbol: u64,
+    cjk: u64,
 }
 
 /// Adds what the masks lack: the classes of characters beyond ASCII.
@@ -234,6 +248,10 @@ impl<R: Rules> Job for Widen<'_, R> {
         };
         begins.letter = first_bytes & told;
         let mut asked = first_bytes & !told;
+        if R::ASKS_SIGNS {
+            begins.cjk = asked & table.told_cjk(lane, text, at);
+            asked &= !begins.cjk;
+        }
         while asked != 0 {
             let i = asked.trailing_zeros();
             asked &= asked - 1;
@@ -249,6 +267,10 @@ impl<R: Rules> Job for Widen<'_, R> {
                 begins.mark |= u64::from(is_both & (classes & LETTER == 0)) << i;
             } else {
                 begins.letter |= u64::from(classes & LETTER != 0) << i;
+            }
+            if R::ASKS_SIGNS {
+                begins.symbol |= u64::from(classes & SYMBOL != 0) << i;
+                begins.cjk |= u64::from(classes & CJK != 0) << i;
             }
         }
         let inner = masks.inner;
@@ -269,6 +291,12 @@ impl<R: Rules> Job for Widen<'_, R> {
             masks.case.both = all.both;
             masks.case.mark = all.mark;
         }
+        if R::ASKS_SIGNS {
+            all.symbol = with_inner(begins.symbol, last.symbol, inner);
+            all.cjk = with_inner(begins.cjk, last.cjk, inner);
+            masks.signs.symbol |= all.symbol;
+            masks.signs.cjk = all.cjk;
+        }
         *last = Wide {
             letter: all.letter >> 63,
             number: all.number >> 63,
@@ -276,6 +304,8 @@ impl<R: Rules> Job for Widen<'_, R> {
             upper: all.upper >> 63,
             both: all.both >> 63,
             mark: all.mark >> 63,
+            symbol: all.symbol >> 63,
+            cjk: all.cjk >> 63,
         };
     }
 }
@@ -377,4 +407,28 @@ pub(super) fn with_contractions(
         }
     }
     begins & !contracted | behind
+}
+
+/// Length of `'s|'t|'re|'ve|'m|'ll|'d` at an apostrophe.
+#[inline]
+pub(super) fn contraction(bytes: &[u8], at: usize, fold: impl Fn(u8) -> u8) -> Option<usize> {
+    let letter = |i: usize| bytes.get(at + i).copied().map(&fold);
+    match (letter(1)?, letter(2)) {
+        (b's' | b't' | b'm' | b'd', _) => Some(2),
+        (b'r' | b'v', Some(b'e')) | (b'l', Some(b'l')) => Some(3),
+        _ => None,
+    }
+}
+
+/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it is there.
+#[inline]
+pub(super) fn contraction_in_any_case(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'\'') {
+        return None;
+    }
+    // The long s is an s in another case, too.
+    if bytes[at + 1..].starts_with("ſ".as_bytes()) {
+        return Some(1 + "ſ".len());
+    }
+    contraction(bytes, at, |byte| byte.to_ascii_lowercase())
 }

@@ -9,8 +9,9 @@
 //!   character, and that one begins a word, which may be all there is of it.
 
 use super::super::lane::Masks;
-use super::blocks::{Carry, Rules, before, behind, last_spaces, reached, with_contractions};
-use super::plain::contraction_in_any_case;
+use super::blocks::{
+    Carry, Rules, before, behind, contraction_in_any_case, last_spaces, reached, with_contractions,
+};
 
 #[derive(Clone, Copy)]
 pub(super) struct Cl100k {
@@ -48,7 +49,8 @@ impl Rules for Cl100k {
 
         let first_taken = newline & before(other, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
-        let (spaces, earlier) = white_space(at, taken, block, next, carry);
+        let last = last_spaces(block, next) & !newline;
+        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
 
         let begins = letters | numbers | others | spaces;
         carry.letter = letter >> 63;
@@ -113,18 +115,19 @@ fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u6
     begins
 }
 
-/// Where words of white space begin, but for what is `taken` by symbols; and one that was pending.
+/// Where words of white space begin, but for what is `taken` by symbols; and one that was pending. `last` are
+/// characters that are cut off from those before them.
 #[inline(always)]
 pub(super) fn white_space(
     at: usize,
     taken: u64,
+    last: u64,
     block: &Masks,
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
     let Masks { space, newline, .. } = *block;
     let line_space = space & !newline;
-    let last = last_spaces(block, next) & !newline;
     let spaces = space & !before(space, carry.space) & !taken
         | line_space & before(taken, carry.taken)
         | last;

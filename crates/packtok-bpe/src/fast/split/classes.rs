@@ -21,8 +21,6 @@ pub(super) const NEWLINE: Classes = 1 << 3;
 pub(super) const UPPER: Classes = 1 << 4;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub(super) const LOWER: Classes = 1 << 5;
-/// In the table of bytes: no character of its own, look at the whole character.
-const NOT_ASCII: Classes = 1 << 7;
 
 /// `[\p{P}\p{S}]`; no pattern asks for it and for [`UPPER`].
 pub(super) const SYMBOL: Classes = UPPER;
@@ -67,19 +65,18 @@ const CYRILLIC_LAST: usize = 0x11;
 /// The classes of every character, in two steps: a block of characters, and in it the character. Most blocks are
 /// alike, so that the whole is some 60 kB.
 pub(in super::super) struct ClassTable {
-    /// Of the ASCII characters, and `NOT_ASCII` for all other bytes.
-    of_byte: [Classes; 256],
     /// By a character's number without the last six bits.
     block_of: Vec<u16>,
     /// By the last six bits of a character's first byte and of its second: the block of one of three bytes, and for
     /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
     block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
-    /// Which characters are letters and nothing else by their first two bytes; and of these which ones are lower ones,
-    /// and which have no case.
+    /// Which characters are letters and nothing else by their first two bytes; of these which ones are lower ones, and
+    /// which have no case; and which are in [`CJK`].
     letters: FirstTwo,
     lower: FirstTwo,
     both: FirstTwo,
+    cjk: FirstTwo,
 }
 
 /// Blocks, each kept once.
@@ -151,15 +148,14 @@ impl ClassTable {
             _ => 1,
         });
         let both = all_are(LETTER | UPPER | LOWER, with_case, |_| 1);
-        let mut of_byte = [NOT_ASCII; 256];
-        of_byte[..128].copy_from_slice(&all[..128]);
+        let cjk = all_are(CJK, with_case, |_| 1);
         Self {
-            of_byte,
             block_of,
             block_of_two,
             letters,
             lower,
             both,
+            cjk,
             blocks: blocks.all,
         }
     }
@@ -180,8 +176,14 @@ impl ClassTable {
         ]
     }
 
+    /// As [`ClassTable::told`] those in [`CJK`].
+    #[inline(always)]
+    pub(super) fn told_cjk(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
+        told(lane, text, at, &self.cjk)
+    }
+
     #[inline]
-    fn of(&self, scalar: usize) -> Classes {
+    pub(super) fn of(&self, scalar: usize) -> Classes {
         self.blocks[usize::from(self.block_of[scalar / BLOCK])][scalar % BLOCK]
     }
 
@@ -202,47 +204,6 @@ impl ClassTable {
             return self.blocks[usize::from(block)][lower];
         }
         self.of((first & 7) << 18 | low << 12 | lower << 6 | lowest)
-    }
-
-    /// The classes of the character at `at`, and its length; no class and no length behind the end.
-    #[inline]
-    pub(super) fn at(&self, text: &str, at: usize) -> (Classes, usize) {
-        let Some(&byte) = text.as_bytes().get(at) else {
-            return (0, 0);
-        };
-        let classes = self.of_byte[usize::from(byte)];
-        if classes != NOT_ASCII {
-            return (classes, 1);
-        }
-        self.beyond_ascii(text, at)
-    }
-
-    fn beyond_ascii(&self, text: &str, at: usize) -> (Classes, usize) {
-        let c = text[at..].chars().next();
-        c.map_or((0, 0), |c| (self.of(c as usize), c.len_utf8()))
-    }
-
-    /// Where the run of characters ends, from `at` on, that have of the classes in `mask` exactly `wanted`.
-    #[inline]
-    pub(super) fn run(&self, text: &str, mut at: usize, mask: Classes, wanted: Classes) -> usize {
-        let bytes = text.as_bytes();
-        loop {
-            let Some(&byte) = bytes.get(at) else {
-                return at;
-            };
-            let classes = self.of_byte[usize::from(byte)];
-            if classes == NOT_ASCII {
-                let (classes, len) = self.beyond_ascii(text, at);
-                if classes & mask != wanted {
-                    return at;
-                }
-                at += len;
-            } else if classes & mask == wanted {
-                at += 1;
-            } else {
-                return at;
-            }
-        }
     }
 }
 
@@ -294,6 +255,7 @@ mod tests {
                 (&table.letters, LETTER, LETTER | NUMBER | SPACE, 2),
                 (&table.lower, LETTER | LOWER, case, 8),
                 (&table.both, LETTER | UPPER | LOWER, case, 2),
+                (&table.cjk, CJK, case, 2),
             ] {
                 let (mut num_such, mut num_told) = (0, 0);
                 for char in '\u{80}'..='\u{ffff}' {
@@ -328,6 +290,12 @@ mod tests {
             ["ש", "語", "字", "한"]
                 .iter()
                 .all(|char| tells(&common.both, char))
+        );
+        let of_deepseek = ClassTable::new(&OF_DEEPSEEK);
+        assert!(
+            ["語", "ぁ", "カ"]
+                .iter()
+                .all(|char| tells(&of_deepseek.cjk, char))
         );
     }
 }

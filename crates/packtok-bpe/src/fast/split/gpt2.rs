@@ -6,8 +6,7 @@
 //! Where numbers are apart, each is a word, and what is between them is split as texts of their own.
 
 use super::super::lane::Masks;
-use super::blocks::{Carry, Rules, before, behind, last_spaces, with_contractions};
-use super::plain::contraction;
+use super::blocks::{Carry, Rules, before, behind, contraction, last_spaces, with_contractions};
 
 #[derive(Clone, Copy)]
 pub(super) struct Gpt2 {

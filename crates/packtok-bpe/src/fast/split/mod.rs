@@ -1,27 +1,28 @@
 //! Texts cut into words, by hand for the split patterns that the tokenizers of today have.
 //!
-//! `blocks` does it 64 bytes at a time for the patterns that have rules for it (`gpt2`, `cl100k`, `o200k`), and for
-//! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, for all
-//! patterns. The tests below hold one against the other; `tests/fast.rs` holds both against the reference engine, and
-//! that is held against the Python package.
+//! `blocks` does it 64 bytes at a time by the rules of each pattern (`gpt2`, `cl100k`, `o200k`, `deepseek`), and for
+//! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, as one reads
+//! a pattern. The tests below hold one against the other; `tests/fast.rs` holds the blocks against the reference engine,
+//! and that is held against the Python package.
 
 mod blocks;
 mod cl100k;
 mod classes;
+mod deepseek;
 mod gpt2;
 mod o200k;
 mod pieces;
+#[cfg(test)]
 mod plain;
 
-use self::blocks::Blocks;
-pub(super) use self::blocks::ROOM;
+pub(super) use self::blocks::{Blocks as Cut, ROOM};
 use self::cl100k::Cl100k;
 use self::classes::{COMMON, OF_DEEPSEEK};
 pub(super) use self::classes::{ClassTable, INERT};
+use self::deepseek::Deepseek;
 use self::gpt2::Gpt2;
 use self::o200k::O200k;
 use self::pieces::{Pieces, Table};
-use self::plain::Plain;
 use super::cuts::Pairs;
 use super::lane::Lane;
 use crate::exactness::{CL100K_PATTERN, GPT2_PATTERN, O200K_PATTERN, QWEN_PATTERN};
@@ -86,15 +87,9 @@ impl Pattern {
 
 /// Cuts texts into words.
 pub(super) struct Splitter {
-    plain: Plain,
-}
-
-/// How far a text has been cut; one on the stack for each text, so that the larger variant costs nothing.
-#[allow(clippy::large_enum_variant)]
-pub(super) enum Cut {
-    Blocks(Blocks),
-    /// By the plain twin, up to here.
-    Plain(usize),
+    pattern: Pattern,
+    classes: ClassTable,
+    table: Table,
 }
 
 impl Splitter {
@@ -106,20 +101,9 @@ impl Splitter {
             _ => ClassTable::new(&COMMON),
         };
         Self {
-            plain: Plain {
-                pattern,
-                classes,
-                table: Table::new(pairs),
-            },
-        }
-    }
-
-    /// A text of which nothing has been cut yet.
-    #[inline]
-    pub(super) fn begin(&self) -> Cut {
-        match self.plain.pattern {
-            Pattern::Deepseek => Cut::Plain(0),
-            _ => Cut::Blocks(Blocks::new()),
+            pattern,
+            classes,
+            table: Table::new(pairs),
         }
     }
 
@@ -132,45 +116,36 @@ impl Splitter {
         text: &str,
         ends: &mut [u32; ROOM],
     ) -> usize {
-        let classes = &self.plain.classes;
-        match (cut, self.plain.pattern) {
-            (Cut::Blocks(blocks), Pattern::Gpt2) => {
+        let Self {
+            pattern,
+            classes,
+            table,
+        } = self;
+        // Each of what a pattern names is compiled by itself.
+        match *pattern {
+            Pattern::Gpt2 => {
                 let numbers_apart = false;
-                blocks.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::Gpt2BetweenNumbers) => {
+            Pattern::Gpt2BetweenNumbers => {
                 let numbers_apart = true;
-                blocks.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::Cl100k { digits: 1 }) => {
-                blocks.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+            Pattern::Cl100k { digits: 1 } => {
+                cut.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::Cl100k { digits }) => {
-                blocks.fill(lane, Cl100k { digits }, classes, text, ends)
+            Pattern::Cl100k { digits } => cut.fill(lane, Cl100k { digits }, classes, text, ends),
+            Pattern::O200k { is_tekken: true } => {
+                cut.fill(lane, O200k { is_tekken: true }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::O200k { is_tekken: true }) => {
-                blocks.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+            Pattern::O200k { is_tekken } => {
+                cut.fill(lane, O200k { is_tekken }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::O200k { is_tekken }) => {
-                blocks.fill(lane, O200k { is_tekken }, classes, text, ends)
+            Pattern::Deepseek => cut.fill(lane, Deepseek, classes, text, ends),
+            Pattern::Pieces { each_blank } => {
+                cut.fill(lane, Pieces { table, each_blank }, classes, text, ends)
             }
-            (Cut::Blocks(blocks), Pattern::Pieces { each_blank }) => {
-                let table = &self.plain.table;
-                blocks.fill(lane, Pieces { table, each_blank }, classes, text, ends)
-            }
-            (Cut::Plain(at), _) => self.fill_plainly(at, text, ends),
-            (Cut::Blocks(_), _) => unreachable!("it has no rules for blocks"),
         }
-    }
-
-    fn fill_plainly(&self, at: &mut usize, text: &str, ends: &mut [u32; ROOM]) -> usize {
-        let mut num_ends = 0;
-        while *at < text.len() && num_ends < ROOM {
-            *at = self.plain.end_of_word(text, *at);
-            ends[num_ends] = *at as u32;
-            num_ends += 1;
-        }
-        num_ends
     }
 }
 
@@ -188,7 +163,7 @@ mod tests {
 
         fn run(self, lane: impl Lane) -> Vec<u32> {
             let Self(splitter, text) = self;
-            let (mut cut, mut some, mut all) = (splitter.begin(), [0; ROOM], Vec::new());
+            let (mut cut, mut some, mut all) = (Cut::new(), [0; ROOM], Vec::new());
             loop {
                 let num_ends = splitter.fill(lane, &mut cut, text, &mut some);
                 if num_ends == 0 {
@@ -202,13 +177,13 @@ mod tests {
     fn plain_ends(splitter: &Splitter, text: &str) -> Vec<u32> {
         let (mut at, mut all) = (0, Vec::new());
         while at < text.len() {
-            at = splitter.plain.end_of_word(text, at);
+            at = splitter.end_of_word(text, at);
             all.push(at as u32);
         }
         all
     }
 
-    /// One for every pattern with rules.
+    /// One for every pattern.
     fn splitters() -> Vec<Splitter> {
         // Of no vocabulary: every other pair, in no order.
         let mut pairs = Pairs::none();
@@ -233,6 +208,7 @@ mod tests {
             Pattern::Cl100k { digits: 1 },
             Pattern::O200k { is_tekken: false },
             Pattern::O200k { is_tekken: true },
+            Pattern::Deepseek,
             pieces(false),
             pieces(true),
         ]
@@ -248,7 +224,7 @@ mod tests {
                     lane.run(Ends(splitter, text)),
                     expected,
                     "{:?} {} {text:?}",
-                    splitter.plain.pattern,
+                    splitter.pattern,
                     lane.name()
                 );
             }
@@ -256,7 +232,7 @@ mod tests {
     }
 
     /// What stands at the edges of words, each class in all the lengths that characters have.
-    const PARTS: [&str; 57] = [
+    const PARTS: [&str; 64] = [
         " ",
         " ",
         " ",
@@ -314,6 +290,13 @@ mod tests {
         "\u{fe0f}",
         "❤\u{fe0f}",
         "\u{200d}",
+        "\u{200d}",
+        "\u{e000}",
+        "\u{f0000}",
+        "カ",
+        "。",
+        "(x",
+        "?é",
     ];
 
     fn from_parts() -> impl Strategy<Value = String> {

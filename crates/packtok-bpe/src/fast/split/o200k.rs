@@ -19,9 +19,8 @@
 //! - Marks behind two symbols or behind a blank and one are symbols: there is a word already that takes them.
 
 use super::super::lane::{BLOCK, Masks};
-use super::blocks::{Carry, Rules, before, reached};
+use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_spaces, reached};
 use super::cl100k::{lone_symbols, numbers, white_space};
-use super::plain::contraction_in_any_case;
 
 #[derive(Clone, Copy)]
 pub(super) struct O200k {
@@ -80,7 +79,8 @@ impl Rules for O200k {
         };
         let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
 
-        let (spaces, earlier) = white_space(at, taken, block, next, carry);
+        let last = last_spaces(block, next) & !newline;
+        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
 
         let begins = letters | behind_lowered | uppers | numbers | others | spaces;
         carry.letter = letter >> 63;

@@ -1,28 +1,20 @@
-//! Where words end, one word after the other: the plain twin of the blocks, and what cuts where they have no
-//! rules.
+//! Where words end, one word after the other: the plain twin of the blocks, which tests hold them against.
 //!
 //! A pattern is tried at a position, takes the first of its alternatives that matches there, and goes on
 //! where that ended; each function below is one pattern read as such a step.
 
-use super::Pattern;
+use super::blocks::{contraction, contraction_in_any_case};
 use super::classes::{
     CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SPACE, SYMBOL, UPPER,
 };
-use super::pieces::{Kind, Table};
+use super::pieces::Kind;
+use super::{Pattern, Splitter};
 
 /// Neither letter nor number nor white space: `[^\s\p{L}\p{N}]`.
 const VISIBLE: Classes = LETTER | NUMBER | SPACE;
 
-/// Cuts texts into words.
-pub(super) struct Plain {
-    pub(super) pattern: Pattern,
-    pub(super) classes: ClassTable,
-    pub(super) table: Table,
-}
-
-impl Plain {
+impl Splitter {
     /// Where the word ends that begins at `at`, which is before the end of `text`.
-    #[inline]
     pub(super) fn end_of_word(&self, text: &str, at: usize) -> usize {
         match self.pattern {
             Pattern::Gpt2 => self.gpt2(text, at),
@@ -49,7 +41,6 @@ impl Plain {
     }
 
     /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-    #[inline]
     fn gpt2(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         if bytes[at] == b'\''
@@ -81,7 +72,6 @@ impl Plain {
     }
 
     /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-    #[inline]
     fn cl100k(&self, text: &str, at: usize, digits: usize) -> usize {
         let bytes = text.as_bytes();
         if let Some(len) = contraction_in_any_case(bytes, at) {
@@ -110,7 +100,6 @@ impl Plain {
     /// `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with
     /// P = `[^\r\n\p{L}\p{N}]`, U and L [`UPPER`] and [`LOWER`], which share some letters and all marks, and
     /// C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Tekken's has no C, and numbers one by one.
-    #[inline]
     fn o200k(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         let (classes, len) = self.classes.at(text, at);
@@ -206,7 +195,6 @@ impl Plain {
         (end > start).then_some(end)
     }
 
-    #[inline]
     fn letters(&self, text: &str, at: usize) -> usize {
         self.classes.run(text, at, LETTER, LETTER)
     }
@@ -261,26 +249,17 @@ fn newlines(bytes: &[u8], at: usize, is_one: impl Fn(&u8) -> bool) -> usize {
     at + bytes[at..].iter().take_while(|byte| is_one(byte)).count()
 }
 
-/// Length of `'s|'t|'re|'ve|'m|'ll|'d` at an apostrophe.
-#[inline]
-pub(super) fn contraction(bytes: &[u8], at: usize, fold: impl Fn(u8) -> u8) -> Option<usize> {
-    let letter = |i: usize| bytes.get(at + i).copied().map(&fold);
-    match (letter(1)?, letter(2)) {
-        (b's' | b't' | b'm' | b'd', _) => Some(2),
-        (b'r' | b'v', Some(b'e')) | (b'l', Some(b'l')) => Some(3),
-        _ => None,
+impl ClassTable {
+    /// The classes of the character at `at`, and its length; no class and no length behind the end.
+    fn at(&self, text: &str, at: usize) -> (Classes, usize) {
+        let char = text[at..].chars().next();
+        char.map_or((0, 0), |char| (self.of(char as usize), char.len_utf8()))
     }
-}
 
-/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it is there.
-#[inline]
-pub(super) fn contraction_in_any_case(bytes: &[u8], at: usize) -> Option<usize> {
-    if bytes.get(at) != Some(&b'\'') {
-        return None;
+    /// Where the run of characters ends, from `at` on, that have of the classes in `mask` exactly `wanted`.
+    fn run(&self, text: &str, at: usize, mask: Classes, wanted: Classes) -> usize {
+        let is_other = |&(_, char): &(usize, char)| self.of(char as usize) & mask != wanted;
+        let end = text[at..].char_indices().find(is_other);
+        end.map_or(text.len(), |(offset, _)| at + offset)
     }
-    // The long s is an s in another case, too.
-    if bytes[at + 1..].starts_with("ſ".as_bytes()) {
-        return Some(1 + "ſ".len());
-    }
-    contraction(bytes, at, |byte| byte.to_ascii_lowercase())
 }
