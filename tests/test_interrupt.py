@@ -84,7 +84,7 @@ def test_a_terminated_run_leaves_what_the_next_one_removes(
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
 
-# The thread has the lock that Python's own code needs, so that nothing of that runs before the interrupt is there.
+# The thread holds the lock without which no code of Python runs, until the interrupt is there.
 INTERRUPTED_WHEN_IT_IS_THERE = """
 import os, signal, threading
 from packtok.cli import main

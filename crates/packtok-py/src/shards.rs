@@ -7,9 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::core_error;
-use crate::operations::{
-    CorpusArguments, OutputArguments, existing, extract, run, run_writing,
-};
+use crate::operations::{CorpusArguments, OutputArguments, existing, extract, run, run_writing};
 use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
