@@ -48,9 +48,9 @@ impl Rules for Deepseek {
         let line_space = space & !newline;
 
         let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
-        let prefix = others & !wide;
         let ascii_letter = letter & !wide;
-        let behind_prefix = ascii_letter & before(prefix, carry.prefix);
+        // Of a symbol beyond ASCII only the first byte is among others, and no letter is behind that.
+        let behind_prefix = before(others, carry.prefix);
         let joined = reached(behind_prefix | carry.joined, ascii_letter);
         let line_space_before = before(line_space, carry.space & !carry.newline);
         let letters = letter
@@ -86,7 +86,7 @@ impl Rules for Deepseek {
         carry.newline = newline >> 63;
         carry.blank = blank >> 63;
         carry.taken = taken >> 63;
-        carry.prefix = prefix >> 63;
+        carry.prefix = others >> 63;
         let begins = letters | with_letters | unclassed_runs | cjk_runs | numbers | others | spaces;
         (begins, earlier)
     }
