@@ -122,6 +122,16 @@ pub enum Error {
         /// What it does not cover.
         reason: String,
     },
+    /// Ids of two bytes were asked for, and the tokenizer has greater ones.
+    #[error(
+        "{name}: its vocabulary of {vocab_size} does not fit into ids of two bytes, which hold 65536; use ids of four"
+    )]
+    WideIds {
+        /// The tokenizer's name.
+        name: String,
+        /// One more than its greatest id.
+        vocab_size: u64,
+    },
     /// Special-token text in a document, where that was forbidden.
     #[error("the text contains the special token {token:?}")]
     SpecialTokenInText {

@@ -505,6 +505,7 @@ impl Tokenizer {
             truncate_text_to,
             fast,
             scratch: reference::Scratch::new(),
+            wide_ids: Vec::new(),
         })
     }
 
@@ -606,6 +607,8 @@ pub struct Encoder {
     /// The words that the fast engine has met, if it is to be asked.
     fast: Option<own::Scratch>,
     scratch: reference::Scratch,
+    /// Ids of a document that are to be narrowed.
+    wide_ids: Vec<u32>,
 }
 
 impl Encoder {
@@ -632,6 +635,27 @@ impl Encoder {
             ids.extend_from_slice(&self.tokenizer.shared.description.template.suffix);
         }
         Ok(())
+    }
+
+    /// As [`Encoder::encode_into`] for ids of two bytes, which are half as much to keep.
+    ///
+    /// # Errors
+    /// Those of [`Encoder::encode_into`]; [`Error::WideIds`] where the tokenizer has ids that need more, whatever the
+    /// text.
+    pub fn encode_u16_into(&mut self, text: &str, ids: &mut Vec<u16>) -> Result<()> {
+        let vocab_size = self.tokenizer.vocab_size();
+        if vocab_size > 1 << 16 {
+            return Err(Error::WideIds {
+                name: self.tokenizer.name().to_owned(),
+                vocab_size,
+            });
+        }
+        let mut wide_ids = std::mem::take(&mut self.wide_ids);
+        wide_ids.clear();
+        let outcome = self.encode_into(text, &mut wide_ids);
+        ids.extend(wide_ids.iter().map(|&id| id as u16));
+        self.wide_ids = wide_ids;
+        outcome
     }
 
     fn encode_text_into(&mut self, text: &str, start: usize, ids: &mut Vec<u32>) -> Result<()> {

@@ -91,6 +91,39 @@ fn a_refused_text_leaves_the_buffer_as_it_was() {
 }
 
 #[test]
+fn ids_of_two_bytes_are_those_of_four() {
+    let options = EncodeOptions {
+        add_special_tokens: true,
+        special_tokens_in_text: SpecialTokensInText::Fail,
+        ..EncodeOptions::default()
+    };
+    let mut encoder = load(&small()).encoder(&options).unwrap();
+    let mut ids = vec![u16::MAX];
+    for _ in 0..2 {
+        encoder.encode_u16_into("a", &mut ids).unwrap();
+        encoder.encode_u16_into("a<x>", &mut ids).unwrap_err();
+    }
+    assert_eq!(ids, [u16::MAX, 9, 0, 10, 9, 0, 10]);
+
+    let gpt2 = Tokenizer::builtin("gpt2").unwrap();
+    let text = "Ids of two bytes, 数字 and <|endoftext|>\n".repeat(100);
+    let mut encoder = gpt2.encoder(&EncodeOptions::default()).unwrap();
+    let (mut wide, mut narrow) = (Vec::new(), Vec::new());
+    encoder.encode_into(&text, &mut wide).unwrap();
+    encoder.encode_u16_into(&text, &mut narrow).unwrap();
+    assert!(wide.len() > 1000 && wide.contains(&50_256));
+    assert!(narrow.iter().copied().map(u32::from).eq(wide));
+
+    let cl100k = Tokenizer::builtin("cl100k_base").unwrap();
+    let mut encoder = cl100k.encoder(&EncodeOptions::default()).unwrap();
+    let error = encoder.encode_u16_into("", &mut narrow).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cl100k_base: its vocabulary of 100277 does not fit into ids of two bytes, which hold 65536; use ids of four"
+    );
+}
+
+#[test]
 fn added_tokens_past_a_gap_are_renumbered_and_that_is_said() {
     let tokenizer = load(&small());
     assert_eq!(tokenizer.vocab_size(), 11);

@@ -117,9 +117,10 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
     use packtok_bpe::Error as E;
     match &error {
         E::Io { path, source } => os_error(path, source),
-        E::UnknownBuiltin { .. } | E::TruncationTooShort { .. } | E::NotFast { .. } => {
-            PyValueError::new_err(chain(&error))
-        }
+        E::UnknownBuiltin { .. }
+        | E::TruncationTooShort { .. }
+        | E::NotFast { .. }
+        | E::WideIds { .. } => PyValueError::new_err(chain(&error)),
         E::NotJson { .. }
         | E::Shape { .. }
         | E::Dropout { .. }
