@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-FUZZ_SECONDS = "20"
+FUZZ_SECONDS = "30"
 # Tests that run beside the others: those that mostly wait for clusters and servers, then whole corpora, so
 # that both take about as long.
 BESIDE = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py", "tests/test_exact.py")

@@ -311,6 +311,9 @@ def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_
         out,
         re.M,
     )
+    assert re.search(
+        r"^time +may grow faster than a text; where a pattern tries ten million ways ", out, re.M
+    )
     assert re.search(r"^normalizer +BertNormalizer: applied by tokenizers 0\.23\.2$", out, re.M)
     assert re.search(
         r'^post_processor +BertProcessing: puts "\[CLS\]" = 1 before and "\[SEP\]" = 2 after each document$',

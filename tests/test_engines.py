@@ -13,6 +13,7 @@ import oracle
 import pytest
 from conftest import PacktokCli
 from test_exact import unigram
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import packtok
 from packtok import _packtok
@@ -44,6 +45,37 @@ def test_a_cache_of_any_size_gives_the_same_file(tmp_path: Path, cache_bytes: in
     pack(output=tmp_path / "one.pbin", cache_bytes=cache_bytes)
     pack(output=tmp_path / "other.pbin", engine="reference")
     assert (tmp_path / "one.pbin").read_bytes() == (tmp_path / "other.pbin").read_bytes()
+
+
+@pytest.mark.parametrize("first_step", [None, "WhitespaceSplit"])
+def test_a_pattern_that_gives_up_is_an_error_of_its_document(
+    tmp_path: Path, packtok_cli: PacktokCli, first_step: str | None
+) -> None:
+    wheel = Tokenizer.from_str(unigram().to_str())
+    wheel.normalizer = None
+    split = pre_tokenizers.Split(Regex("(a|aa)+c|."), "isolated")
+    before = [] if first_step is None else [getattr(pre_tokenizers, first_step)()]
+    wheel.pre_tokenizer = pre_tokenizers.Sequence([*before, split])
+    wheel.save(str(tmp_path / "slow.json"))
+    oracle.write_lines(tmp_path / "c.jsonl", ["aac", "a" * 60, "b aac"])
+    words = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "slow.json", "--eod", "[SEP]", "--quiet")
+    done = packtok_cli(*words, cwd=tmp_path, code=1)
+    reason = (
+        "the tokenizer cannot encode this text: a pattern of the tokenizer gives up on it "
+        "(retry-limit-in-match over)"
+    )
+    assert done.stderr.splitlines()[-1] == (
+        f"packtok: c.jsonl:2: byte 16: {reason}; mend the text or set on_bad_document to skip"
+    )
+    assert "panicked" not in done.stderr
+    done = packtok_cli(*words, "--on-bad-document", "skip", cwd=tmp_path)
+    assert "lines 3 = 2 packed + 0 empty + 0 blank + 1 rejected" in done.stdout
+    assert reason in (tmp_path / "o.pbin.rejects.jsonl").read_text(encoding="utf-8")
+    sep = wheel.token_to_id("[SEP]")
+    expected = [[*wheel.encode(text, add_special_tokens=True).ids] for text in ("aac", "b aac")]
+    oracle.assert_holds(tmp_path / "o.pbin", [ids if ids[-1] == sep else [*ids, sep] for ids in expected])
+    inspected = packtok_cli("tokenizer", "inspect", "slow.json", cwd=tmp_path).stdout
+    assert "\ntime            may grow faster than a text; " in inspected
 
 
 def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok_cli: PacktokCli) -> None:

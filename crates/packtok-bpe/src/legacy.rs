@@ -4,6 +4,8 @@
 //! compared with. It serves the files whose ids hang on Unicode tables (case, normal forms,
 //! punctuation, `\w`), in which the reference engine's newer tables differ.
 
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
@@ -47,15 +49,22 @@ impl Legacy {
     }
 
     /// Appends the ids of `text`, without what a post-processor adds.
+    ///
+    /// # Errors
+    /// The crate refuses the text, or a pattern of the file gives up on it.
     pub(crate) fn encode_into(
         &self,
         text: &str,
         special_tokens_are_text: bool,
         ids: &mut Vec<u32>,
     ) -> Result<(), Cause> {
-        let encoding = self
-            .mode(special_tokens_are_text)
-            .encode_fast(text, false)?;
+        let tokenizer = self.mode(special_tokens_are_text);
+        // Nothing is changed by what unwinds: a pattern gives up before anything is made of its matches.
+        let encode = AssertUnwindSafe(|| tokenizer.encode_fast(text, false));
+        let encoding = match panic::catch_unwind(encode) {
+            Ok(encoding) => encoding?,
+            Err(panicked) => return Err(why_pattern_gave_up(panicked)),
+        };
         ids.extend_from_slice(encoding.get_ids());
         Ok(())
     }
@@ -68,6 +77,24 @@ impl Legacy {
     /// The text of `ids`, special tokens included.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Cause> {
         self.0.parsing.decode(ids, false)
+    }
+}
+
+/// What a panic of the crate `onig` begins with where a search ends without an answer: the crate has no other way to say
+/// that a pattern has tried ten million ways to match at one place.
+const GAVE_UP: &str = "Onig: Regex search error: ";
+
+/// Whether a panic with this message becomes an error of the text that was encoded.
+pub fn is_pattern_giving_up(message: &str) -> bool {
+    message.starts_with(GAVE_UP)
+}
+
+/// Unwinds further if that is not what happened.
+fn why_pattern_gave_up(panicked: Box<dyn Any + Send>) -> Cause {
+    let message = panicked.downcast_ref::<String>();
+    match message.and_then(|message| message.strip_prefix(GAVE_UP)) {
+        Some(reason) => format!("a pattern of the tokenizer gives up on it ({reason})").into(),
+        None => panic::resume_unwind(panicked),
     }
 }
 

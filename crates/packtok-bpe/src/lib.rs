@@ -29,6 +29,7 @@ mod vocabulary;
 pub use builtin::{BUILTIN_NAMES, builtin_json};
 pub use components::Component;
 pub use error::{Cause, Error, Result};
+pub use legacy::is_pattern_giving_up;
 pub use load::{AddedToken, EngineKind, fingerprint_of};
 pub use nasty::nasty_texts;
 pub use tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};

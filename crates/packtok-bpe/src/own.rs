@@ -61,6 +61,14 @@ impl Own {
         }
     }
 
+    /// Whether the time that a text takes grows with its length, whatever it is made of: no foreign code splits it.
+    pub(crate) fn is_linear(&self) -> bool {
+        match self {
+            Self::Wordwise(wordwise) => wordwise.has_model(),
+            Self::Fast(_) | Self::SentencePiece(_) => true,
+        }
+    }
+
     /// Tries what could not be read from the file.
     ///
     /// # Errors

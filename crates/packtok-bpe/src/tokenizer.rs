@@ -359,6 +359,11 @@ impl Tokenizer {
         self.shared.fast().err()
     }
 
+    /// Whether the time that a text takes is known to grow with its length and no faster, whatever it is made of.
+    pub fn is_linear(&self) -> bool {
+        self.shared.fast().is_ok_and(Own::is_linear)
+    }
+
     /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
     /// fast engine does not serve.
     pub fn fast_lane(&self) -> Option<&'static str> {

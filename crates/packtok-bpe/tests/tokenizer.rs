@@ -1,5 +1,7 @@
 //! Special tokens, templates, truncation and refusals, on small files made here.
 
+use std::error::Error;
+
 use packtok_bpe::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use serde_json::{Value, json};
 
@@ -192,6 +194,26 @@ fn a_post_processor_that_contradicts_the_vocabulary_is_refused() {
     if let Ok(tokenizer) = Tokenizer::from_json("x.json", file.to_string()) {
         assert_eq!(tokenizer.suffix(), [10]);
     }
+}
+
+#[test]
+fn a_pattern_that_tries_too_many_ways_gives_up_on_the_text_and_not_on_the_next() {
+    let file = json!({"version": "1.0", "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|aa)+c|."}, "behavior": "Isolated", "invert": false},
+        "post_processor": null, "decoder": null,
+        "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "aac": 1}}});
+    let tokenizer = load(&file);
+    let mut encoder = tokenizer.encoder(&EncodeOptions::default()).unwrap();
+    let mut ids = vec![7];
+    for _ in 0..2 {
+        let error = encoder.encode_into(&"a".repeat(60), &mut ids).unwrap_err();
+        assert_eq!(
+            error.source().unwrap().to_string(),
+            "a pattern of the tokenizer gives up on it (retry-limit-in-match over)"
+        );
+        encoder.encode_into("aac", &mut ids).unwrap();
+    }
+    assert_eq!(ids, [7, 1, 1]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod mixture;
 mod monitor;
 mod operations;
 mod order;
+mod panics;
 mod plans;
 mod proof;
 mod reader;
@@ -27,6 +28,7 @@ use pyo3::prelude::*;
 /// packtok's compiled core.
 #[pymodule(gil_used = false)]
 fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    panics::hush_patterns();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;

@@ -152,6 +152,12 @@ impl PyTokenizer {
         self.inner.engine_reason()
     }
 
+    /// Whether the time that a text takes is known to grow with its length and no faster.
+    #[getter]
+    fn is_linear(&self) -> bool {
+        self.inner.is_linear()
+    }
+
     /// What users should know of its exactness, and of what the files beside it say, a sentence each.
     #[getter]
     fn notes(&self) -> Vec<String> {

@@ -23,6 +23,12 @@ Name = Annotated[
     typer.Argument(metavar="TOKENIZER", help="tokenizer.json or its folder, built-in name, or hub name."),
 ]
 TOKENS_SHOWN = 12
+# How long a text takes.
+LINEAR = "grows with the length of a text, whatever it is made of"
+NOT_LINEAR = (
+    "may grow faster than a text; where a pattern tries ten million ways to match at one place, it gives up, "
+    "and the document is an error"
+)
 
 
 @app.command()
@@ -54,6 +60,7 @@ def describe(found: "FoundTokenizer") -> dict[str, Any]:
         "eos_token": found.eos_token,
         "engine": tokenizer.engine,
         "engine_reason": tokenizer.engine_reason,
+        "is_linear": tokenizer.is_linear,
         "added_tokens": [
             {"token": token, "id": id, "special": token in special} for token, id in tokenizer.added_tokens
         ],
@@ -71,6 +78,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("vocabulary", f"{facts['vocab_size']:,} ids; a pbin takes {width} byte{'s' * (width > 1)} for each"),
         ("EOS", repr(facts["eos_token"]) if facts["eos_token"] is not None else "none named"),
         ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
+        ("time", LINEAR if facts["is_linear"] else NOT_LINEAR),
     ]
     rows += _token_rows("special", [one for one in facts["added_tokens"] if one["special"]])
     rows += _token_rows("added", [one for one in facts["added_tokens"] if not one["special"]])
