@@ -23,6 +23,8 @@ from processes import wait_for
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
 NODE_CPUS, NODE_MEGABYTES = 4, 4096
 HURRY_AGAIN_SECONDS = 10
+# Longer than any job takes to end that is cancelled.
+STRAY_SECONDS = 15
 # No id in an array may reach this.
 MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -281,14 +283,30 @@ class SlurmCluster:
         return self.states(job)
 
     def recover(self) -> None:
-        """Ends all jobs, and waits until all nodes take new ones."""
+        """Ends all jobs, and waits until all nodes take new ones.
+
+        A node refuses a job while the step of another one of that number is there: a step that a forgetful
+        controller knows nothing of may stay for long, and that controller gives its number again.
+        """
         self.output("scancel", "--me")
+        cancelled = time.monotonic()
 
         def recovered() -> bool:
             self.resume_nodes()
-            return all(self._is_up(node) for node in self.nodes)
+            steps = self._steps()
+            if time.monotonic() > cancelled + STRAY_SECONDS:
+                for pid in steps:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            return not steps and all(self._is_up(node) for node in self.nodes)
 
         wait_for(recovered, "all nodes take jobs", seconds=60)
+
+    def _steps(self) -> list[int]:
+        """The daemons of the steps on all nodes."""
+        running = [node for node in self.nodes if node in self._processes]
+        pids = [pid for node in running for pid in self.processes_of(node)]
+        return [pid for pid in pids if _program(pid).startswith("slurmstepd")]
 
     def stop(self) -> None:
         """Ends everything that was started, and what it started."""

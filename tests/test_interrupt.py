@@ -84,24 +84,21 @@ def test_a_terminated_run_leaves_what_the_next_one_removes(
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
 
-# The thread holds the lock without which no code of Python runs, until the interrupt is there.
-INTERRUPTED_WHEN_IT_IS_THERE = """
-import os, signal, threading
+# The system interrupts when the first file in the folder gets its name. Only the end looks for that.
+INTERRUPTED_AT_THE_END = """
+import fcntl, os, signal
 from packtok.cli import main
 
-def interrupt():
-    while not os.path.exists("o.pbin"):
-        pass
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Thread(target=interrupt, daemon=True).start()
+folder = os.open(".", os.O_RDONLY)
+fcntl.fcntl(folder, fcntl.F_SETSIG, signal.SIGINT)
+fcntl.fcntl(folder, fcntl.F_NOTIFY, fcntl.DN_RENAME)
 main()
 """
 
 
 def test_an_interrupt_that_comes_too_late_says_that_the_pbin_is_whole(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
-    program = [sys.executable, "-c", INTERRUPTED_WHEN_IT_IS_THERE]
+    program = [sys.executable, "-c", INTERRUPTED_AT_THE_END]
     arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2"]
     done = subprocess.run([*program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
