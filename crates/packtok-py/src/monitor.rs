@@ -102,13 +102,17 @@ pub(crate) fn watched<R: Send>(
     })
 }
 
-/// Asked when a pbin has been written.
-///
-/// # Errors
-/// An interruption that came too late to be one; it says that the file is there.
-pub(crate) fn check_signals_behind_writing(py: Python<'_>) -> PyResult<()> {
-    let outcome = py.check_signals();
-    outcome.map_err(|error| with_note(py, error, WHOLE_NOTE))
+/// [`watched`] for a call that writes a pbin: an interruption that comes too late to be one says that the file is there.
+pub(crate) fn watched_writing<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let report = watched(py, on_progress, call)?;
+    match py.check_signals() {
+        Ok(()) => Ok(report),
+        Err(error) => Err(with_note(py, error, WHOLE_NOTE)),
+    }
 }
 
 fn with_note(py: Python<'_>, error: PyErr, note: &str) -> PyErr {

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use serde::Serialize;
 
 use crate::error::{core_error, pbin_error};
-use crate::monitor::{check_signals_behind_writing, watched};
+use crate::monitor::{watched, watched_writing};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
@@ -57,15 +57,13 @@ pub(crate) fn run<'py, R: Serialize + Send>(
     json::to_python(py, &watched(py, on_progress, call)?)
 }
 
-/// As [`run`] for a `call` that writes a pbin: an interruption that comes too late says that the file is there.
+/// Runs `call`, which writes a pbin, as [`watched_writing`] does and returns its report as a dict.
 pub(crate) fn run_writing<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> packtok_core::Result<R> + Send,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let report = run(py, on_progress, call)?;
-    check_signals_behind_writing(py)?;
-    Ok(report)
+    json::to_python(py, &watched_writing(py, on_progress, call)?)
 }
 
 /// What packing and comparing with a corpus have in common; names as in the stub.
