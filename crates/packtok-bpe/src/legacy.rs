@@ -109,10 +109,11 @@ impl Normalizer {
 
     /// What it makes of a text that has no added tokens; none if it refuses.
     pub(crate) fn normalized(&self, text: &str) -> Option<String> {
+        let Some(normalizer) = &self.0 else {
+            return Some(text.to_owned());
+        };
         let mut normalized = NormalizedString::from(text);
-        if let Some(normalizer) = &self.0 {
-            normalizer.normalize(&mut normalized).ok()?;
-        }
+        normalizer.normalize(&mut normalized).ok()?;
         Some(normalized.get().to_owned())
     }
 }

@@ -91,6 +91,17 @@ impl Own {
         }
     }
 
+    /// Has a first text be encoded as fast as a later one.
+    pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
+        match (self, scratch) {
+            (Self::Fast(fast), Scratch::Fast(scratch)) => fast.warm_up(scratch),
+            (_, Scratch::Wordwise(remembered)) => remembered.take_memory(),
+            (_, Scratch::SentencePiece(scratch)) => scratch.take_memory(),
+            // Scratch of another engine, which nobody hands in.
+            _ => {}
+        }
+    }
+
     /// Texts that hold any of these are not for it.
     pub(crate) fn foreign(&self) -> &[String] {
         match self {

@@ -267,6 +267,36 @@ fn more_words_than_the_cache_has_room_for_are_no_matter() {
     check(&texts);
 }
 
+#[test]
+fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
+    for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
+        let mut reference = tokenizer
+            .encoder(&options(EngineChoice::Reference, false))
+            .unwrap();
+        // In the second one there is no room for most of them.
+        for cache_bytes in [None, Some(1 << 20)] {
+            let options = EncodeOptions {
+                cache_bytes,
+                ..options(EngineChoice::Fast, false)
+            };
+            let mut fast = tokenizer.encoder(&options).unwrap();
+            fast.encode_into("a word", &mut Vec::new()).unwrap();
+            fast.warm_up();
+            for id in (0..tokenizer.vocab_size() as u32).step_by(31) {
+                let Ok(token) = tokenizer.decode(&[id]) else {
+                    continue;
+                };
+                for text in [token.clone(), format!("a {token}b"), token.repeat(3)] {
+                    let (mut ids, mut expected) = (Vec::new(), Vec::new());
+                    fast.encode_into(&text, &mut ids).unwrap();
+                    reference.encode_into(&text, &mut expected).unwrap();
+                    assert_eq!(ids, expected, "{} {text:?}", tokenizer.name());
+                }
+            }
+        }
+    }
+}
+
 /// What stands at the edges of words, each class in all the lengths that characters have.
 const PARTS: [&str; 50] = [
     " ",

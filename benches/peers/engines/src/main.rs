@@ -83,6 +83,7 @@ fn of_packtok(tokenizer: &str, engine: EngineChoice) -> Encode {
         ..EncodeOptions::default()
     };
     let mut encoder = tokenizer.encoder(&options).expect("the engine covers it");
+    encoder.warm_up();
     Box::new(move |text, ids| encoder.encode_into(text, ids).expect("ids"))
 }
 

@@ -83,6 +83,8 @@ pub(crate) struct Fast {
     whole: HashMap<Box<[u8]>, u32>,
     prefix: Prefix,
     added: Added,
+    /// Tokens of up to [`SHORT`] bytes, which are words that texts have.
+    short_tokens: Tokens,
 }
 
 /// What one thread needs, and the words that it has met.
@@ -146,10 +148,14 @@ impl Fast {
             whole: HashMap::new(),
             prefix: form.prefix,
             added: Added::read(json, added_tokens, &form)?,
+            short_tokens: Tokens::default(),
         };
         if json["model"]["ignore_merges"] == true {
             fast.whole = fast.not_merged(&model.tokens);
         }
+        fast.short_tokens = model
+            .tokens
+            .filtered(|token| token.len() <= SHORT && fast.whole(token).is_none());
         Ok(fast)
     }
 
@@ -183,6 +189,14 @@ impl Fast {
             text,
             ends: &mut ends,
         }) == 1
+    }
+
+    /// Takes all memory that a cache may have, and puts the words into it that are tokens.
+    pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
+        self.lane.run(WarmUp {
+            fast: self,
+            scratch,
+        });
     }
 
     /// Appends the ids of a text; false if it is one for the reference engine.
@@ -429,6 +443,29 @@ impl Job for Stage<'_> {
             }
         }
         num_staged
+    }
+}
+
+/// [`Fast::warm_up`], in a lane.
+struct WarmUp<'a> {
+    fast: &'a Fast,
+    scratch: &'a mut Scratch,
+}
+
+impl Job for WarmUp<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self { fast, scratch } = self;
+        scratch.cache.take_memory(lane);
+        let words: Vec<&[u8]> = fast.short_tokens.iter().map(|(token, _)| token).collect();
+        fast.merges
+            .encode_all(words.iter().copied(), |number, ids, num_ids| {
+                let word = words[number];
+                let word = Word::at(word, 0, word.len());
+                scratch.cache.put_short(lane, word, &ids[..num_ids]);
+            });
     }
 }
 

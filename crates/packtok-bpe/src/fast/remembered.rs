@@ -37,6 +37,11 @@ impl Remembered {
         }
     }
 
+    /// Takes all memory that the words may have.
+    pub(crate) fn take_memory(&mut self) {
+        self.lane.run(TakeMemory(&mut self.cache));
+    }
+
     /// Appends the ids of all words of a text; false, and nothing appended, if one cannot be encoded by itself.
     ///
     /// # Errors
@@ -59,6 +64,18 @@ impl Remembered {
             ids.truncate(start);
         }
         done
+    }
+}
+
+/// [`Cache::take_memory`], in a lane.
+struct TakeMemory<'a>(&'a mut Cache);
+
+impl Job for TakeMemory<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        self.0.take_memory(lane);
     }
 }
 

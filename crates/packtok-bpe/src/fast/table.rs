@@ -34,6 +34,13 @@ impl<T: Pod> Table<T> {
         table
     }
 
+    /// Takes all of its memory now; what is first written to costs nothing more then.
+    pub(super) fn take_memory(&self) {
+        // Where the system does not know of that, it is taken when it is written to.
+        #[cfg(target_os = "linux")]
+        let _ = self.map.advise(memmap2::Advice::PopulateWrite);
+    }
+
     #[inline]
     pub(super) fn all(&self) -> &[T] {
         bytemuck::cast_slice(&self.map)

@@ -272,7 +272,10 @@ fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String>
             "its normalizer Precompiled comes behind a Replace by other than ASCII".to_owned(),
         );
     }
-    let before = json!({"type": "Sequence", "normalizers": before});
+    let before = match before {
+        [] => Value::Null,
+        before => json!({"type": "Sequence", "normalizers": before}),
+    };
     let read = Normalizer::read(&before);
     read.map(Some)
         .ok_or_else(|| "its normalizer cannot be read".to_owned())

@@ -30,6 +30,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
+    /// Takes all memory that the words may have.
+    pub(crate) fn take_memory(&mut self) {
+        self.remembered.take_memory();
+    }
+
     /// With a cache of at most so many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {

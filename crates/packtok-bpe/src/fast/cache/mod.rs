@@ -37,6 +37,15 @@ impl Cache {
         }
     }
 
+    /// Takes all memory that it may have now, which it else does as it is needed.
+    pub(super) fn take_memory(&mut self, lane: impl Lane) {
+        if self.short.num_buckets() < self.most_buckets {
+            self.short.grow(lane, self.most_buckets);
+        }
+        self.short.take_memory();
+        self.long.take_memory();
+    }
+
     /// What looks short words up, as long as nothing is put.
     #[inline(always)]
     pub(super) fn finder(&self) -> Finder<'_> {

@@ -121,6 +121,11 @@ impl ShortWords {
         }
     }
 
+    /// Takes all memory that the table may have at its length.
+    pub(super) fn take_memory(&self) {
+        self.buckets.take_memory();
+    }
+
     /// Makes the table longer.
     #[cold]
     pub(super) fn grow(&mut self, lane: impl Lane, num_buckets: usize) {
