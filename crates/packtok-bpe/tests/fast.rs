@@ -267,9 +267,25 @@ fn more_words_than_the_cache_has_room_for_are_no_matter() {
     check(&texts);
 }
 
+/// GPT-2's without some of its merges, so that tokens are left which only `ignore_merges` gives.
+fn with_tokens_that_nothing_merges() -> Tokenizer {
+    let mut file: Value =
+        serde_json::from_str(&packtok_bpe::builtin_json("gpt2").unwrap()).unwrap();
+    file["model"]["ignore_merges"] = true.into();
+    let merges = file["model"]["merges"].as_array_mut().unwrap();
+    let mut number = 0;
+    merges.retain(|_| {
+        number += 1;
+        number % 5 != 0
+    });
+    Tokenizer::from_json("gpt2", file.to_string()).unwrap()
+}
+
 #[test]
 fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
-    for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
+    let not_merged = with_tokens_that_nothing_merges();
+    let all = tokenizers().iter().chain(sentence_pieces());
+    for tokenizer in all.chain([&not_merged]) {
         let mut reference = tokenizer
             .encoder(&options(EngineChoice::Reference, false))
             .unwrap();
