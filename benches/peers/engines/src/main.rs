@@ -3,8 +3,8 @@
 //! `packtok-engine-passes ENGINE TOKENIZER.json CORPUS.jsonl PASSES`, where ENGINE is packtok, reference or
 //! fastokens, prints JSON: seconds of this thread on the processor for each pass and for the last fifth of
 //! the first, bytes of text, and the number of ids. One call for each document; ids go to one buffer that is
-//! emptied each time, or are copied there by an engine that gives a buffer of its own. `engine_passes.py` is
-//! the same for tools that are called from Python.
+//! emptied each time, or are copied there by an engine that gives a buffer of its own. packtok's engine is warmed
+//! up, which counts as loading. `engine_passes.py` is the same for tools that are called from Python.
 
 use std::process::exit;
 
