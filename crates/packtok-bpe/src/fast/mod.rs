@@ -83,8 +83,7 @@ pub(crate) struct Fast {
     whole: HashMap<Box<[u8]>, u32>,
     prefix: Prefix,
     added: Added,
-    /// Tokens of up to [`SHORT`] bytes, which are words that texts have.
-    short_tokens: Tokens,
+    tokens: Tokens,
 }
 
 /// What one thread needs, and the words that it has met.
@@ -148,14 +147,11 @@ impl Fast {
             whole: HashMap::new(),
             prefix: form.prefix,
             added: Added::read(json, added_tokens, &form)?,
-            short_tokens: Tokens::default(),
+            tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
-            fast.whole = fast.not_merged(&model.tokens);
+            fast.whole = fast.not_merged();
         }
-        fast.short_tokens = model
-            .tokens
-            .filtered(|token| token.len() <= SHORT && fast.whole(token).is_none());
         Ok(fast)
     }
 
@@ -165,10 +161,10 @@ impl Fast {
     }
 
     /// The tokens that their own merges do not give, and that a word may be.
-    fn not_merged(&self, tokens: &Tokens) -> HashMap<Box<[u8]>, u32> {
+    fn not_merged(&self) -> HashMap<Box<[u8]>, u32> {
         let mut whole = self.lane.run(NotMerged {
             merges: &self.merges,
-            tokens,
+            tokens: &self.tokens,
         });
         whole.retain(|token, _| self.may_be_word(token));
         whole
@@ -459,7 +455,9 @@ impl Job for WarmUp<'_> {
     fn run(self, lane: impl Lane) {
         let Self { fast, scratch } = self;
         scratch.cache.take_memory(lane);
-        let words: Vec<&[u8]> = fast.short_tokens.iter().map(|(token, _)| token).collect();
+        let tokens = fast.tokens.iter().map(|(token, _)| token);
+        let is_remembered = |token: &&[u8]| token.len() <= SHORT && fast.whole(token).is_none();
+        let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
         fast.merges
             .encode_all(words.iter().copied(), |number, ids, num_ids| {
                 let word = words[number];

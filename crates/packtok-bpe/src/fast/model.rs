@@ -45,16 +45,6 @@ impl Tokens {
         })
     }
 
-    /// Those that this keeps.
-    pub(super) fn filtered(&self, mut is_kept: impl FnMut(&[u8]) -> bool) -> Self {
-        let mut kept = Self::default();
-        for (token, id) in self.iter().filter(|(token, _)| is_kept(token)) {
-            kept.bytes.extend_from_slice(token);
-            kept.ends.push((kept.bytes.len(), id));
-        }
-        kept
-    }
-
     /// A token by its name in a file that has text as it is.
     fn push_text(&mut self, name: &str, id: u32) {
         for (i, part) in name.split(BLANK).enumerate() {
