@@ -205,6 +205,15 @@ def test_missing_keys_are_named_with_their_flag() -> None:
     )
 
 
+def test_a_misspelt_key_is_told_before_one_that_is_missing() -> None:
+    assert error_of({"settings": {"src_path": "a", "dst_pth": "b"}}) == (
+        "settings.dst_pth is no known key; did you mean settings.dst_path?"
+    )
+    assert error_of({"settings": {"src_path": "a", "dst_path": "b", 3: 4}}).startswith(
+        "settings[3] is no known key; known are "
+    )
+
+
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "pack.yaml"
     path.write_text("settings:\n  a: 1\n  a: 2\n")

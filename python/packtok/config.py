@@ -191,6 +191,10 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
         if key not in KNOWN_KEYS[()]:
             raise ConfigError(_SCHEMA.unknown((key,)))
     settings = dict(_section(values, "settings"))
+    for key in settings:
+        # Here, and not only by the schema below: what is missing may be missing because it is misspelt.
+        if key not in KNOWN_KEYS["settings",]:
+            raise ConfigError(_SCHEMA.unknown(("settings", str(key))))
     _merge_field(settings)
     if settings.get("num_cpus") is None:
         settings["num_cpus"] = _packtok.available_cpus()
