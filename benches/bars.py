@@ -74,10 +74,14 @@ class Bench:
     def pack(self, corpora: list[Path], num_cpus: int, output: str = "out.pbin") -> Command:
         return packtok_pack(corpora, self.work / output, TOKENIZER, num_cpus)
 
-    def cpu_and_user_seconds(self, command: Command, cores: str) -> np.ndarray:
-        """CPU seconds of a run that finds no file to replace, and how many of them are not the system's."""
+    def drop_outputs(self) -> None:
+        """Removes what was packed before: the system takes long to free a gigabyte that is replaced."""
         for output in self.work.glob("*.pbin*"):
             output.unlink()
+
+    def cpu_and_user_seconds(self, command: Command, cores: str) -> np.ndarray:
+        """CPU seconds of a run that finds no file to replace, and how many of them are not the system's."""
+        self.drop_outputs()
         cost = run(command, cores)
         return np.array([cost.cpu_seconds, cost.user_seconds])
 
@@ -170,11 +174,13 @@ def two_threads(bench: Bench) -> Iterator[Bar]:
         alone_rates: list[float] = []
         two_rates: list[float] = []
         for _ in bench.times():
-            alone = [
-                run_side_by_side([(bench.pack([path], 1, f"{core}.pbin"), core) for core in ("0", "1")])
-                for path in (tiny, corpus)
-            ]
-            two = [run(bench.pack(paths, 2), "0,1").wall_seconds for paths in ([tiny], [corpus, copy])]
+            alone, two = [], []
+            for paths in ([tiny], [corpus, copy]):
+                bench.drop_outputs()
+                side_by_side = [(bench.pack(paths[:1], 1, f"{core}.pbin"), core) for core in ("0", "1")]
+                alone.append(run_side_by_side(side_by_side))
+                bench.drop_outputs()
+                two.append(run(bench.pack(paths, 2), "0,1").wall_seconds)
             for (startup, total), rates in ((alone, alone_rates), (two, two_rates)):
                 rates.append(2 * counts["text_bytes"] / (total - startup) / 1e6)
         copy.unlink()

@@ -232,7 +232,35 @@ fn ranges(pattern: &str) -> Vec<(char, char)> {
 
 #[cfg(test)]
 mod tests {
+    use tokenizers_0_23::utils::SysRegex;
+
     use super::*;
+
+    #[test]
+    fn classes_are_those_of_the_regex_library_that_the_package_has() {
+        let table = ClassTable::new(&COMMON);
+        let all: String = ('\0'..=char::MAX).collect();
+        for (pattern, class) in COMMON {
+            let of_table: Vec<char> = all
+                .chars()
+                .filter(|&char| table.of(char as usize) & class != 0)
+                .collect();
+            let regex = SysRegex::new(&format!("{pattern}+")).unwrap();
+            let of_library: Vec<char> = regex
+                .find_iter(&all)
+                .flat_map(|(start, end)| all[start..end].chars())
+                .collect();
+            assert!(of_table == of_library, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn classes_are_of_unicode_16() {
+        let table = ClassTable::new(&COMMON);
+        // A letter that came with 16.0, and one that came with 17.0.
+        assert_eq!(table.of(0x1c89), LETTER | UPPER);
+        assert_eq!(table.of(0xa7ce), 0);
+    }
 
     #[test]
     fn all_numbers_are_numbers_of_the_standard_library() {
