@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
 use crate::error::{Error, Result};
-use crate::exactness::{CL100K_PATTERN, O200K_PATTERN};
+use crate::fast::{CL100K_PATTERN, O200K_PATTERN};
 use crate::ranks::{Ranked, split_by};
 
 /// Names of the built-in tokenizers; `gpt2` and `r50k_base` are one.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::exactness::model_type;
+use crate::load::model_type;
 use crate::load::EngineKind;
 use crate::tokenizer::{EngineChoice, Tokenizer};
 
@@ -115,23 +115,13 @@ impl Tokenizer {
                 format!("it is the fastest, and covers this file{others}")
             }
             EngineKind::Reference => format!(
-                "it agrees with Python's tokenizers on every scalar value for all components of this file; packtok's own does not serve, because {}",
+                "it is the code of Python's tokenizers; packtok's own engine does not serve, because {}",
                 not_fast()
             ),
             EngineKind::SentencePiece => format!(
                 "it gives the ids of the sentencepiece library; packtok's quick one does not serve, because {}",
                 not_fast()
             ),
-            EngineKind::Legacy => {
-                let reason = self.no_reference().unwrap_or("it was asked for");
-                let not_fast = match not_fast() {
-                    same if same == reason => String::new(),
-                    other => format!("; packtok's own does not serve, because {other}"),
-                };
-                format!(
-                    "a faster one is not known to be exact for this file, because {reason}{not_fast}"
-                )
-            }
         }
     }
 

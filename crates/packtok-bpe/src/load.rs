@@ -8,7 +8,6 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::exactness;
 use crate::sentencepiece;
 use crate::tekken;
 use crate::template::Template;
@@ -27,12 +26,10 @@ pub struct AddedToken {
 /// Which engine serves a tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
-    /// packtok's own: the fastest, for BPE as today's tokenizers have it.
+    /// packtok's own: the fastest, for the tokenizers of today's models.
     Fast,
-    /// `tokenizers` 1.0.0-rc.3: fast, exact where no Unicode table is consulted.
+    /// `tokenizers` 0.23: slower, for every file.
     Reference,
-    /// `tokenizers` 0.23: slower, exact for what hangs on Unicode tables.
-    Legacy,
     /// What SentencePiece's library does, step by step.
     SentencePiece,
 }
@@ -42,8 +39,7 @@ impl EngineKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Fast => "packtok",
-            Self::Reference => "tokenizers 1.0.0-rc.3",
-            Self::Legacy => "tokenizers 0.23.2",
+            Self::Reference => "tokenizers 0.23.2",
             Self::SentencePiece => "packtok's plain SentencePiece",
         }
     }
@@ -57,8 +53,6 @@ pub(crate) struct Description {
     pub(crate) vocab_size: u64,
     pub(crate) added_tokens: Vec<AddedToken>,
     pub(crate) template: Template,
-    /// Why the reference engine is not known to be exact for it, if it is not.
-    pub(crate) no_reference: Option<String>,
     /// The end-of-sequence token that the file itself names.
     pub(crate) eos_token: Option<String>,
     /// Whether it is a SentencePiece model, to which its special tokens' names in a text are text.
@@ -79,10 +73,6 @@ impl Description {
             fingerprint: fingerprint(file),
             vocab_size: vocab_size(&file["model"], &added_tokens),
             template: Template::from_json(name, &file["post_processor"])?,
-            no_reference: match is_sentencepiece {
-                true => None,
-                false => exactness::doubt(file),
-            },
             eos_token: file["eos_token"].as_str().map(str::to_owned),
             is_sentencepiece,
             added_tokens,
@@ -141,6 +131,24 @@ fn check_shape(name: &str, file: &Value) -> Result<()> {
             dropout,
         }),
         _ => Ok(()),
+    }
+}
+
+pub(crate) fn type_of(component: &Value) -> &str {
+    if component.is_null() {
+        return "null";
+    }
+    component["type"].as_str().unwrap_or("without a type")
+}
+
+/// The model's type; files older than the `type` key are told apart by their other keys.
+pub(crate) fn model_type(model: &Value) -> &str {
+    match model["type"].as_str() {
+        Some(kind) => kind,
+        None if model["merges"].is_array() => "BPE",
+        None if model["vocab"].is_array() => "Unigram",
+        None if model.get("max_input_chars_per_word").is_some() => "WordPiece",
+        None => "WordLevel",
     }
 }
 
@@ -278,5 +286,22 @@ impl Canonical {
             self.hasher.update(&self.text);
             self.text.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn models_without_a_type_are_told_apart() {
+        assert_eq!(model_type(&json!({"vocab": {}, "merges": []})), "BPE");
+        assert_eq!(model_type(&json!({"vocab": []})), "Unigram");
+        assert_eq!(
+            model_type(&json!({"vocab": {}, "max_input_chars_per_word": 100})),
+            "WordPiece"
+        );
+        assert_eq!(model_type(&json!({"vocab": {}})), "WordLevel");
     }
 }

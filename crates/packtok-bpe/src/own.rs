@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::Cause;
-use crate::exactness::model_type;
+use crate::load::model_type;
 use crate::fast::{self, EncodeWord, Fast, Remembered, Wordwise};
 use crate::load::AddedToken;
 use crate::sentencepiece::{self, Quick};

@@ -1,76 +1,170 @@
-//! The reference engine: the `tokenizers` crate 1.0.0-rc.3, in the one file that names it.
+//! The reference engine: the `tokenizers` crate 0.23, in the one file that names it.
 //!
-//! It encodes text to ids and ids to text. What surrounds the text of a document (the
-//! post-processor's special tokens, truncation) is [`crate::load::Template`]'s business, because
-//! every engine shares it and this one would allocate for it.
+//! It is the code base of the Python package that ids are compared with, Unicode tables included. It serves the files
+//! that no engine of packtok's own covers, and it is what those engines are checked against.
+//!
+//! The crate panics on some files and texts. No panic leaves this module: each becomes an error with one line of text.
 
-use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokenizers::{Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, Token, Tokenizer};
 
 use crate::error::Cause;
 
-/// Buffer that one thread reuses from document to document.
-pub(crate) type Scratch = Vec<PipelineToken>;
-
-/// Tokens of scratch that a thread keeps between documents; what one huge document needed beyond
-/// that is given back at once, so that memory does not stay at the high-water mark.
-const KEPT_SCRATCH_TOKENS: usize = 4 << 20;
-
 /// The loaded tokenizer; clones share it.
 #[derive(Clone)]
-pub(crate) struct Reference(PipelineTokenizer);
+pub(crate) struct Reference(Arc<Modes>);
+
+/// Whether special tokens are text is a property of the whole tokenizer in this crate, so each
+/// mode has its own; the second is made when it is first needed.
+struct Modes {
+    parsing: Tokenizer,
+    as_text: OnceLock<Tokenizer>,
+}
 
 impl Reference {
-    /// Loads a tokenizer.json of any version that the crate can bring into its canonical form.
+    /// Loads a tokenizer.json; truncation and padding are switched off.
+    ///
+    /// # Errors
+    /// The crate refuses the file, or panics on it.
     pub(crate) fn load(json: &str) -> Result<Self, Cause> {
-        let canonical = tokenizers::canonicalize_str(json)?;
-        Ok(Self(tokenizers::from_json(&canonical)?))
+        let parsing = contained("fails on this file", || {
+            let mut tokenizer = Tokenizer::from_bytes(json)?;
+            tokenizer.with_truncation(None)?;
+            tokenizer.with_padding(None);
+            Ok(tokenizer)
+        })?;
+        Ok(Self(Arc::new(Modes {
+            parsing,
+            as_text: OnceLock::new(),
+        })))
+    }
+
+    fn mode(&self, special_tokens_are_text: bool) -> &Tokenizer {
+        if !special_tokens_are_text {
+            return &self.0.parsing;
+        }
+        self.0.as_text.get_or_init(|| {
+            let mut tokenizer = self.0.parsing.clone();
+            tokenizer.set_encode_special_tokens(true);
+            tokenizer
+        })
     }
 
     /// Appends the ids of `text`, without what a post-processor adds.
+    ///
+    /// # Errors
+    /// The crate refuses the text or panics on it, or a pattern of the file gives up on it.
     pub(crate) fn encode_into(
         &self,
         text: &str,
         special_tokens_are_text: bool,
-        scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) -> Result<(), Cause> {
-        let options = EncodeOptions {
-            add_special_tokens: false,
-            encode_special_tokens: special_tokens_are_text,
-            padding: Override::Off,
-            truncation: Override::Off,
-        };
-        scratch.clear();
-        self.0.encode_into(text, &options, scratch)?;
-        if scratch.capacity() > KEPT_SCRATCH_TOKENS {
-            // One huge document: a copy of its ids would be a good part of the memory it costs, and
-            // collecting into the same layout reuses the allocation.
-            let mut huge: Vec<u32> = std::mem::take(scratch)
-                .into_iter()
-                .map(PipelineToken::id)
-                .collect();
-            huge.splice(..0, ids.drain(..));
-            *ids = huge;
-        } else {
-            ids.extend_from_slice(PipelineToken::cast_slice(scratch));
-        }
+        let tokenizer = self.mode(special_tokens_are_text);
+        let encoding = contained("fails on this text", || {
+            tokenizer.encode_fast(text, false)
+        })?;
+        ids.extend_from_slice(encoding.get_ids());
         Ok(())
     }
 
-    /// The ids of `text` as the crate itself post-processes them; to check the template with.
-    pub(crate) fn encode_with_special_tokens(&self, text: &str) -> Result<Vec<u32>, Cause> {
-        let options = EncodeOptions {
-            padding: Override::Off,
-            truncation: Override::Off,
-            ..EncodeOptions::default()
-        };
-        let mut tokens = Vec::new();
-        self.0.encode_into(text, &options, &mut tokens)?;
-        Ok(PipelineToken::cast_slice(&tokens).to_vec())
+    /// `ids` with what the post-processor puts around them.
+    ///
+    /// # Errors
+    /// The crate refuses or panics.
+    pub(crate) fn post_processed(&self, ids: &[u32]) -> Result<Vec<u32>, Cause> {
+        let token = |&id| Token::new(id, String::new(), (0, 0));
+        let encoding = Encoding::from_tokens(ids.iter().map(token).collect(), 0);
+        let processed = contained("fails in its post-processor", || {
+            self.0.parsing.post_process(encoding, None, true)
+        })?;
+        Ok(processed.get_ids().to_vec())
     }
 
-    /// The text of `ids`, special tokens included.
-    pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Cause> {
-        self.0.decode(ids, false)
+    /// The id of a token by its name, added tokens first.
+    pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.0.parsing.token_to_id(token)
+    }
+
+    /// The text of `ids`.
+    ///
+    /// # Errors
+    /// The crate refuses the ids or panics on them.
+    pub(crate) fn decode(
+        &self,
+        ids: &[u32],
+        skip_special_tokens: bool,
+    ) -> Result<String, Cause> {
+        contained("fails on these ids", || {
+            self.0.parsing.decode(ids, skip_special_tokens)
+        })
+    }
+}
+
+/// What a panic of the crate `onig` begins with where a search ends without an answer: the crate has no other way to say
+/// that a pattern has tried ten million ways to match at one place.
+const GAVE_UP: &str = "Onig: Regex search error: ";
+
+/// Characters of a panic's message that an error keeps; some messages quote a whole file.
+const SHOWN_CHARS: usize = 160;
+
+thread_local! {
+    static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread, now, becomes an error: for panic hooks, which need not report it.
+pub fn is_panic_contained() -> bool {
+    IS_CONTAINED.get()
+}
+
+/// What `call` returns; a panic is an error that says that the tokenizer `fails` in this way.
+fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    let was_contained = IS_CONTAINED.replace(true);
+    // The crate's tokenizers hold nothing that a panic leaves half-changed: encoding and decoding do not change them
+    // but for a cache, which is passed over once its lock is poisoned, and one that is being loaded is dropped.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    IS_CONTAINED.set(was_contained);
+    outcome.unwrap_or_else(|panicked| {
+        let message = message_of(&*panicked);
+        if let Some(reason) = message.strip_prefix(GAVE_UP) {
+            return Err(format!("a pattern of the tokenizer gives up on it ({reason})").into());
+        }
+        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = line.chars().take(SHOWN_CHARS).collect();
+        Err(format!("the tokenizers library {fails}: {shown}").into())
+    })
+}
+
+fn message_of(panicked: &(dyn Any + Send)) -> &str {
+    let message = panicked.downcast_ref::<String>().map(String::as_str);
+    message
+        .or_else(|| panicked.downcast_ref::<&str>().copied())
+        .unwrap_or("it gives no reason")
+}
+
+/// The normalizer of a file by itself.
+pub(crate) struct Normalizer(Option<NormalizerWrapper>);
+
+impl Normalizer {
+    /// The normalizer of a tokenizer.json; none if the crate does not know it.
+    pub(crate) fn read(json: &Value) -> Option<Self> {
+        let read = || Ok(Option::deserialize(json)?);
+        contained("fails on this normalizer", read).ok().map(Self)
+    }
+
+    /// What it makes of a text that has no added tokens; none if it refuses.
+    pub(crate) fn normalized(&self, text: &str) -> Option<String> {
+        let Some(normalizer) = &self.0 else {
+            return Some(text.to_owned());
+        };
+        let mut normalized = NormalizedString::from(text);
+        contained("fails on this text", || normalizer.normalize(&mut normalized)).ok()?;
+        Some(normalized.get().to_owned())
     }
 }

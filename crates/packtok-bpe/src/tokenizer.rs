@@ -8,11 +8,10 @@ use serde_json::Value;
 use crate::builtin::builtin_json;
 use crate::error::{Cause, Error, Result};
 use crate::fast;
-use crate::legacy::Legacy;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
 use crate::own::{self, Own};
 use crate::rank_file;
-use crate::reference::{self, Reference};
+use crate::reference::Reference;
 use crate::sentencepiece::{self, Plain};
 
 /// What becomes of a special token's text inside a document.
@@ -54,61 +53,29 @@ pub struct EncodeOptions {
     pub cache_bytes: Option<usize>,
 }
 
-/// Where a text is sampled to hold an engine against the template read from the file.
-const PROBE: &str = "a b";
-
-#[derive(Clone)]
-enum Engine {
-    Reference(Reference),
-    Legacy(Legacy),
-    SentencePiece(Arc<Plain>),
-}
+/// Ids to compare the template with, which was read from the file, and what the post-processor does.
+const PROBE: [u32; 2] = [0, 1];
 
 /// The engine that knows all of a file.
 #[derive(Clone)]
-struct Whole {
-    engine: Engine,
-    /// Why the reference engine is not that one, if it is not.
-    no_reference: Option<String>,
+enum Whole {
+    Reference(Reference),
+    SentencePiece(Arc<Plain>),
 }
 
 impl Whole {
-    /// The engine of choice; a file that only the second one can read is served by that.
     fn load(json: &str, description: &Description) -> std::result::Result<Self, Cause> {
         if description.is_sentencepiece {
             let engine = Plain::load(&serde_json::from_str(json)?)?;
-            return Ok(Self {
-                engine: Engine::SentencePiece(Arc::new(engine)),
-                no_reference: None,
-            });
+            return Ok(Self::SentencePiece(Arc::new(engine)));
         }
-        let no_reference = match &description.no_reference {
-            Some(reason) => reason.clone(),
-            None => match Reference::load(json) {
-                Ok(engine) => {
-                    return Ok(Self {
-                        engine: Engine::Reference(engine),
-                        no_reference: None,
-                    });
-                }
-                // Some answers list every byte there is; the beginning says what is the matter.
-                Err(cause) => {
-                    let cause: String = cause.to_string().chars().take(160).collect();
-                    format!("the faster engine cannot load it: {cause}")
-                }
-            },
-        };
-        Ok(Self {
-            engine: Engine::Legacy(Legacy::load(json)?),
-            no_reference: Some(no_reference),
-        })
+        Ok(Self::Reference(Reference::load(json)?))
     }
 
     fn kind(&self) -> EngineKind {
-        match self.engine {
-            Engine::Reference(_) => EngineKind::Reference,
-            Engine::Legacy(_) => EngineKind::Legacy,
-            Engine::SentencePiece(_) => EngineKind::SentencePiece,
+        match self {
+            Self::Reference(_) => EngineKind::Reference,
+            Self::SentencePiece(_) => EngineKind::SentencePiece,
         }
     }
 
@@ -117,40 +84,14 @@ impl Whole {
         &self,
         text: &str,
         special_tokens_are_text: bool,
-        scratch: &mut reference::Scratch,
         ids: &mut Vec<u32>,
     ) -> std::result::Result<(), Cause> {
-        match &self.engine {
-            Engine::Reference(engine) => {
-                engine.encode_into(text, special_tokens_are_text, scratch, ids)
-            }
-            Engine::Legacy(engine) => engine.encode_into(text, special_tokens_are_text, ids),
-            Engine::SentencePiece(engine) => {
+        match self {
+            Self::Reference(engine) => engine.encode_into(text, special_tokens_are_text, ids),
+            Self::SentencePiece(engine) => {
                 engine.encode_into(text, ids);
                 Ok(())
             }
-        }
-    }
-
-    /// The ids of `text` as the engine itself post-processes them.
-    fn encode_with_special_tokens(&self, text: &str) -> std::result::Result<Vec<u32>, Cause> {
-        match &self.engine {
-            Engine::Reference(engine) => engine.encode_with_special_tokens(text),
-            Engine::Legacy(engine) => engine.encode_with_special_tokens(text),
-            Engine::SentencePiece(engine) => {
-                let mut ids = Vec::new();
-                engine.encode_into(text, &mut ids);
-                Ok(ids)
-            }
-        }
-    }
-
-    /// The text of `ids`, special tokens included.
-    fn decode(&self, ids: &[u32]) -> std::result::Result<String, Cause> {
-        match &self.engine {
-            Engine::Reference(engine) => engine.decode(ids),
-            Engine::Legacy(engine) => engine.decode(ids),
-            Engine::SentencePiece(engine) => Ok(engine.decode(ids)?),
         }
     }
 }
@@ -248,12 +189,11 @@ impl Tokenizer {
                 name: name.to_owned(),
                 source,
             })?;
-            let mut scratch = reference::Scratch::new();
             fast = fast.and_then(|own| {
-                own.check(&mut |word, ids| loaded.encode_into(word, false, &mut scratch, ids))?;
+                own.check(&mut |word, ids| loaded.encode_into(word, false, ids))?;
                 Ok(own)
             });
-            if let (Err(_), Some(reason)) = (&fast, &loaded.no_reference) {
+            if let (Err(reason), Whole::Reference(_)) = (&fast, &loaded) {
                 description.notes.push(format!(
                     "served by {}, which is exact but slower, because {reason}",
                     loaded.kind().name()
@@ -278,11 +218,12 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Holds what was read from the file against what the engine does.
+    /// Compares what was read from the file with what the reference engine makes of it: the template, and the ids of
+    /// added tokens.
     fn check_against_engine(&self) -> Result<()> {
-        let cause = |source| Error::Unloadable {
-            name: self.name().to_owned(),
-            source,
+        let Whole::Reference(engine) = self.shared.whole()? else {
+            // What is read from a SentencePiece model is what both of its engines work with.
+            return Ok(());
         };
         let disagreement = |what, expected: Vec<u32>, found: Vec<u32>| {
             if expected == found {
@@ -295,22 +236,21 @@ impl Tokenizer {
                 found,
             })
         };
-        let options = EncodeOptions {
-            add_special_tokens: true,
-            ..EncodeOptions::default()
-        };
-        let found = self.shared.whole()?.encode_with_special_tokens(PROBE);
-        let expected = self.encode(PROBE, &options)?;
-        disagreement("the post-processor", expected, found.map_err(cause)?)?;
-        // A token that only matches a whole word, or takes white space with it, still matches
-        // itself alone; one whose normalised text another token hides does not, hence `contains`.
-        let plain = EncodeOptions::default();
-        let found_in_texts = !self.shared.description.is_sentencepiece;
-        for token in self.special_tokens().filter(|_| found_in_texts) {
-            let ids = self.encode(&token.content, &plain)?;
-            if !ids.contains(&token.id) {
-                disagreement("the id of an added token", vec![token.id], ids)?;
-            }
+        let found = engine
+            .post_processed(&PROBE)
+            .map_err(|source| Error::Unloadable {
+                name: self.name().to_owned(),
+                source,
+            })?;
+        let expected = [self.prefix(), &PROBE, self.suffix()].concat();
+        disagreement("the post-processor", expected, found)?;
+        for token in self.added_tokens() {
+            let found = engine.token_to_id(&token.content);
+            disagreement(
+                "the id of an added token",
+                vec![token.id],
+                found.into_iter().collect(),
+            )?;
         }
         Ok(())
     }
@@ -384,12 +324,6 @@ impl Tokenizer {
     /// Whether it is a SentencePiece model.
     pub(crate) fn is_sentencepiece(&self) -> bool {
         self.shared.description.is_sentencepiece
-    }
-
-    /// Why the reference engine does not serve it, nor would without the fast one; `None` if it does.
-    pub(crate) fn no_reference(&self) -> Option<&str> {
-        let whole = self.shared.whole().ok()?;
-        whole.no_reference.as_deref()
     }
 
     /// Why the fast engine does not serve although it covers the file, if it was distrusted.
@@ -509,7 +443,6 @@ impl Tokenizer {
             options: options.clone(),
             truncate_text_to,
             fast,
-            scratch: reference::Scratch::new(),
             wide_ids: Vec::new(),
         })
     }
@@ -529,20 +462,28 @@ impl Tokenizer {
     /// # Errors
     /// When the engine refuses the ids, or cannot be loaded.
     pub fn decode(&self, ids: &[u32]) -> Result<String> {
-        let text = self.shared.whole()?.decode(ids);
-        text.map_err(|source| Error::Decode { source })
+        self.text_of(ids, false)
     }
 
-    /// The text of `ids` without special tokens, which engines do not all recognize by their ids.
+    /// The text of `ids` without special tokens.
     ///
     /// # Errors
     /// As [`Tokenizer::decode`].
     pub fn decode_without_special_tokens(&self, ids: &[u32]) -> Result<String> {
-        let mut special: Vec<u32> = self.special_tokens().map(|token| token.id).collect();
-        special.sort_unstable();
-        let is_special = |id: &u32| special.binary_search(id).is_ok();
-        let ids: Vec<u32> = ids.iter().copied().filter(|id| !is_special(id)).collect();
-        self.decode(&ids)
+        self.text_of(ids, true)
+    }
+
+    fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        let text = match self.shared.whole()? {
+            Whole::Reference(engine) => engine.decode(ids, skip_special_tokens),
+            Whole::SentencePiece(engine) if skip_special_tokens => {
+                let is_special = |id: &u32| self.special_tokens().any(|token| token.id == *id);
+                let ids: Vec<u32> = ids.iter().copied().filter(|id| !is_special(id)).collect();
+                engine.decode(&ids).map_err(Cause::from)
+            }
+            Whole::SentencePiece(engine) => engine.decode(ids).map_err(Cause::from),
+        };
+        text.map_err(|source| Error::Decode { source })
     }
 
     /// The same tokenizer, served by the engine that the fast one is held against; `None` if it is.
@@ -555,29 +496,6 @@ impl Tokenizer {
         }
         self.check_against_engine()?;
         Ok(Some(self.served_by(self.shared.whole()?.clone())))
-    }
-
-    /// The same tokenizer, served by the engine that the others are held against; `None` if it is.
-    ///
-    /// # Errors
-    /// When that engine cannot load the file, or gives other special tokens.
-    pub fn oracle(&self) -> Result<Option<Self>> {
-        if self.shared.description.is_sentencepiece {
-            return self.without_fast();
-        }
-        if self.engine() == EngineKind::Legacy {
-            return Ok(None);
-        }
-        let engine = Legacy::load(self.json()).map_err(|source| Error::Unloadable {
-            name: self.name().to_owned(),
-            source,
-        })?;
-        let oracle = self.served_by(Whole {
-            engine: Engine::Legacy(engine),
-            no_reference: None,
-        });
-        oracle.check_against_engine()?;
-        Ok(Some(oracle))
     }
 
     fn served_by(&self, whole: Whole) -> Self {
@@ -611,7 +529,6 @@ pub struct Encoder {
     truncate_text_to: usize,
     /// The words that the fast engine has met, if it is to be asked.
     fast: Option<own::Scratch>,
-    scratch: reference::Scratch,
     /// Ids of a document that are to be narrowed.
     wide_ids: Vec<u32>,
 }
@@ -685,14 +602,11 @@ impl Encoder {
                 });
             }
         }
-        let whole_scratch = &mut self.scratch;
-        let mut by_whole = |text: &str, ids: &mut Vec<u32>| {
-            let whole = shared.whole()?;
-            whole.encode_into(text, is_text, whole_scratch, ids)
-        };
+        let by_whole =
+            |text: &str, ids: &mut Vec<u32>| shared.whole()?.encode_into(text, is_text, ids);
         let done = match (shared.fast(), &mut self.fast) {
             (Ok(fast), Some(scratch)) => {
-                fast.encode_into(text, is_text, scratch, ids, &mut by_whole)
+                fast.encode_into(text, is_text, scratch, ids, &mut &by_whole)
             }
             _ => Ok(false),
         };

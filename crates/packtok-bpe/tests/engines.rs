@@ -17,7 +17,7 @@ fn through_second_engine(json: &str) -> Tokenizer {
     };
     file["normalizer"] = json!({"type": "Sequence", "normalizers": members});
     let tokenizer = Tokenizer::from_json("second", file.to_string()).unwrap();
-    assert_eq!(tokenizer.engine(), EngineKind::Legacy);
+    assert_eq!(tokenizer.engine(), EngineKind::Reference);
     tokenizer
 }
 

@@ -217,16 +217,16 @@ fn a_pattern_that_tries_too_many_ways_gives_up_on_the_text_and_not_on_the_next()
 }
 
 #[test]
-fn word_level_files_are_served_by_the_second_engine_and_say_so() {
+fn word_level_files_are_served_by_the_reference_engine_and_say_so() {
     let file = json!({"version": "1.0", "added_tokens": [], "normalizer": {"type": "Lowercase"},
         "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Removed", "invert": false},
         "post_processor": null, "decoder": null,
         "model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "hello": 1, "world": 2}}});
     let tokenizer = load(&file);
-    assert_eq!(tokenizer.engine(), EngineKind::Legacy);
+    assert_eq!(tokenizer.engine(), EngineKind::Reference);
     assert_eq!(
         tokenizer.notes(),
-        ["served by tokenizers 0.23.2, which is exact but slower, because its model is WordLevel"]
+        ["served by tokenizers 0.23.2, which is exact but slower, because its pre-tokenizer is Split"]
     );
     assert_eq!(
         tokenizer

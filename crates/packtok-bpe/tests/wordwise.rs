@@ -177,7 +177,7 @@ fn files_once() -> &'static [(Tokenizer, Tokenizer)] {
         let with_others = files().into_iter().map(|one| {
             assert_eq!(one.engine(), EngineKind::Fast, "{:?}", one.not_fast());
             let other = one.without_fast().unwrap().unwrap();
-            assert_eq!(other.engine(), EngineKind::Legacy);
+            assert_eq!(other.engine(), EngineKind::Reference);
             (one, other)
         });
         with_others.collect()
@@ -237,7 +237,7 @@ proptest! {
 fn what_is_not_apart_is_not_covered() {
     let reason = |normalizer: Value, pre_tokenizer: Value| {
         let tokenizer = of_words(&normalizer, &pre_tokenizer, "WordLevel");
-        assert_eq!(tokenizer.engine(), EngineKind::Legacy);
+        assert_eq!(tokenizer.engine(), EngineKind::Reference);
         tokenizer.not_fast().unwrap().to_owned()
     };
     let by_bert = || json!({"type": "BertPreTokenizer"});

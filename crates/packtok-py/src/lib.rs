@@ -28,7 +28,7 @@ use pyo3::prelude::*;
 /// packtok's compiled core.
 #[pymodule(gil_used = false)]
 fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    panics::hush_patterns();
+    panics::hush_contained();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;

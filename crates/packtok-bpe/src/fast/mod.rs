@@ -51,10 +51,11 @@ use self::merges::Merges;
 use self::missing::{Missing, Resolve};
 use self::model::{Model, Tokens};
 pub(crate) use self::remembered::{Remembered, Words};
+pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};
 use self::split::{Cut, ROOM, Splitter};
 use self::words::{SHORT, Word};
 pub(crate) use self::wordwise::{EncodeWord, Wordwise};
-use crate::exactness::model_type;
+use crate::load::model_type;
 use crate::load::AddedToken;
 
 /// Bytes that the words one thread has met take at most, unless something else is asked for.

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::wordwise::{AddedTexts, Room};
 use crate::double_array::DoubleArray;
-use crate::exactness::{model_type, type_of};
-use crate::legacy::Normalizer;
+use crate::load::{model_type, type_of};
+use crate::reference::Normalizer;
 use crate::load::AddedToken;
 
 /// What the package takes off the lowest score for a character that no token is.

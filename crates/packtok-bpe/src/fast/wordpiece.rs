@@ -19,7 +19,7 @@ use unicode_normalization_alignments::UnicodeNormalization;
 
 use super::wordwise::{AddedTexts, Room};
 use crate::double_array::DoubleArray;
-use crate::exactness::{model_type, type_of};
+use crate::load::{model_type, type_of};
 use crate::load::AddedToken;
 
 /// The loaded model with all that is before it.

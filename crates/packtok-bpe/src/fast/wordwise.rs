@@ -26,8 +26,8 @@ use super::remembered::{Remembered, Words};
 use super::unigram::{Unigram, Way};
 use super::wordpiece::WordPiece;
 use crate::error::Cause;
-use crate::exactness::type_of;
-use crate::legacy::Normalizer;
+use crate::load::type_of;
+use crate::reference::Normalizer;
 use crate::load::AddedToken;
 
 /// Encodes one word: appends its ids.

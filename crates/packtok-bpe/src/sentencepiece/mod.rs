@@ -25,7 +25,7 @@ pub(crate) use self::file::tokenizer_json;
 use self::model::ModelType;
 pub(crate) use self::plain::Plain;
 pub(crate) use self::quick::{Quick, Scratch};
-use crate::exactness::model_type;
+use crate::load::model_type;
 
 /// The type of the normalizer and of the decoder in a model's tokenizer.json.
 const NORMALIZER: &str = "SentencePiece";

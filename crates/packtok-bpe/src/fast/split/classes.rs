@@ -232,7 +232,7 @@ fn ranges(pattern: &str) -> Vec<(char, char)> {
 
 #[cfg(test)]
 mod tests {
-    use tokenizers_0_23::utils::SysRegex;
+    use tokenizers::utils::SysRegex;
 
     use super::*;
 
