@@ -26,8 +26,7 @@ fn main() {
 }
 
 fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus, part: &Corpus) {
-    let peer: tokenizers::Tokenizer =
-        tokenizer.json().parse().expect("the peer loads the file");
+    let peer: tokenizers::Tokenizer = tokenizer.json().parse().expect("the peer loads the file");
     let peer_ids = |text: &str| {
         let encoding = peer
             .encode_fast(text, true)

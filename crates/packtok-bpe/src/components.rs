@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::load::model_type;
 use crate::load::EngineKind;
+use crate::load::model_type;
 use crate::tokenizer::{EngineChoice, Tokenizer};
 
 /// A component of a tokenizer.json and what packtok does with it.

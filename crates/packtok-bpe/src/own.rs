@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::error::Cause;
-use crate::load::model_type;
 use crate::fast::{self, EncodeWord, Fast, Remembered, Wordwise};
 use crate::load::AddedToken;
+use crate::load::model_type;
 use crate::sentencepiece::{self, Quick};
 
 /// An engine of packtok's own, shared by all threads.

@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokenizers::{Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, Token, Tokenizer};
+use tokenizers::{
+    Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, Token, Tokenizer,
+};
 
 use crate::error::Cause;
 
@@ -67,9 +69,7 @@ impl Reference {
         ids: &mut Vec<u32>,
     ) -> Result<(), Cause> {
         let tokenizer = self.mode(special_tokens_are_text);
-        let encoding = contained("fails on this text", || {
-            tokenizer.encode_fast(text, false)
-        })?;
+        let encoding = contained("fails on this text", || tokenizer.encode_fast(text, false))?;
         ids.extend_from_slice(encoding.get_ids());
         Ok(())
     }
@@ -96,11 +96,7 @@ impl Reference {
     ///
     /// # Errors
     /// The crate refuses the ids or panics on them.
-    pub(crate) fn decode(
-        &self,
-        ids: &[u32],
-        skip_special_tokens: bool,
-    ) -> Result<String, Cause> {
+    pub(crate) fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String, Cause> {
         contained("fails on these ids", || {
             self.0.parsing.decode(ids, skip_special_tokens)
         })
@@ -164,7 +160,10 @@ impl Normalizer {
             return Some(text.to_owned());
         };
         let mut normalized = NormalizedString::from(text);
-        contained("fails on this text", || normalizer.normalize(&mut normalized)).ok()?;
+        contained("fails on this text", || {
+            normalizer.normalize(&mut normalized)
+        })
+        .ok()?;
         Some(normalized.get().to_owned())
     }
 }

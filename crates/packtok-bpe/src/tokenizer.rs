@@ -274,23 +274,23 @@ impl Tokenizer {
     pub fn engine(&self) -> EngineKind {
         match self.shared.fast() {
             Ok(_) => EngineKind::Fast,
-            Err(_) => self.engine_of_all(),
+            Err(_) => self.reference_kind(),
         }
     }
 
-    /// The engine that knows all of the file.
-    fn engine_of_all(&self) -> EngineKind {
-        // One that cannot be loaded serves nobody; whoever asks it for ids is told why.
-        self.shared
-            .whole()
-            .map_or(EngineKind::Reference, Whole::kind)
+    /// The engine that the fast one is compared with.
+    pub fn reference_kind(&self) -> EngineKind {
+        match self.shared.description.is_sentencepiece {
+            true => EngineKind::SentencePiece,
+            false => EngineKind::Reference,
+        }
     }
 
-    /// The engine that serves it where this one is asked for.
+    /// The engine that serves it where this one is requested.
     pub fn engine_chosen(&self, choice: EngineChoice) -> EngineKind {
         match choice {
             EngineChoice::Auto | EngineChoice::Fast => self.engine(),
-            EngineChoice::Reference => self.engine_of_all(),
+            EngineChoice::Reference => self.reference_kind(),
         }
     }
 

@@ -226,7 +226,9 @@ fn word_level_files_are_served_by_the_reference_engine_and_say_so() {
     assert_eq!(tokenizer.engine(), EngineKind::Reference);
     assert_eq!(
         tokenizer.notes(),
-        ["served by tokenizers 0.23.2, which is exact but slower, because its pre-tokenizer is Split"]
+        [
+            "served by tokenizers 0.23.2, which is exact but slower, because its pre-tokenizer Split does not take out white space"
+        ]
     );
     assert_eq!(
         tokenizer

@@ -55,8 +55,8 @@ pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};
 use self::split::{Cut, ROOM, Splitter};
 use self::words::{SHORT, Word};
 pub(crate) use self::wordwise::{EncodeWord, Wordwise};
-use crate::load::model_type;
 use crate::load::AddedToken;
+use crate::load::model_type;
 
 /// Bytes that the words one thread has met take at most, unless something else is asked for.
 const CACHE_BYTES: usize = 48 << 20;

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::wordwise::{AddedTexts, Room};
 use crate::double_array::DoubleArray;
+use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
 use crate::reference::Normalizer;
-use crate::load::AddedToken;
 
 /// What the package takes off the lowest score for a character that no token is.
 const PENALTY: f64 = 10.0;

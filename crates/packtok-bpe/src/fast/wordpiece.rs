@@ -19,8 +19,8 @@ use unicode_normalization_alignments::UnicodeNormalization;
 
 use super::wordwise::{AddedTexts, Room};
 use crate::double_array::DoubleArray;
-use crate::load::{model_type, type_of};
 use crate::load::AddedToken;
+use crate::load::{model_type, type_of};
 
 /// The loaded model with all that is before it.
 pub(super) struct WordPiece {

@@ -26,9 +26,9 @@ use super::remembered::{Remembered, Words};
 use super::unigram::{Unigram, Way};
 use super::wordpiece::WordPiece;
 use crate::error::Cause;
+use crate::load::AddedToken;
 use crate::load::type_of;
 use crate::reference::Normalizer;
-use crate::load::AddedToken;
 
 /// Encodes one word: appends its ids.
 pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;

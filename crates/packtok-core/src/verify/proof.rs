@@ -1,8 +1,8 @@
-//! Holds packtok's own engine against the reference when a tokenizer is seen for the first time.
+//! Compares packtok's own engine with the reference engine when a tokenizer is used for the first time.
 //!
-//! A proof that was given is noted in a folder, by an empty file whose name says of what: the tokenizer's
-//! fingerprint, packtok's version and the vector instructions that were used. Whoever can write there could
-//! at most spare an engine its proof.
+//! A passed comparison is recorded in a folder, in a file whose name and content both state what was compared: the
+//! tokenizer's fingerprint, packtok's version, the engine with its vector instructions, and the reference engine. A
+//! file with any other content records nothing, and the comparison runs again.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -15,9 +15,9 @@ use super::engines::compare_built_in;
 use crate::error::{Error, Result};
 use crate::pack::Monitor;
 
-/// Compares the fast engine with the reference on the built-in texts, unless `folder` says that this was done.
+/// Compares the fast engine with the reference engine on the built-in texts, unless `folder` records that they agree.
 ///
-/// Whatever is found to differ makes the reference serve the tokenizer; [`Tokenizer::distrust`] says what it is.
+/// A difference makes the reference engine serve the tokenizer; [`Tokenizer::distrust`] says what differs.
 ///
 /// # Errors
 /// The reference cannot load the tokenizer, or gives other special tokens; [`Error::Cancelled`]. Both leave the
@@ -45,8 +45,8 @@ fn prove_against(
     num_threads: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<()> {
-    let note = folder.and_then(|folder| note_of(tokenizer, folder));
-    if note.as_ref().is_some_and(|note| note.exists()) {
+    let record = folder.and_then(|folder| Record::of(tokenizer, folder));
+    if record.as_ref().is_some_and(Record::exists) {
         return Ok(());
     }
     let Some(reference) = &reference(tokenizer)? else {
@@ -54,9 +54,9 @@ fn prove_against(
     };
     match compare_built_in(tokenizer, reference, num_threads, monitor) {
         Ok(_) => {
-            // A folder that cannot be written to costs the time of another proof.
-            if let Some(note) = note {
-                let _ = write(&note);
+            // A folder that cannot be written to costs the time of another comparison.
+            if let Some(record) = record {
+                let _ = record.write();
             }
         }
         Err(Error::Cancelled) => return Err(Error::Cancelled),
@@ -65,25 +65,51 @@ fn prove_against(
     Ok(())
 }
 
-/// The file that says that this tokenizer was proven.
-fn note_of(tokenizer: &Tokenizer, folder: &Path) -> Option<PathBuf> {
-    let (_, fingerprint) = tokenizer.fingerprint().split_once(':')?;
-    let lane = tokenizer.fast_lane()?;
-    let version = env!("CARGO_PKG_VERSION");
-    Some(folder.join(format!("{fingerprint}-{version}-{lane}")))
+/// A file that records that the engines agree on a tokenizer.
+struct Record {
+    path: PathBuf,
+    /// What was compared. The file of another tokenizer, version or engine has other content, whatever its name.
+    statement: String,
 }
 
-fn write(note: &Path) -> std::io::Result<()> {
-    if let Some(folder) = note.parent() {
-        if let Some(above) = folder.parent() {
-            fs::create_dir_all(above)?;
-        }
-        match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+impl Record {
+    /// None where the fast engine does not serve.
+    fn of(tokenizer: &Tokenizer, folder: &Path) -> Option<Self> {
+        let fingerprint = tokenizer.fingerprint();
+        let (_, hex) = fingerprint.split_once(':')?;
+        let lane = tokenizer.fast_lane()?;
+        let version = env!("CARGO_PKG_VERSION");
+        let reference = tokenizer.reference_kind().name();
+        Some(Self {
+            path: folder.join(format!("{hex}-{version}-{lane}")),
+            statement: format!(
+                "packtok {version}, engine {lane}, gives the ids of {reference}\ntokenizer {fingerprint}\n"
+            ),
+        })
     }
-    publish_bytes(note, b"", Replace::Existing).map_err(std::io::Error::other)
+
+    fn exists(&self) -> bool {
+        // The length is checked first: whatever lies there instead may be a pipe, or huge.
+        let is_as_long = fs::metadata(&self.path)
+            .is_ok_and(|found| found.is_file() && found.len() == self.statement.len() as u64);
+        is_as_long && fs::read(&self.path).is_ok_and(|found| found == self.statement.as_bytes())
+    }
+
+    fn write(&self) -> std::io::Result<()> {
+        if let Some(folder) = self.path.parent() {
+            if let Some(above) = folder.parent() {
+                fs::create_dir_all(above)?;
+            }
+            match DirBuilder::new().mode(0o700).create(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        publish_bytes(&self.path, self.statement.as_bytes(), Replace::Existing)
+            .map_err(std::io::Error::other)
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +180,44 @@ mod tests {
         assert!(distrust.contains("please report it"), "{distrust}");
         assert_eq!(before.not_fast(), Some(distrust));
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_stray_file_proves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokenizer = Tokenizer::builtin("gpt2").unwrap();
+        let record = Record::of(&tokenizer, folder.path()).unwrap();
+        let stray = ["", "x", &record.statement.replace("sha256:", "sha256;")];
+        for content in stray {
+            fs::write(&record.path, content).unwrap();
+            assert!(!record.exists(), "{content:?}");
+        }
+        fs::remove_file(&record.path).unwrap();
+        fs::create_dir(&record.path).unwrap();
+        assert!(!record.exists());
+        fs::remove_dir(&record.path).unwrap();
+        prove(&tokenizer, Some(folder.path()), 2, &mut go_on()).unwrap();
+        assert!(record.exists());
+        assert_eq!(
+            fs::read_to_string(&record.path).unwrap(),
+            format!(
+                "packtok {}, engine {}, gives the ids of tokenizers 0.23.2\ntokenizer {}\n",
+                env!("CARGO_PKG_VERSION"),
+                tokenizer.fast_lane().unwrap(),
+                tokenizer.fingerprint()
+            )
+        );
+    }
+
+    #[test]
+    fn another_tokenizers_record_proves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let gpt2 = Tokenizer::builtin("gpt2").unwrap();
+        prove(&gpt2, Some(folder.path()), 2, &mut go_on()).unwrap();
+        let of_gpt2 = Record::of(&gpt2, folder.path()).unwrap();
+        let other = Record::of(&without_merges(), folder.path()).unwrap();
+        fs::copy(of_gpt2.path, &other.path).unwrap();
+        assert!(!other.exists());
     }
 
     #[test]
