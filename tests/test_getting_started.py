@@ -93,7 +93,7 @@ def rows_of(folder: Path, split: str) -> list[Row]:
     return [row for row in losses.read(folder / "losses.csv") if row.split == split]
 
 
-def test_a_killed_run_goes_on_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
+def test_a_killed_run_resumes_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
     killed, compared = demonstration.splitlines()
     done, last = map(int, re.findall(r"step (\d+)", killed))
     assert STEPS // 2 <= done < STEPS
@@ -157,7 +157,7 @@ def test_evaluation_sees_each_item_once_and_documents_apart(folder: Path, demons
     )
 
 
-def test_one_process_with_small_parts_goes_on_where_two_stopped(folder: Path, demonstration: str) -> None:
+def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demonstration: str) -> None:
     whole, alone = folder / "runs" / "whole", folder / "runs" / "alone"
     shutil.copytree(whole, alone)
     checkpoint.path_of(alone, STEPS).unlink()
@@ -189,7 +189,7 @@ def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None
     assert json.loads(json.dumps(content["loader"])) == content["loader"]
 
 
-def test_a_model_goes_on_with_a_text(
+def test_a_model_continues_a_text(
     folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_folder = folder / "runs" / "whole"
@@ -210,7 +210,7 @@ def test_an_untrained_model_is_not_asked(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == f"generate.py: {tmp_path}: there is no checkpoint; train first\n"
 
 
-def test_a_run_is_not_begun_over_another(folder: Path, demonstration: str) -> None:
+def test_a_run_is_not_started_over_another(folder: Path, demonstration: str) -> None:
     run_path = folder / "runs" / "whole"
     options = [f"output.folder={run_path}", f"data.train={folder / 'data' / 'train.pbin'}"]
     settings = load_settings(EXAMPLE / "small.yaml", options)
@@ -222,14 +222,14 @@ def test_a_run_is_not_begun_over_another(folder: Path, demonstration: str) -> No
     assert run_folder.claim(settings, resume=True).last_step == STEPS
 
 
-class Told:
-    """In the place of Weights & Biases: what it was told."""
+class Recorder:
+    """Replaces Weights & Biases and records its calls."""
 
     def __init__(self) -> None:
         self.begun: dict[str, Any] = {}
         self.logged: list[tuple[int, dict[str, float]]] = []
 
-    def init(self, **options: Any) -> Told:
+    def init(self, **options: Any) -> Recorder:
         self.begun = options
         return self
 
@@ -240,17 +240,21 @@ class Told:
 def test_weights_and_biases_get_the_losses_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Told()
-    monkeypatch.setitem(sys.modules, "wandb", told)
+    recorder = Recorder()
+    monkeypatch.setitem(sys.modules, "wandb", recorder)
     options = [f"output.folder={tmp_path / 'little'}", "output.wandb_project=stories"]
     (tmp_path / "little").mkdir()
     report = FullReport(load_settings(EXAMPLE / "small.yaml", options), last_step=0)
     report.add(Row(1, "train", 0.5, 3e-3, 1.5))
     report.add(Row(1, "test", 0.25))
-    assert (told.begun["project"], told.begun["id"], told.begun["resume"]) == ("stories", "little", "allow")
-    assert told.begun["config"]["model"]["width"] == 64
+    assert (recorder.begun["project"], recorder.begun["id"], recorder.begun["resume"]) == (
+        "stories",
+        "little",
+        "allow",
+    )
+    assert recorder.begun["config"]["model"]["width"] == 64
     values = {"train loss": 0.5, "learning rate": 3e-3, "gradient norm": 1.5}
-    assert told.logged == [(1, values), (1, {"test loss": 0.25})]
+    assert recorder.logged == [(1, values), (1, {"test loss": 0.25})]
 
 
 def test_losses_are_drawn(folder: Path, demonstration: str) -> None:
@@ -497,6 +501,26 @@ def test_a_run_is_not_resumed_as_another(
     assert line.startswith(f"train.py: runs/whole/step-{STEPS:08}.pt: ")
     assert said in line
     assert (folder / "runs" / "whole" / "losses.csv").read_bytes() == before
+
+
+def test_one_process_of_a_machine_reports_a_wrong_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = EXAMPLE / "small.yaml"
+    for rank in ("0", "1"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(SystemExit, match="1"):
+            train.main(path, ["training.step=1"])
+    expected = f"train.py: {path}: training.step: extra inputs are not permitted, found 1\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_texts_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        collect_texts.main(tmp_path / "data", [tmp_path / "texts"])
+    assert capsys.readouterr().err == (
+        f"collect_texts.py: [Errno 2] No such file or directory: '{tmp_path / 'texts'}'\n"
+    )
 
 
 # Claims a run folder, starts a child that outlives it, and waits to be killed.

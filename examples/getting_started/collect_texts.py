@@ -6,6 +6,7 @@ field "text" on each line.
 """
 
 import json
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,17 +39,31 @@ def main(
     sources: Annotated[list[Path] | None, typer.Argument(help="By default packtok's own texts.")] = None,
 ) -> None:
     """Writes the texts in SOURCES to OUTPUT, one JSON object with a field "text" per line."""
+    try:
+        counts = write(output, sources or [_ROOT / name for name in _SOURCES])
+    except OSError as error:
+        print(f"collect_texts.py: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+    print(f"{output}: {counts[0]} documents for training, {counts[1]} for the test")
+
+
+def write(output: Path, sources: list[Path]) -> list[int]:
+    """Writes the documents of ``sources``; returns how many are for training and how many for the test.
+
+    Raises:
+        OSError: If a source cannot be read or ``output`` cannot be written.
+    """
     output.mkdir(parents=True, exist_ok=True)
     counts = [0, 0]
     with (
         (output / "train.jsonl").open("w", encoding="utf-8") as train,
         (output / "test.jsonl").open("w", encoding="utf-8") as test,
     ):
-        for source in sources or [_ROOT / name for name in _SOURCES]:
+        for source in sources:
             for name, text in documents(source):
                 (test if is_for_test(name) else train).write(json.dumps({"text": text}) + "\n")
                 counts[is_for_test(name)] += 1
-    print(f"{output}: {counts[0]} documents for training, {counts[1]} for the test")
+    return counts
 
 
 if __name__ == "__main__":
