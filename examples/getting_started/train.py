@@ -52,7 +52,7 @@ def run(settings: Settings, *, resume: bool) -> None:
 
 
 def _claim_or_error(settings: Settings, *, resume: bool) -> Claim | Exception:
-    """What `claim` returns or raises; an error is passed on, or the other processes would wait for ever."""
+    """What `claim` returns or raises; an error is passed on, or the other processes would wait forever."""
     try:
         return claim(settings, resume=resume)
     except (SettingsError, OSError) as error:
