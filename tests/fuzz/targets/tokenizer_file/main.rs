@@ -14,6 +14,7 @@
 #![no_main]
 
 mod added;
+mod breaking;
 mod charsmap;
 mod compare;
 mod count;

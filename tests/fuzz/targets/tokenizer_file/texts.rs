@@ -4,7 +4,7 @@ use crate::source::Source;
 use crate::words::{self, Words};
 
 /// Bytes of a text at most.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 8192;
 
 pub(crate) fn text(
     source: &mut Source,
@@ -12,7 +12,7 @@ pub(crate) fn text(
     tokens: &[String],
     added: &[String],
 ) -> String {
-    let most_parts = source.pick(&[4, 4, 12, 12, 12, 40, 160]);
+    let most_parts = source.pick(&[4, 4, 12, 12, 12, 12, 40, 40, 160, 600]);
     let num_parts = source.below(most_parts);
     let mut text = String::new();
     for _ in 0..num_parts {

@@ -3,7 +3,7 @@
 use crate::source::Source;
 
 /// What pieces consist of: letters of one to four bytes, cases, marks, digits, punctuation, symbols.
-const ATOMS: [&str; 98] = [
+const ATOMS: [&str; 100] = [
     "a",
     "b",
     "c",
@@ -81,6 +81,8 @@ const ATOMS: [&str; 98] = [
     "'s",
     "'LL",
     "'re",
+    "'ſ",
+    "'lL",
     "\"",
     "(",
     ")",
