@@ -117,7 +117,28 @@ def assert_holds_known(path: str | Path, key: str, expected: Callable[[], Iterab
         return
     documents = list(expected())
     assert_holds(path, documents)
-    checksum = _checksum(documents)
+    _assert_checksum_known(key, _checksum(documents), known)
+
+
+def assert_ids_known(
+    ids: np.ndarray[Any, Any],
+    offsets: np.ndarray[Any, Any],
+    key: str,
+    expected: Callable[[], Iterable[list[int]]],
+) -> None:
+    """The same for ids in memory: those of text ``i`` are ``ids[offsets[i]:offsets[i + 1]]``."""
+    known = json.loads(CHECKSUMS.read_text(encoding="utf-8"))
+    if not IS_LIVE and known.get(key) == _checksum_of_arrays(np.diff(offsets), ids):
+        return
+    documents = list(expected())
+    for i, document in enumerate(documents):
+        found = ids[offsets[i] : offsets[i + 1]].tolist()
+        assert found == document, f"text {i}: {_difference(found, document)}"
+    _assert_checksum_known(key, _checksum(documents), known)
+
+
+def _assert_checksum_known(key: str, checksum: str, known: dict[str, str]) -> None:
+    """``key`` has this checksum in the file of checksums, which grows when the wheel is always asked."""
     if IS_LIVE and key not in known:
         known[key] = checksum
         CHECKSUMS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -132,12 +153,18 @@ def _checksum(documents: list[list[int]]) -> str:
     return checksum.hexdigest()
 
 
+def _checksum_of_arrays(lengths: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> str:
+    """The same of ids back to back."""
+    checksum = hashlib.sha256(lengths.astype("<u8"))
+    checksum.update(ids.astype("<u4"))
+    return checksum.hexdigest()
+
+
 def _checksum_of_file(path: str | Path) -> str:
     """The same of the documents in a pbin."""
     reader = packtok.PbinReader(str(path))
-    checksum = hashlib.sha256(np.array([len(reader[i]) for i in range(len(reader))], "<u8"))
-    checksum.update(reader.tokens(0, reader.num_tokens).astype("<u4"))
-    return checksum.hexdigest()
+    lengths = np.array([len(reader[i]) for i in range(len(reader))], "<u8")
+    return _checksum_of_arrays(lengths, reader.tokens(0, reader.num_tokens))
 
 
 def _difference(found: list[int], expected: list[int]) -> str:
@@ -151,6 +178,17 @@ def write_lines(path: Path, texts: Iterable[str], key: str = "text") -> Path:
     lines = [json.dumps({key: text}, ensure_ascii=False) + "\n" for text in texts]
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
     return path
+
+
+def letters_of_bytes() -> list[str]:
+    """The letter that byte-level vocabularies write for each byte, by byte."""
+    # As GPT-2 has it: printable characters of Latin-1 stand for themselves, others count from U+0100.
+    themselves = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in themselves]
+    letters = {byte: chr(byte) for byte in themselves}
+    letters |= {byte: chr(0x100 + i) for i, byte in enumerate(others)}
+    assert set(letters.values()) == set(ByteLevel.alphabet())
+    return [letters[byte] for byte in range(256)]
 
 
 def byte_level(

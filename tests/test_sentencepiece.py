@@ -67,6 +67,11 @@ TRAINED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "bpe, white space behind words": ({"model_type": "bpe", "treat_whitespace_as_suffix": True}, QUICK),
     "bpe across words": ({"model_type": "bpe", "split_by_whitespace": False}, QUICK),
+    # "u" becomes "W" in texts of ids, and "th" becomes "D e".
+    "unigram with a denormalizer": (
+        {"model_type": "unigram", "denormalization_rule_tsv": "75\t57\n74 68\t44 20 65\n"},
+        QUICK,
+    ),
     "words": ({"model_type": "word", "user_defined_symbols": ["<x>"]}, PLAIN),
     "characters": ({"model_type": "char", "user_defined_symbols": ["<x>", "th"]}, PLAIN),
 }
@@ -85,6 +90,11 @@ def train(name: str, folder: Path) -> Path:
     """Writes a model of this kind, trained on the texts that come with the project."""
     texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
     model = folder / f"{name}.model"
+    options = {"vocab_size": 2000, **TRAINED[name][0]}
+    if "denormalization_rule_tsv" in options:
+        rules = folder / f"{name}.tsv"
+        rules.write_text(options["denormalization_rule_tsv"], encoding="utf-8")
+        options["denormalization_rule_tsv"] = str(rules)
     with model.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(line for text in texts for line in text.split("\n")),
@@ -93,7 +103,7 @@ def train(name: str, folder: Path) -> Path:
             # So that not every character is one of the vocabulary.
             character_coverage=0.98,
             minloglevel=2,
-            **{"vocab_size": 2000, **TRAINED[name][0]},
+            **options,
         )
     return model
 
@@ -128,6 +138,22 @@ def assert_same(model: Path, texts: list[str], engine: str = QUICK) -> None:
 def scalar_texts() -> Iterator[str]:
     for at in range(0, len(SCALARS), GROUP):
         yield "".join(f"a{scalar}b {scalar} 1{scalar}\u0301" for scalar in SCALARS[at : at + GROUP])
+
+
+@pytest.mark.parametrize("flags", [(0, 0, 0), (1, 0, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1), (1, 0, 1)])
+def test_a_denormalizer_adds_and_removes_white_space_as_it_says(
+    trained: Path, tmp_path: Path, flags: tuple[int, int, int]
+) -> None:
+    def set_flags(message: dict[int, Any]) -> None:
+        spec: dict[int, Any] = {}
+        for number, value in sentencepiece_json.fields(message[5][0]):
+            spec.setdefault(number, []).append(value)
+        # add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces
+        spec |= {3 + i: [flag] for i, flag in enumerate(flags)}
+        message[5] = [sentencepiece_json.message(spec)]
+
+    model = changed(trained / "unigram with a denormalizer.model", tmp_path / "m.model", set_flags)
+    assert_same(model, ["", "u", "  the  mouth  u u ", " ", "unthought of", "\n u\t"])
 
 
 def test_the_library_is_the_version_that_the_docs_name() -> None:

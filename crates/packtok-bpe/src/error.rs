@@ -80,19 +80,42 @@ pub enum Error {
         /// The engine's answer.
         source: Cause,
     },
-    /// The engine does not do what the file was understood to say.
+    /// An added token has another id in the reference engine than the one read from the file.
     #[error(
-        "{name}: {what} understood from tokenizer.json is {expected:?}, the engine gives {found:?}; please report this file, packtok will not guess"
+        "{name}: the id of the added token {token:?} is {expected} as packtok reads the file, and {} as tokenizers does; please report this file",
+        found.map_or_else(|| "none".to_owned(), |id| id.to_string())
     )]
     Disagreement {
         /// The tokenizer's name.
         name: String,
-        /// The part of the file.
-        what: &'static str,
+        /// The added token.
+        token: String,
         /// As read from the file.
-        expected: Vec<u32>,
+        expected: u32,
         /// As given by the engine.
-        found: Vec<u32>,
+        found: Option<u32>,
+    },
+    /// Two added tokens are found by the same text.
+    #[error(
+        "{name}: the added tokens {first:?} and {second:?} are the same text once they are normalized, so that ids would depend on chance; remove one of them from tokenizer.json"
+    )]
+    SameAddedTokens {
+        /// The tokenizer's name.
+        name: String,
+        /// The one that comes first in the file.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// An added token is found by the empty text, and others are looked for with it.
+    #[error(
+        "{name}: nothing is left of the added token {token:?} once it is normalized, and looking for it and others may never end; remove it from tokenizer.json, or set its \"normalized\" to false"
+    )]
+    EmptyAddedToken {
+        /// The tokenizer's name.
+        name: String,
+        /// The token.
+        token: String,
     },
     /// A built-in name that does not exist.
     #[error("{name:?} is not a built-in tokenizer; built-in are {}", known.join(", "))]

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod builtin;
+mod byte_decoder;
 mod components;
 mod double_array;
 mod error;

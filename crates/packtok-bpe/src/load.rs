@@ -3,11 +3,14 @@
 //! Names, ids, the template around a document, the fingerprint and the choice of the engine come
 //! from here, so that they are the same whichever engine serves the file.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::reference::{self, Normalizer};
 use crate::sentencepiece;
 use crate::tekken;
 use crate::template::Template;
@@ -65,14 +68,12 @@ impl Description {
     pub(crate) fn read(name: &str, file: &Value) -> Result<Self> {
         let mut notes = Vec::new();
         let is_sentencepiece = sentencepiece::is_one(file);
-        if is_sentencepiece && file["decoder"]["denormalizes"] == true {
-            notes.push("its rules for texts made of ids are not applied".to_owned());
-        }
         let added_tokens = added_tokens(file, &mut notes);
+        check_normalized_tokens(name, file)?;
         Ok(Self {
             fingerprint: fingerprint(file),
             vocab_size: vocab_size(&file["model"], &added_tokens),
-            template: Template::from_json(name, &file["post_processor"])?,
+            template: Template::of(name, &file["post_processor"])?,
             eos_token: file["eos_token"].as_str().map(str::to_owned),
             is_sentencepiece,
             added_tokens,
@@ -92,6 +93,14 @@ pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> 
     let text = made.as_ref().map(Value::to_string);
     file = made.unwrap_or(file);
     check_shape(name, &file)?;
+    if !sentencepiece::is_one(&file) {
+        reference::check_components(&file, model_type(&file["model"]) == "BPE").map_err(
+            |source| Error::Unloadable {
+                name: name.to_owned(),
+                source,
+            },
+        )?;
+    }
     // Both are always off unless the user asks, so neither belongs to the identity.
     for key in ["truncation", "padding"] {
         file.as_object_mut().map(|map| map.remove(key));
@@ -178,7 +187,13 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
     let mut tokens: Vec<AddedToken> = Vec::new();
     for entry in file["added_tokens"].as_array().into_iter().flatten() {
         let content = entry["content"].as_str().unwrap_or("");
-        if content.is_empty() || tokens.iter().any(|token| token.content == content) {
+        let is_special = entry["special"] == true;
+        if content.is_empty() {
+            continue;
+        }
+        if let Some(token) = tokens.iter_mut().find(|token| token.content == content) {
+            // Listed again, it stays special if it was once.
+            token.is_special |= is_special;
             continue;
         }
         let declared = entry["id"].as_u64();
@@ -198,10 +213,45 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
         tokens.push(AddedToken {
             content: content.to_owned(),
             id,
-            is_special: entry["special"] == true,
+            is_special,
         });
     }
     tokens
+}
+
+/// # Errors
+/// Two added tokens are found by the same text once they are normalized: `tokenizers` takes the one that a hash map of
+/// random order has last. Or one of several is found by the empty text: `tokenizers` never ends on some texts then.
+fn check_normalized_tokens(name: &str, file: &Value) -> Result<()> {
+    let entries = file["added_tokens"].as_array().into_iter().flatten();
+    let contents = entries
+        .filter(|entry| entry["normalized"] == true)
+        .filter_map(|entry| entry["content"].as_str())
+        .filter(|content| !content.is_empty());
+    let mut first_with: HashMap<String, &str> = HashMap::new();
+    let Some(normalizer) = Normalizer::read(&file["normalizer"]) else {
+        return Ok(());
+    };
+    for content in contents {
+        let Some(normalized) = normalizer.normalized(content) else {
+            continue;
+        };
+        let first = *first_with.entry(normalized).or_insert(content);
+        if first != content {
+            return Err(Error::SameAddedTokens {
+                name: name.to_owned(),
+                first: first.to_owned(),
+                second: content.to_owned(),
+            });
+        }
+    }
+    match first_with.get("") {
+        Some(&token) if first_with.len() > 1 => Err(Error::EmptyAddedToken {
+            name: name.to_owned(),
+            token: token.to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// The id of a token of the model's own vocabulary.
@@ -210,7 +260,8 @@ pub(crate) fn vocab_id(vocab: &Value, token: &str) -> Option<u32> {
         Value::Object(map) => map.get(token)?.as_u64()?.try_into().ok(),
         Value::Array(pieces) => pieces
             .iter()
-            .position(|piece| piece[0] == token)?
+            // Of two pieces of one name, the last one counts.
+            .rposition(|piece| piece[0] == token)?
             .try_into()
             .ok(),
         _ => None,
@@ -222,6 +273,8 @@ fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
         Value::Object(map) => map
             .values()
             .filter_map(Value::as_u64)
+            // No engine loads a file with greater ones.
+            .filter(|&id| id <= u64::from(u32::MAX))
             .max()
             .map_or(0, |highest| highest + 1),
         Value::Array(pieces) => pieces.len() as u64,

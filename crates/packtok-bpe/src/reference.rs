@@ -11,9 +11,10 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use tokenizers::{
-    Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, Token, Tokenizer,
+    Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, PostProcessor as _,
+    PostProcessorWrapper, Token, Tokenizer,
 };
 
 use crate::error::Cause;
@@ -74,19 +75,6 @@ impl Reference {
         Ok(())
     }
 
-    /// `ids` with what the post-processor puts around them.
-    ///
-    /// # Errors
-    /// The crate refuses or panics.
-    pub(crate) fn post_processed(&self, ids: &[u32]) -> Result<Vec<u32>, Cause> {
-        let token = |&id| Token::new(id, String::new(), (0, 0));
-        let encoding = Encoding::from_tokens(ids.iter().map(token).collect(), 0);
-        let processed = contained("fails in its post-processor", || {
-            self.0.parsing.post_process(encoding, None, true)
-        })?;
-        Ok(processed.get_ids().to_vec())
-    }
-
     /// The id of a token by its name, added tokens first.
     pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
         self.0.parsing.token_to_id(token)
@@ -144,6 +132,30 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
         .unwrap_or("it gives no reason")
 }
 
+/// Loads all of a parsed tokenizer.json but its vocabulary and merges, which engines of packtok's own read themselves;
+/// of the model, the other settings of a BPE.
+///
+/// # Errors
+/// The crate refuses the file.
+pub(crate) fn check_components(file: &Value, is_bpe: bool) -> Result<(), Cause> {
+    let without = |value: &Value, left_out: &[&str]| -> Map<String, Value> {
+        let entries = value.as_object().into_iter().flatten();
+        let kept = entries.filter(|(key, _)| !left_out.contains(&key.as_str()));
+        kept.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let mut shell = without(file, &["model"]);
+    let mut model = json!({"type": "WordLevel", "vocab": {}, "unk_token": ""});
+    if is_bpe {
+        model = without(&file["model"], &["vocab", "merges"]).into();
+        model["vocab"] = json!({});
+        model["merges"] = json!([]);
+    }
+    shell.insert("model".to_owned(), model);
+    let shell = Value::from(shell).to_string();
+    contained("fails on this file", || Tokenizer::from_bytes(&shell)).map(drop)
+}
+
 /// The normalizer of a file by itself.
 pub(crate) struct Normalizer(Option<NormalizerWrapper>);
 
@@ -165,5 +177,32 @@ impl Normalizer {
         })
         .ok()?;
         Some(normalized.get().to_owned())
+    }
+}
+
+/// The post-processor of a file by itself.
+pub(crate) struct PostProcessor(PostProcessorWrapper);
+
+impl PostProcessor {
+    /// The post-processor of a tokenizer.json.
+    ///
+    /// # Errors
+    /// The crate refuses it.
+    pub(crate) fn read(json: &Value) -> Result<Self, Cause> {
+        let read = || Ok(PostProcessorWrapper::deserialize(json)?);
+        contained("fails on this post-processor", read).map(Self)
+    }
+
+    /// `ids` with what it puts around them.
+    ///
+    /// # Errors
+    /// The crate refuses or panics.
+    pub(crate) fn processed(&self, ids: &[u32]) -> Result<Vec<u32>, Cause> {
+        let token = |&id| Token::new(id, String::new(), (0, 0));
+        let encoding = Encoding::from_tokens(ids.iter().map(token).collect(), 0);
+        let processed = contained("fails in its post-processor", || {
+            self.0.process(encoding, None, true)
+        })?;
+        Ok(processed.get_ids().to_vec())
     }
 }

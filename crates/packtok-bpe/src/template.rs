@@ -1,12 +1,13 @@
 //! What a post-processor puts around the ids of a document.
 //!
-//! For one sequence every post-processor of the format comes down to fixed ids before and after
-//! it. Reading them from the file once keeps that step out of the engines, where it costs
-//! allocations per document, and makes truncation (which has to leave room for them) one line.
+//! For one sequence every post-processor of the format comes down to fixed ids before and after it. Taking them from
+//! the processor once, when a file is loaded, keeps that step out of the engines, where it costs allocations per
+//! document, and makes truncation (which has to leave room for them) one line.
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::reference::PostProcessor;
 
 /// Ids that stand before and after every document's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,83 +17,35 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Reads the `post_processor` object of a tokenizer.json.
-    pub(crate) fn from_json(name: &str, processor: &Value) -> Result<Self> {
-        let shape = |key, found, expected| Error::Shape {
-            name: name.to_owned(),
-            key,
-            found,
-            expected,
-        };
+    /// What the `post_processor` object of a tokenizer.json does.
+    ///
+    /// # Errors
+    /// `tokenizers` refuses it, or it does not put fixed ids around one sequence.
+    pub(crate) fn of(name: &str, processor: &Value) -> Result<Self> {
         if processor.is_null() {
             return Ok(Self::default());
         }
-        match processor["type"].as_str() {
-            // Moves offsets only.
-            Some("ByteLevel") => Ok(Self::default()),
-            Some("BertProcessing" | "RobertaProcessing") => {
-                let id = |key: &str| processor[key][1].as_u64().and_then(|id| id.try_into().ok());
-                match (id("cls"), id("sep")) {
-                    (Some(cls), Some(sep)) => Ok(Self {
-                        prefix: vec![cls],
-                        suffix: vec![sep],
-                    }),
-                    _ => Err(shape("post_processor.cls/sep", "incomplete", "[token, id]")),
-                }
-            }
-            Some("TemplateProcessing") => Self::from_template(processor).ok_or_else(|| {
-                shape(
-                    "post_processor.single",
-                    "not understood",
-                    "special tokens around exactly one sequence A",
-                )
+        let unloadable = |source| Error::Unloadable {
+            name: name.to_owned(),
+            source,
+        };
+        let processor = PostProcessor::read(processor).map_err(unloadable)?;
+        // Two documents that differ in their only id: what differs in the results is where the document stands.
+        let [one, other] = [0, 1].map(|id| processor.processed(&[id]));
+        let (one, other) = (one.map_err(unloadable)?, other.map_err(unloadable)?);
+        let pairs = one.iter().zip(&other);
+        let mut places = (0..).zip(pairs).filter(|(_, (one, other))| one != other);
+        match (places.next(), places.next()) {
+            (Some((place, _)), None) if one.len() == other.len() => Ok(Self {
+                prefix: one[..place].to_vec(),
+                suffix: one[place + 1..].to_vec(),
             }),
-            Some("Sequence") => {
-                let members = processor["processors"].as_array().ok_or_else(|| {
-                    shape("post_processor.processors", "not an array", "an array")
-                })?;
-                members.iter().try_fold(Self::default(), |inner, member| {
-                    Ok(Self::from_json(name, member)?.around(inner))
-                })
-            }
-            _ => Err(shape(
-                "post_processor.type",
-                "unknown",
-                "ByteLevel, BertProcessing, RobertaProcessing, TemplateProcessing or Sequence",
-            )),
-        }
-    }
-
-    fn from_template(processor: &Value) -> Option<Self> {
-        let mut template = Self::default();
-        let mut is_after_sequence = false;
-        for piece in processor["single"].as_array()? {
-            if let Some(special) = piece.get("SpecialToken") {
-                let entry = &processor["special_tokens"][special["id"].as_str()?];
-                let side = if is_after_sequence {
-                    &mut template.suffix
-                } else {
-                    &mut template.prefix
-                };
-                for id in entry["ids"].as_array()? {
-                    side.push(id.as_u64()?.try_into().ok()?);
-                }
-            } else if piece["Sequence"]["id"] == "A" && !is_after_sequence {
-                is_after_sequence = true;
-            } else {
-                return None;
-            }
-        }
-        is_after_sequence.then_some(template)
-    }
-
-    /// This template applied to what `inner` has made of a document.
-    fn around(mut self, inner: Self) -> Self {
-        self.prefix.extend(inner.prefix);
-        let suffix = [inner.suffix, self.suffix].concat();
-        Self {
-            prefix: self.prefix,
-            suffix,
+            _ => Err(Error::Shape {
+                name: name.to_owned(),
+                key: "post_processor",
+                found: "something else",
+                expected: "special tokens around exactly one sequence A",
+            }),
         }
     }
 
@@ -108,29 +61,42 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sequences_nest_from_the_inside_out() {
+    fn the_processors_of_a_sequence_take_turns() {
+        let sequence = |id: &str| json!({"Sequence": {"id": id, "type_id": 0}});
+        let special = |id: &str| json!({"SpecialToken": {"id": id, "type_id": 0}});
         let processor = json!({"type": "Sequence", "processors": [
-            {"type": "ByteLevel"},
-            {"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 2]},
+            {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true},
             {"type": "TemplateProcessing",
-             "single": [{"SpecialToken": {"id": "x"}}, {"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "y"}}],
-             "special_tokens": {"x": {"ids": [7, 8]}, "y": {"ids": [9]}}},
+             "single": [special("x"), sequence("A"), special("y")],
+             "pair": [sequence("A"), sequence("B")],
+             "special_tokens": {"x": {"id": "x", "ids": [7, 8], "tokens": ["x", "x"]},
+                                "y": {"id": "y", "ids": [u32::MAX], "tokens": ["y"]}}},
+            {"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 2]},
         ]});
-        let template = Template::from_json("t", &processor).unwrap();
-        assert_eq!(template.prefix, [7, 8, 1]);
-        assert_eq!(template.suffix, [2, 9]);
-        assert_eq!(template.num_special(), 5);
+        let template = Template::of("t", &processor).unwrap();
+        // To the second one, what the template has made are three sequences, each of which it closes.
+        assert_eq!(template.prefix, [1, 7, 8, 2]);
+        assert_eq!(template.suffix, [2, u32::MAX, 2]);
+        assert_eq!(template.num_special(), 7);
     }
 
     #[test]
-    fn a_template_that_repeats_the_sequence_is_refused() {
-        let processor = json!({"type": "TemplateProcessing",
-            "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}], "special_tokens": {}});
-        assert_eq!(
-            Template::from_json("t.json", &processor)
-                .unwrap_err()
-                .to_string(),
-            "t.json: not a tokenizer.json: post_processor.single is not understood, expected special tokens around exactly one sequence A"
-        );
+    fn a_processor_without_a_type_is_known_by_its_keys() {
+        let processor = json!({"cls": ["a", 0], "sep": ["b", 1]});
+        let template = Template::of("t", &processor).unwrap();
+        assert_eq!((template.prefix, template.suffix), (vec![0], vec![1]));
+    }
+
+    #[test]
+    fn a_template_that_has_not_one_sequence_is_refused() {
+        let sequence = json!({"Sequence": {"id": "A", "type_id": 0}});
+        for single in [json!([sequence, sequence]), json!([])] {
+            let processor = json!({"type": "TemplateProcessing", "single": single,
+                "pair": [sequence, {"Sequence": {"id": "B", "type_id": 0}}], "special_tokens": {}});
+            assert_eq!(
+                Template::of("t.json", &processor).unwrap_err().to_string(),
+                "t.json: not a tokenizer.json: post_processor is something else, expected special tokens around exactly one sequence A"
+            );
+        }
     }
 }

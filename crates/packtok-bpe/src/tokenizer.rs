@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::builtin::builtin_json;
+use crate::byte_decoder::ByteDecoder;
 use crate::error::{Cause, Error, Result};
 use crate::fast;
 use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
@@ -52,9 +53,6 @@ pub struct EncodeOptions {
     /// Most bytes that the fast engine's cache takes, for each encoder; 48 MiB if nothing is asked for.
     pub cache_bytes: Option<usize>,
 }
-
-/// Ids to compare the template with, which was read from the file, and what the post-processor does.
-const PROBE: [u32; 2] = [0, 1];
 
 /// The engine that knows all of a file.
 #[derive(Clone)]
@@ -112,6 +110,8 @@ struct Shared {
     fast: std::result::Result<Own, String>,
     /// Why the fast engine is not to be used although it covers the file.
     distrust: OnceLock<String>,
+    /// Made when ids are first decoded; none if only the engine that knows all of the file decodes them.
+    byte_decoder: OnceLock<Option<ByteDecoder>>,
 }
 
 impl Shared {
@@ -210,6 +210,7 @@ impl Tokenizer {
                 whole,
                 fast,
                 distrust: OnceLock::new(),
+                byte_decoder: OnceLock::new(),
             }),
         };
         if !is_fast {
@@ -218,39 +219,22 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Compares what was read from the file with what the reference engine makes of it: the template, and the ids of
-    /// added tokens.
+    /// Compares the ids of added tokens, as read from the file, with those that the reference engine gives them.
     fn check_against_engine(&self) -> Result<()> {
         let Whole::Reference(engine) = self.shared.whole()? else {
             // What is read from a SentencePiece model is what both of its engines work with.
             return Ok(());
         };
-        let disagreement = |what, expected: Vec<u32>, found: Vec<u32>| {
-            if expected == found {
-                return Ok(());
-            }
-            Err(Error::Disagreement {
-                name: self.name().to_owned(),
-                what,
-                expected,
-                found,
-            })
-        };
-        let found = engine
-            .post_processed(&PROBE)
-            .map_err(|source| Error::Unloadable {
-                name: self.name().to_owned(),
-                source,
-            })?;
-        let expected = [self.prefix(), &PROBE, self.suffix()].concat();
-        disagreement("the post-processor", expected, found)?;
         for token in self.added_tokens() {
             let found = engine.token_to_id(&token.content);
-            disagreement(
-                "the id of an added token",
-                vec![token.id],
-                found.into_iter().collect(),
-            )?;
+            if found != Some(token.id) {
+                return Err(Error::Disagreement {
+                    name: self.name().to_owned(),
+                    token: token.content.clone(),
+                    expected: token.id,
+                    found,
+                });
+            }
         }
         Ok(())
     }
@@ -474,6 +458,10 @@ impl Tokenizer {
     }
 
     fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
+        let decoder = &self.shared.byte_decoder;
+        if let Some(decoder) = decoder.get_or_init(|| ByteDecoder::read(self)) {
+            return Ok(decoder.text_of(ids, skip_special_tokens));
+        }
         let text = match self.shared.whole()? {
             Whole::Reference(engine) => engine.decode(ids, skip_special_tokens),
             Whole::SentencePiece(engine) if skip_special_tokens => {
@@ -507,6 +495,8 @@ impl Tokenizer {
                 fast: Err(format!("{} was asked for", whole.kind().name())),
                 whole: OnceLock::from(Ok(whole)),
                 distrust: OnceLock::new(),
+                // The engine that was asked for decodes, too.
+                byte_decoder: OnceLock::from(None),
             }),
         }
     }

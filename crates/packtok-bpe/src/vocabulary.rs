@@ -13,7 +13,7 @@ pub struct Vocabulary {
     names: String,
     /// In order of id; of an added token and a token of the model, the added one first.
     entries: Vec<Entry>,
-    /// Positions in `entries`, in order of name; of two with one name the added one first.
+    /// Positions in `entries`, in order of name; of one name the added token first, then the model's last.
     by_name: Vec<u32>,
 }
 
@@ -77,8 +77,20 @@ impl Vocabulary {
         self.by_name = (0u32..).zip(entries).map(|(at, _)| at).collect();
         self.by_name.sort_by_key(|&at| {
             let entry = &entries[at as usize];
-            (&names[entry.start..entry.stop], !entry.is_added, entry.id)
+            // Of two pieces of one name, `tokenizers` gives the last one's id.
+            let latest_first = std::cmp::Reverse(entry.id);
+            (
+                &names[entry.start..entry.stop],
+                !entry.is_added,
+                latest_first,
+            )
         });
+    }
+
+    /// Id and name of each token, and whether it was added, in order of id; of one id the added token first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &str, bool)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (entry.id, self.name(entry), entry.is_added))
     }
 
     fn name(&self, entry: &Entry) -> &str {

@@ -2,7 +2,7 @@
 //!
 //! The work is cut into runs of neighbouring items, which threads take in order; results are put
 //! together in order, so that they do not depend on the number of threads. Threads live for one
-//! call. The calling thread only waits, and looks for an interruption meanwhile.
+//! call. The calling thread puts results together, and checks for an interruption meanwhile.
 
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,11 +81,16 @@ impl Encoders {
     pub fn encode(&self, text: &str, options: &EncodeOptions) -> Result<Vec<u32>> {
         let mut encoder = self.borrow(options)?;
         let mut ids = Vec::new();
-        encoder.encode_into(text, &mut ids)?;
-        Ok(ids)
+        match catch_unwind(AssertUnwindSafe(|| encoder.encode_into(text, &mut ids))) {
+            Ok(outcome) => outcome.map(|()| ids).map_err(Error::from),
+            Err(_) => Err(Error::ItemPanicked {
+                argument: "texts",
+                item: 0,
+            }),
+        }
     }
 
-    /// The ids of many texts.
+    /// The ids of many texts, in `ids`, whose content is replaced and whose memory is used.
     ///
     /// # Errors
     /// The first text, in their order, that the tokenizer refuses.
@@ -94,12 +99,27 @@ impl Encoders {
         texts: &[T],
         options: &EncodeOptions,
         num_threads: usize,
+        mut ids: Vec<u32>,
         tick: &mut Tick<'_>,
     ) -> Result<Batch> {
-        let runs = in_runs(
-            "texts",
-            texts.len(),
-            |item| texts[item].as_ref().len(),
+        ids.clear();
+        let mut offsets = Vec::with_capacity(texts.len() + 1);
+        offsets.push(0);
+        let items = Items {
+            argument: "texts",
+            runs: runs(texts.len(), |item| texts[item].as_ref().len()),
+        };
+        if num_threads.min(items.runs.len()) <= 1 {
+            // Straight to where they stay: each copy of the ids costs a good part of what encoding costs.
+            let mut encoder = self.borrow(options)?;
+            items.in_turn(tick, |item| {
+                encoder.encode_into(texts[item].as_ref(), &mut ids)?;
+                offsets.push(ids.len() as i64);
+                Ok(())
+            })?;
+            return Ok(Batch { ids, offsets });
+        }
+        items.on_threads(
             num_threads,
             || self.borrow(options),
             |encoder, item, (ids, ends): &mut (Vec<u32>, Vec<usize>)| {
@@ -107,21 +127,16 @@ impl Encoders {
                 ends.push(ids.len());
                 Ok(())
             },
+            |(ids_of_run, ends)| {
+                let start = ids.len();
+                ids.extend_from_slice(ids_of_run);
+                offsets.extend(ends.iter().map(|end| (start + end) as i64));
+                ids_of_run.clear();
+                ends.clear();
+            },
             tick,
         )?;
-        let mut batch = Batch {
-            ids: Vec::with_capacity(runs.iter().map(|(ids, _)| ids.len()).sum()),
-            offsets: Vec::with_capacity(texts.len() + 1),
-        };
-        batch.offsets.push(0);
-        for (ids, ends) in runs {
-            let start = batch.ids.len();
-            batch
-                .offsets
-                .extend(ends.iter().map(|end| (start + end) as i64));
-            batch.ids.extend_from_slice(&ids);
-        }
-        Ok(batch)
+        Ok(Batch { ids, offsets })
     }
 
     /// The number of tokens of each text.
@@ -291,22 +306,44 @@ pub(crate) fn in_runs<W, R: Default + Send>(
     work: impl Fn(&mut W, usize, &mut R) -> BpeResult<()> + Sync,
     tick: &mut Tick<'_>,
 ) -> Result<Vec<R>> {
-    let runs = runs(num_items, bytes_of);
-    let num_threads = num_threads.min(runs.len());
-    let work_run = |worker: &mut W, run: Range<usize>| {
-        let mut result = R::default();
+    let items = Items {
+        argument,
+        runs: runs(num_items, bytes_of),
+    };
+    let mut results = Vec::with_capacity(items.runs.len());
+    if num_threads.min(items.runs.len()) <= 1 {
+        let (mut worker, mut result) = (new_worker()?, R::default());
+        items.in_turn(tick, |item| work(&mut worker, item, &mut result))?;
+        results.push(result);
+        return Ok(results);
+    }
+    let receive = |result: &mut R| results.push(std::mem::take(result));
+    items.on_threads(num_threads, new_worker, work, receive, tick)?;
+    Ok(results)
+}
+
+/// Items of a call, and the runs in which they are taken.
+struct Items {
+    /// What errors call the list of them.
+    argument: &'static str,
+    runs: Vec<Range<usize>>,
+}
+
+impl Items {
+    /// Calls `work` with each item of a run; a panic is an error that names the item.
+    fn run(&self, run: Range<usize>, mut work: impl FnMut(usize) -> BpeResult<()>) -> Result<()> {
+        let argument = self.argument;
         let mut at = run.start;
-        // What a panic may leave half-done is the result, which is dropped, and the worker, which
-        // no other run gets.
+        // What a panic may leave half-done is the result, which is dropped, and the worker, which is not used again.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             for item in run {
                 at = item;
-                work(worker, item, &mut result)?;
+                work(item)?;
             }
             Ok(())
         }));
         match outcome {
-            Ok(Ok(())) => Ok(result),
+            Ok(Ok(())) => Ok(()),
             Ok(Err(source)) => Err(Error::Item {
                 argument,
                 item: at,
@@ -314,37 +351,116 @@ pub(crate) fn in_runs<W, R: Default + Send>(
             }),
             Err(_) => Err(Error::ItemPanicked { argument, item: at }),
         }
-    };
-    if num_threads <= 1 {
-        let mut worker = new_worker()?;
-        let mut results = Vec::with_capacity(runs.len());
-        for run in runs {
+    }
+
+    /// Calls `work` with each item, on this thread.
+    fn in_turn(
+        &self,
+        tick: &mut Tick<'_>,
+        mut work: impl FnMut(usize) -> BpeResult<()>,
+    ) -> Result<()> {
+        for run in &self.runs {
             if tick().is_break() {
                 return Err(Error::Cancelled);
             }
-            results.push(work_run(&mut worker, run)?);
+            self.run(run.clone(), &mut work)?;
         }
-        return Ok(results);
+        Ok(())
     }
-    on_threads(num_threads, runs, &new_worker, &work_run, tick)
+
+    /// Has threads work on all items, and calls `receive` with the result of each run, in order, on this thread.
+    /// `receive` leaves an empty result, whose memory is used for another run.
+    fn on_threads<W, R: Default + Send>(
+        &self,
+        num_threads: usize,
+        new_worker: impl Fn() -> Result<W> + Sync,
+        work: impl Fn(&mut W, usize, &mut R) -> BpeResult<()> + Sync,
+        mut receive: impl FnMut(&mut R),
+        tick: &mut Tick<'_>,
+    ) -> Result<()> {
+        let num_threads = num_threads.min(self.runs.len());
+        let shared = Shared::new(self.runs.len(), num_threads);
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(num_threads)
+            .thread_name(|i| format!("packtok-{i}"))
+            .build()
+            .map_err(|source| Error::Threads { source })?;
+        let work_all = || {
+            let Some(first) = shared.take() else { return };
+            let mut worker = match new_worker() {
+                Ok(worker) => worker,
+                Err(error) => return shared.put(first, Err(error)),
+            };
+            let mut taken = Some(first);
+            while let Some(at) = taken {
+                let mut result: R = shared.spare();
+                let outcome = self.run(self.runs[at].clone(), |item| {
+                    work(&mut worker, item, &mut result)
+                });
+                shared.put(at, outcome.map(|()| result));
+                taken = shared.take();
+            }
+        };
+        pool.in_place_scope(|scope| {
+            for _ in 0..num_threads {
+                scope.spawn(|_| {
+                    work_all();
+                    shared.leave();
+                });
+            }
+            shared.receive_all(&mut receive, tick)
+        })
+    }
 }
 
 /// What threads share of a call.
 struct Shared<R> {
     state: Mutex<State<R>>,
     changed: Condvar,
+    num_runs: usize,
     next: AtomicUsize,
     is_over: AtomicBool,
 }
 
 struct State<R> {
     results: Vec<Option<Result<R>>>,
+    /// The first run whose result is still to be received.
+    awaited: usize,
+    /// Empty results.
+    spare: Vec<R>,
     num_at_work: usize,
 }
 
-impl<R> Shared<R> {
+impl<R: Default> Shared<R> {
+    fn new(num_runs: usize, num_threads: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                results: (0..num_runs).map(|_| None).collect(),
+                awaited: 0,
+                spare: Vec::new(),
+                num_at_work: num_threads,
+            }),
+            changed: Condvar::new(),
+            num_runs,
+            next: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next run.
+    fn take(&self) -> Option<usize> {
+        // Acquired, so that a run is not taken before this is known.
+        let is_over = self.is_over.load(Ordering::Acquire);
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        (at < self.num_runs && !is_over).then_some(at)
+    }
+
+    fn spare(&self) -> R {
+        self.state().spare.pop().unwrap_or_default()
     }
 
     fn put(&self, at: usize, result: Result<R>) {
@@ -352,78 +468,50 @@ impl<R> Shared<R> {
             // Runs before this one are all taken, so that the first error there is will be found.
             self.is_over.store(true, Ordering::Release);
         }
-        self.state().results[at] = Some(result);
+        let mut state = self.state();
+        state.results[at] = Some(result);
+        if at == state.awaited {
+            self.changed.notify_one();
+        }
     }
-}
 
-fn on_threads<W, R: Send>(
-    num_threads: usize,
-    runs: Vec<Range<usize>>,
-    new_worker: &(impl Fn() -> Result<W> + Sync),
-    work_run: &(impl Fn(&mut W, Range<usize>) -> Result<R> + Sync),
-    tick: &mut Tick<'_>,
-) -> Result<Vec<R>> {
-    let shared = Shared {
-        state: Mutex::new(State {
-            results: runs.iter().map(|_| None).collect(),
-            num_at_work: num_threads,
-        }),
-        changed: Condvar::new(),
-        next: AtomicUsize::new(0),
-        is_over: AtomicBool::new(false),
-    };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(num_threads)
-        .thread_name(|i| format!("packtok-{i}"))
-        .build()
-        .map_err(|source| Error::Threads { source })?;
-    let take = || {
-        // Acquired, so that a run is not taken before this is known.
-        let is_over = shared.is_over.load(Ordering::Acquire);
-        let at = shared.next.fetch_add(1, Ordering::Relaxed);
-        runs.get(at)
-            .filter(|_| !is_over)
-            .map(|run| (at, run.clone()))
-    };
-    let work_all = || {
-        let Some(first) = take() else { return };
-        let mut worker = match new_worker() {
-            Ok(worker) => worker,
-            Err(error) => return shared.put(first.0, Err(error)),
-        };
-        let mut taken = Some(first);
-        while let Some((at, run)) = taken {
-            shared.put(at, work_run(&mut worker, run));
-            taken = take();
-        }
-    };
-    let is_cancelled = pool.in_place_scope(|scope| {
-        for _ in 0..num_threads {
-            scope.spawn(|_| {
-                work_all();
-                shared.state().num_at_work -= 1;
-                shared.changed.notify_one();
-            });
-        }
-        let mut is_cancelled = false;
-        let mut state = shared.state();
-        while state.num_at_work > 0 {
-            let waited = shared.changed.wait_timeout(state, TICK);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
-            is_cancelled = is_cancelled || tick().is_break();
-            if is_cancelled {
-                shared.is_over.store(true, Ordering::Release);
-            }
-            state = shared.state();
-        }
-        is_cancelled
-    });
-    if is_cancelled {
-        return Err(Error::Cancelled);
+    fn leave(&self) {
+        self.state().num_at_work -= 1;
+        self.changed.notify_one();
     }
-    let results = std::mem::take(&mut shared.state().results);
-    // Whatever was not begun stands behind an error.
-    results.into_iter().flatten().collect()
+
+    /// Calls `receive` with each result, in order, until one is an error or all threads have left.
+    fn receive_all(&self, receive: &mut impl FnMut(&mut R), tick: &mut Tick<'_>) -> Result<()> {
+        let mut outcome = Ok(());
+        let mut state = self.state();
+        loop {
+            let awaited = state.awaited;
+            if let Some(result) = state.results.get_mut(awaited).and_then(Option::take) {
+                state.awaited += 1;
+                match result {
+                    Ok(mut result) if outcome.is_ok() => {
+                        drop(state);
+                        receive(&mut result);
+                        state = self.state();
+                        state.spare.push(result);
+                    }
+                    Err(error) if outcome.is_ok() => outcome = Err(error),
+                    _ => {}
+                }
+                continue;
+            }
+            if state.num_at_work == 0 {
+                return outcome;
+            }
+            let waited = self.changed.wait_timeout(state, TICK);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            if outcome.is_ok() && tick().is_break() {
+                self.is_over.store(true, Ordering::Release);
+                outcome = Err(Error::Cancelled);
+            }
+            state = self.state();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -465,7 +553,8 @@ mod tests {
             .collect();
         let offsets: Vec<usize> = expected.offsets.iter().map(|&at| at as usize).collect();
         for num_threads in [1, 2, 7] {
-            let found = encoders.encode_batch(&texts, &options, num_threads, &mut go_on);
+            let found =
+                encoders.encode_batch(&texts, &options, num_threads, vec![7; 3], &mut go_on);
             assert_eq!(found.unwrap(), expected);
             let found = encoders.count(&texts, &options, num_threads, &mut go_on);
             assert_eq!(found.unwrap(), counts);
@@ -475,7 +564,7 @@ mod tests {
         }
         let none: [&str; 0] = [];
         let found = encoders
-            .encode_batch(&none, &options, 3, &mut go_on)
+            .encode_batch(&none, &options, 3, Vec::new(), &mut go_on)
             .unwrap();
         assert_eq!((found.ids.len(), found.offsets), (0, vec![0]));
     }
@@ -492,7 +581,7 @@ mod tests {
         };
         for num_threads in [1, 2, 7] {
             let error = encoders
-                .encode_batch(&texts, &options, num_threads, &mut go_on)
+                .encode_batch(&texts, &options, num_threads, vec![7; 3], &mut go_on)
                 .unwrap_err();
             assert_eq!(
                 crate::error::chain(&error),

@@ -126,12 +126,13 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
         | E::Dropout { .. }
         | E::Unloadable { .. }
         | E::Disagreement { .. }
-        | E::SpecialTokenInText { .. }
-        | E::Encode { .. }
+        | E::SameAddedTokens { .. }
+        | E::EmptyAddedToken { .. }
         | E::Ranks { .. }
         | E::SentencePiece { .. }
         | E::Tekken { .. }
         | E::Decode { .. } => TokenizerError::new_err(chain(&error)),
+        E::SpecialTokenInText { .. } | E::Encode { .. } => DocumentError::new_err(chain(&error)),
     }
 }
 
@@ -207,7 +208,12 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
         E::Document { .. } => DocumentError::new_err(chain(&error)),
-        E::Item { .. } => TokenizerError::new_err(chain(&error)),
+        E::Item { ref source, .. } => match **source {
+            packtok_bpe::Error::Encode { .. } | packtok_bpe::Error::SpecialTokenInText { .. } => {
+                DocumentError::new_err(chain(&error))
+            }
+            _ => TokenizerError::new_err(chain(&error)),
+        },
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }

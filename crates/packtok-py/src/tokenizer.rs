@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use crate::error::{core_error, tokenizer_error};
 use crate::integers::integers;
 use crate::json;
+use crate::memory::{room_for_ids, without_room};
 use crate::monitor::watched;
 use crate::operations::special_tokens_in_text;
 use crate::proof::proven;
@@ -39,14 +40,21 @@ pub(crate) struct PyTokenizer {
 }
 
 impl PyTokenizer {
-    fn wrap(inner: Tokenizer, eos_token: Option<String>, remarks: Vec<String>) -> Self {
-        Self {
+    fn wrap(
+        py: Python<'_>,
+        inner: Tokenizer,
+        eos_token: Option<String>,
+        remarks: Vec<String>,
+    ) -> PyResult<Self> {
+        // Importing it takes as long as encoding megabytes; it belongs to loading, not to the first call.
+        py.import("numpy")?;
+        Ok(Self {
             encoders: Encoders::new(inner.clone()),
             inner,
             vocabulary: OnceLock::new(),
             eos_token,
             remarks,
-        }
+        })
     }
 
     fn vocabulary(&self) -> &Vocabulary {
@@ -71,7 +79,7 @@ impl PyTokenizer {
         })?;
         let loaded = py.detach(|| Tokenizer::from_json(name, json.to_owned()));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Ok(Self::wrap(inner, eos_token, remarks))
+        Self::wrap(py, inner, eos_token, remarks)
     }
 
     /// Loads a tokenizer.json, tekken.json or SentencePiece .model file, shown to users as `name` (default: the path).
@@ -80,7 +88,7 @@ impl PyTokenizer {
     fn from_file(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::from_file(&path, name.as_deref()));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Ok(Self::wrap(inner, None, Vec::new()))
+        Self::wrap(py, inner, None, Vec::new())
     }
 
     /// Loads what `name` means: a tokenizer file or its folder, a built-in name, or a name on the hub.
@@ -99,7 +107,7 @@ impl PyTokenizer {
             .clone();
         let eos_token = found.getattr("eos_token")?.extract()?;
         let remarks = found.getattr("warnings")?.extract()?;
-        Ok(Self::wrap(inner, eos_token, remarks))
+        Self::wrap(py, inner, eos_token, remarks)
     }
 
     /// Loads a tokenizer that needs neither file nor network; see `builtin_names`.
@@ -107,7 +115,7 @@ impl PyTokenizer {
     fn builtin(py: Python<'_>, name: String) -> PyResult<Self> {
         let loaded = py.detach(|| Tokenizer::builtin(&name));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
-        Ok(Self::wrap(inner, None, Vec::new()))
+        Self::wrap(py, inner, None, Vec::new())
     }
 
     /// Names that `builtin` accepts.
@@ -243,11 +251,15 @@ impl PyTokenizer {
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
         let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
+        // A token is a byte of text at least, but for what is put around texts and before words.
+        let num_bytes: usize = texts.iter().map(|text| text.len() + 4).sum();
         let batch = watched(py, None, |monitor| {
             let mut tick = || monitor(&Progress::default());
-            (self.encoders).encode_batch(&texts, &options, num_threads, &mut tick)
+            let ids = room_for_ids(num_bytes);
+            (self.encoders).encode_batch(&texts, &options, num_threads, ids, &mut tick)
         })?;
-        Ok((batch.ids.into_pyarray(py), batch.offsets.into_pyarray(py)))
+        let ids = without_room(batch.ids);
+        Ok((ids.into_pyarray(py), batch.offsets.into_pyarray(py)))
     }
 
     /// The number of tokens of each text, as an int64 array; `sum()` of it is that of all.

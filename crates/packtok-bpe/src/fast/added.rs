@@ -86,6 +86,11 @@ impl Added {
     /// # Errors
     /// The file has tokens that match other texts than theirs.
     pub(super) fn read(json: &Value, tokens: &[AddedToken], form: &Form) -> Result<Self, String> {
+        let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        ids.sort_unstable();
+        if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!("two added tokens have the id {}", two[0]));
+        }
         let normal = match form.spelling {
             Spelling::Text => Normal::WithBlanks(Box::new(memmem::Finder::new(BLANK))),
             Spelling::Bytes if form.is_nfc => Normal::FormC(Box::new(Nfc::new())),

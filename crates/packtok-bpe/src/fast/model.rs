@@ -92,12 +92,30 @@ impl Model {
                 tokens.push(name, id, &letters);
             }
         }
+        let listed = model["merges"]
+            .as_array()
+            .ok_or("its merges are none of BPE's")?;
+        // One file spells all of them in one way; a list of lines may begin with the line of a file of merges.
+        let are_lines = listed.first().is_some_and(Value::is_string);
+        let is_merge = |merge: &&Value| {
+            !(are_lines
+                && merge
+                    .as_str()
+                    .is_some_and(|line| line.starts_with("#version")))
+        };
         let mut merges = Vec::new();
         let mut name = String::new();
-        for merge in model["merges"].as_array().into_iter().flatten() {
+        for merge in listed.iter().filter(is_merge) {
             let pair = match merge {
-                Value::String(text) => text.split_once(' '),
-                parts => parts[0].as_str().zip(parts[1].as_str()),
+                Value::String(line) if are_lines => {
+                    let pair = line.split_once(' ');
+                    pair.filter(|(_, right)| !right.contains(' '))
+                }
+                Value::Array(parts) if !are_lines => match &parts[..] {
+                    [left, right] => left.as_str().zip(right.as_str()),
+                    _ => None,
+                },
+                _ => None,
             };
             let (left, right) = pair.ok_or("its merges are none of BPE's")?;
             name.clear();

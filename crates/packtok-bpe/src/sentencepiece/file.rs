@@ -8,7 +8,7 @@
 //! 2 trainer_spec     3 model_type (1 unigram, 2 bpe, 3 word, 4 char), 24 treat_whitespace_as_suffix,
 //!                    35 byte_fallback, 44 unk_surface, 47 eos_piece
 //! 3 normalizer_spec  2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
-//! 5 denormalizer_spec
+//! 5 denormalizer_spec  as 3: what is done to the text of ids
 //! ```
 //!
 //! What is written is a tokenizer.json in form: added tokens, a normalizer and a model, whose types are
@@ -125,30 +125,30 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
             trainer.model_type.unwrap_or_default()
         )
     })?;
-    let charsmap = rules.precompiled_charsmap.unwrap_or_default();
-    let denormalizer = proto.denormalizer_spec.as_ref();
+    // The library ignores one without a map, whatever else it sets.
+    let denormalizer = proto.denormalizer_spec.as_ref().filter(|spec| {
+        let charsmap = spec.precompiled_charsmap.as_ref();
+        charsmap.is_some_and(|charsmap| !charsmap.is_empty())
+    });
+    let mut decoder = json!({
+        "type": super::NORMALIZER,
+        "unk_surface": trainer.unk_surface.as_deref().unwrap_or(UNK_SURFACE),
+        "denormalizes": denormalizer.is_some(),
+    });
+    if let Some(denormalizer) = denormalizer {
+        // The library tells it nothing of the trainer's settings.
+        decoder["denormalizer"] = rules_written_out(denormalizer, false);
+    }
     Ok(json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
         "added_tokens": added_tokens,
-        "normalizer": {
-            "type": super::NORMALIZER,
-            "precompiled_charsmap": BASE64_STANDARD.encode(charsmap),
-            "add_dummy_prefix": rules.add_dummy_prefix.unwrap_or(true),
-            "remove_extra_whitespaces": rules.remove_extra_whitespaces.unwrap_or(true),
-            "escape_whitespaces": rules.escape_whitespaces.unwrap_or(true),
-            "treat_whitespace_as_suffix": trainer.treat_whitespace_as_suffix.unwrap_or(false),
-        },
+        "normalizer":
+            rules_written_out(&rules, trainer.treat_whitespace_as_suffix.unwrap_or(false)),
         "pre_tokenizer": null,
         "post_processor": null,
-        "decoder": {
-            "type": super::NORMALIZER,
-            "unk_surface": trainer.unk_surface.as_deref().unwrap_or(UNK_SURFACE),
-            "denormalizes": denormalizer
-                .and_then(|spec| spec.precompiled_charsmap.as_ref())
-                .is_some_and(|charsmap| !charsmap.is_empty()),
-        },
+        "decoder": decoder,
         "model": {
             "type": model_type.name(),
             "byte_fallback": trainer.byte_fallback.unwrap_or(false),
@@ -156,6 +156,18 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
         },
         "eos_token": eos_token,
     }))
+}
+
+fn rules_written_out(spec: &NormalizerSpec, treat_whitespace_as_suffix: bool) -> Value {
+    let charsmap = spec.precompiled_charsmap.as_deref().unwrap_or_default();
+    json!({
+        "type": super::NORMALIZER,
+        "precompiled_charsmap": BASE64_STANDARD.encode(charsmap),
+        "add_dummy_prefix": spec.add_dummy_prefix.unwrap_or(true),
+        "remove_extra_whitespaces": spec.remove_extra_whitespaces.unwrap_or(true),
+        "escape_whitespaces": spec.escape_whitespaces.unwrap_or(true),
+        "treat_whitespace_as_suffix": treat_whitespace_as_suffix,
+    })
 }
 
 #[cfg(test)]

@@ -169,6 +169,53 @@ impl Rules {
         })
     }
 
+    /// What becomes of a text, step by step as the library does it.
+    pub(super) fn normalized(&self, mut text: &[u8]) -> Vec<u8> {
+        let space = match self.escape_whitespaces {
+            true => SPACE.as_bytes(),
+            false => b" ",
+        };
+        let mut normalized = Vec::new();
+        if self.remove_extra_whitespaces {
+            while let (b" ", len @ 1..) = self.first_of(text) {
+                text = &text[len..];
+            }
+        }
+        if text.is_empty() {
+            return normalized;
+        }
+        if self.add_dummy_prefix && !self.treat_whitespace_as_suffix {
+            normalized.extend_from_slice(space);
+        }
+        let mut after_space = self.remove_extra_whitespaces;
+        while !text.is_empty() {
+            let (mut first, len) = self.first_of(text);
+            while after_space && let [b' ', rest @ ..] = first {
+                first = rest;
+            }
+            for &byte in first {
+                match byte {
+                    b' ' => normalized.extend_from_slice(space),
+                    _ => normalized.push(byte),
+                }
+            }
+            if !first.is_empty() {
+                after_space = first.ends_with(b" ");
+            }
+            after_space &= self.remove_extra_whitespaces;
+            text = &text[len..];
+        }
+        if self.remove_extra_whitespaces {
+            while let Some(rest) = normalized.strip_suffix(space) {
+                normalized.truncate(rest.len());
+            }
+        }
+        if self.add_dummy_prefix && self.treat_whitespace_as_suffix {
+            normalized.extend_from_slice(space);
+        }
+        normalized
+    }
+
     /// [`first_symbol`] among the symbols of these rules.
     pub(super) fn first_symbol(&self, text: &[u8]) -> (usize, bool) {
         first_symbol(&self.user_defined, text)
@@ -237,6 +284,8 @@ pub(super) struct Model {
     /// The id of each byte, where unknown characters are written by them.
     pub(super) byte_ids: Option<Box<[u32; 256]>>,
     pub(super) unk_surface: String,
+    /// What is done to the text of ids.
+    denormalizer: Option<Rules>,
 }
 
 /// Where a sum is beyond this, it is taken off all that are under way, so that rounding does not get worse.
@@ -257,7 +306,7 @@ impl Model {
         let vocab = model["vocab"].as_array().map_or(&[][..], Vec::as_slice);
         let pieces = vocab.iter().map(piece).collect::<Result<Vec<_>, _>>()?;
         check_differ(&pieces)?;
-        let rules = rules(&json["normalizer"], &pieces)?;
+        let rules = rules_of(&json["normalizer"], &pieces)?;
         let ids = || (0u32..).zip(&pieces);
         let mut unknown = ids().filter(|(_, piece)| piece.kind == Kind::Unknown);
         let (unk_id, _) = unknown.next().ok_or("it has no unknown piece")?;
@@ -280,6 +329,11 @@ impl Model {
             unk_score: normal().fold(f32::MAX, f32::min) - UNK_PENALTY,
             byte_ids,
             unk_surface: unk_surface.to_owned(),
+            denormalizer: match &json["decoder"]["denormalizer"] {
+                Value::Null => None,
+                // The library matches user-defined pieces in texts only.
+                written => Some(rules_of(written, &[])?),
+            },
             pieces,
         })
     }
@@ -350,7 +404,10 @@ impl Model {
             }
         }
         push_bytes(&mut bytes, &mut text);
-        Ok(text)
+        Ok(match &self.denormalizer {
+            Some(rules) => String::from_utf8_lossy(&rules.normalized(text.as_bytes())).into_owned(),
+            None => text,
+        })
     }
 }
 
@@ -402,7 +459,7 @@ fn check_differ(pieces: &[Piece]) -> Result<(), String> {
     Ok(())
 }
 
-fn rules(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, String> {
+fn rules_of(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, String> {
     let is_set = |key: &str| {
         let set = normalizer[key].as_bool();
         set.ok_or_else(|| format!("its normalizer does not say {key}"))

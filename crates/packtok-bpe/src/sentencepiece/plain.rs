@@ -42,7 +42,7 @@ impl Plain {
 
     /// Appends the ids of a text.
     pub(crate) fn encode_into(&self, text: &str, ids: &mut Vec<u32>) {
-        let normalized = self.normalized(text.as_bytes());
+        let normalized = self.model.rules.normalized(text.as_bytes());
         let pieces = match self.model.model_type {
             ModelType::Unigram => self.by_sums(&normalized),
             ModelType::Bpe => self.by_merges(&normalized),
@@ -56,53 +56,6 @@ impl Plain {
         for (piece, id) in pieces {
             self.model.push_id(id, piece, &mut after_unknown, ids);
         }
-    }
-
-    fn normalized(&self, mut text: &[u8]) -> Vec<u8> {
-        let rules = &self.model.rules;
-        let space = match rules.escape_whitespaces {
-            true => SPACE.as_bytes(),
-            false => b" ",
-        };
-        let mut normalized = Vec::new();
-        if rules.remove_extra_whitespaces {
-            while let (b" ", len @ 1..) = rules.first_of(text) {
-                text = &text[len..];
-            }
-        }
-        if text.is_empty() {
-            return normalized;
-        }
-        if rules.add_dummy_prefix && !rules.treat_whitespace_as_suffix {
-            normalized.extend_from_slice(space);
-        }
-        let mut after_space = rules.remove_extra_whitespaces;
-        while !text.is_empty() {
-            let (mut first, len) = rules.first_of(text);
-            while after_space && let [b' ', rest @ ..] = first {
-                first = rest;
-            }
-            for &byte in first {
-                match byte {
-                    b' ' => normalized.extend_from_slice(space),
-                    _ => normalized.push(byte),
-                }
-            }
-            if !first.is_empty() {
-                after_space = first.ends_with(b" ");
-            }
-            after_space &= rules.remove_extra_whitespaces;
-            text = &text[len..];
-        }
-        if rules.remove_extra_whitespaces {
-            while let Some(rest) = normalized.strip_suffix(space) {
-                normalized.truncate(rest.len());
-            }
-        }
-        if rules.add_dummy_prefix && rules.treat_whitespace_as_suffix {
-            normalized.extend_from_slice(space);
-        }
-        normalized
     }
 
     /// The id of a piece that may be used.

@@ -1,0 +1,169 @@
+//! Ids back to text for byte-level vocabularies, without the reference engine, which takes longer to load than to use.
+//!
+//! What it does is `tokenizers`' `ByteLevel` decoder: a name made of letters that stand for bytes is those bytes, any
+//! other name is its own UTF-8, and what is not UTF-8 in the end is shown as U+FFFD.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::letters::Letters;
+use crate::load::model_type;
+use crate::tokenizer::Tokenizer;
+use crate::vocabulary::Vocabulary;
+
+/// The bytes of each token.
+pub(crate) struct ByteDecoder {
+    bytes: Vec<u8>,
+    /// In order of id. The ids of most files have no gaps, and then an id is its own position.
+    entries: Vec<Entry>,
+}
+
+struct Entry {
+    id: u32,
+    is_special: bool,
+    start: usize,
+    stop: usize,
+}
+
+impl ByteDecoder {
+    /// None for a file whose ids become text in any other way.
+    pub(crate) fn read(tokenizer: &Tokenizer) -> Option<Self> {
+        let file: Value = serde_json::from_str(tokenizer.json()).ok()?;
+        let is_byte_level =
+            file["decoder"]["type"] == "ByteLevel" && model_type(&file["model"]) == "BPE";
+        if !is_byte_level || has_tokens_decoded_as_normalized(&file) {
+            return None;
+        }
+        let vocabulary = Vocabulary::of(tokenizer);
+        // The reference engine leaves tokens out by their names, of which two ids may have the same.
+        let special: HashSet<&str> = tokenizer
+            .special_tokens()
+            .map(|token| token.content.as_str())
+            .collect();
+        let letters = Letters::new();
+        let mut this = Self {
+            bytes: Vec::new(),
+            entries: Vec::new(),
+        };
+        let mut last_of_model = None;
+        for (id, name, is_added) in vocabulary.iter() {
+            if !is_added && last_of_model.replace(id) == Some(id) {
+                // Two tokens of the model have one id: which of them it is depends on chance.
+                return None;
+            }
+            if this.entries.last().is_some_and(|entry| entry.id == id) {
+                // An added token is in the place of the model's.
+                continue;
+            }
+            let start = this.bytes.len();
+            for letter in name.chars() {
+                match letters.byte(letter) {
+                    Some(byte) => this.bytes.push(byte),
+                    None => {
+                        this.bytes.truncate(start);
+                        this.bytes.extend_from_slice(name.as_bytes());
+                        break;
+                    }
+                }
+            }
+            this.entries.push(Entry {
+                id,
+                is_special: special.contains(name),
+                start,
+                stop: this.bytes.len(),
+            });
+        }
+        Some(this)
+    }
+
+    /// The text of `ids`; those that no token has are passed over.
+    pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
+        let mut bytes = Vec::with_capacity(4 * ids.len());
+        for &id in ids {
+            if let Some(entry) = self.entry(id)
+                && !(skip_special_tokens && entry.is_special)
+            {
+                bytes.extend_from_slice(&self.bytes[entry.start..entry.stop]);
+            }
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }
+    }
+
+    fn entry(&self, id: u32) -> Option<&Entry> {
+        let in_its_place = self.entries.get(id as usize).filter(|entry| entry.id == id);
+        in_its_place.or_else(|| {
+            let at = self.entries.binary_search_by_key(&id, |entry| entry.id);
+            at.ok().map(|at| &self.entries[at])
+        })
+    }
+}
+
+/// Whether an added token may become text by its normalized name, which only the reference engine knows.
+fn has_tokens_decoded_as_normalized(file: &Value) -> bool {
+    let tokens = file["added_tokens"].as_array();
+    !file["normalizer"].is_null()
+        && tokens.is_some_and(|tokens| tokens.iter().any(|token| token["normalized"] != false))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ids_become_the_text_of_the_reference_engine() {
+        let gpt2 = crate::builtin_json("gpt2").unwrap();
+        let mut file: Value = serde_json::from_str(&gpt2).unwrap();
+        let added = |id: u32, content: &str, special: bool| {
+            json!({"id": id, "content": content, "special": special, "single_word": false,
+                   "lstrip": false, "rstrip": false, "normalized": false})
+        };
+        file["added_tokens"] = json!([
+            added(50256, "<|endoftext|>", true),
+            added(50257, "<é>", false),
+            added(50258, "数", true),
+            added(262, "Ġthe", true),
+        ]);
+        let tokenizer = Tokenizer::from_json("t", file.to_string()).unwrap();
+        let decoder = ByteDecoder::read(&tokenizer).unwrap();
+        let reference = tokenizer.without_fast().unwrap().unwrap();
+        let lists: [&[u32]; 6] = [
+            &[],
+            &[15496, 995, 262, 50256, 50257, 50258, 262],
+            &[162, 242, 108, 50257],
+            &[162, 50258, 242],
+            &[99_999, 15496],
+            &[255, 254, 253],
+        ];
+        for ids in lists {
+            for skips in [false, true] {
+                let expected = match skips {
+                    true => reference.decode_without_special_tokens(ids),
+                    false => reference.decode(ids),
+                };
+                assert_eq!(decoder.text_of(ids, skips), expected.unwrap(), "{ids:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn files_that_become_text_in_other_ways_are_not_read() {
+        let gpt2 = crate::builtin_json("gpt2").unwrap();
+        let changed = |key: &str, value: Value| {
+            let mut file: Value = serde_json::from_str(&gpt2).unwrap();
+            file[key] = value;
+            ByteDecoder::read(&Tokenizer::from_json("t", file.to_string()).unwrap())
+        };
+        assert!(changed("decoder", Value::Null).is_none());
+        assert!(changed("decoder", json!({"type": "Fuse"})).is_none());
+        let normalized = json!([{"id": 50257, "content": "A", "special": false, "single_word": false,
+                                 "lstrip": false, "rstrip": false, "normalized": true}]);
+        assert!(changed("added_tokens", normalized).is_some());
+        assert!(changed("normalizer", json!({"type": "NFC"})).is_some());
+    }
+}
