@@ -35,7 +35,10 @@ pub(crate) fn run(first_seed: u64, cases: u64) -> bool {
         match outcome {
             Ok(compared) => count::add(&compared),
             Err(finding) => {
-                let found = all.entry(finding.kind.clone()).or_default();
+                let found = all.entry(finding.kind.clone()).or_insert_with(|| {
+                    eprintln!("seed {seed}: {}", finding.kind);
+                    Found::default()
+                });
                 found.times += 1;
                 found.seeds.push(seed);
             }
