@@ -54,11 +54,15 @@ impl Added {
         let has_flags = source.once_in(3);
         let is_normalized = source.below(4);
         // And most of the files that are taken word by word have tokens without white space and beyond ASCII.
-        let is_plain = source.coin();
+        let is_plain = !source.once_in(4);
+        let is_of_model = source.once_in(16);
         let mut contents: Vec<String> = Vec::new();
         let mut entries = Vec::new();
         for place in 0..num_tokens {
-            let mut content = content(source, words, tokens, &contents);
+            let mut content = match is_of_model && !tokens.is_empty() {
+                true => source.pick(tokens),
+                false => content(source, words, tokens, &contents),
+            };
             if is_plain && (!content.is_ascii() || content.contains(char::is_whitespace)) {
                 content = source.pick(&CONTENTS[..14]).to_owned();
             }

@@ -54,7 +54,7 @@ impl Case {
         ];
         // Some files have components of several families.
         let family = source.pick(&families);
-        let mut other = || match source.once_in(8) {
+        let mut other = || match source.once_in(16) {
             true => source.pick(&families),
             false => family,
         };
@@ -73,7 +73,7 @@ impl Case {
             "decoder": ends::decoder(source, &words, of_decoder),
             "model": model.json,
         });
-        if source.once_in(20) {
+        if source.once_in(30) {
             let family = source.pick(&families);
             let (key, other) = match source.below(6) {
                 0 | 1 => ("normalizer", steps::normalizer(source, &words, family)),
@@ -93,7 +93,7 @@ impl Case {
         if source.once_in(16) {
             limit(source, &mut file);
         }
-        if source.once_in(12) {
+        if source.once_in(16) {
             break_value(source, &mut file);
         }
         let mut json = file.to_string();

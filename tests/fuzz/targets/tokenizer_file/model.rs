@@ -242,7 +242,8 @@ fn word_piece(source: &mut Source, words: &Words) -> Model {
     let unk_token = source.pick(&[
         "[UNK]", "[UNK]", "[UNK]", "[UNK]", "[UNK]", "[UNK]", "a", "absent", "",
     ]);
-    let most = source.pick(&[100, 100, 100, 20, 7, 3, 1, 0, usize::MAX]);
+    // Words of thousands of characters take the package minutes.
+    let most = source.pick(&[100, 100, 100, 20, 7, 3, 1, 0, 500]);
     let mut model = json!({"type": "WordPiece", "unk_token": unk_token, "continuing_subword_prefix": prefix,
         "max_input_chars_per_word": most, "vocab": numbered(source, &tokens)});
     for key in [
@@ -360,6 +361,8 @@ fn numbered(source: &mut Source, tokens: &[String]) -> Value {
     match way {
         0 => source.shuffle(&mut ids),
         1 => ids = (0..last).map(|id| (3 * id + 7).into()).collect(),
+        // Each id twice.
+        3 => ids = (0..last).map(|id| (id / 2).into()).collect(),
         2 => {
             // Gaps here and there.
             let start = source.below(last);

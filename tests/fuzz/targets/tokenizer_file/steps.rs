@@ -59,7 +59,7 @@ const BROKEN_PATTERNS: [&str; 5] = ["(", "[", "*a", r"\p{Nothing}", "a{2,1}"];
 
 /// A normalizer as the family has it, or any.
 pub(crate) fn normalizer(source: &mut Source, words: &Words, family: Family) -> Value {
-    if source.once_in(5) {
+    if source.once_in(12) {
         return any_normalizer(source, words, 0);
     }
     let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
@@ -228,7 +228,7 @@ fn precompiled(source: &mut Source, words: &Words) -> Value {
 
 /// A pre-tokenizer as the family has it, or any.
 pub(crate) fn pre_tokenizer(source: &mut Source, words: &Words, family: Family) -> Value {
-    if source.once_in(6) {
+    if source.once_in(12) {
         return any_pre_tokenizer(source, words, 0);
     }
     let sequence = |steps: Vec<Value>| json!({"type": "Sequence", "pretokenizers": steps});
@@ -268,7 +268,7 @@ pub(crate) fn pre_tokenizer(source: &mut Source, words: &Words, family: Family) 
                 }
             }
         }
-        Family::Unigram => match source.below(4) {
+        Family::Unigram => match source.below(10) {
             0 => metaspace(source),
             _ => {
                 let blank = json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": "always", "split": !source.once_in(4)});
