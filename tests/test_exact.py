@@ -543,7 +543,7 @@ MERGES = [
 
 @st.composite
 def bpe_files(draw: st.DrawFn) -> dict[str, Any]:
-    """Any tokenizer.json whose parts are all among those that the reference engine is trusted with."""
+    """Any tokenizer.json of BPE whose other parts are common ones."""
     merges = draw(st.lists(st.sampled_from(MERGES), unique=True, max_size=6))
     known = {*SYMBOLS, *(left + right for left, right in MERGES)}
     merges = [pair for pair in merges if {*pair} <= known]
@@ -629,7 +629,7 @@ PIECES = [
 @given(
     bpe_files(), st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), min_size=1, max_size=8)
 )
-def test_any_file_that_the_reference_engine_serves(content: dict[str, Any], texts: list[str]) -> None:
+def test_any_file_of_bpe(content: dict[str, Any], texts: list[str]) -> None:
     file = json.dumps(content)
     try:
         wheel = Tokenizer.from_str(file)

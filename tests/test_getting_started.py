@@ -1,4 +1,4 @@
-"""The example in examples/getting_started: trained, killed, resumed, evaluated and asked for text."""
+"""The example in examples/getting_started: trained, killed, resumed, locked, evaluated and asked for text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,13 +21,15 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
 
 import checkpoint
+import collect_texts
 import compare_losses
 import generate
+import kill_and_resume
 import losses
 import packtok
+import run_folder
 import train
 from losses import LossFile, Row
-from make_corpus import main as make_corpus
 from model import GPT
 from packtok import document_mask
 from reporting import FullReport
@@ -67,13 +71,14 @@ def run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with packed data, as the README makes it but smaller."""
+    """A folder with packed data, made as the README makes it, but from examples/corpus.jsonl alone."""
     folder = tmp_path_factory.mktemp("getting_started")
-    for split, num_stories, seed in (("train", 150, 1), ("test", 31, 2)):
-        corpus = folder / "data" / f"{split}.jsonl"
-        make_corpus(corpus, stories=num_stories, seed=seed)
+    collect_texts.main(folder / "data", [EXAMPLE.parent / "corpus.jsonl"])
+    for split in ("train", "test"):
         packtok.pack(
-            input=corpus, output=corpus.with_suffix(".pbin"), tokenizer=str(EXAMPLE / "tokenizer.json")
+            input=folder / "data" / f"{split}.jsonl",
+            output=folder / "data" / f"{split}.pbin",
+            tokenizer=str(EXAMPLE / "tokenizer.json"),
         )
     return folder
 
@@ -88,7 +93,7 @@ def rows_of(folder: Path, split: str) -> list[Row]:
     return [row for row in losses.read(folder / "losses.csv") if row.split == split]
 
 
-def test_a_killed_run_goes_on_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
+def test_a_killed_run_resumes_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
     killed, compared = demonstration.splitlines()
     done, last = map(int, re.findall(r"step (\d+)", killed))
     assert STEPS // 2 <= done < STEPS
@@ -99,9 +104,14 @@ def test_a_killed_run_goes_on_with_the_same_losses_bit_for_bit(folder: Path, dem
     assert compared.startswith(f"all {STEPS + 4} losses are the same, bit for bit")
     train = rows_of(folder / "runs" / "killed", "train")
     assert [row.step for row in train] == list(range(1, STEPS + 1))
-    # An untrained model is as good as guessing among 512 ids; this one has learned.
-    assert abs(train[0].loss - math.log(512)) < 0.1
+    # An untrained model is as good as guessing among 2048 ids; this one has learned.
+    assert abs(train[0].loss - math.log(2048)) < 0.1
     assert train[-1].loss < train[0].loss - 0.5
+    # The learning rate rises for 50 steps; the norm is that of the gradient, which is never zero.
+    assert [row.learning_rate for row in train] == pytest.approx(
+        [3e-3 * step / 50 for step in range(1, STEPS + 1)]
+    )
+    assert all(row.gradient_norm is not None and row.gradient_norm > 0 for row in train)
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +157,7 @@ def test_evaluation_sees_each_item_once_and_documents_apart(folder: Path, demons
     )
 
 
-def test_one_process_with_small_parts_goes_on_where_two_stopped(folder: Path, demonstration: str) -> None:
+def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demonstration: str) -> None:
     whole, alone = folder / "runs" / "whole", folder / "runs" / "alone"
     shutil.copytree(whole, alone)
     checkpoint.path_of(alone, STEPS).unlink()
@@ -169,6 +179,7 @@ def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None
     run_folder = folder / "runs" / "killed"
     assert sorted(path.name for path in run_folder.iterdir()) == [
         "losses.csv",
+        "run.lock",
         f"step-{STEPS - SAVE_EVERY:08}.pt",
         f"step-{STEPS:08}.pt",
         "tokenizer.json",
@@ -178,7 +189,7 @@ def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None
     assert json.loads(json.dumps(content["loader"])) == content["loader"]
 
 
-def test_a_model_goes_on_with_a_text(
+def test_a_model_continues_a_text(
     folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_folder = folder / "runs" / "whole"
@@ -199,26 +210,26 @@ def test_an_untrained_model_is_not_asked(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err == f"generate.py: {tmp_path}: there is no checkpoint; train first\n"
 
 
-def test_a_run_is_not_begun_over_another(folder: Path, demonstration: str) -> None:
-    run_folder = folder / "runs" / "whole"
-    options = [f"output.folder={run_folder}", f"data.train={folder / 'data' / 'train.pbin'}"]
+def test_a_run_is_not_started_over_another(folder: Path, demonstration: str) -> None:
+    run_path = folder / "runs" / "whole"
+    options = [f"output.folder={run_path}", f"data.train={folder / 'data' / 'train.pbin'}"]
     settings = load_settings(EXAMPLE / "small.yaml", options)
     with pytest.raises(SettingsError) as raised:
-        train.prepare_folder(settings, resume=False)
+        run_folder.claim(settings, resume=False)
     assert str(raised.value) == (
-        f"{run_folder}: there is a run already; add --resume, or name another output.folder"
+        f"{run_path}: there is a run already; add --resume, or name another output.folder"
     )
-    assert train.prepare_folder(settings, resume=True) == STEPS
+    assert run_folder.claim(settings, resume=True).last_step == STEPS
 
 
-class Told:
-    """In the place of Weights & Biases: what it was told."""
+class Recorder:
+    """Replaces Weights & Biases and records its calls."""
 
     def __init__(self) -> None:
         self.begun: dict[str, Any] = {}
         self.logged: list[tuple[int, dict[str, float]]] = []
 
-    def init(self, **options: Any) -> Told:
+    def init(self, **options: Any) -> Recorder:
         self.begun = options
         return self
 
@@ -229,16 +240,21 @@ class Told:
 def test_weights_and_biases_get_the_losses_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Told()
-    monkeypatch.setitem(sys.modules, "wandb", told)
+    recorder = Recorder()
+    monkeypatch.setitem(sys.modules, "wandb", recorder)
     options = [f"output.folder={tmp_path / 'little'}", "output.wandb_project=stories"]
     (tmp_path / "little").mkdir()
     report = FullReport(load_settings(EXAMPLE / "small.yaml", options), last_step=0)
-    report.add(Row(1, "train", 0.5))
+    report.add(Row(1, "train", 0.5, 3e-3, 1.5))
     report.add(Row(1, "test", 0.25))
-    assert (told.begun["project"], told.begun["id"], told.begun["resume"]) == ("stories", "little", "allow")
-    assert told.begun["config"]["model"]["width"] == 64
-    assert told.logged == [(1, {"train loss": 0.5}), (1, {"test loss": 0.25})]
+    assert (recorder.begun["project"], recorder.begun["id"], recorder.begun["resume"]) == (
+        "stories",
+        "little",
+        "allow",
+    )
+    assert recorder.begun["config"]["model"]["width"] == 64
+    values = {"train loss": 0.5, "learning rate": 3e-3, "gradient norm": 1.5}
+    assert recorder.logged == [(1, values), (1, {"test loss": 0.25})]
 
 
 def test_losses_are_drawn(folder: Path, demonstration: str) -> None:
@@ -250,7 +266,12 @@ def test_losses_are_drawn(folder: Path, demonstration: str) -> None:
 
 def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     path = tmp_path / "losses.csv"
-    rows = [Row(1, "train", 0.1), Row(2, "train", 1 / 3), Row(2, "test", 0.2), Row(3, "train", 5e-324)]
+    rows = [
+        Row(1, "train", 0.1, 1e-3, 0.7),
+        Row(2, "train", 1 / 3, 1 / 7, 2.0),
+        Row(2, "test", 0.2),
+        Row(3, "train", 5e-324),
+    ]
     file = LossFile(path, last_step=0)
     for row in rows:
         file.add(row)
@@ -260,8 +281,8 @@ def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     assert losses.read(path) == rows
     LossFile(path, last_step=2).add(Row(3, "train", 0.5))
     assert (
-        path.read_text()
-        == "step,split,loss\n1,train,0.1\n2,train,0.3333333333333333\n2,test,0.2\n3,train,0.5\n"
+        path.read_text() == "step,split,loss,learning_rate,gradient_norm\n1,train,0.1,0.001,0.7\n"
+        "2,train,0.3333333333333333,0.14285714285714285,2.0\n2,test,0.2,,\n3,train,0.5,,\n"
     )
 
 
@@ -270,7 +291,10 @@ def test_losses_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     [
         ("step,split,loss\n1,train,0.5\n2,train,0.25000000000000006\n", "row 1: Row(step=2"),
         ("step,split,loss\n1,train,0.5\n", "row 1: none"),
-        ("step,split,loss\n1,train,0.5\n2,test,0.25\n", "row 1: Row(step=2, split='test', loss=0.25)"),
+        (
+            "step,split,loss\n1,train,0.5\n2,test,0.25\n",
+            "row 1: Row(step=2, split='test', loss=0.25, learning_rate=None, gradient_norm=None)",
+        ),
     ],
 )
 def test_losses_that_differ_are_named(
@@ -347,11 +371,193 @@ def test_settings_are_those_of_the_file_and_the_options() -> None:
     assert settings.data.train == "data/train.pbin"
 
 
-def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    texts = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        make_corpus(tmp_path / name, stories=20, seed=seed)
-        texts.append([json.loads(line)["text"] for line in (tmp_path / name).read_text().splitlines()])
-    assert texts[0] == texts[1]
-    assert len(texts[2]) == 20
-    assert set(texts[0]).isdisjoint(texts[2])
+def test_collected_texts_are_split_by_name(tmp_path: Path) -> None:
+    source = tmp_path / "texts"
+    (source / "folder").mkdir(parents=True)
+    (source / "folder" / "ignored.txt").write_text("not collected")
+    expected: dict[str, list[str]] = {"train": [], "test": []}
+    for i in range(40):
+        (source / "folder" / f"{i:02}.md").write_text(f"Text number {i}, größer\n", encoding="utf-8")
+        split = "test" if collect_texts.is_for_test(f"texts/folder/{i:02}.md") else "train"
+        expected[split].append(f"Text number {i}, größer\n")
+    assert expected["test"]
+    collect_texts.main(tmp_path / "data", [source])
+    for split, texts in expected.items():
+        lines = (tmp_path / "data" / f"{split}.jsonl").read_text(encoding="utf-8").splitlines()
+        assert [json.loads(line)["text"] for line in lines] == texts
+
+
+def test_the_texts_of_a_checkout_are_enough_for_the_steps_of_the_readme(tmp_path: Path) -> None:
+    collect_texts.main(tmp_path)
+    report = packtok.pack(
+        input=tmp_path / "test.jsonl",
+        output=tmp_path / "test.pbin",
+        tokenizer=str(EXAMPLE / "tokenizer.json"),
+    )
+    settings = load_settings(EXAMPLE / "small.yaml")
+    assert report.tokens > settings.training.global_batch_size * settings.data.context_length
+    assert (tmp_path / "train.jsonl").stat().st_size > 1_000_000
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and that no parent has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_ended(pids: list[int]) -> None:
+    deadline = time.monotonic() + 120
+    while any(map(is_alive, pids)):
+        assert time.monotonic() < deadline, "the processes do not end"
+        time.sleep(0.05)
+
+
+def test_a_killed_launcher_leaves_no_process_and_no_second_writer(
+    folder: Path, demonstration: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    run_path = Path("runs/orphaned")
+    options = [*OVERRIDES, "training.num_workers=0", "training.steps=100000", f"output.folder={run_path}"]
+    running = kill_and_resume.start(EXAMPLE / "small.yaml", run_path, *options, processes=2)
+    workers: list[int] = []
+    try:
+        while not (run_path / "losses.csv").exists():
+            assert running.poll() is None
+            time.sleep(0.05)
+        children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+        workers = list(map(int, children))
+        holder = json.loads((run_path / "run.lock").read_text())
+        assert holder["pid"] in workers
+        assert (holder["rank"], holder["launcher_pid"]) == ("0 of 2", running.pid)
+        refused = run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder, code=1)
+        assert refused.stdout == ""
+        assert refused.stderr == (
+            f"train.py: runs/orphaned: in use by process {holder['pid']} on {holder['host']} "
+            f"(rank 0 of 2, launched by process {running.pid}); wait until it ends, kill it, "
+            "or name another output.folder\n"
+        )
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        wait_until_ended(workers)
+    finally:
+        for pid in (running.pid, *workers):
+            if is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
+    last = losses.read(run_path / "losses.csv")[-1].step
+    said = [line for line in capfd.readouterr().err.splitlines() if line.startswith("train.py: ")]
+    assert said == [
+        f"train.py: torchrun has ended and left this run behind; stopped after step {last}, "
+        "add --resume to continue from the last checkpoint"
+    ]
+    settings = load_settings(EXAMPLE / "small.yaml", options)
+    assert run_folder.claim(settings, resume=True).last_step <= last
+
+
+@pytest.fixture
+def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Lets ``train.main`` train in this process, in the folder of the runs, as the only rank."""
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setattr(train, "make_deterministic", lambda: None)
+    yield
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_alone")
+def test_a_finished_run_says_so_and_stays_as_it_is(
+    folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_path = folder / "runs" / "whole"
+    before = {path: path.read_bytes() for path in run_path.iterdir() if path.name != "run.lock"}
+    train.main(EXAMPLE / "small.yaml", [*OVERRIDES, "output.folder=runs/whole"], resume=True)
+    said = capfd.readouterr()
+    assert said.out == (
+        f"runs/whole: the run is finished: it has taken {STEPS} steps and training.steps is {STEPS}\n"
+    )
+    assert said.err == ""
+    assert {path: path.read_bytes() for path in run_path.iterdir() if path.name != "run.lock"} == before
+
+
+@pytest.mark.usefixtures("_alone")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("model.width=32", "its model has width 16, the config's has 32"),
+        ("training.seed=2", "seed"),
+    ],
+)
+def test_a_run_is_not_resumed_as_another(
+    folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str], option: str, said: str
+) -> None:
+    options = [*OVERRIDES, "output.folder=runs/whole", f"training.steps={2 * STEPS}", option]
+    before = (folder / "runs" / "whole" / "losses.csv").read_bytes()
+    with pytest.raises(SystemExit, match="1"):
+        train.main(EXAMPLE / "small.yaml", [*options, "training.num_workers=0"], resume=True)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"train.py: runs/whole/step-{STEPS:08}.pt: ")
+    assert said in line
+    assert (folder / "runs" / "whole" / "losses.csv").read_bytes() == before
+
+
+def test_one_process_of_a_machine_reports_a_wrong_setting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = EXAMPLE / "small.yaml"
+    for rank in ("0", "1"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(SystemExit, match="1"):
+            train.main(path, ["training.step=1"])
+    expected = f"train.py: {path}: training.step: extra inputs are not permitted, found 1\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_texts_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        collect_texts.main(tmp_path / "data", [tmp_path / "texts"])
+    assert capsys.readouterr().err == (
+        f"collect_texts.py: [Errno 2] No such file or directory: '{tmp_path / 'texts'}'\n"
+    )
+
+
+# Claims a run folder, starts a child that outlives it, and waits to be killed.
+_HOLDER = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+import run_folder
+from settings import load_settings
+held = run_folder.claim(load_settings(sys.argv[2], sys.argv[3:]), resume=False)
+child = os.fork()
+if child:
+    print(os.getpid(), child, flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_lock_ends_with_its_process_even_if_a_child_of_it_lives(folder: Path, tmp_path: Path) -> None:
+    options = [f"output.folder={tmp_path / 'run'}", f"data.train={folder / 'data' / 'train.pbin'}"]
+    config = str(EXAMPLE / "small.yaml")
+    command = [sys.executable, "-c", _HOLDER, str(EXAMPLE), config, *options]
+    settings = load_settings(EXAMPLE / "small.yaml", options)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        pid, child = map(int, holder.stdout.readline().split())
+        try:
+            with pytest.raises(SettingsError) as raised:
+                run_folder.claim(settings, resume=False)
+            assert f"{tmp_path / 'run'}: in use by process {pid} on " in str(raised.value)
+            assert "(rank 0 of 1); wait" in str(raised.value)
+            os.kill(pid, signal.SIGKILL)
+            holder.wait()
+            assert is_alive(child)
+            assert run_folder.claim(settings, resume=False).last_step == 0
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_lock_file_that_is_not_yet_written_names_no_process(tmp_path: Path) -> None:
+    assert run_folder._holder("") == "another process"
+    assert run_folder._holder('{"pid": 7, "host": "a", "rank": "0 of 1"}') == "process 7 on a (rank 0 of 1)"

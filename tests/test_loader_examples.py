@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
+from stories import TOKENIZER
+from stories import main as make_stories
 
 import packtok
-from make_corpus import main as make_corpus
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 BATCH_SIZE = 8
@@ -35,9 +36,8 @@ def example(name: str) -> ModuleType:
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A pbin of a few more than seven batches of 64 tokens a row."""
     folder = tmp_path_factory.mktemp("loaders")
-    make_corpus(folder / "train.jsonl", stories=50, seed=1)
-    tokenizer = EXAMPLES / "getting_started" / "tokenizer.json"
-    packtok.pack(input=folder / "train.jsonl", output=folder / "train.pbin", tokenizer=str(tokenizer))
+    make_stories(folder / "train.jsonl", stories=50, seed=1)
+    packtok.pack(input=folder / "train.jsonl", output=folder / "train.pbin", tokenizer=TOKENIZER)
     found = str(folder / "train.pbin")
     assert len(packtok.TokenDataset(found, 64)) // BATCH_SIZE == STEPS_PER_EPOCH
     return found

@@ -1,6 +1,6 @@
-"""What somebody meets who has never used packtok, from an empty folder, with wrong arguments first.
+"""The first contact with packtok: an empty folder, wrong arguments, then a corpus that is not clean.
 
-The words that an answer cannot do without are asserted, and the exit code: 1 failed, 2 wrong usage.
+Tests assert the words that an error message needs, and the exit code: 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations

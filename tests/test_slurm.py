@@ -517,15 +517,14 @@ def test_the_scripts_to_copy_pack_and_join(site: Site, small: Corpus) -> None:
 
 def test_training_on_two_nodes_goes_on_with_the_same_losses(site: Site) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
-    from make_corpus import main as make_corpus
+    from stories import TOKENIZER
+    from stories import main as make_stories
 
     example = SCRIPTS.parent / "examples" / "getting_started"
     for split, num_stories in (("train", 150), ("test", 31)):
         stories = site.folder / "data" / f"{split}.jsonl"
-        make_corpus(stories, stories=num_stories, seed=1)
-        packtok.pack(
-            input=stories, output=stories.with_suffix(".pbin"), tokenizer=str(example / "tokenizer.json")
-        )
+        make_stories(stories, stories=num_stories, seed=1)
+        packtok.pack(input=stories, output=stories.with_suffix(".pbin"), tokenizer=TOKENIZER)
     sizes = ("data.context_length=48", "model.width=16", "model.num_heads=2", "training.steps=200")
     steps = ("training.global_batch_size=12", "output.checkpoint_every=20", "output.evaluate_every=100")
     program = (example / "train.py", example / "small.yaml", *sizes, *steps)

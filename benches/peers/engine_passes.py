@@ -2,10 +2,11 @@
 
 The same as `engines/src/main.rs`, and prints the same JSON:
 
-    python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES
+    python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES [BATCH]
 
-ENGINE is gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. To be run by a Python that has the
-tool. On one thread, in batches where the tool has a call for them, because calls are what is dear in Python.
+ENGINE is packtok, fastokens, gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. Run by a Python
+that has the tool. On one thread, in batches of BATCH documents (256; 0 means all in one call) where the tool has a
+call for them, because calls are expensive in Python. What a tool imports, it imports while it loads.
 """
 
 import json
@@ -14,8 +15,29 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-BATCH = 256
 Encode = Callable[[Sequence[str]], int]
+
+
+def of_packtok(path: str) -> Encode:
+    import packtok
+
+    tokenizer = packtok.Tokenizer.from_file(path)
+
+    def encode(texts: Sequence[str]) -> int:
+        return len(tokenizer.encode_batch(texts, add_special_tokens=False, threads=1)[0])
+
+    return encode
+
+
+def of_fastokens(path: str) -> Encode:
+    import fastokens
+
+    tokenizer = fastokens.Tokenizer.from_file(path)
+
+    def encode(texts: Sequence[str]) -> int:
+        return len(tokenizer.encode_batch_flat(texts)[0]) // 4
+
+    return encode
 
 
 def of_gigatoken(path: str) -> Encode:
@@ -86,6 +108,8 @@ def of_sentencepiece(path: str) -> Encode:
 
 
 ENGINES = {
+    "packtok": of_packtok,
+    "fastokens": of_fastokens,
     "gigatoken": of_gigatoken,
     "sentencepiece": of_sentencepiece,
     "tiktoken": of_tiktoken,
@@ -93,7 +117,7 @@ ENGINES = {
 }
 
 
-def main(engine: str, tokenizer: str, corpus: str, passes: int) -> None:
+def main(engine: str, tokenizer: str, corpus: str, passes: int, batch: int) -> None:
     with open(corpus, encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     lengths = [len(text.encode()) for text in texts]
@@ -105,11 +129,12 @@ def main(engine: str, tokenizer: str, corpus: str, passes: int) -> None:
     for run in range(passes):
         num_ids, done, fifth = 0, 0, None
         begin = time.process_time()
-        for at in range(0, len(texts), BATCH):
+        for at in range(0, len(texts), batch or len(texts)):
             if run == 0 and fifth is None and done >= text_bytes // 5 * 4:
                 fifth = (time.process_time(), done)
-            num_ids += encode(texts[at : at + BATCH])
-            done += sum(lengths[at : at + BATCH])
+            stop = at + (batch or len(texts))
+            num_ids += encode(texts[at:stop])
+            done += sum(lengths[at:stop])
         end = time.process_time()
         seconds.append(end - begin)
         if fifth is not None:
@@ -120,4 +145,5 @@ def main(engine: str, tokenizer: str, corpus: str, passes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))
+    batch = int(sys.argv[5]) if len(sys.argv) > 5 else 256
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), batch)

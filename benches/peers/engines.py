@@ -1,12 +1,17 @@
 """Encodes corpora with packtok's engine and with its peers and compares how fast they are.
 
-    python benches/peers/engines.py [--make-environment FOLDER] [--lane avx2]
+    python benches/peers/engines.py [--make-environment FOLDER] [--lane avx2] [--corpora code FOLDER_OF_TEXT]
+    python benches/peers/engines.py --from-python --make-environment FOLDER
 
-To be run by a Python that has packtok. Each engine runs in a fresh process on one core, again and again in
-turns with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over
-its last fifth (new documents, common words known), and the best later pass (every word known). packtok, the
+Run by a Python that has packtok. Each engine runs in a fresh process on one core, again and again in turns
+with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over its
+last fifth (new documents, common words known), and the best later pass (every word known). packtok, the
 reference engine and fastokens are called from Rust (`engines/src/main.rs`), the others from Python in an
-environment that is made in FOLDER if it is not there. Exit code 1 if a bar is missed.
+environment that is made in FOLDER if it is not there. With `--from-python` all are called from Python, with all
+documents in one call (`--batch`), as `encode_batch` or the like; what they return is what their users get.
+
+A corpus is one of those in the shared data folder, or any folder: each of its files is a document, if it is
+UTF-8, up to `--megabytes` of text. Exit code 1 if a bar is missed.
 """
 
 import argparse
@@ -30,9 +35,12 @@ from programs import Command, compiled
 PEERS = Path(__file__).resolve().parent
 IN_RUST = ("packtok", "reference", "fastokens")
 IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
+# With --from-python; the first of them by the Python that runs this.
+ALL_IN_PYTHON = ("packtok", "fastokens", "gigatoken")
 # A SentencePiece model is known to none of the others.
 FOR_MODELS = ("sentencepiece",)
 REQUIREMENTS = (
+    "fastokens==0.3.5",
     "gigatoken==0.10.0",
     "numpy==2.4.6",
     "sentencepiece==0.2.3",
@@ -50,6 +58,8 @@ BARS = {
 }
 # Of the first pass, with other vector instructions, and against what.
 BARS_OF_LANES = {"avx2": (1.4, None), "portable": (1.0, "reference")}
+# Called from Python, packtok is to be ahead of both peers in each cell.
+BAR_FROM_PYTHON = 1.0
 CORPORA = ("prose", "code", "multi")
 LLAMA2 = PEERS.parents[2] / "shared/data/tokenizers/llama2/tokenizer.json"
 
@@ -78,15 +88,19 @@ class Passes:
 def main() -> None:
     arguments = parse()
     print(machine(), flush=True)
-    program = built(arguments.lane)
+    program = None if arguments.from_python else built(arguments.lane)
     bars: list[Bar] = []
     with tempfile.TemporaryDirectory(dir=arguments.work) as folder:
         for given in arguments.tokenizers:
             name, tokenizer = found(given, Path(folder))
             for corpus in arguments.corpora:
-                measured = measure(arguments, program, Path(folder), tokenizer, corpus)
-                show(name, corpus, measured)
-                bars += verdicts(name, corpus, measured, arguments.lane)
+                lines = written(corpus, Path(folder), arguments.megabytes)
+                measured = measure(arguments, program, tokenizer, lines)
+                show(name, lines.stem, measured)
+                if arguments.from_python:
+                    bars += verdicts_from_python(name, lines.stem, measured)
+                else:
+                    bars += verdicts(name, lines.stem, measured, arguments.lane)
     print()
     for bar in bars:
         print(f"{'ok    ' if bar.holds else 'MISSED'} {bar.what}: {bar.measured}; bar: {bar.bar}")
@@ -117,7 +131,14 @@ def parse() -> argparse.Namespace:
         default=[*BARS, "o200k_base"],
         help="built-in names, llama2, .json or .model files",
     )
-    parser.add_argument("--corpora", nargs="+", default=list(CORPORA), choices=CORPORA)
+    parser.add_argument(
+        "--corpora", nargs="+", default=list(CORPORA), help=f"{', '.join(CORPORA)}, or folders of text"
+    )
+    parser.add_argument("--megabytes", type=int, default=50, help="of text to take from a folder")
+    parser.add_argument("--from-python", action="store_true", help="call all engines from Python")
+    parser.add_argument(
+        "--batch", type=int, default=0, help="documents to a call from Python; 0 means all (--from-python)"
+    )
     parser.add_argument("--make-environment", type=Path, metavar="FOLDER", help="of the tools in Python")
     parser.add_argument("--lane", choices=list(BARS_OF_LANES), help="packtok's vector instructions")
     parser.add_argument("--repetitions", type=int, default=5)
@@ -140,33 +161,62 @@ def found(given: str, work: Path) -> tuple[str, Path]:
     return given, file
 
 
+def written(corpus: str, work: Path, megabytes: int) -> Path:
+    """The JSON lines of a corpus, written to `work` if they are not there."""
+    if corpus in CORPORA:
+        lines = work / f"{corpus}.jsonl"
+        if not lines.exists():
+            run(compiled("write_corpus", corpus, lines, "0"))
+        return lines
+    folder = Path(corpus)
+    lines = work / f"{folder.resolve().name}.jsonl"
+    if lines.exists():
+        return lines
+    text_bytes = 0
+    with lines.open("w", encoding="utf-8") as file:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            try:
+                text = path.read_text(encoding="utf-8")
+            except ValueError:
+                continue
+            text_bytes += len(text.encode())
+            if text_bytes > megabytes * 1_000_000:
+                break
+            file.write(json.dumps({"text": text}) + "\n")
+    return lines
+
+
 def measure(
-    arguments: argparse.Namespace, program: Path, work: Path, tokenizer: Path, corpus: str
+    arguments: argparse.Namespace, program: Path | None, tokenizer: Path, lines: Path
 ) -> dict[str, list[Passes]]:
     """What each engine took for each repetition, in turns."""
-    lines = work / f"{corpus}.jsonl"
-    if not lines.exists():
-        run(compiled("write_corpus", corpus, lines, "0"))
     is_model = tokenizer.suffix == ".model"
-    in_rust = IN_RUST[:2] if is_model else IN_RUST
-    commands: dict[str, Command] = {engine: [program, engine] for engine in in_rust}
+    commands: dict[str, Command] = {}
+    if program is not None:
+        in_rust = IN_RUST[:2] if is_model else IN_RUST
+        commands = {engine: [program, engine] for engine in in_rust}
     if arguments.make_environment is not None:
         environment(arguments.make_environment, REQUIREMENTS)
         python = arguments.make_environment / "bin/python"
         # tiktoken knows bytes alone.
         is_of_bytes = is_model or not json.loads(tokenizer.read_bytes())["model"].get("byte_fallback")
         in_python = FOR_MODELS if is_model else IN_PYTHON
+        if arguments.from_python:
+            in_python = ALL_IN_PYTHON
         fitting = [engine for engine in in_python if engine != "tiktoken" or is_of_bytes]
-        commands |= {engine: [python, PEERS / "engine_passes.py", engine] for engine in fitting}
+        for engine in fitting:
+            by = sys.executable if engine == "packtok" else python
+            commands[engine] = [by, PEERS / "engine_passes.py", engine]
     # Read by the tools when they start: one thread is what is compared.
-    os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     measured: dict[str, list[Passes]] = {engine: [] for engine in commands}
     for repetition in range(arguments.repetitions):
         for engine, command in commands.items():
             if engine in PASSES and repetition > 0:
                 continue
             passes = str(PASSES.get(engine, 3))
-            cost = run([*command, tokenizer, lines, passes], arguments.core)
+            batch = [str(arguments.batch)] if arguments.from_python else []
+            cost = run([*command, tokenizer, lines, passes, *batch], arguments.core)
             measured[engine].append(Passes.of(cost.output))
     return measured
 
@@ -181,6 +231,22 @@ def show(name: str, corpus: str, measured: dict[str, list[Passes]]) -> None:
         print(f"{engine:12}{row}{load:10.2f}{found[0].num_ids:14,}", flush=True)
 
 
+def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes]]) -> Iterator[Bar]:
+    """How packtok, called from Python, stands to each peer that is."""
+    for case in range(len(CASES)):
+        medians = {
+            engine: statistics.median(of_case)
+            for engine, found in measured.items()
+            if (of_case := rates(found, case))
+        }
+        ours = medians.pop("packtok", None)
+        for peer, rate in medians.items():
+            assert ours is not None, "packtok has the cases that its peers have"
+            what = f"{name}, {corpus}, {CASES[case]}, from Python, against {peer}"
+            holds = ours >= BAR_FROM_PYTHON * rate
+            yield Bar(what, f"{ours / rate:.2f}", f">= {BAR_FROM_PYTHON}", holds)
+
+
 def rates(found: list[Passes], case: int) -> list[float]:
     """The rates of all repetitions that have this case."""
     return [rate for one in found if (rate := one.rates[case]) is not None]
@@ -188,7 +254,7 @@ def rates(found: list[Passes], case: int) -> list[float]:
 
 def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], lane: str | None) -> Iterator[Bar]:
     """How packtok stands to the fastest other engine in each case."""
-    bars_of_cases = BARS.get(name, ())
+    bars_of_cases = BARS.get(name, ()) if corpus in CORPORA else ()
     only = None
     if lane is not None and bars_of_cases:
         bar, only = BARS_OF_LANES[lane]

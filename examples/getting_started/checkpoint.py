@@ -1,4 +1,4 @@
-"""Checkpoints: whole or absent, the last few kept, read back without executing anything."""
+"""Checkpoints: complete or absent, the last few kept, read without executing anything."""
 
 import os
 import re
@@ -17,12 +17,12 @@ def steps(folder: Path) -> list[int]:
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """Where the checkpoint taken after ``step`` steps is."""
+    """The path of the checkpoint taken after ``step`` steps."""
     return folder / f"step-{step:08}.pt"
 
 
 def save(content: dict[str, Any], folder: Path, step: int, *, keep: int) -> None:
-    """Publishes a checkpoint by rename, so that a crash leaves it out and never in part; removes old ones."""
+    """Publishes a checkpoint by rename, so that a crash never leaves a partial one; removes old ones."""
     path = path_of(folder, step)
     unfinished = path.with_suffix(".tmp")
     with unfinished.open("wb") as file:
@@ -36,7 +36,7 @@ def save(content: dict[str, Any], folder: Path, step: int, *, keep: int) -> None
 
 
 def load(path: Path, device: torch.device | str) -> dict[str, Any]:
-    """What `save` was given, tensors on ``device``; ``weights_only``, so that no code in the file runs."""
+    """The content that `save` got, with tensors on ``device``; no code in the file is executed."""
     content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     return content
 

@@ -1,4 +1,4 @@
-"""Compares the losses of two runs bit for bit: exit status 0 if all are the same, 1 if not."""
+"""Compares the losses of two runs bit for bit: exit status 0 if all are equal, 1 if not."""
 
 import sys
 from pathlib import Path

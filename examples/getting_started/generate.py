@@ -1,4 +1,4 @@
-"""Goes on with a text by a trained model: one given with --prompt, or each line that is typed."""
+"""Continues texts with a trained model: the one given with --prompt, or each line that is typed."""
 
 import sys
 from pathlib import Path
@@ -31,8 +31,10 @@ class Writer:
         self.tokenizer = packtok.Tokenizer.from_file(folder / "tokenizer.json")
         self.eod_id: int = content["eod_id"]
 
-    def go_on(self, prompt: str, *, num_tokens: int, temperature: float, generator: torch.Generator) -> str:
-        """``prompt`` and up to ``num_tokens`` more tokens, fewer where the document ends."""
+    def complete(
+        self, prompt: str, *, num_tokens: int, temperature: float, generator: torch.Generator
+    ) -> str:
+        """``prompt`` and up to ``num_tokens`` more tokens, fewer if the document ends."""
         ids = self.tokenizer.encode(prompt, add_special_tokens=False).tolist()
         for _ in range(num_tokens):
             next_id = self._next_id(ids, temperature, generator)
@@ -54,12 +56,12 @@ class Writer:
 
 def main(
     folder: Annotated[Path, typer.Argument(help="The output folder of a run.")],
-    prompt: Annotated[str | None, typer.Option(help="The text to go on with; else it is asked for.")] = None,
-    num_tokens: Annotated[int, typer.Option(min=1, help="At most.")] = 80,
-    temperature: Annotated[float, typer.Option(min=0, help="0 takes the likeliest token.")] = 0.7,
-    seed: Annotated[int, typer.Option(help="Another one gives another text.")] = 1,
+    prompt: Annotated[str | None, typer.Option(help="The text to continue; asked for if not given.")] = None,
+    num_tokens: Annotated[int, typer.Option(min=1, help="How many tokens to add at most.")] = 80,
+    temperature: Annotated[float, typer.Option(min=0, help="0 takes the most likely token.")] = 0.7,
+    seed: Annotated[int, typer.Option(help="Another seed gives another text.")] = 1,
 ) -> None:
-    """Goes on with texts by the latest checkpoint in FOLDER."""
+    """Continues texts with the latest checkpoint in FOLDER."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         writer = Writer(folder, device)
@@ -69,7 +71,7 @@ def main(
     generator = torch.Generator().manual_seed(seed)
 
     def answer(text: str) -> str:
-        return writer.go_on(text, num_tokens=num_tokens, temperature=temperature, generator=generator)
+        return writer.complete(text, num_tokens=num_tokens, temperature=temperature, generator=generator)
 
     if prompt is not None:
         print(answer(prompt))

@@ -1,7 +1,7 @@
-"""Shows that a run that was killed and resumed has the losses of one that was not, bit for bit.
+"""Shows that a killed and resumed run has the losses of an uninterrupted one, bit for bit.
 
-Trains once from beginning to end, then once more, killing all processes with SIGKILL between two checkpoints;
-resumes, and compares. Linux, for how the processes to kill are found.
+Trains once without interruption, then again and kills all processes with SIGKILL between two checkpoints,
+resumes, and compares. Linux only: the processes to kill are found in /proc.
 """
 
 import os
@@ -23,17 +23,17 @@ _HERE = Path(__file__).resolve().parent
 
 
 def start(config: Path, folder: Path, *options: str, processes: int) -> subprocess.Popen[bytes]:
-    """Starts training with ``folder`` as its output, by torchrun."""
+    """Starts training with torchrun and ``folder`` as its output."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     program = [_HERE / "train.py", config, f"output.folder={folder}", *options]
     return subprocess.Popen([*torchrun, f"--nproc-per-node={processes}", *map(str, program)])
 
 
 def train(config: Path, folder: Path, *options: str, processes: int) -> None:
-    """Trains to the end.
+    """Trains until the last step.
 
     Raises:
-        SystemExit: If that fails.
+        SystemExit: If training fails.
     """
     if start(config, folder, *options, processes=processes).wait() != 0:
         raise SystemExit(1)
@@ -43,7 +43,7 @@ def kill_after(step: int, running: subprocess.Popen[bytes], folder: Path) -> int
     """Kills torchrun and the processes it started once ``step`` is done; returns the last step done.
 
     Raises:
-        SystemExit: If training ends before.
+        SystemExit: If training ends earlier.
     """
     while (found := _last_step(folder)) < step:
         if running.poll() is not None:
@@ -67,14 +67,14 @@ def main(
     overrides: Annotated[list[str] | None, typer.Argument(help="Such as training.steps=10.")] = None,
     processes: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
-    """Trains as CONFIG says into the folders whole and killed beside its own, and compares the losses."""
+    """Trains as CONFIG says into the folders whole and killed next to its own, and compares the losses."""
     settings = load_settings(config, overrides or [])
     parent = Path(settings.output.folder).parent
     whole, killed = parent / "whole", parent / "killed"
     options = tuple(overrides or [])
     train(config, whole, *options, processes=processes)
 
-    # In the middle, and in the middle between two checkpoints.
+    # In the middle of the run and between two checkpoints.
     every = settings.output.checkpoint_every
     step = settings.training.steps // 2 // every * every + every // 2
     running = start(config, killed, *options, processes=processes)

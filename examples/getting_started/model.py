@@ -1,10 +1,10 @@
-"""A GPT: a decoder-only transformer with normalisation before each part, in plain PyTorch."""
+"""A GPT: a decoder-only transformer with pre-normalization, in plain PyTorch."""
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-# Rows of the embedding are a multiple of this, for which GPUs have fast matrix products.
+# The embedding has a multiple of this many rows, for which GPUs have fast matrix products.
 _VOCAB_MULTIPLE = 64
 
 
@@ -20,7 +20,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """What each token of ``x`` gathers from others, ``(rows, tokens, width)``; see `GPT.forward`."""
+        """The attention output for ``x``, ``(rows, tokens, width)``; see `GPT.forward`."""
         rows, tokens, width = x.shape
         heads = self.inputs(x).view(rows, tokens, 3 * self.num_heads, -1).transpose(1, 2)
         query, key, value = heads.chunk(3, dim=1)
@@ -31,7 +31,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: attention and a feed-forward part, each added to what came in."""
+    """One layer: attention and a feed-forward network, each added to its input."""
 
     def __init__(self, width: int, num_heads: int) -> None:
         super().__init__()
@@ -42,20 +42,20 @@ class Block(nn.Module):
         self.narrow = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """``x`` with both parts added."""
+        """``x`` with both outputs added."""
         x = x + self.attention(self.attention_norm(x), mask)
         return x + self.narrow(functional.gelu(self.widen(self.feed_forward_norm(x))))
 
 
 class GPT(nn.Module):
-    """Token and position embeddings, layers, and logits by the token embeddings once more.
+    """Token and position embeddings, layers, and logits from the token embeddings (tied weights).
 
     Args:
-        vocab_size: Ids that the data can have; there are logits for a few more.
-        context_length: Inputs of a sequence at most.
-        num_layers: Layers.
-        width: Numbers that stand for a token between layers.
-        num_heads: Attention heads of a layer, which share the width.
+        vocab_size: The number of ids; there are logits for a few more.
+        context_length: The maximum length of a sequence.
+        num_layers: The number of layers.
+        width: The size of a token's hidden state.
+        num_heads: The number of attention heads of a layer, which divide the width.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class GPT(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(width, bias=False)
         self.apply(_initialise)
-        # What each layer adds is made smaller, so that the sum of all does not grow with their number.
+        # Residual outputs are scaled down, so that their sum does not grow with the number of layers.
         for block in blocks:
             for layer in (block.attention.output, block.narrow):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
@@ -87,8 +87,8 @@ class GPT(nn.Module):
         Args:
             input_ids: ``(rows, tokens)``.
             position_ids: The same shape; by default 0, 1, 2, … in each row.
-            mask: Booleans ``(rows, tokens, tokens)``: what each input may attend to; by default itself and
-                what is before it.
+            mask: Booleans ``(rows, tokens, tokens)``: which positions each input may attend to; by default
+                itself and all before it.
         """
         if position_ids is None:
             position_ids = torch.arange(input_ids.shape[1], device=input_ids.device)

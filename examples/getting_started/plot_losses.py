@@ -1,4 +1,4 @@
-"""Draws the losses of one or more runs over their steps; needs matplotlib (`pip install 'packtok[plot]'`)."""
+"""Plots the losses of one or more runs over their steps; needs matplotlib (`pip install 'packtok[plot]'`)."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ def main(
     files: Annotated[list[Path], typer.Argument(help="Files losses.csv.")],
     output: Annotated[Path, typer.Option(help="A .png, .svg or .pdf.")] = Path("losses.png"),
 ) -> None:
-    """Draws the losses in FILES into one picture."""
+    """Plots the losses in FILES into one picture."""
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
     for path in files:
         rows = losses.read(path)

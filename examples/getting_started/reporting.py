@@ -1,4 +1,4 @@
-"""What the first process tells of a run: a CSV, lines on the terminal, Weights & Biases when asked."""
+"""What the first process reports of a run: a CSV, lines on the terminal, Weights & Biases on request."""
 
 import sys
 import time
@@ -15,41 +15,48 @@ class Report(Protocol):
     """Takes the losses of a run."""
 
     def add(self, row: Row) -> None:
-        """Tells of one loss."""
+        """Reports one loss."""
 
     def sync(self) -> None:
-        """Waits until all that was told is safe, as it must be before a checkpoint that counts on it."""
+        """Waits until all reports are on disk; called before a checkpoint, which relies on them."""
 
 
 class NoReport:
     """The report of all processes but the first."""
 
     def add(self, row: Row) -> None:
-        """Nothing; the first process has the same loss."""
+        """Does nothing; the first process has the same loss."""
 
     def sync(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 class FullReport:
     """The report of the first process."""
 
     def __init__(self, settings: Settings, *, last_step: int) -> None:
-        self._file = LossFile(Path(settings.output.folder) / "losses.csv", last_step=last_step)
+        folder = Path(settings.output.folder)
+        self._file = LossFile(folder / "losses.csv", last_step=last_step)
+        if last_step:
+            print(f"{folder}: resumed after step {last_step} of {settings.training.steps}", file=sys.stderr)
         self._wandb = _wandb_run(settings)
         training = settings.training
         self._tokens_per_step = training.global_batch_size * settings.data.context_length
         self._printed = (last_step, time.monotonic())
 
     def add(self, row: Row) -> None:
-        """Writes the loss down; of training, every tenth is printed."""
+        """Writes the loss to the CSV and prints it; of training losses, prints every tenth."""
         self._file.add(row)
         if self._wandb is not None:
-            self._wandb.log({f"{row.split} loss": row.loss}, step=row.step)
+            self._wandb.log(_named_values(row), step=row.step)
         if row.split == "test":
             print(f"step {row.step:6}  test loss {row.loss:.4f}", file=sys.stderr)
         elif row.step % _PRINT_EVERY_STEPS == 0:
-            print(f"step {row.step:6}  loss {row.loss:.4f}  {self._speed(row.step)}", file=sys.stderr)
+            print(
+                f"step {row.step:6}  loss {row.loss:.4f}  learning rate {row.learning_rate:.2e}  "
+                f"gradient norm {row.gradient_norm:.3f}  {self._speed(row.step)}",
+                file=sys.stderr,
+            )
 
     def _speed(self, step: int) -> str:
         now = time.monotonic()
@@ -58,17 +65,27 @@ class FullReport:
         return f"{(step - last_step) * self._tokens_per_step / (now - last):,.0f} tokens/s"
 
     def sync(self) -> None:
-        """Waits until the CSV is on the disk."""
+        """Waits until the CSV is on disk."""
         self._file.sync()
 
 
+def _named_values(row: Row) -> dict[str, float]:
+    """The numbers of ``row`` under the names that Weights & Biases shows."""
+    values = {
+        f"{row.split} loss": row.loss,
+        "learning rate": row.learning_rate,
+        "gradient norm": row.gradient_norm,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _wandb_run(settings: Settings) -> Any:
-    """The run on Weights & Biases that is named as the output folder, or ``None`` unless asked for."""
+    """The run on Weights & Biases, named after the output folder; ``None`` unless it is requested."""
     project = settings.output.wandb_project
     if project is None:
         return None
     import wandb
 
-    # Steps that a resumed run takes again are the same, and Weights & Biases keeps the first.
+    # A resumed run repeats steps with the same values, and Weights & Biases keeps the first ones.
     name = Path(settings.output.folder).name
     return wandb.init(project=project, id=name, resume="allow", config=settings.model_dump())

@@ -19,7 +19,7 @@ class _Section(BaseModel):
 
 
 class Data(_Section):
-    """What is trained on; the section ``data``."""
+    """The training and test data; the section ``data``."""
 
     train: str
     test: str
@@ -52,7 +52,7 @@ class Training(_Section):
 
 
 class Output(_Section):
-    """What is kept of the run; the section ``output``."""
+    """What the run writes; the section ``output``."""
 
     folder: str
     checkpoint_every: Count
@@ -62,7 +62,7 @@ class Output(_Section):
 
 
 class Settings(_Section):
-    """All that decides what a run does."""
+    """All settings of a run."""
 
     data: Data
     model: Model
@@ -71,7 +71,7 @@ class Settings(_Section):
 
 
 class SettingsError(ValueError):
-    """A config that cannot be read or is not allowed; says which key and why."""
+    """A config that cannot be read or is not allowed; the message names the key and the reason."""
 
 
 def load_settings(path: Path, overrides: Sequence[str] = ()) -> Settings:

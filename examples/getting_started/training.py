@@ -16,7 +16,7 @@ import packtok
 from losses import Row
 from model import GPT
 from packtok import document_mask
-from process_group import summed
+from process_group import Launcher, OrphanedError, summed
 from reporting import Report
 from settings import Data, Settings, SettingsError
 
@@ -24,11 +24,12 @@ Batch = dict[str, torch.Tensor]
 
 
 class Run:
-    """A model in training: where it stands, and how it takes a step, is evaluated, saved and loaded."""
+    """A model in training: its state, a training step, an evaluation, saving and loading."""
 
-    def __init__(self, settings: Settings, device: torch.device) -> None:
+    def __init__(self, settings: Settings, device: torch.device, launcher: Launcher) -> None:
         self.settings = settings
         self.device = device
+        self.launcher = launcher
         self.step = 0
         vocab_size, self.eod_id = ids_of(settings.data)
         self.model_options = {
@@ -54,14 +55,17 @@ class Run:
             position_ids=data.document_mask,
             document_mask="compact" if data.document_mask else None,
         )
-        return packtok.DataLoader(
-            dataset,
-            global_batch_size=training.global_batch_size,
-            seed=training.seed,
-            pin_memory=self.device.type == "cuda",
-            **_worker_options(training.num_workers),
-            **options,
-        )
+        try:
+            return packtok.DataLoader(
+                dataset,
+                global_batch_size=training.global_batch_size,
+                seed=training.seed,
+                pin_memory=self.device.type == "cuda",
+                **_worker_options(training.num_workers),
+                **options,
+            )
+        except ValueError as error:
+            raise SettingsError(f"{path}: {error}") from None
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
         """Matrices, whose weights decay, and the rest, whose do not."""
@@ -74,32 +78,44 @@ class Run:
         ]
 
     def warm_up(self) -> None:
-        """Passes once through the model, for nothing.
+        """Runs one forward and backward pass and discards its gradients.
 
-        After its first pass DistributedDataParallel puts gradients together in another order, in which sums
-        over more than two processes round differently. A resumed run must do as one that never stopped.
+        After its first pass DistributedDataParallel reorders its gradient buckets, which changes how sums
+        over more than two processes round. A resumed run must sum in the order of one that never stopped.
         """
         rows = torch.zeros(1, self.settings.data.context_length, dtype=torch.int64, device=self.device)
         self.ddp(rows).sum().backward()
         self.optimizer.zero_grad()
 
-    def take_step(self, batch: Batch) -> float:
-        """Trains on one global batch, of which ``batch`` has this process's rows; returns its mean loss."""
+    def take_step(self, batch: Batch) -> Row:
+        """Trains on one global batch, of which ``batch`` has this process's rows; returns its mean loss.
+
+        Raises:
+            OrphanedError: On all processes, before the step, if the launcher of one of them has ended.
+        """
+        learning_rate = self._learning_rate()
         for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate()
-        num_labels = summed((batch["labels"] != -100).sum().to(self.device))
+            group["lr"] = learning_rate
+        # One sum for both numbers. All processes learn of an orphan in the same step and so end together.
+        numbers = [(batch["labels"] != -100).sum().item(), self.launcher.has_ended()]
+        num_labels, num_orphans = summed(torch.tensor(numbers, dtype=torch.int64, device=self.device))
+        if num_orphans:
+            raise OrphanedError(
+                f"torchrun has ended and left this run behind; stopped after step {self.step}, "
+                "add --resume to continue from the last checkpoint"
+            )
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for part, is_last in self._parts(batch):
             with nullcontext() if is_last else self.ddp.no_sync():
                 loss = self._loss_sum(self.ddp, part)
-                # DistributedDataParallel divides gradients by the number of processes; what counts is labels.
+                # DistributedDataParallel averages gradients over processes; the loss is a mean over labels.
                 (loss * dist.get_world_size() / num_labels).backward()
             total += loss.detach()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.training.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.training.clip_norm)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.step += 1
-        return (summed(total) / num_labels).item()
+        return Row(self.step, "train", (summed(total) / num_labels).item(), learning_rate, norm.item())
 
     def _learning_rate(self) -> float:
         """Rises for ``warmup_steps``, then falls along a cosine to a tenth."""
@@ -110,7 +126,7 @@ class Run:
         return training.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, bool]]:
-        """As many rows at a time as memory has room for, and whether they are the last."""
+        """The rows of ``batch`` in parts that fit into memory, each with whether it is the last."""
         num_rows = len(batch["input_ids"])
         size = self.settings.training.micro_batch_size or num_rows
         for first in range(0, num_rows, size):
@@ -123,18 +139,18 @@ class Run:
         is_mixed = self.settings.training.precision == "bfloat16"
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_mixed):
             logits = model(batch["input_ids"], batch.get("position_ids"), mask)
-        # Padding has the label -100, which adds nothing.
+        # Padding has the label -100, which cross_entropy ignores.
         return functional.cross_entropy(
             logits.flatten(0, 1).float(), batch["labels"].flatten(), reduction="sum"
         )
 
     @torch.no_grad()
     def test_loss(self) -> float:
-        """The mean loss over all labels of the test set, each item of which is seen by one process, once."""
+        """The mean loss over all labels of the test set, whose items are evaluated once each."""
         self.model.eval()
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
         for batch in self.test_loader:
-            # The last batches of some processes have fewer rows than others', or none.
+            # In the last batch some processes have fewer rows than others, or none.
             for part, _ in self._parts(batch) if len(batch["input_ids"]) else ():
                 total[0] += self._loss_sum(self.model, part)
                 total[1] += (part["labels"] != -100).sum()
@@ -156,18 +172,29 @@ class Run:
         checkpoint.save(content, Path(output.folder), self.step, keep=output.keep_checkpoints)
 
     def load(self, step: int) -> None:
-        """Goes where the checkpoint of ``step`` was taken; the number of processes may be another now."""
-        content = checkpoint.load(checkpoint.path_of(Path(self.settings.output.folder), step), self.device)
+        """Restores the checkpoint taken after ``step`` steps, by any number of processes.
+
+        Raises:
+            SettingsError: If it is the checkpoint of another model, or of other data or batches.
+        """
+        path = checkpoint.path_of(Path(self.settings.output.folder), step)
+        content = checkpoint.load(path, self.device)
+        for name, expected in content["model_options"].items():
+            if (found := self.model_options[name]) != expected:
+                raise SettingsError(f"{path}: its model has {name} {expected}, the config's has {found}")
+        try:
+            self.loader.load_state_dict(content["loader"])
+        except ValueError as error:
+            raise SettingsError(f"{path}: {error}") from None
         self.model.load_state_dict(content["model"])
         self.optimizer.load_state_dict(content["optimizer"])
-        self.loader.load_state_dict(content["loader"])
         self.step = content["step"]
 
     def train(self, report: Report) -> None:
-        """Takes the steps that are left, epoch after epoch."""
+        """Takes the remaining steps, epoch after epoch."""
         while self.step < self.settings.training.steps:
             for batch in self.loader:
-                report.add(Row(self.step + 1, "train", self.take_step(batch)))
+                report.add(self.take_step(batch))
                 self._evaluate_and_save(report)
                 if self.step == self.settings.training.steps:
                     break
@@ -182,10 +209,10 @@ class Run:
 
 
 def _worker_options(num_workers: int) -> dict[str, Any]:
-    """Workers that are started anew, once.
+    """Spawns workers, once for all epochs.
 
-    ``fork``, which is torch's default, copies this process with whatever locks the process group's threads
-    hold at that moment. One of Python's own is among them, and now and then a worker waits for it for ever.
+    ``fork``, torch's default before Python 3.14, copies this process with every lock that a thread of the
+    process group holds at that moment, and in rare cases a worker waits for such a lock forever.
     """
     if num_workers == 0:
         return {}
@@ -197,13 +224,15 @@ def _worker_options(num_workers: int) -> dict[str, Any]:
 
 
 def ids_of(data: Data) -> tuple[int, int]:
-    """How many ids the data's tokenizer has, and the one that ends documents.
+    """The vocabulary size of the data's tokenizer, and its EOD id.
 
     Raises:
         SettingsError: If the files do not name one tokenizer.
     """
     train, test = (packtok.PbinReader(path).metadata or {} for path in (data.train, data.test))
-    told = ("tokenizer", "eod")
-    if not all(train.get(name) and train[name] == test.get(name) for name in told):
-        raise SettingsError(f"{data.train} and {data.test} are not packed with one tokenizer; pack them anew")
+    if not all(train.get(name) and train[name] == test.get(name) for name in ("tokenizer", "eod")):
+        raise SettingsError(
+            f"{data.train} and {data.test} are not packed with the same tokenizer and EOD; "
+            "pack them again with the same"
+        )
     return train["tokenizer"]["vocab_size"], train["eod"]["id"]

@@ -2,8 +2,8 @@
 
     python hf_trainer.py train.pbin
 
-Its models shift labels inside, so they get ``labels="aligned"``. The Trainer finds its place by fetching all
-that was seen and throwing it away; here the loader's state stands in each checkpoint instead.
+Its models shift labels themselves, so they get ``labels="aligned"``. By default the Trainer resumes by
+fetching and discarding all earlier batches; here the loader's state is in each checkpoint instead.
 """
 
 import json
@@ -41,13 +41,13 @@ class LoaderState(TrainerCallback):
         self.trainer = trainer
 
     def on_save(self, args: TrainingArguments, state: Any, *_: Any, **__: Any) -> None:
-        """Writes it into the checkpoint that was just written."""
+        """Writes the state into the checkpoint that was just written."""
         if state.is_world_process_zero:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             (folder / STATE_FILE).write_text(json.dumps(self.trainer.loader.state_dict()))
 
     def on_train_begin(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
-        """Goes where it leads."""
+        """Restores it from the checkpoint."""
         if args.resume_from_checkpoint:
             text = (Path(args.resume_from_checkpoint) / STATE_FILE).read_text()
             self.trainer.loader.load_state_dict(json.loads(text))
@@ -75,7 +75,7 @@ def trainer(path: str, folder: Path, *, steps: int, resume_from: Path | None = N
         report_to=[],
         use_cpu=True,
         disable_tqdm=True,
-        # The loader's state leads to the place; what the Trainer skipped would be skipped twice.
+        # The loader's state restores the position; batches that the Trainer skipped would be skipped twice.
         ignore_data_skip=True,
         resume_from_checkpoint=None if resume_from is None else str(resume_from),
     )
@@ -94,7 +94,7 @@ def losses(trained: Trainer) -> list[float]:
 
 
 def main(path: str) -> None:
-    """Stops after five steps and goes on with another Trainer."""
+    """Stops after five steps and resumes with another Trainer."""
     folder = Path("hf_trainer")
     trainer(path, folder, steps=5).train()
     checkpoint = folder / "checkpoint-5"

@@ -1,10 +1,10 @@
-"""packtok's data in Lightning, whose checkpoints keep the place in the data.
+"""packtok's data in Lightning, whose checkpoints keep the position in the data.
 
     python lightning_trainer.py train.pbin
 
-Lightning saves and loads the state of any loader that has one. What it must not do is put a sampler of its
-own in packtok's place: ``use_distributed_sampler=False``. And checkpoints are for its callback: those saved
-after ``fit`` has ended at ``max_steps`` count the unfinished epoch as done.
+Lightning saves and loads the state of any loader that has one. It must not replace packtok's sampler by its
+own: ``use_distributed_sampler=False``. Let its callback save the checkpoints: those saved after ``fit`` has
+ended at ``max_steps`` count the unfinished epoch as finished.
 """
 
 import sys
@@ -30,7 +30,7 @@ class TinyModel(lightning.LightningModule):
         self.losses: list[float] = []
 
     def train_dataloader(self) -> packtok.DataLoader:
-        """Made by Lightning when the processes are there, so that each finds its rank."""
+        """Called by Lightning once the processes run, so that each finds its rank."""
         dataset = packtok.TokenDataset(self.path, context_length=64)
         return packtok.DataLoader(dataset, global_batch_size=self.batch_size, shuffle=True, seed=1)
 
@@ -65,7 +65,7 @@ def trainer(folder: Path, *, steps: int, save_every: int) -> lightning.Trainer:
 
 
 def main(path: str) -> None:
-    """Trains for ten steps, and once more from the checkpoint of the fifth."""
+    """Trains for ten steps, then again from the checkpoint of step 5."""
     metadata = packtok.PbinReader(path).metadata or {}
     whole, resumed = (TinyModel(path, metadata["tokenizer"]["vocab_size"], batch_size=8) for _ in range(2))
     folder = Path("lightning")

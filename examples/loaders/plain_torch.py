@@ -1,9 +1,9 @@
-"""packtok's data in torch's own DataLoader: batches come ready, and a stopped run skips what it has seen.
+"""packtok's data in torch's own DataLoader: complete batches, and a stopped run skips those it has seen.
 
     python plain_torch.py train.pbin
 
-Workers draw batches ahead, so that the sampler's own state is not where training stands; with this loader a
-run counts its steps itself. `packtok.DataLoader` does that for you.
+Workers draw batches ahead of training, so the sampler's state is not the position of the training; with this
+loader a run counts its steps itself. `packtok.DataLoader` does that for you.
 """
 
 import sys
@@ -16,7 +16,7 @@ import packtok
 
 
 def loader(path: str, *, batch_size: int, steps_done: int = 0, num_workers: int = 0) -> DataLoader[object]:
-    """Shuffled batches of the first epoch, behind those of the ``steps_done``."""
+    """Shuffled batches of the first epoch, after those of the first ``steps_done`` steps."""
     dataset = packtok.TokenDataset(path, context_length=64)
     sampler = packtok.ResumableDistributedSampler(
         dataset,

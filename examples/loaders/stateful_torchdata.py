@@ -1,4 +1,4 @@
-"""packtok's data in torchdata's StatefulDataLoader, which keeps the place in the data itself.
+"""packtok's data in torchdata's StatefulDataLoader, which keeps the position in the data itself.
 
 python stateful_torchdata.py train.pbin
 """
@@ -11,7 +11,7 @@ import packtok
 
 
 def loader(path: str, *, batch_size: int, num_workers: int = 0) -> StatefulDataLoader[object]:
-    """Shuffled batches, whose ``state_dict`` counts those that were given."""
+    """Shuffled batches; the ``state_dict`` counts those that were returned."""
     dataset = packtok.TokenDataset(path, context_length=64)
     sampler = packtok.ResumableDistributedSampler(
         dataset, shuffle=True, seed=1, batch_size=batch_size, drop_last=True
@@ -22,7 +22,7 @@ def loader(path: str, *, batch_size: int, num_workers: int = 0) -> StatefulDataL
 
 
 def main(path: str) -> None:
-    """Stops after three steps and goes on with another loader."""
+    """Stops after three steps and resumes with another loader."""
     stopped = loader(path, batch_size=8, num_workers=1)
     for step, batch in enumerate(stopped):
         print(step, batch["input_ids"][0, :8].tolist())

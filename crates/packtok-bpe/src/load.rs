@@ -70,10 +70,15 @@ impl Description {
         let is_sentencepiece = sentencepiece::is_one(file);
         let added_tokens = added_tokens(file, &mut notes);
         check_normalized_tokens(name, file)?;
+        let template = Template::of(name, &file["post_processor"])?;
+        // A template may name ids that no token has.
+        let ids_of_template = [&template.prefix[..], &template.suffix].concat();
+        let above_template = ids_of_template.iter().map(|&id| u64::from(id) + 1);
+        let of_tokens = vocab_size(&file["model"], &added_tokens);
         Ok(Self {
             fingerprint: fingerprint(file),
-            vocab_size: vocab_size(&file["model"], &added_tokens),
-            template: Template::of(name, &file["post_processor"])?,
+            vocab_size: above_template.fold(of_tokens, u64::max),
+            template,
             eos_token: file["eos_token"].as_str().map(str::to_owned),
             is_sentencepiece,
             added_tokens,

@@ -193,15 +193,19 @@ impl PostProcessor {
         contained("fails on this post-processor", read).map(Self)
     }
 
-    /// `ids` with what it puts around them.
+    /// `ids` with what it puts around them, with special tokens or without.
     ///
     /// # Errors
     /// The crate refuses or panics.
-    pub(crate) fn processed(&self, ids: &[u32]) -> Result<Vec<u32>, Cause> {
+    pub(crate) fn processed(
+        &self,
+        ids: &[u32],
+        add_special_tokens: bool,
+    ) -> Result<Vec<u32>, Cause> {
         let token = |&id| Token::new(id, String::new(), (0, 0));
         let encoding = Encoding::from_tokens(ids.iter().map(token).collect(), 0);
         let processed = contained("fails in its post-processor", || {
-            self.0.process(encoding, None, true)
+            self.0.process(encoding, None, add_special_tokens)
         })?;
         Ok(processed.get_ids().to_vec())
     }

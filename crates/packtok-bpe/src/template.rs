@@ -31,12 +31,14 @@ impl Template {
         };
         let processor = PostProcessor::read(processor).map_err(unloadable)?;
         // Two documents that differ in their only id: what differs in the results is where the document stands.
-        let [one, other] = [0, 1].map(|id| processor.processed(&[id]));
+        let [one, other] = [0, 1].map(|id| processor.processed(&[id], true));
+        // Without special tokens, steps of a sequence may leave out the document itself.
+        let without = processor.processed(&[0], false).map_err(unloadable)?;
         let (one, other) = (one.map_err(unloadable)?, other.map_err(unloadable)?);
         let pairs = one.iter().zip(&other);
         let mut places = (0..).zip(pairs).filter(|(_, (one, other))| one != other);
         match (places.next(), places.next()) {
-            (Some((place, _)), None) if one.len() == other.len() => Ok(Self {
+            (Some((place, _)), None) if one.len() == other.len() && without == [0] => Ok(Self {
                 prefix: one[..place].to_vec(),
                 suffix: one[place + 1..].to_vec(),
             }),

@@ -1,0 +1,302 @@
+"""Odd and hostile tokenizer files: the ids and texts of the wheel, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+import tokenizers
+
+import packtok
+from packtok import DocumentError, Tokenizer, TokenizerError
+
+WHITESPACE = {"type": "Whitespace"}
+WORDS = {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}}
+HIGHEST = 2**32 - 1
+
+
+def added(content: str, **flags: Any) -> dict[str, Any]:
+    of_all = {"special": False, "single_word": False, "lstrip": False, "rstrip": False, "normalized": True}
+    return {"id": 0, "content": content, **of_all, **flags}
+
+
+def file_of(model: dict[str, Any] = WORDS, **components: Any) -> dict[str, Any]:
+    """A whole tokenizer.json."""
+    keys = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
+    return {"version": "1.0", "added_tokens": [], **dict.fromkeys(keys), "model": model, **components}
+
+
+def bpe(vocab: dict[str, int], merges: list[Any], **settings: Any) -> dict[str, Any]:
+    return {"type": "BPE", "vocab": vocab, "merges": merges, **settings}
+
+
+def load(file: dict[str, Any]) -> Tokenizer:
+    return Tokenizer(json.dumps(file).encode(), "t.json")
+
+
+def assert_as_wheel(file: dict[str, Any], texts: list[str]) -> Tokenizer:
+    """Ids with and without special tokens, and the texts of ids, are the wheel's."""
+    ours, wheel = load(file), tokenizers.Tokenizer.from_str(json.dumps(file))
+    for text in texts:
+        for adds in (True, False):
+            ids = wheel.encode(text, add_special_tokens=adds).ids
+            assert ours.encode(text, add_special_tokens=adds).tolist() == ids, text
+            for skips in (True, False):
+                expected = wheel.decode(ids, skip_special_tokens=skips)
+                assert ours.decode(ids, skip_special_tokens=skips) == expected, text
+    return ours
+
+
+TEXTS = ["", "a", "a b", "b  a?", "Hello world é", "x a", "数 a"]
+
+
+def test_a_decoder_that_is_not_there_joins_names_with_blanks() -> None:
+    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file["decoder"] = None
+    tokenizer = assert_as_wheel(file, TEXTS)
+    assert tokenizer.engine == "packtok"
+    assert tokenizer.decode(tokenizer.encode("Hello world é")) == "Hello Ġworld ĠÃ©"
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+        {"type": "Strip", "content": "H", "start": 1, "stop": 0},
+        {"type": "Replace", "pattern": {"String": "Ġ"}, "content": "_"},
+        {"type": "BPEDecoder", "suffix": "o"},
+        {"type": "Metaspace", "replacement": "Ġ", "prepend_scheme": "always", "split": True},
+        {"type": "WordPiece", "prefix": "Ġ", "cleanup": True},
+        {"type": "CTC", "pad_token": "Ġ", "word_delimiter_token": "o", "cleanup": True},
+        {"type": "Sequence", "decoders": [{"type": "Fuse"}, {"type": "ByteFallback"}]},
+    ],
+    ids=lambda decoder: decoder["type"],
+)
+def test_ids_become_text_by_the_decoder_of_the_file(decoder: dict[str, Any]) -> None:
+    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file["decoder"] = decoder
+    file["added_tokens"] += [added("<é>", special=True), added("Ġthe", normalized=False)]
+    assert_as_wheel(file, [*TEXTS, "a<é>b", "x<|endoftext|>y", "Ġthe the"])
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "tokens"),
+    [
+        ({"type": "Strip", "strip_left": True, "strip_right": True}, ["  "]),
+        ({"type": "Strip", "strip_left": True, "strip_right": True}, [" a "]),
+        ({"type": "StripAccents"}, ["\u0301"]),
+        ({"type": "Lowercase"}, ["A", "AB"]),
+        ({"type": "Replace", "pattern": {"String": "a"}, "content": "bb"}, ["a", "ab"]),
+        (None, ["ab", "abab", "aba"]),
+        (None, ["a", "a", "b"]),
+    ],
+)
+@pytest.mark.parametrize("normalized", [True, False])
+def test_added_tokens_that_are_stripped_or_hidden_by_others(
+    normalizer: dict[str, Any] | None, tokens: list[str], normalized: bool
+) -> None:
+    file = file_of(normalizer=normalizer, pre_tokenizer=WHITESPACE)
+    file["added_tokens"] = [added(token, normalized=normalized) for token in tokens]
+    assert_as_wheel(file, ["", "a", "a b", "abab ab", "AB Ab", "a  b ", "ababa"])
+
+
+@pytest.mark.parametrize("length", [65_536, 1_000_000])
+def test_an_added_token_of_any_length(length: int) -> None:
+    token = "x" * length
+    for file in (file_of(pre_tokenizer=WHITESPACE), json.loads(Tokenizer.builtin("gpt2").to_json())):
+        file["added_tokens"].append(added(token, normalized=False))
+        assert_as_wheel(file, [token, f"a{token}b", token[1:20]])
+
+
+@pytest.mark.parametrize("highest", [10**9, HIGHEST])
+@pytest.mark.parametrize("kind", ["byte-level", "words", "WordPiece", "added", "template"])
+def test_ids_of_any_height_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
+    """In a process that may take 2 GB: a table sized by the highest id would need at least twice that."""
+    gpt2 = json.loads(Tokenizer.builtin("gpt2").to_json())
+    if kind == "byte-level":
+        gpt2["model"]["vocab"]["Ġworld"] = highest
+        file = gpt2
+    elif kind == "words":
+        file = file_of({**WORDS, "vocab": {"?": 0, "a": highest}}, pre_tokenizer=WHITESPACE)
+    elif kind == "WordPiece":
+        vocab = {"[UNK]": 0, "a": 1, "##b": highest}
+        model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##"}
+        file = file_of({**model, "max_input_chars_per_word": 100, "vocab": vocab}, pre_tokenizer=WHITESPACE)
+    elif kind == "added":
+        file = gpt2
+        file["model"]["vocab"]["unlikelyname"] = highest
+        file["added_tokens"].append(added("unlikelyname", special=True))
+    else:
+        file = gpt2
+        file["post_processor"] = oracle.template(before=("<s>",), ids={"<s>": highest})
+    eod = "?" if kind == "words" else "[UNK]" if kind == "WordPiece" else oracle.EOD
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    texts = ["Hello world a ab", "unlikelyname a"]
+    corpus = oracle.write_lines(tmp_path / "c.jsonl", texts)
+    script = (
+        "import packtok, sys\n"
+        "tokenizer = packtok.Tokenizer.from_file(sys.argv[1])\n"
+        "ids, _ = tokenizer.encode_batch(sys.argv[5:])\n"
+        "tokenizer.decode(ids)\n"
+        "packtok.pack(input=sys.argv[2], output=sys.argv[3], tokenizer=sys.argv[1], eod=sys.argv[4])\n"
+        "packtok.PbinReader(sys.argv[3]).verify()\n"
+        "print(*ids)"
+    )
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, 2 << 30))
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, path, corpus, tmp_path / "out.pbin", eod, *texts],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+    )
+    assert done.returncode == 0, done.stderr
+    wheel = oracle.load(path)
+    assert [int(one) for one in done.stdout.split()] == [
+        id for text in texts for id in wheel.encode(text).ids
+    ]
+
+
+# What is wrong with a file, and the end of the error that says so.
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a merge with an unknown result": (
+        file_of(bpe({"a": 0, "b": 1}, [["a", "b"]])),
+        "the tokenizers library fails on this file: range end index 2 out of range for slice of length 1",
+    ),
+    "a prefix longer than what it is cut from": (
+        file_of(bpe({"a": 0, "b": 1, "ab": 2}, [["a", "b"]], continuing_subword_prefix="##")),
+        "",
+    ),
+    "a broken map": (
+        file_of(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
+        "",
+    ),
+    "an id beyond 32 bits": (file_of({**WORDS, "vocab": {"?": 0, "a": 2**32}}), ""),
+    "a negative id": (file_of({**WORDS, "vocab": {"?": 0, "a": -1}}), ""),
+    "a version that is not 1.0": (
+        file_of(version="2.0"),
+        "the tokenizer cannot be loaded: Unknown tokenizer version '2.0' at line 1 column 199",
+    ),
+    "a decoder that is none": (file_of(decoder={"type": "Strip", "content": ""}), ""),
+    "two tokens that are the same once normalized": (
+        file_of(normalizer={"type": "Lowercase"}, added_tokens=[added("A"), added("a")]),
+        'the added tokens "A" and "a" are the same text once they are normalized, so that ids would depend '
+        "on chance; remove one of them from tokenizer.json",
+    ),
+    "a token of which nothing is left, beside others": (
+        file_of(normalizer={"type": "StripAccents"}, added_tokens=[added("\u0301"), added("ab")]),
+        'nothing is left of the added token "\\u{301}" once it is normalized, and looking for it and others '
+        'may never end; remove it from tokenizer.json, or set its "normalized" to false',
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
+    what: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file, end = REFUSED[what]
+    with pytest.raises(TokenizerError) as caught:
+        load(file)
+    message = str(caught.value)
+    assert message.startswith("t.json: ")
+    assert message.endswith(end)
+    assert "\n" not in message
+    assert "bug" not in message
+    assert len(message) < 400
+    assert capfd.readouterr().err == ""
+
+
+# Files that load and fail on texts, with such a text.
+FAILING: dict[str, tuple[dict[str, Any], str]] = {
+    "no unknown token": (file_of({**WORDS, "vocab": {"a": 1}}, pre_tokenizer=WHITESPACE), "a b"),
+    "a split within a character": (
+        file_of(
+            normalizer={"type": "Strip", "strip_left": True, "strip_right": True},
+            pre_tokenizer=WHITESPACE,
+            added_tokens=[added("  ")],
+        ),
+        "a é",
+    ),
+    "a pattern that gives up": (
+        file_of(
+            pre_tokenizer={
+                "type": "Split",
+                "pattern": {"Regex": "(a|aa)+c|."},
+                "behavior": "Isolated",
+                "invert": False,
+            }
+        ),
+        "a" * 60,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_text_that_the_library_fails_on_is_a_document_error(
+    what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file, text = FAILING[what]
+    tokenizer = load(file)
+    for call in (
+        lambda: tokenizer.encode(text),
+        lambda: tokenizer.encode_batch([text]),
+        lambda: tokenizer.encode_batch(["a"] * 9000 + [text] * 9000, threads=2),
+        lambda: tokenizer.count(["a", text]),
+    ):
+        with pytest.raises(DocumentError) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+        assert re.search(r"bug|report", str(caught.value)) is None
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    corpus = oracle.write_lines(tmp_path / "c.jsonl", ["a", text])
+    pack: dict[str, Any] = {
+        "input": corpus,
+        "output": tmp_path / "o.pbin",
+        "tokenizer": str(path),
+        "eod": "a",
+    }
+    with pytest.raises(DocumentError, match=r"c\.jsonl:2: "):
+        packtok.pack(**pack)
+    report = packtok.pack(**pack, on_bad_document="skip")
+    assert (report.packed, report.rejected) == (1, 1)
+    assert capfd.readouterr().err == ""
+
+
+def test_replacing_nothing_is_what_the_wheel_makes_of_it() -> None:
+    file = file_of(
+        normalizer={"type": "Replace", "pattern": {"String": ""}, "content": "b"}, pre_tokenizer=WHITESPACE
+    )
+    ours = load(file)
+    wheel = tokenizers.Tokenizer.from_str(json.dumps(file))
+    for text in TEXTS:
+        try:
+            expected = wheel.encode(text).ids
+        except BaseException:  # A panic of the wheel is no Exception.
+            with pytest.raises(DocumentError):
+                ours.encode(text)
+        else:
+            assert ours.encode(text).tolist() == expected
+
+
+def test_a_template_of_the_highest_ids() -> None:
+    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file["post_processor"] = oracle.template(
+        before=("<s>",), after=("</s>",), ids={"<s>": HIGHEST, "</s>": 0}
+    )
+    tokenizer = assert_as_wheel(file, TEXTS)
+    assert tokenizer.encode("a").tolist() == [HIGHEST, 64, 0]
