@@ -1,0 +1,416 @@
+//! What packtok makes of a case, held against what `tokenizers` makes of it.
+
+use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
+use serde_json::Value;
+use tokenizers::{AddedToken, NormalizedString, Normalizer, PostProcessor, TruncationParams};
+
+use crate::generate::{Case, Limits};
+use crate::panics::catch;
+
+/// A claim that does not hold.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    /// Which one, the same for findings that are alike.
+    pub(crate) kind: String,
+    /// What was found and what was expected.
+    pub(crate) detail: String,
+}
+
+/// What a case was good for.
+pub(crate) struct Compared {
+    /// How many texts have ids that were compared, or were refused by both.
+    pub(crate) pairs: u64,
+    /// The engine that packtok chose; none if the file was refused.
+    pub(crate) engine: Option<&'static str>,
+}
+
+/// What a call gave: a refusal says why.
+type Outcome<T> = Result<T, String>;
+
+struct Oracle {
+    parsing: tokenizers::Tokenizer,
+    as_text: tokenizers::Tokenizer,
+    /// The same two with truncation.
+    truncating: Option<[tokenizers::Tokenizer; 2]>,
+}
+
+impl Oracle {
+    fn load(json: &str) -> Outcome<Self> {
+        let load = || {
+            let mut parsing = tokenizers::Tokenizer::from_bytes(json)?;
+            parsing.with_truncation(None)?;
+            parsing.with_padding(None);
+            let mut as_text = parsing.clone();
+            as_text.set_encode_special_tokens(true);
+            Ok(Self {
+                parsing,
+                as_text,
+                truncating: None,
+            })
+        };
+        flat(catch(load), |error: tokenizers::Error| error.to_string())
+    }
+
+    /// Special tokens that are reckoned with where texts are truncated.
+    fn num_special(&self) -> usize {
+        let processor = self.parsing.get_post_processor();
+        processor.map_or(0, |processor| processor.added_tokens(false))
+    }
+
+    fn truncate_to(&mut self, max_length: usize) {
+        let truncating = [&self.parsing, &self.as_text].map(|tokenizer| {
+            let mut tokenizer = tokenizer.clone();
+            let truncation = TruncationParams {
+                max_length,
+                ..TruncationParams::default()
+            };
+            // One that it refuses is too short for packtok, too.
+            let _ = tokenizer.with_truncation(Some(truncation));
+            tokenizer
+        });
+        self.truncating = Some(truncating);
+    }
+
+    /// Whether texts have ids: where an added token is empty once it is normalized, and is not the only one,
+    /// `tokenizers` never ends; where two are the same, which of them it finds changes from run to run.
+    fn has_ids_of_texts(&self) -> bool {
+        let normalized = |token: &AddedToken| {
+            let mut text = NormalizedString::from(token.content.as_str());
+            if let Some(normalizer) = self.parsing.get_normalizer() {
+                normalizer.normalize(&mut text)?;
+            }
+            Ok(text.get().to_owned())
+        };
+        let all = || {
+            let tokens = self.parsing.get_added_tokens_decoder();
+            let all = tokens
+                .values()
+                .filter(|token| token.normalized)
+                .map(normalized);
+            all.collect::<tokenizers::Result<Vec<_>>>()
+        };
+        let Ok(Ok(mut all)) = catch(all) else {
+            return true;
+        };
+        all.sort_unstable();
+        let is_empty = all.len() > 1 && all[0].is_empty();
+        !is_empty && all.windows(2).all(|two| two[0] != two[1])
+    }
+
+    fn encode(&self, text: &str, options: &EncodeOptions) -> Outcome<Vec<u32>> {
+        let is_text = options.special_tokens_in_text == SpecialTokensInText::Text;
+        let tokenizer = match &self.truncating {
+            Some(truncating) if options.truncate_to.is_some() => &truncating[usize::from(is_text)],
+            _ if is_text => &self.as_text,
+            _ => &self.parsing,
+        };
+        let encode = || {
+            let encoding = tokenizer.encode_fast(text, options.add_special_tokens)?;
+            Ok(encoding.get_ids().to_vec())
+        };
+        flat(catch(encode), |error: tokenizers::Error| error.to_string())
+    }
+
+    fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
+        let decode = || self.parsing.decode(ids, skip_special_tokens);
+        flat(catch(decode), |error: tokenizers::Error| error.to_string())
+    }
+}
+
+fn flat<T, E>(caught: Result<Result<T, E>, String>, message: impl Fn(E) -> String) -> Outcome<T> {
+    caught?.map_err(message)
+}
+
+/// packtok's own answer; a panic is a finding.
+fn own<T>(
+    place: &str,
+    call: impl FnOnce() -> Result<T, Error>,
+) -> Result<Result<T, Error>, Finding> {
+    catch(call).map_err(|message| Finding {
+        kind: format!("{place}: panic: {}", shape_of(&message)),
+        detail: message,
+    })
+}
+
+/// Whether packtok says that it does not take such files although `tokenizers` does (docs/exactness.md).
+fn is_documented(error: &Error, oracle: &Oracle) -> bool {
+    let with_template = EncodeOptions {
+        add_special_tokens: true,
+        ..EncodeOptions::default()
+    };
+    match error {
+        // Ids would depend on chance.
+        Error::Dropout { .. } => true,
+        Error::SameAddedTokens { .. } | Error::EmptyAddedToken { .. } => !oracle.has_ids_of_texts(),
+        // The template does not put fixed tokens around one text.
+        Error::Shape { key, .. } => *key == "post_processor",
+        // No text gets past the post-processor.
+        Error::Unloadable { .. } => {
+            let mut texts = ["", "a"].iter();
+            texts.all(|text| oracle.encode(text, &with_template).is_err())
+        }
+        _ => false,
+    }
+}
+
+/// What both make of a file; none if both refuse it, or packtok as documented.
+fn load(json: &str) -> Result<Option<(Oracle, packtok_bpe::Tokenizer)>, Finding> {
+    let finding = |whose: &str, reason: String| Finding {
+        kind: format!("load: only {whose} refuses: {}", shape_of(&reason)),
+        detail: reason,
+    };
+    let oracle = Oracle::load(json);
+    let loaded = own("load", || {
+        packtok_bpe::Tokenizer::from_json("t.json", json.to_owned())
+    })?;
+    match (oracle, loaded) {
+        (Ok(oracle), Ok(_)) if !oracle.has_ids_of_texts() => Err(Finding {
+            kind: "load: texts of this file have no ids".to_owned(),
+            detail: "packtok takes it".to_owned(),
+        }),
+        (Ok(oracle), Ok(tokenizer)) => Ok(Some((oracle, tokenizer))),
+        (Err(_), Err(_)) => Ok(None),
+        (Ok(oracle), Err(error)) if is_documented(&error, &oracle) => Ok(None),
+        (Ok(_), Err(error)) => Err(finding("packtok", chain(&error))),
+        (Err(reason), Ok(_)) => Err(finding("tokenizers", reason)),
+    }
+}
+
+/// Compares all that a case has.
+pub(crate) fn compare(case: &Case) -> Result<Compared, Finding> {
+    let Some((mut oracle, tokenizer)) = load(&case.json)? else {
+        return Ok(Compared {
+            pairs: 0,
+            engine: None,
+        });
+    };
+    if let Some(max_length) = case.limits.truncate_to {
+        oracle.truncate_to(max_length);
+    }
+    let mut pair = Pair {
+        engine: tokenizer.engine().name(),
+        names: names(&tokenizer),
+        oracle,
+        has_texts_of_ids: has_texts_of_ids(&case.json),
+        encoders: Vec::new(),
+        tokenizer,
+    };
+    pair.compare_added_tokens()?;
+    pair.make_encoders(&case.limits)?;
+    for text in &case.texts {
+        pair.compare_text(text)?;
+    }
+    for ids in &case.ids {
+        pair.compare_decoded(ids)?;
+    }
+    Ok(Compared {
+        pairs: case.texts.len() as u64,
+        engine: Some(pair.engine),
+    })
+}
+
+fn names(tokenizer: &packtok_bpe::Tokenizer) -> String {
+    let other = tokenizer.engine_chosen(EngineChoice::Reference).name();
+    format!("{}, {other}", tokenizer.engine().name())
+}
+
+/// One file, loaded by both.
+struct Pair {
+    oracle: Oracle,
+    tokenizer: packtok_bpe::Tokenizer,
+    /// The engine that serves the file; and that with the one that knows all of it.
+    engine: &'static str,
+    names: String,
+    has_texts_of_ids: bool,
+    /// Encoders that meet all texts, or why there are none.
+    encoders: Vec<(EncodeOptions, Result<Encoder, Error>)>,
+}
+
+impl Pair {
+    fn compare_added_tokens(&self) -> Result<(), Finding> {
+        for token in self.tokenizer.added_tokens() {
+            let expected = self.oracle.parsing.token_to_id(&token.content);
+            if expected != Some(token.id) {
+                return Err(Finding {
+                    kind: "ids of added tokens differ".to_owned(),
+                    detail: format!(
+                        "{:?}: found {}, expected {expected:?}",
+                        token.content, token.id
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// For both engines in turn with all else the same.
+    fn make_encoders(&mut self, limits: &Limits) -> Result<(), Finding> {
+        let mut lengths = vec![None];
+        // The package may cut to another length where it counts fewer special tokens than a sequence of post-processors
+        // adds.
+        let num_special = self.tokenizer.prefix().len() + self.tokenizer.suffix().len();
+        if num_special == self.oracle.num_special() {
+            lengths.extend(limits.truncate_to.map(Some));
+        }
+        let flags = [(false, false), (false, true), (true, false), (true, true)];
+        for (add_special_tokens, is_text) in flags {
+            for &truncate_to in &lengths {
+                for engine in [EngineChoice::Auto, EngineChoice::Reference] {
+                    let options = EncodeOptions {
+                        add_special_tokens,
+                        special_tokens_in_text: match is_text {
+                            true => SpecialTokensInText::Text,
+                            false => SpecialTokensInText::Parse,
+                        },
+                        truncate_to,
+                        engine,
+                        cache_bytes: Some(limits.cache_bytes),
+                    };
+                    self.make_encoder(limits, options)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn make_encoder(&mut self, limits: &Limits, options: EncodeOptions) -> Result<(), Finding> {
+        let encoder = own("encoder", || {
+            let mut encoder = self.tokenizer.encoder(&options)?;
+            if limits.warms_up {
+                encoder.warm_up();
+            }
+            Ok(encoder)
+        })?;
+        // The package takes a length that leaves no room for the post-processor's tokens, and gives odd ids.
+        if !matches!(encoder, Err(Error::TruncationTooShort { .. })) {
+            self.encoders.push((options, encoder));
+        }
+        Ok(())
+    }
+
+    fn compare_text(&mut self, text: &str) -> Result<(), Finding> {
+        let mut expected = Err(String::new());
+        let mut is_refused = false;
+        let mut all_ids = Vec::new();
+        for (options, encoder) in &mut self.encoders {
+            // The first of two engines.
+            if options.engine == EngineChoice::Auto {
+                expected = self.oracle.encode(text, options);
+                all_ids.extend(expected.clone());
+                if options.truncate_to.is_none() {
+                    is_refused = expected.is_err();
+                }
+            }
+            let found = match encoder {
+                Ok(encoder) => own("encode", || {
+                    let mut ids = vec![7];
+                    encoder
+                        .encode_into(text, &mut ids)
+                        .map(|()| ids.split_off(1))
+                })?
+                .map_err(|error| chain(&error)),
+                Err(error) => Err(chain(error)),
+            };
+            // The package does not look at what it cuts off; packtok refuses the text for it.
+            if options.truncate_to.is_some() && is_refused && found.is_err() {
+                continue;
+            }
+            let place = format!(
+                "ids of {:?} ({}), {:?}, add_special_tokens {}, truncated {}",
+                options.engine,
+                self.names,
+                options.special_tokens_in_text,
+                options.add_special_tokens,
+                options.truncate_to.is_some(),
+            );
+            compare_outcomes(&place, &found, &expected)
+                .map_err(|finding| finding.with(&format!("text {text:?}")))?;
+        }
+        // With and without special tokens.
+        all_ids.dedup();
+        all_ids.iter().try_for_each(|ids| self.compare_decoded(ids))
+    }
+
+    fn compare_decoded(&self, ids: &[u32]) -> Result<(), Finding> {
+        if !self.has_texts_of_ids {
+            return Ok(());
+        }
+        for skip_special_tokens in [false, true] {
+            let found = own("decode", || match skip_special_tokens {
+                false => self.tokenizer.decode(ids),
+                true => self.tokenizer.decode_without_special_tokens(ids),
+            })?;
+            let found = found.map_err(|error| chain(&error));
+            let expected = self.oracle.decode(ids, skip_special_tokens);
+            let place = format!(
+                "text ({}), skip_special_tokens {skip_special_tokens}",
+                self.names
+            );
+            compare_outcomes(&place, &found, &expected)
+                .map_err(|finding| finding.with(&format!("ids {ids:?}")))?;
+        }
+        Ok(())
+    }
+}
+
+impl Finding {
+    fn with(mut self, input: &str) -> Self {
+        self.detail = format!("{input}: {}", self.detail);
+        self
+    }
+}
+
+fn compare_outcomes<T: PartialEq + std::fmt::Debug>(
+    place: &str,
+    found: &Outcome<T>,
+    expected: &Outcome<T>,
+) -> Result<(), Finding> {
+    let kind = match (found, expected) {
+        (Ok(found), Ok(expected)) if found == expected => return Ok(()),
+        (Err(_), Err(_)) => return Ok(()),
+        (Ok(_), Ok(_)) => "differ".to_owned(),
+        (Err(reason), Ok(_)) => format!("only packtok refuses: {}", shape_of(reason)),
+        (Ok(_), Err(reason)) => format!("only tokenizers refuses: {}", shape_of(reason)),
+    };
+    Err(Finding {
+        kind: format!("{place}: {kind}"),
+        detail: format!("found {found:?}, expected {expected:?}"),
+    })
+}
+
+fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+/// A message without what differs from file to file.
+fn shape_of(message: &str) -> String {
+    let outside = message
+        .split(['"', '`'])
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join(" _ ");
+    let is_kept = |c: char| c.is_alphabetic() || "_.:".contains(c);
+    let words = outside
+        .split(|c| !is_kept(c))
+        .filter(|word| !word.is_empty());
+    words.take(16).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether each id has one text: where several tokens of a model have the same id, which of them `tokenizers` decodes
+/// it to changes from run to run.
+fn has_texts_of_ids(json: &str) -> bool {
+    let file: Value = serde_json::from_str(json).unwrap_or_default();
+    let Some(vocab) = file["model"]["vocab"].as_object() else {
+        return true;
+    };
+    let mut ids: Vec<u64> = vocab.values().filter_map(Value::as_u64).collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|two| two[0] != two[1])
+}

@@ -1,0 +1,113 @@
+//! Whole tokenizer.json files with texts and ids for them.
+
+use serde_json::json;
+
+use crate::added::Added;
+use crate::breaking::{break_text, break_value, cross, limit};
+use crate::ends;
+use crate::model::{Family, Model};
+use crate::source::Source;
+use crate::steps;
+use crate::texts;
+use crate::words::Words;
+
+/// Texts for each file.
+pub(crate) const TEXTS: usize = 8;
+
+/// What one input says.
+pub(crate) struct Case {
+    pub(crate) json: String,
+    pub(crate) texts: Vec<String>,
+    pub(crate) limits: Limits,
+    /// What is decoded beside the ids of the texts.
+    pub(crate) ids: Vec<Vec<u32>>,
+}
+
+/// How an encoder is made.
+#[derive(Clone)]
+pub(crate) struct Limits {
+    pub(crate) cache_bytes: usize,
+    pub(crate) warms_up: bool,
+    /// What ids are cut to, in some cases.
+    pub(crate) truncate_to: Option<usize>,
+}
+
+impl Limits {
+    fn of(source: &mut Source) -> Self {
+        Self {
+            cache_bytes: source.pick(&[1 << 18, 1 << 18, 1 << 16, 1 << 12, 1, 0]),
+            warms_up: source.once_in(12),
+            truncate_to: source.once_in(6).then(|| source.below(24)),
+        }
+    }
+}
+
+impl Case {
+    pub(crate) fn of(input: &[u8]) -> Self {
+        let source = &mut Source::new(input);
+        let families = [
+            Family::ByteLevel,
+            Family::Chars,
+            Family::WordPiece,
+            Family::WordLevel,
+            Family::Unigram,
+        ];
+        // Some files have components of several families.
+        let family = source.pick(&families);
+        let mut other = || match source.once_in(16) {
+            true => source.pick(&families),
+            false => family,
+        };
+        let (of_steps, of_decoder) = (other(), other());
+        let words = Words::of(source);
+        let model = Model::of(source, &words, family);
+        let added = Added::of(source, &words, &model.tokens);
+        let mut file = json!({
+            "version": "1.0",
+            "truncation": null,
+            "padding": null,
+            "added_tokens": added.json,
+            "normalizer": steps::normalizer(source, &words, of_steps),
+            "pre_tokenizer": steps::pre_tokenizer(source, &words, of_steps),
+            "post_processor": ends::post_processor(source, &added.contents, 0),
+            "decoder": ends::decoder(source, &words, of_decoder),
+            "model": model.json,
+        });
+        if source.once_in(30) {
+            let family = source.pick(&families);
+            let (key, other) = match source.below(6) {
+                0 | 1 => ("normalizer", steps::normalizer(source, &words, family)),
+                2 => (
+                    "pre_tokenizer",
+                    steps::pre_tokenizer(source, &words, family),
+                ),
+                3 => (
+                    "post_processor",
+                    ends::post_processor(source, &added.contents, 0),
+                ),
+                4 => ("decoder", ends::decoder(source, &words, family)),
+                _ => ("model", Model::of(source, &words, family).json),
+            };
+            cross(source, &mut file[key], &other);
+        }
+        if source.once_in(16) {
+            limit(source, &mut file);
+        }
+        if source.once_in(16) {
+            break_value(source, &mut file);
+        }
+        let mut json = file.to_string();
+        if source.once_in(200) {
+            json = break_text(source, json);
+        }
+        let tokens = &model.tokens;
+        Self {
+            json,
+            limits: Limits::of(source),
+            texts: (0..TEXTS)
+                .map(|_| texts::text(source, &words, tokens, &added.contents))
+                .collect(),
+            ids: (0..2).map(|_| texts::ids(source, tokens.len())).collect(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Panics that are expected: `tokenizers` refuses many files and texts that way.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{self, AssertUnwindSafe};
+
+thread_local! {
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+    static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Has panics inside [`catch`] neither print nor abort, which libFuzzer's hook does.
+pub(crate) fn install_hook() {
+    let aborting = panic::take_hook();
+    panic::set_hook(Box::new(move |info| match IS_CAUGHT.get() {
+        true => MESSAGE.set(info.to_string()),
+        false => aborting(info),
+    }));
+}
+
+/// What `call` returns, or the message of its panic.
+pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    IS_CAUGHT.set(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    IS_CAUGHT.set(false);
+    outcome.map_err(|_| MESSAGE.take())
+}

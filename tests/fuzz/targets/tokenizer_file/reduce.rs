@@ -1,0 +1,155 @@
+//! The smallest case that still shows a finding.
+
+use serde_json::Value;
+
+use crate::generate::Case;
+
+/// Takes away whatever `is_shown` holds without, until nothing can be taken away.
+pub(crate) fn reduced(mut case: Case, is_shown: &dyn Fn(&Case) -> bool) -> Case {
+    loop {
+        let before = size(&case);
+        drop_items(&mut case, |case| &mut case.texts, is_shown);
+        drop_items(&mut case, |case| &mut case.ids, is_shown);
+        for at in 0..case.ids.len() {
+            drop_items(&mut case, |case| &mut case.ids[at], is_shown);
+        }
+        for at in 0..case.texts.len() {
+            let mut chars: Vec<char> = case.texts[at].chars().collect();
+            drop_parts(&mut chars, &mut |chars| {
+                let old = std::mem::replace(&mut case.texts[at], chars.iter().collect());
+                let is_kept = is_shown(&case);
+                if !is_kept {
+                    case.texts[at] = old;
+                }
+                is_kept
+            });
+        }
+        if let Ok(mut file) = serde_json::from_str::<Value>(&case.json) {
+            reduce_value(&mut file, &mut Vec::new(), &mut case, is_shown);
+        }
+        if size(&case) == before {
+            return case;
+        }
+    }
+}
+
+fn size(case: &Case) -> usize {
+    let ids: usize = case.ids.iter().map(|ids| ids.len() + 1).sum();
+    let texts: usize = case.texts.iter().map(|text| text.len() + 1).sum();
+    case.json.len() + ids + texts
+}
+
+fn drop_items<T: Clone>(
+    case: &mut Case,
+    items: impl Fn(&mut Case) -> &mut Vec<T>,
+    is_shown: &dyn Fn(&Case) -> bool,
+) {
+    let mut left = items(case).clone();
+    drop_parts(&mut left, &mut |some| {
+        let old = std::mem::replace(items(case), some.to_vec());
+        let is_kept = is_shown(case);
+        if !is_kept {
+            *items(case) = old;
+        }
+        is_kept
+    });
+}
+
+/// Leaves out halves, quarters and so on, down to single items, as long as `try_without` agrees.
+fn drop_parts<T: Clone>(items: &mut Vec<T>, try_without: &mut dyn FnMut(&[T]) -> bool) {
+    let mut len = items.len().div_ceil(2);
+    while len > 0 {
+        let mut at = 0;
+        while at < items.len() {
+            let mut some = items.clone();
+            some.drain(at..items.len().min(at + len));
+            match try_without(&some) {
+                true => *items = some,
+                false => at += len,
+            }
+        }
+        len = if len == 1 { 0 } else { len.div_ceil(2) };
+    }
+}
+
+/// Tries the file with `value` at `path` in its place.
+fn try_file(file: &Value, case: &mut Case, is_shown: &dyn Fn(&Case) -> bool) -> bool {
+    let old = std::mem::replace(&mut case.json, file.to_string());
+    let is_kept = case.json.len() < old.len() && is_shown(case);
+    if !is_kept {
+        case.json = old;
+    }
+    is_kept
+}
+
+/// Reduces what is at `path` of the file.
+fn reduce_value(
+    file: &mut Value,
+    path: &mut Vec<String>,
+    case: &mut Case,
+    is_shown: &dyn Fn(&Case) -> bool,
+) {
+    let pointer = path
+        .iter()
+        .map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1")))
+        .collect::<String>();
+    let Some(value) = file.pointer(&pointer).cloned() else {
+        return;
+    };
+    let mut attempt = |new: Value| {
+        let mut changed = file.clone();
+        *changed.pointer_mut(&pointer).expect("it is there") = new;
+        let is_kept = try_file(&changed, case, is_shown);
+        if is_kept {
+            *file = changed;
+        }
+        is_kept
+    };
+    if attempt(Value::Null) {
+        return;
+    }
+    let keys: Vec<String> = match value {
+        Value::Array(mut items) => {
+            if let [only] = &items[..]
+                && attempt(only.clone())
+            {
+                return reduce_value(file, path, case, is_shown);
+            }
+            drop_parts(&mut items, &mut |some| attempt(some.to_vec().into()));
+            (0..items.len()).map(|at| at.to_string()).collect()
+        }
+        Value::Object(map) => {
+            let steps = ["normalizers", "pretokenizers", "processors", "decoders"]
+                .iter()
+                .find_map(|key| map.get(*key));
+            if let Some([only]) = steps.and_then(Value::as_array).map(Vec::as_slice)
+                && attempt(only.clone())
+            {
+                return reduce_value(file, path, case, is_shown);
+            }
+            let mut entries: Vec<(String, Value)> = map.into_iter().collect();
+            drop_parts(&mut entries, &mut |some| {
+                attempt(
+                    some.iter()
+                        .cloned()
+                        .collect::<serde_json::Map<_, _>>()
+                        .into(),
+                )
+            });
+            entries.into_iter().map(|(key, _)| key).collect()
+        }
+        Value::String(text) => {
+            let mut chars: Vec<char> = text.chars().collect();
+            drop_parts(&mut chars, &mut |some| {
+                attempt(some.iter().collect::<String>().into())
+            });
+            return;
+        }
+        _ => return,
+    };
+    for key in keys {
+        path.push(key);
+        reduce_value(file, path, case, is_shown);
+        path.pop();
+    }
+}

@@ -1,0 +1,90 @@
+//! Choices made by the bytes of an input, and by pseudo-random ones once those are used up.
+
+/// Makes choices. The first eight bytes of the input are the seed of what follows its last byte, so that an input of
+/// eight bytes gives a complete file, and a change in a longer one leaves the rest as it is.
+pub(crate) struct Source<'a> {
+    bytes: &'a [u8],
+    state: u64,
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn new(input: &'a [u8]) -> Self {
+        let (seed, bytes) = input.split_at(input.len().min(8));
+        let mut state = [0; 8];
+        state[..seed.len()].copy_from_slice(seed);
+        Self {
+            bytes,
+            state: u64::from_le_bytes(state),
+        }
+    }
+
+    fn byte(&mut self) -> u8 {
+        match self.bytes.split_first() {
+            Some((&first, rest)) => {
+                self.bytes = rest;
+                first
+            }
+            None => (self.next_random() >> 56) as u8,
+        }
+    }
+
+    /// SplitMix64, <https://doi.org/10.1145/2714064.2660195>.
+    fn next_random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ self.state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `limit`, which is not 0.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        let mut number = usize::from(self.byte());
+        if limit > 1 << 8 {
+            number = number << 8 | usize::from(self.byte());
+        }
+        if limit > 1 << 16 {
+            number = number << 8 | usize::from(self.byte());
+        }
+        number % limit
+    }
+
+    /// True once in `times`.
+    pub(crate) fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn coin(&mut self) -> bool {
+        self.once_in(2)
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+
+    /// Any scalar value: of every plane, more often of the first blocks.
+    pub(crate) fn char(&mut self) -> char {
+        let limit = self.pick(&[
+            0x80, 0x80, 0x100, 0x300, 0x800, 0x3000, 0x1_0000, 0x2_0000, 0x11_0000,
+        ]);
+        char::from_u32(self.below(limit) as u32).unwrap_or('\u{fffd}')
+    }
+
+    /// A part of a text, between characters.
+    pub(crate) fn part_of<'t>(&mut self, text: &'t str) -> &'t str {
+        let mut bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        bounds.push(text.len());
+        let (one, other) = (self.pick(&bounds), self.pick(&bounds));
+        // Most often its beginning or its end.
+        match self.below(5) {
+            0 | 1 => &text[..one],
+            2 | 3 => &text[one..],
+            _ => &text[one.min(other)..one.max(other)],
+        }
+    }
+}
