@@ -198,7 +198,16 @@ pub(crate) enum Dtype {
 
 impl Dtype {
     /// The type that `dtype` names to NumPy.
-    pub(crate) fn parse(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+    ///
+    /// `"index"` is the signed type in which torch's embeddings take ids of files of `width`: int32, or
+    /// int64 where an id may exceed it.
+    pub(crate) fn parse(dtype: &Bound<'_, PyAny>, width: TokenWidth) -> PyResult<Self> {
+        if dtype.extract::<&str>().is_ok_and(|name| name == "index") {
+            return Ok(match width {
+                TokenWidth::U8 | TokenWidth::U16 => Self::I32,
+                TokenWidth::U32 => Self::I64,
+            });
+        }
         let asked = PyArrayDescr::new(dtype.py(), dtype)?;
         let known = [Self::U8, Self::U16, Self::U32, Self::I32, Self::I64];
         let is_asked = |known: &Self| {

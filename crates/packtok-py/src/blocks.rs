@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use numpy::{PyArrayDescr, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayDescr, PyReadonlyArray1};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
 use packtok_core::sampling::batch::Filling;
 use packtok_core::sampling::items::Items;
@@ -18,7 +18,7 @@ use crate::error::core_error;
 use crate::rows::{Boundaries, fill_rows};
 use crate::views;
 
-/// The items of one or many pbins, as read-only NumPy arrays and as batches.
+/// The items of one or many pbins, as NumPy arrays and as batches.
 ///
 /// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
 /// which are the first of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
@@ -27,8 +27,10 @@ use crate::views;
 ///
 /// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
 ///
-/// Item `i` is a view in the width of the files, which copies nothing and outlives this object; a copy, read-only
-/// too, where the item is not one piece of one file or `dtype` is another. Slices give lists of items.
+/// Item `i` is a read-only view in the width of the files, which copies nothing and outlives this object; a
+/// read-only copy where the item is not one piece of one file. With `dtype` it is a writable copy of that type;
+/// `"index"` is int32, or int64 for files of 4 bytes a token, the types that torch's embeddings take. Slices give
+/// lists of items.
 ///
 /// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
@@ -82,8 +84,8 @@ impl PyBlocks {
             entries,
             fingerprint,
         };
-        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype))?;
         let (files, manifest) = py.detach(|| sources.open(verify))?;
+        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;
         let stream = packing.stream(files)?;
         let parsed = packing.parse(&stream)?;
         let items = Items::new(stream, parsed).map_err(core_error)?;
@@ -326,7 +328,11 @@ impl PyBlocks {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
             .map_err(core_error)?;
-        Ok(views::own(py, ids))
+        // A copy that stands for a view cannot be written either: which items are copies is the files' matter.
+        Ok(match self.dtype {
+            Dtype::File => views::own_read_only(py, ids),
+            _ => PyArray1::from_vec(py, ids).into_any(),
+        })
     }
 
     /// Ordinals of items given as any iterable of integers.
