@@ -186,8 +186,15 @@ def test_a_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     assert (dataset.blocks.num_dropped_tokens, dataset.blocks.num_padding_tokens) == (4, 0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.pbin", "plans"]
     assert dataset.locate(0) == [(str(path), 0, 0, 2), (str(path), 1, 0, 1), (str(path), 2, 0, 1)]
-    with pytest.raises(ValueError, match="block_size is 1, expected at least 2"):
-        packtok.PackedMemMapDatasetMegatron(path, "x", 1)
+
+
+def test_block_sizes_that_are_none_are_refused(file: Path) -> None:
+    for value in (1, 0, -3, True, 4.0, "4", 2**63):
+        text = f"block_size is {value!r}, expected an integer from 2 to 9223372036854775807"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            packtok.PackedMemMapDatasetMegatron(file, "x", value)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            continuous(file, "x", value, True)
 
 
 def test_plans_go_to_the_users_cache_where_data_cannot_be_written(
@@ -552,9 +559,10 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
     )
     assert (
         message(ValueError, [file], packing="chunks")
-        == 'packing is "chunks", expected "fixed", "document", "planned" or "whole"'
+        == 'packing is "chunks", expected "fixed", "rows", "document", "planned" or "whole"'
     )
     assert message(TypeError, [file], packing="fixed") == 'packing "fixed" needs block_size'
+    assert message(TypeError, [file], packing="rows") == 'packing "rows" needs context_length'
     assert message(TypeError, [file], packing="planned") == 'packing "planned" needs plan_path'
     assert message(ValueError, [], packing="whole") == "no pbin is given; name at least one"
     assert message(TypeError, packing="whole") == "give either paths or a manifest, not both"
@@ -695,6 +703,7 @@ def test_every_option_survives_pickling(file: Path, tmp_path: Path) -> None:
         {"packing": "fixed", "block_size": 5, "overlap": 2, "by_file": True},
         {"packing": "fixed", "block_size": 5, "dtype": "int32", "verify": True},
         {"packing": "document", "block_size": 4},
+        {"packing": "rows", "context_length": 4, "by_file": True},
         {"packing": "whole", "dtype": np.uint32},
     ):
         blocks = Blocks([file, other], **options)  # type: ignore[arg-type]
@@ -866,6 +875,9 @@ def test_combined_datasets_follow_each_other(file: Path, tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(combined))[6]["x"].tolist() == [5]
     with pytest.raises(ValueError, match="the list of datasets is empty"):
         packtok.CombinedDataset([])
+    text = "datasets is one PackedMemMapDatasetBase, expected a list of datasets"
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        packtok.CombinedDataset(parts[0])
 
 
 def stacked(items: list[dict[str, Any]]) -> Any:

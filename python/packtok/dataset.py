@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, find_or_plan
 from packtok.fingerprint import digest
+from packtok.integers import checked_integer
 from packtok.sources import Files, Source, StrPath, find_files, plan_folders
 
 __all__ = [
@@ -140,14 +141,14 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
         by_file: bool = False,
         verify: bool = False,
     ) -> None:
-        self.block_size = block_size
+        self.block_size = checked_integer("block_size", block_size, least=2)
         self.reuse_last_target = reuse_last_target
         self._open(
             raw_data_path,
             sample_key,
             find_files(raw_data_path),
             packing="fixed",
-            block_size=block_size,
+            block_size=self.block_size,
             overlap=int(reuse_last_target),
             by_file=by_file,
             dtype=_item_dtype(dtype, zero_copy=zero_copy),
@@ -193,13 +194,11 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         cache_dir: StrPath | None = None,
         verify: bool = False,
     ) -> None:
-        if block_size < 2:
-            raise ValueError(f"block_size is {block_size}, expected at least 2")
-        self.block_size = block_size
+        self.block_size = checked_integer("block_size", block_size, least=2)
         files = find_files(raw_data_path)
         documents = Blocks(**files, packing="whole")
         folders = plan_folders(files, cache_dir)
-        plan_path = find_or_plan(documents, planner="megatron", block_size=block_size, folders=folders)
+        plan_path = find_or_plan(documents, planner="megatron", block_size=self.block_size, folders=folders)
         self._open(
             raw_data_path,
             sample_key,
@@ -236,6 +235,8 @@ class CombinedDataset(Dataset[Any]):
     """
 
     def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:
+        if isinstance(datasets, Dataset):
+            raise TypeError(f"datasets is one {type(datasets).__name__}, expected a list of datasets")
         if not datasets:
             raise ValueError("the list of datasets is empty; name at least one")
         self.datasets = list(datasets)

@@ -21,7 +21,8 @@ use crate::views;
 /// The items of one or many pbins, as NumPy arrays and as batches.
 ///
 /// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
-/// which are the first of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
+/// which are the first of the next item; `"rows"`, `context_length` inputs and the label of the last, which is the
+/// first input of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
 /// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
 /// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
 ///
@@ -50,7 +51,7 @@ impl PyBlocks {
     ///
     /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
     #[new]
-    #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, overlap=0, by_file=false,
+    #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
                         plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
@@ -59,6 +60,7 @@ impl PyBlocks {
         manifest: Option<PathBuf>,
         packing: String,
         block_size: Option<u64>,
+        context_length: Option<u64>,
         overlap: u64,
         by_file: bool,
         plan_path: Option<PathBuf>,
@@ -72,6 +74,7 @@ impl PyBlocks {
         let packing = PackingOptions {
             packing,
             block_size,
+            context_length,
             overlap,
             by_file,
             plan_path,
