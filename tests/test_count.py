@@ -85,6 +85,8 @@ def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
     )
     total = scanning.count(corpus, ["gpt2"], on_bad_document="skip")["total"]
+    # One name is no sequence of letters.
+    assert scanning.count(corpus, "gpt2", on_bad_document="skip")["total"] == total
     found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
     assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
     assert found[1:] == [report.documents, 2, 1, 3]

@@ -168,6 +168,7 @@ class Blocks:
         manifest: _StrPath | None = None,
         packing: str,
         block_size: int | None = None,
+        context_length: int | None = None,
         overlap: int = 0,
         by_file: bool = False,
         plan_path: _StrPath | None = None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packtok.errors import ConfigError
+from packtok.integers import integer
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -23,6 +24,9 @@ class Share:
     num_replicas: int
 
     def __post_init__(self) -> None:
+        for name in ("rank", "num_replicas"):
+            # NumPy's integers become ints, which JSON can hold.
+            object.__setattr__(self, name, integer(name, getattr(self, name)))
         if self.num_replicas < 1:
             raise ValueError(f"num_replicas is {self.num_replicas}, expected at least 1")
         if not 0 <= self.rank < self.num_replicas:

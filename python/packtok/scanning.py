@@ -29,7 +29,7 @@ class ScanOptions(TypedDict, total=False):
 
 def count(
     corpus: StrPath | Sequence[StrPath],
-    tokenizers: Sequence[str],
+    tokenizers: str | Sequence[str],
     *,
     add_special_tokens: bool | None = None,
     special_tokens_in_text: str | None = None,
@@ -42,7 +42,7 @@ def count(
 
     Args:
         corpus: Files, globs and folders, as for packing.
-        tokenizers: Each a path, a built-in name or a name on the hub.
+        tokenizers: A path, a built-in name or a name on the hub, or a list of them.
         add_special_tokens: Whether what a post-processor adds is counted, as when packing (default: yes).
         special_tokens_in_text: As for packing.
         on_progress: As in `packtok.pack`; its tokens are the first tokenizer's.
@@ -58,6 +58,8 @@ def count(
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
         TokenizerError: If a tokenizer cannot be had.
     """
+    if isinstance(tokenizers, str):
+        tokenizers = [tokenizers]
     if not tokenizers:
         raise ConfigError("no tokenizer is given; name one or more with --tokenizer, such as gpt2")
     config = _checked(

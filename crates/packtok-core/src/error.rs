@@ -453,10 +453,12 @@ pub enum Error {
     },
     /// A block longer than planners can do.
     #[error(
-        "blocks of {found} tokens cannot be planned, expected 1 to {}",
+        "{name} is {found}, expected 1 to {}",
         crate::sampling::plan::MAX_BLOCK_TOKENS
     )]
     BlockTokens {
+        /// What the caller's option is called.
+        name: &'static str,
         /// The length asked for.
         found: u64,
     },

@@ -151,6 +151,7 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::Fraction { .. }
         | E::TooFewDocuments { .. }
         | E::TooFewTokens { .. }
+        | E::TooFewTokensForRow { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
         | E::ByFileOfSplit
