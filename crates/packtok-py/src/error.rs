@@ -206,7 +206,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
-        E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
         E::Item { .. } => TokenizerError::new_err(chain(&error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
