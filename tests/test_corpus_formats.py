@@ -102,7 +102,7 @@ def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) 
             lines = done.stderr.strip().splitlines()
             assert f"{bad}: is {what}, not JSON lines; convert it" in lines[-1], arguments
             assert "Traceback" not in done.stderr
-    # Those that read the plain file when they plan only see what its first bytes tell.
+    # A plan reads no lines: it sees what the first bytes of its first file tell.
     bad.write_bytes(BINARY["a.parquet"][0])
     done = packtok_cli("plan", "-i", bad, "-o", tmp_path / "y.pbin", *common, "--shards", 2, code=1)
     assert f"{bad}: is a Parquet file, not JSON lines" in done.stderr

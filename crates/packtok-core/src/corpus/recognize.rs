@@ -303,7 +303,7 @@ fn text_format(
                 .is_some_and(|line| !is_json(line));
             (first == b"{" || goes_on).then_some(Format::PrettyJson)
         }
-        _ if rest.iter().any(|line| is_json(line)) => None,
+        _ if rest.iter().any(is_json) => None,
         _ => table(first, rest, source).or_else(|| plain_text(head, first, is_cut)),
     }
 }
