@@ -359,7 +359,7 @@ fn paths_and_values_are_bounded() {
         ),
         ("reduce range(600) as $i (0; [.]) | tojson", Excess::Value),
         (
-            "reduce range(600) as $i (null; .a |= [$i, .]) | tojson",
+            "reduce range(600) as $i ({}; .a |= [$i, .]) | tojson",
             Excess::Value,
         ),
     ] {
