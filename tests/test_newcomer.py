@@ -72,10 +72,10 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         ([*arguments(), "-f", "."], 1, ("corpus.jsonl:1", "jq_pattern")),
         ([*arguments(), "-f", ".text.more"], 1, ("corpus.jsonl:1", "jq_pattern")),
         ([*arguments(), "-f", ".text |"], 1, ("jq pattern", '".text |"')),
-        ([*arguments(), "-f", "text"], 1, ("jq pattern", '"text"', "not defined")),
-        ([*arguments(), "-f", "repeat(.)|empty"], 1, ("corpus.jsonl:1", "runs away", "jq_pattern")),
+        ([*arguments(), "-f", "text"], 1, ("jq pattern", '"text"', "not defined", "did you mean .text?")),
+        ([*arguments(), "-f", "repeat(.)|empty"], 1, ("corpus.jsonl:1", "does too much work", "jq_pattern")),
         ([*arguments(), "-f", "def f: f; f"], 1, ("corpus.jsonl:1", "def f: f; f", "jq_pattern")),
-        ([*arguments(), "-f", "[range(1e12)]"], 1, ("corpus.jsonl:1", "runs away", "jq_pattern")),
+        ([*arguments(), "-f", "[range(1e12)]"], 1, ("corpus.jsonl:1", "does too much work", "jq_pattern")),
         ([*arguments(), "-f", "env.HOME"], 1, ("jq pattern", "env")),
         # Options.
         ([*arguments(), "--set", "nonsense"], 2, ("--set nonsense", "KEY=VALUE", "num_cpus=4")),

@@ -148,6 +148,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: crate::field::PatternError,
     },
+    /// A file is something else than JSON lines.
+    #[error("{}: is {format}, not JSON lines; {}", path.display(), format.remedy())]
+    NotJsonLines {
+        /// The source.
+        path: PathBuf,
+        /// What it is.
+        format: crate::corpus::Format,
+    },
     /// A line cannot be packed.
     #[error(
         "{}:{line}: byte {offset_bytes}: {reason}; {}",

@@ -160,12 +160,15 @@ fn reject(
             len_bytes: line.len_bytes,
             reason: reason.to_string().into(),
         }),
-        OnBadDocument::Fail => Err(Error::Document {
-            path: source.path.clone(),
-            line: number,
-            offset_bytes: line.offset_bytes,
-            reason: Box::new(reason.into()),
-        }),
+        OnBadDocument::Fail => {
+            let error = Error::Document {
+                path: source.path.clone(),
+                line: number,
+                offset_bytes: line.offset_bytes,
+                reason: Box::new(reason.into()),
+            };
+            Err(corpus::explain(error, source))
+        }
     }
 }
 

@@ -208,7 +208,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
-        E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
         E::Item { ref source, .. } => match **source {
             packtok_bpe::Error::Encode { .. } | packtok_bpe::Error::SpecialTokenInText { .. } => {
                 DocumentError::new_err(chain(&error))

@@ -10,7 +10,7 @@ use super::recorded::redacted;
 use super::resume::{Begun, Done, Notes, Parts};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{Monitor, PackOptions, Progress, tell};
-use crate::corpus::{LineCounter, Reader, Source};
+use crate::corpus::{LineCounter, Reader, Source, explain};
 use crate::error::{Error, Result};
 use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
@@ -209,12 +209,13 @@ impl Consume<DocBatch> for Sink<'_> {
                 .expect("a fatal batch ends with its reject");
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
-            return Err(Error::Document {
+            let error = Error::Document {
                 line: lines.in_whole_file(source, self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
-            });
+            };
+            return Err(explain(error, source));
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();
         self.writer.append(&batch.data, &batch.document_bytes)?;
