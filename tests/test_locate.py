@@ -55,10 +55,10 @@ def expected(step: int, epoch: int, folder: Path) -> list[dict[str, object]]:
 
 def test_every_row_names_its_documents(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 4, "--json")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(4, 0, config.parent)
+    assert json.loads(done.stdout) == expected(4, 0, config.parent)
     steps = NUM_ITEMS // 3
     done = packtok_cli("locate", config, "--step", 2 * steps + 1, "--json")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(1, 2, config.parent)
+    assert json.loads(done.stdout) == expected(1, 2, config.parent)
     done = packtok_cli("locate", config, "--step", 1, "--epoch", 2)
     row = expected(1, 2, config.parent)[0]
     documents = ", ".join(
@@ -82,7 +82,7 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
     config.write_text(config.read_text().replace(", num_replicas: 3", ""))
     for file in (saved, checkpoint):
         done = packtok_cli("locate", config, "--step", 2, "--state", file, "--json")
-        assert [json.loads(line) for line in done.stdout.splitlines()] == rows
+        assert json.loads(done.stdout) == rows
 
     config.write_text(config.read_text().replace("context_length: 4", "context_length: 5"))
     done = packtok_cli("locate", config, "--step", 2, "--state", saved, code=1)
@@ -94,7 +94,12 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
     [
         ("seed: 5", "sed: 5", ConfigError, "loader.sed: is unknown; there are global_batch_size, shuffle, "),
         ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
-        ("context_length", "context", ConfigError, "dataset: TokenDataset.__init__() got an unexpected "),
+        (
+            "context_length",
+            "context",
+            ConfigError,
+            "dataset.context: is unknown; there are paths, context_length, ",
+        ),
         ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
         (
             "size: 3",

@@ -1,5 +1,6 @@
 """The function behind `packtok locate`: the documents of a step's batch, from a config or a saved state."""
 
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -135,7 +136,15 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     kind = options.pop("type", "TokenDataset")
     if kind not in _DATASETS:
         raise ConfigError(f"{config}: dataset.type is {kind!r}, expected {' or '.join(_DATASETS)}")
+    made = getattr(packtok, kind)
+    known = inspect.signature(made).parameters
+    for key in options:
+        if key not in known:
+            raise ConfigError(f"{config}: dataset.{key}: is unknown; there are {', '.join(known)}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise ConfigError(f"{config}: dataset.{name}: is missing")
     try:
-        return getattr(packtok, kind)(**options)
+        return made(**options)
     except TypeError as error:
         raise ConfigError(f"{config}: dataset: {error}") from None

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
 from packtok.config import PackConfig, load_config
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, find_tokenizer
 
@@ -119,14 +119,21 @@ def verify_tokenizer(
         compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
 
     Raises:
-        PacktokError: At the first difference, with file, line, position and both ids.
+        PacktokError: At the first difference, with file, line, position and both ids; if there is a corpus
+            and all of its documents were rejected.
     """
     given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
     config = _checked(given or "-", tokenizer, options)
     with config.redactor.guard():
         found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
         arguments = config.corpus_options | ({} if given else {"inputs": ()})
-        return _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+        report = _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+    if report["oracle"] is not None and report["rejected"] and not report["documents"]:
+        raise PacktokError(
+            f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "
+            "of its text, or leave --on-bad-document out to see why"
+        )
+    return report
 
 
 def _checked(
