@@ -119,7 +119,7 @@ pub(crate) fn cross(source: &mut Source, component: &mut Value, other: &Value) {
             component.insert(key.clone(), value.clone());
         }
     }
-    match source.below(4) {
+    match source.below(5) {
         0 => drop(component.remove("type")),
         1 => {
             let name = source.pick(&[
@@ -130,6 +130,10 @@ pub(crate) fn cross(source: &mut Source, component: &mut Value, other: &Value) {
                 "Sequence",
             ]);
             component.insert("type".to_owned(), name.into());
+        }
+        2 => {
+            let name = other.get("type").cloned();
+            component.insert("type".to_owned(), name.unwrap_or_default());
         }
         _ => {}
     }

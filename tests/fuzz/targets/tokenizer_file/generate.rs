@@ -1,6 +1,6 @@
 //! Whole tokenizer.json files with texts and ids for them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::added::Added;
 use crate::breaking::{break_text, break_value, cross, limit};
@@ -74,20 +74,7 @@ impl Case {
             "model": model.json,
         });
         if source.once_in(30) {
-            let family = source.pick(&families);
-            let (key, other) = match source.below(6) {
-                0 | 1 => ("normalizer", steps::normalizer(source, &words, family)),
-                2 => (
-                    "pre_tokenizer",
-                    steps::pre_tokenizer(source, &words, family),
-                ),
-                3 => (
-                    "post_processor",
-                    ends::post_processor(source, &added.contents, 0),
-                ),
-                4 => ("decoder", ends::decoder(source, &words, family)),
-                _ => ("model", Model::of(source, &words, family).json),
-            };
+            let (key, other) = other_component(source, &words, &added.contents, &families);
             cross(source, &mut file[key], &other);
         }
         if source.once_in(16) {
@@ -109,5 +96,24 @@ impl Case {
                 .collect(),
             ids: (0..2).map(|_| texts::ids(source, tokens.len())).collect(),
         }
+    }
+}
+
+/// A component to cross the file's own with, and its key.
+fn other_component(
+    source: &mut Source,
+    words: &Words,
+    contents: &[String],
+    families: &[Family],
+) -> (&'static str, Value) {
+    let family = source.pick(families);
+    match source.below(8) {
+        0 => ("normalizer", steps::normalizer(source, words, family)),
+        1 => ("normalizer", steps::any_normalizer(source, words, 1)),
+        2 => ("pre_tokenizer", steps::pre_tokenizer(source, words, family)),
+        3 => ("pre_tokenizer", steps::any_pre_tokenizer(source, words, 1)),
+        4 => ("post_processor", ends::post_processor(source, contents, 0)),
+        5 => ("decoder", ends::decoder(source, words, family)),
+        _ => ("model", Model::of(source, words, family).json),
     }
 }

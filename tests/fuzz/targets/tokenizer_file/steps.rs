@@ -125,7 +125,7 @@ fn plain_normalizer(source: &mut Source) -> Value {
     }
 }
 
-fn any_normalizer(source: &mut Source, words: &Words, depth: usize) -> Value {
+pub(crate) fn any_normalizer(source: &mut Source, words: &Words, depth: usize) -> Value {
     match source.below(20) {
         0 | 1 => Value::Null,
         2 | 3 => bert(source),
@@ -329,7 +329,7 @@ fn behavior(source: &mut Source) -> &'static str {
     ])
 }
 
-fn any_pre_tokenizer(source: &mut Source, words: &Words, depth: usize) -> Value {
+pub(crate) fn any_pre_tokenizer(source: &mut Source, words: &Words, depth: usize) -> Value {
     match source.below(24) {
         0 | 1 => Value::Null,
         2..=4 => any_byte_level(source),
