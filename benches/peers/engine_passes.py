@@ -5,8 +5,8 @@ The same as `engines/src/main.rs`, and prints the same JSON:
     python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES [BATCH]
 
 ENGINE is packtok, fastokens, gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. Run by a Python
-that has the tool. On one thread, in batches of BATCH documents (256; 0 means all in one call) where the tool has a
-call for them, because calls are expensive in Python. What a tool imports, it imports while it loads.
+that has the tool. On one thread, in batches of BATCH documents (256; 0 means all in one call) where the tool
+has a call for them, because calls are expensive in Python. What a tool imports, it imports while it loads.
 """
 
 import json

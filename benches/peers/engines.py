@@ -7,8 +7,8 @@ Run by a Python that has packtok. Each engine runs in a fresh process on one cor
 with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over its
 last fifth (new documents, common words known), and the best later pass (every word known). packtok, the
 reference engine and fastokens are called from Rust (`engines/src/main.rs`), the others from Python in an
-environment that is made in FOLDER if it is not there. With `--from-python` all are called from Python, with all
-documents in one call (`--batch`), as `encode_batch` or the like; what they return is what their users get.
+environment that is made in FOLDER if it is not there. With `--from-python` all are called from Python, with
+all documents in one call (`--batch`), as `encode_batch` or the like; what they return is what users get.
 
 A corpus is one of those in the shared data folder, or any folder: each of its files is a document, if it is
 UTF-8, up to `--megabytes` of text. Exit code 1 if a bar is missed.

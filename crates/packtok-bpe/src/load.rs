@@ -228,11 +228,20 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
 /// Two added tokens are found by the same text once they are normalized: `tokenizers` takes the one that a hash map of
 /// random order has last. Or one of several is found by the empty text: `tokenizers` never ends on some texts then.
 fn check_normalized_tokens(name: &str, file: &Value) -> Result<()> {
-    let entries = file["added_tokens"].as_array().into_iter().flatten();
+    let entries = file["added_tokens"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    // Of a token that is listed again, the last listing counts.
+    let mut is_normalized: HashMap<&str, bool> = HashMap::new();
+    for entry in entries {
+        if let Some(content) = entry["content"].as_str() {
+            is_normalized.insert(content, entry["normalized"] == true);
+        }
+    }
     let contents = entries
-        .filter(|entry| entry["normalized"] == true)
+        .iter()
         .filter_map(|entry| entry["content"].as_str())
-        .filter(|content| !content.is_empty());
+        .filter(|content| !content.is_empty() && is_normalized[content]);
     let mut first_with: HashMap<String, &str> = HashMap::new();
     let Some(normalizer) = Normalizer::read(&file["normalizer"]) else {
         return Ok(());

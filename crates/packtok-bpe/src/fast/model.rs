@@ -84,9 +84,14 @@ impl Model {
         let letters = Letters::new();
         let mut ids = Ids(HashMap::with_capacity(vocab.len()));
         let mut tokens = Tokens::default();
+        let mut is_taken = vec![false; MOST_IDS];
         for (name, id) in vocab {
             let id = id.as_u64().filter(|&id| id < MOST_IDS as u64);
             let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
+            // `tokenizers` merges by ids: what merges one of two tokens with one id merges the other.
+            if std::mem::replace(&mut is_taken[id as usize], true) {
+                return Err(format!("two of its tokens have the id {id}"));
+            }
             ids.0.insert(name, id);
             if spelling == Spelling::Bytes {
                 tokens.push(name, id, &letters);
