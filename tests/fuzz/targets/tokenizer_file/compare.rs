@@ -2,9 +2,9 @@
 
 use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
 use serde_json::Value;
-use tokenizers::{AddedToken, NormalizedString, Normalizer, PostProcessor, TruncationParams};
 
 use crate::generate::{Case, Limits};
+use crate::oracle::{Oracle, Outcome};
 use crate::panics::catch;
 
 /// A claim that does not hold.
@@ -22,103 +22,6 @@ pub(crate) struct Compared {
     pub(crate) pairs: u64,
     /// The engine that packtok chose; none if the file was refused.
     pub(crate) engine: Option<&'static str>,
-}
-
-/// What a call gave: a refusal says why.
-type Outcome<T> = Result<T, String>;
-
-struct Oracle {
-    parsing: tokenizers::Tokenizer,
-    as_text: tokenizers::Tokenizer,
-    /// The same two with truncation.
-    truncating: Option<[tokenizers::Tokenizer; 2]>,
-}
-
-impl Oracle {
-    fn load(json: &str) -> Outcome<Self> {
-        let load = || {
-            let mut parsing = tokenizers::Tokenizer::from_bytes(json)?;
-            parsing.with_truncation(None)?;
-            parsing.with_padding(None);
-            let mut as_text = parsing.clone();
-            as_text.set_encode_special_tokens(true);
-            Ok(Self {
-                parsing,
-                as_text,
-                truncating: None,
-            })
-        };
-        flat(catch(load), |error: tokenizers::Error| error.to_string())
-    }
-
-    /// Special tokens that are reckoned with where texts are truncated.
-    fn num_special(&self) -> usize {
-        let processor = self.parsing.get_post_processor();
-        processor.map_or(0, |processor| processor.added_tokens(false))
-    }
-
-    fn truncate_to(&mut self, max_length: usize) {
-        let truncating = [&self.parsing, &self.as_text].map(|tokenizer| {
-            let mut tokenizer = tokenizer.clone();
-            let truncation = TruncationParams {
-                max_length,
-                ..TruncationParams::default()
-            };
-            // One that it refuses is too short for packtok, too.
-            let _ = tokenizer.with_truncation(Some(truncation));
-            tokenizer
-        });
-        self.truncating = Some(truncating);
-    }
-
-    /// Whether texts have ids: where an added token is empty once it is normalized, and is not the only one,
-    /// `tokenizers` never ends; where two are the same, which of them it finds changes from run to run.
-    fn has_ids_of_texts(&self) -> bool {
-        let normalized = |token: &AddedToken| {
-            let mut text = NormalizedString::from(token.content.as_str());
-            if let Some(normalizer) = self.parsing.get_normalizer() {
-                normalizer.normalize(&mut text)?;
-            }
-            Ok(text.get().to_owned())
-        };
-        let all = || {
-            let tokens = self.parsing.get_added_tokens_decoder();
-            let all = tokens
-                .values()
-                .filter(|token| token.normalized)
-                .map(normalized);
-            all.collect::<tokenizers::Result<Vec<_>>>()
-        };
-        let Ok(Ok(mut all)) = catch(all) else {
-            return true;
-        };
-        all.sort_unstable();
-        let is_empty = all.len() > 1 && all[0].is_empty();
-        !is_empty && all.windows(2).all(|two| two[0] != two[1])
-    }
-
-    fn encode(&self, text: &str, options: &EncodeOptions) -> Outcome<Vec<u32>> {
-        let is_text = options.special_tokens_in_text == SpecialTokensInText::Text;
-        let tokenizer = match &self.truncating {
-            Some(truncating) if options.truncate_to.is_some() => &truncating[usize::from(is_text)],
-            _ if is_text => &self.as_text,
-            _ => &self.parsing,
-        };
-        let encode = || {
-            let encoding = tokenizer.encode_fast(text, options.add_special_tokens)?;
-            Ok(encoding.get_ids().to_vec())
-        };
-        flat(catch(encode), |error: tokenizers::Error| error.to_string())
-    }
-
-    fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Outcome<String> {
-        let decode = || self.parsing.decode(ids, skip_special_tokens);
-        flat(catch(decode), |error: tokenizers::Error| error.to_string())
-    }
-}
-
-fn flat<T, E>(caught: Result<Result<T, E>, String>, message: impl Fn(E) -> String) -> Outcome<T> {
-    caught?.map_err(message)
 }
 
 /// packtok's own answer; a panic is a finding.

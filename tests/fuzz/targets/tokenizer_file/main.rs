@@ -14,6 +14,7 @@
 #![no_main]
 
 mod added;
+mod bpe;
 mod breaking;
 mod charsmap;
 mod compare;
@@ -21,12 +22,15 @@ mod count;
 mod ends;
 mod generate;
 mod model;
+mod oracle;
 mod panics;
 mod reduce;
 mod source;
 mod steps;
 mod survey;
 mod texts;
+mod unigram;
+mod vocab;
 mod words;
 
 use std::thread;
