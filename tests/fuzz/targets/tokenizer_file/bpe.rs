@@ -1,4 +1,4 @@
-//! BPE models, on the letters of bytes and on characters.
+//! Generates BPE models, byte-level and on characters.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::source::Source;
 use crate::vocab::numbered;
 use crate::words::{self, Words};
 
-/// The letters that stand for bytes.
+/// The letters by which byte-level vocabularies write bytes.
 pub(crate) fn letters() -> [char; 256] {
     let mut next = 0x100;
     std::array::from_fn(|byte| match byte as u8 {
@@ -56,7 +56,7 @@ pub(crate) fn chars(source: &mut Source, words: &Words) -> Model {
         }
         seeds.push(text);
     }
-    // Characters without a token, too.
+    // Some characters get no token.
     let chars = seeds.iter().flat_map(|text| text.chars());
     tokens.extend(chars.filter(|_| !source.once_in(30)).map(String::from));
     tokens.extend(["▁", "<unk>"].map(str::to_owned));
@@ -78,7 +78,7 @@ fn or_null(text: &str) -> Value {
     }
 }
 
-/// Tokens of bytes: most often all.
+/// Byte tokens (`<0x00>` ...), in most files all 256.
 pub(crate) fn bytes(source: &mut Source) -> Vec<String> {
     let mut tokens: Vec<String> = (0..=255u8).map(|byte| format!("<0x{byte:02X}>")).collect();
     match source.below(16) {
@@ -92,7 +92,7 @@ pub(crate) fn bytes(source: &mut Source) -> Vec<String> {
     tokens
 }
 
-/// Merges learned from `seeds`, the least of what each needs in the vocabulary.
+/// A model whose merges come from `seeds`.
 fn bpe(
     source: &mut Source,
     words: &Words,
@@ -118,7 +118,7 @@ fn bpe(
     if source.once_in(40) {
         merges.push([words.atom(source), words.atom(source)]);
     }
-    // Tokens that no merge gives.
+    // Tokens that no merge produces.
     if source.once_in(3) {
         tokens.extend((0..4).map(|_| words.word(source)));
         tokens.extend(seeds.iter().take(4).cloned());
@@ -159,7 +159,7 @@ fn bpe(
     }
 }
 
-/// Merges parts of a text until it has had enough, and adds the tokens that this takes.
+/// Merges random neighbours of a text, and adds the merges and the tokens that they need.
 fn learn(
     source: &mut Source,
     seed: &str,

@@ -1,4 +1,4 @@
-//! What packtok makes of a case, held against what `tokenizers` makes of it.
+//! Compares packtok with `tokenizers` on one case.
 
 use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
 use serde_json::Value;
@@ -10,21 +10,21 @@ use crate::panics::catch;
 /// A claim that does not hold.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// Which one, the same for findings that are alike.
+    /// Which claim, in the same words for similar findings.
     pub(crate) kind: String,
-    /// What was found and what was expected.
+    /// The input, what was found, and what was expected.
     pub(crate) detail: String,
 }
 
-/// What a case was good for.
+/// The result of a case without findings.
 pub(crate) struct Compared {
-    /// How many texts have ids that were compared, or were refused by both.
+    /// Number of texts whose ids were compared, those that both refuse included.
     pub(crate) pairs: u64,
-    /// The engine that packtok chose; none if the file was refused.
+    /// The engine that packtok chose; `None` if the file was refused.
     pub(crate) engine: Option<&'static str>,
 }
 
-/// packtok's own answer; a panic is a finding.
+/// Calls packtok; a panic is a finding.
 fn own<T>(
     place: &str,
     call: impl FnOnce() -> Result<T, Error>,
@@ -35,7 +35,7 @@ fn own<T>(
     })
 }
 
-/// Whether packtok says that it does not take such files although `tokenizers` does (docs/exactness.md).
+/// Whether this refusal of a file that `tokenizers` loads is documented (docs/exactness.md).
 fn is_documented(error: &Error, oracle: &Oracle) -> bool {
     match error {
         // Ids would depend on chance.
@@ -43,7 +43,7 @@ fn is_documented(error: &Error, oracle: &Oracle) -> bool {
         Error::SameAddedTokens { .. } | Error::EmptyAddedToken { .. } => !oracle.has_ids_of_texts(),
         // The template does not put fixed tokens around one text.
         Error::Shape { key, .. } => *key == "post_processor",
-        // No text gets past the post-processor, with special tokens or without.
+        // The post-processor fails on every text, with special tokens or without.
         Error::Unloadable { .. } => [false, true].iter().any(|&add_special_tokens| {
             let options = EncodeOptions {
                 add_special_tokens,
@@ -57,7 +57,7 @@ fn is_documented(error: &Error, oracle: &Oracle) -> bool {
     }
 }
 
-/// What both make of a file; none if both refuse it, or packtok as documented.
+/// Loads a file with both; `None` if both refuse it, or packtok does as documented.
 fn load(json: &str) -> Result<Option<(Oracle, packtok_bpe::Tokenizer)>, Finding> {
     let finding = |whose: &str, reason: String| Finding {
         kind: format!("load: only {whose} refuses: {}", shape_of(&reason)),
@@ -80,7 +80,7 @@ fn load(json: &str) -> Result<Option<(Oracle, packtok_bpe::Tokenizer)>, Finding>
     }
 }
 
-/// Compares all that a case has.
+/// Compares everything that a case has.
 pub(crate) fn compare(case: &Case) -> Result<Compared, Finding> {
     let Some((mut oracle, tokenizer)) = load(&case.json)? else {
         return Ok(Compared {
@@ -118,15 +118,15 @@ fn names(tokenizer: &packtok_bpe::Tokenizer) -> String {
     format!("{}, {other}", tokenizer.engine().name())
 }
 
-/// One file, loaded by both.
+/// A file loaded by both.
 struct Pair {
     oracle: Oracle,
     tokenizer: packtok_bpe::Tokenizer,
-    /// The engine that serves the file; and that with the one that knows all of it.
+    /// The engine that serves the file, and both engines.
     engine: &'static str,
     names: String,
     has_texts_of_ids: bool,
-    /// Encoders that meet all texts, or why there are none.
+    /// Encoders that are reused for all texts, or why they cannot be created.
     encoders: Vec<(EncodeOptions, Result<Encoder, Error>)>,
 }
 
@@ -147,11 +147,11 @@ impl Pair {
         Ok(())
     }
 
-    /// For both engines in turn with all else the same.
+    /// Creates encoders with all options. Each pair differs in the engine only, `Auto` first.
     fn make_encoders(&mut self, limits: &Limits) -> Result<(), Finding> {
         let mut lengths = vec![None];
-        // The package may cut to another length where it counts fewer special tokens than a sequence of post-processors
-        // adds.
+        // A sequence of post-processors may add more special tokens than `tokenizers` reserves room for; it then exceeds
+        // the limit.
         let num_special = self.tokenizer.prefix().len() + self.tokenizer.suffix().len();
         if num_special == self.oracle.num_special() {
             lengths.extend(limits.truncate_to.map(Some));
@@ -185,7 +185,7 @@ impl Pair {
             }
             Ok(encoder)
         })?;
-        // The package takes a length that leaves no room for the post-processor's tokens, and gives odd ids.
+        // `tokenizers` accepts a limit below the number of special tokens; its ids are of no use then.
         if !matches!(encoder, Err(Error::TruncationTooShort { .. })) {
             self.encoders.push((options, encoder));
         }
@@ -197,7 +197,7 @@ impl Pair {
         let mut is_refused = false;
         let mut all_ids = Vec::new();
         for (options, encoder) in &mut self.encoders {
-            // The first of two engines.
+            // The expected ids are the same for both engines.
             if options.engine == EngineChoice::Auto {
                 expected = self.oracle.encode(text, options);
                 all_ids.extend(expected.clone());
@@ -215,7 +215,7 @@ impl Pair {
                 .map_err(|error| chain(&error)),
                 Err(error) => Err(chain(error)),
             };
-            // The package does not look at what it cuts off; packtok refuses the text for it.
+            // `tokenizers` does not encode what it cuts off; packtok does, and may refuse the text because of it.
             if options.truncate_to.is_some() && is_refused && found.is_err() {
                 continue;
             }
@@ -230,7 +230,7 @@ impl Pair {
             compare_outcomes(&place, &found, &expected)
                 .map_err(|finding| finding.with(&format!("text {text:?}")))?;
         }
-        // With and without special tokens.
+        // Ids with and without special tokens are often the same.
         all_ids.dedup();
         all_ids.iter().try_for_each(|ids| self.compare_decoded(ids))
     }
@@ -293,7 +293,7 @@ fn chain(error: &Error) -> String {
     text
 }
 
-/// A message without what differs from file to file.
+/// A message without names and numbers, which differ from file to file.
 fn shape_of(message: &str) -> String {
     let outside = message
         .split(['"', '`'])
@@ -307,8 +307,8 @@ fn shape_of(message: &str) -> String {
     words.take(16).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether each id has one text: where several tokens of a model have the same id, which of them `tokenizers` decodes
-/// it to changes from run to run.
+/// Whether decoding is deterministic: if several tokens of the model have the same id, `tokenizers` decodes it to any one
+/// of them, which changes from run to run.
 fn has_texts_of_ids(json: &str) -> bool {
     let file: Value = serde_json::from_str(json).unwrap_or_default();
     let Some(vocab) = file["model"]["vocab"].as_object() else {

@@ -1,4 +1,4 @@
-//! Whole tokenizer.json files with texts and ids for them.
+//! Generates whole tokenizer.json files, with texts and ids for them.
 
 use serde_json::{Value, json};
 
@@ -11,24 +11,24 @@ use crate::steps;
 use crate::texts;
 use crate::words::Words;
 
-/// Texts for each file.
+/// Number of texts for each file.
 pub(crate) const TEXTS: usize = 8;
 
-/// What one input says.
+/// The case that an input describes.
 pub(crate) struct Case {
     pub(crate) json: String,
     pub(crate) texts: Vec<String>,
     pub(crate) limits: Limits,
-    /// What is decoded beside the ids of the texts.
+    /// Ids to decode, in addition to those of the texts.
     pub(crate) ids: Vec<Vec<u32>>,
 }
 
-/// How an encoder is made.
+/// Options of the encoders.
 #[derive(Clone)]
 pub(crate) struct Limits {
     pub(crate) cache_bytes: usize,
     pub(crate) warms_up: bool,
-    /// What ids are cut to, in some cases.
+    /// Limit for truncation, in some cases.
     pub(crate) truncate_to: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Case {
             Family::WordLevel,
             Family::Unigram,
         ];
-        // Some files have components of several families.
+        // Some files mix components of different families.
         let family = source.pick(&families);
         let mut other = || match source.once_in(16) {
             true => source.pick(&families),
@@ -99,7 +99,7 @@ impl Case {
     }
 }
 
-/// A component to cross the file's own with, and its key.
+/// A component whose keys are added to the file's own, and where it belongs.
 fn other_component(
     source: &mut Source,
     words: &Words,

@@ -1,4 +1,4 @@
-//! Models of every kind.
+//! Generates models of every kind.
 
 use serde_json::{Value, json};
 
@@ -8,19 +8,19 @@ use crate::unigram::unigram;
 use crate::vocab::numbered;
 use crate::words::Words;
 
-/// What a file is meant to be, at first.
+/// The kind of tokenizer that a file starts from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// BPE on the letters of bytes.
+    /// Byte-level BPE.
     ByteLevel,
-    /// BPE on characters, with tokens for bytes.
+    /// BPE on characters with byte fallback.
     Chars,
     WordPiece,
     WordLevel,
     Unigram,
 }
 
-/// A model and the texts of its tokens.
+/// A model and the names of its tokens.
 pub(crate) struct Model {
     pub(crate) json: Value,
     pub(crate) tokens: Vec<String>,
@@ -66,7 +66,7 @@ fn word_piece(source: &mut Source, words: &Words) -> Model {
     let unk_token = source.pick(&[
         "[UNK]", "[UNK]", "[UNK]", "[UNK]", "[UNK]", "[UNK]", "a", "absent", "",
     ]);
-    // Words of thousands of characters take the package minutes.
+    // `tokenizers` takes cubic time for a word, minutes for thousands of characters.
     let most = source.pick(&[100, 100, 100, 20, 7, 3, 1, 0, 500]);
     let mut model = json!({"type": "WordPiece", "unk_token": unk_token, "continuing_subword_prefix": prefix,
         "max_input_chars_per_word": most, "vocab": numbered(source, &tokens)});
@@ -96,7 +96,7 @@ fn word_level(source: &mut Source, words: &Words) -> Model {
     }
 }
 
-/// Removes each of these keys once in `times`.
+/// Removes each of these keys with a chance of one in `times`.
 pub(crate) fn leave_out(source: &mut Source, model: &mut Value, keys: &[&str], times: usize) {
     for key in keys {
         if source.once_in(times) {

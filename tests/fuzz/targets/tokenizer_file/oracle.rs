@@ -1,18 +1,18 @@
-//! `tokenizers` itself, whose panics are refusals.
+//! `tokenizers` itself. Its panics count as refusals.
 
 use packtok_bpe::{EncodeOptions, SpecialTokensInText};
 use tokenizers::{AddedToken, NormalizedString, Normalizer, PostProcessor, TruncationParams};
 
 use crate::panics::catch;
 
-/// What a call gave: a refusal says why.
+/// The result of a call, or why it was refused.
 pub(crate) type Outcome<T> = Result<T, String>;
 
-/// A file as `tokenizers` has it.
+/// A file loaded by `tokenizers`.
 pub(crate) struct Oracle {
     pub(crate) parsing: tokenizers::Tokenizer,
     as_text: tokenizers::Tokenizer,
-    /// The same two with truncation.
+    /// `parsing` and `as_text` with truncation.
     truncating: Option<[tokenizers::Tokenizer; 2]>,
 }
 
@@ -33,7 +33,7 @@ impl Oracle {
         flat(catch(load), |error: tokenizers::Error| error.to_string())
     }
 
-    /// Special tokens that are reckoned with where texts are truncated.
+    /// Number of special tokens that truncation reserves room for.
     pub(crate) fn num_special(&self) -> usize {
         let processor = self.parsing.get_post_processor();
         processor.map_or(0, |processor| processor.added_tokens(false))
@@ -46,15 +46,15 @@ impl Oracle {
                 max_length,
                 ..TruncationParams::default()
             };
-            // One that it refuses is too short for packtok, too.
+            // If it refuses the limit, so does packtok.
             let _ = tokenizer.with_truncation(Some(truncation));
             tokenizer
         });
         self.truncating = Some(truncating);
     }
 
-    /// Whether texts have ids: where an added token is empty once it is normalized, and is not the only one,
-    /// `tokenizers` never ends; where two are the same, which of them it finds changes from run to run.
+    /// Whether encoding terminates and is deterministic. If a normalized added token is empty, and is not the only one,
+    /// `tokenizers` loops forever; if two are equal, it finds either of them, which changes from run to run.
     pub(crate) fn has_ids_of_texts(&self) -> bool {
         let normalized = |token: &AddedToken| {
             let mut text = NormalizedString::from(token.content.as_str());

@@ -1,4 +1,4 @@
-//! Unigram models.
+//! Generates Unigram models.
 
 use std::collections::HashSet;
 
@@ -54,7 +54,7 @@ const ODD_SCORES: [f64; 12] = [
     -0.3,
 ];
 
-/// Pieces with scores, many of them the same.
+/// Pieces with scores, many of which are equal.
 fn scored(source: &mut Source, tokens: &[String]) -> Vec<Value> {
     let is_odd = source.once_in(6);
     let pieces = tokens.iter().map(|token| {
@@ -70,7 +70,7 @@ fn scored(source: &mut Source, tokens: &[String]) -> Vec<Value> {
     pieces.collect()
 }
 
-/// Most often the first piece, and now and then none of the pieces.
+/// In most cases the first piece; in a few out of range.
 fn unk_id(source: &mut Source, num_tokens: usize) -> Value {
     match source.below(16) {
         0 => Value::Null,

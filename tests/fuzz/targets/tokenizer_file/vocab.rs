@@ -1,10 +1,10 @@
-//! Vocabularies of names and ids.
+//! Generates the ids of a vocabulary.
 
 use serde_json::{Map, Value, json};
 
 use crate::source::Source;
 
-/// The tokens with ids: in order most often.
+/// The vocabulary of these tokens; in most cases ids are consecutive.
 pub(crate) fn numbered(source: &mut Source, tokens: &[String]) -> Value {
     let mut places = Map::new();
     for token in tokens {
@@ -18,17 +18,17 @@ pub(crate) fn numbered(source: &mut Source, tokens: &[String]) -> Value {
     names.zip(ids).collect::<Map<String, Value>>().into()
 }
 
-/// So many ids.
+/// Ids for `last` tokens.
 fn ids(source: &mut Source, last: usize) -> Vec<Value> {
     let mut ids: Vec<Value> = (0..last).map(Value::from).collect();
     let way = source.below(24);
     match way {
         0 => source.shuffle(&mut ids),
         1 => ids = (0..last).map(|id| (3 * id + 7).into()).collect(),
-        // Each id twice.
+        // Two tokens for each id.
         3 => ids = (0..last).map(|id| (id / 2).into()).collect(),
         2 => {
-            // Gaps here and there.
+            // A gap.
             let start = source.below(last);
             let gap = 1 + source.below(5);
             for (id, value) in ids.iter_mut().enumerate().skip(start) {
@@ -43,7 +43,7 @@ fn ids(source: &mut Source, last: usize) -> Vec<Value> {
     ids
 }
 
-/// Replaces a few ids by great ones, by those of others, and by what is none.
+/// Replaces a few ids with large, duplicate or invalid ones.
 fn put_odd(source: &mut Source, ids: &mut [Value]) {
     let last = ids.len();
     let odd = [
