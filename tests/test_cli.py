@@ -191,12 +191,12 @@ def test_secrets_reach_nothing_that_is_written_or_printed(folder: Path) -> None:
         (
             ("pack", "-o", "a.pbin", "-t", "gpt2"),
             2,
-            "settings.src_path is missing; give it there or as --input",
+            "packtok: --input: is missing; give it, or settings.src_path in a config\n",
         ),
         (
             ("pack", "-i", "corpus.jsonl", "-o", "a.pbin"),
             2,
-            "tokenizer is missing; name one there or with --tokenizer",
+            "packtok: --tokenizer: is missing; give it, such as gpt2, or tokenizer in a config\n",
         ),
         (("pack", "--set", "num_cpus"), 2, "--set num_cpus: expected KEY=VALUE"),
         (("pack", "--nope"), 2, "--nope"),

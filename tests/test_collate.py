@@ -183,6 +183,17 @@ def test_equal_markers_are_refused() -> None:
         mask_loss_collator_wrapper(shifted, ["target_ids"], IGNORED, markers)
 
 
+def test_a_single_key_to_mask_is_no_sequence_of_letters() -> None:
+    items = items_of([[0, BEGIN, 3, END]])
+    one, listed = (
+        mask_loss_collator_wrapper(shifted, keys, IGNORED, MARKERS)(items)
+        for keys in ("target_ids", ["target_ids"])
+    )
+    assert (
+        one.targets["target_ids"].tolist() == listed.targets["target_ids"].tolist() == [[IGNORED, 3, IGNORED]]
+    )
+
+
 def test_the_wrapper_pickles_and_masks_plain_dicts() -> None:
     wrapped = mask_loss_collator_wrapper(collate, ["labels"], IGNORED, MARKERS)
     items = [Item(input_ids=torch.tensor([1, 2, 3]), labels=torch.tensor([BEGIN, 5, END]))]

@@ -104,6 +104,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "cache_bytes": None,
         "empty_document": "skip",
         "on_bad_document": "fail",
+        "max_rejects": None,
         "max_document_bytes": 1 << 30,
         "max_documents": None,
         "max_tokens": None,
@@ -130,19 +131,22 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ),
         ({"tokeniser.x": 3}, "tokeniser is no known key; did you mean tokenizer?"),
         ({"zzz": 3}, "zzz is no known key; known are settings, tokenizer"),
-        ({"settings.num_cpus": "4"}, "settings.num_cpus is '4'; expected a whole number"),
-        ({"settings.num_cpus": True}, "settings.num_cpus is True; expected a whole number"),
-        ({"settings.num_cpus": 0}, "settings.num_cpus is 0; expected at least 1"),
+        ({"settings.num_cpus": "4"}, "--num-cpus: settings.num_cpus is '4'; expected a whole number"),
+        ({"settings.num_cpus": True}, "--num-cpus: settings.num_cpus is True; expected a whole number"),
+        ({"settings.num_cpus": 0}, "--num-cpus: settings.num_cpus is 0; expected at least 1"),
         ({"settings.processing_batch_size": 0}, "settings.processing_batch_size is 0; expected at least 1"),
         ({"settings.cache_bytes": 0}, "settings.cache_bytes is 0; expected at least 1"),
-        ({"settings.zstd_window_log": 40}, "settings.zstd_window_log is 40; expected at most 31"),
-        ({"settings.eod_token": 5}, "settings.eod_token is 5; expected a string"),
-        ({"settings.dst_path": ""}, "settings.dst_path is ''; expected at least one character"),
-        ({"settings.src_path": []}, "settings.src_path is []; expected at least one path"),
-        ({"settings.src_path": ["a", 1]}, "settings.src_path[1] is 1; expected a string"),
+        (
+            {"settings.zstd_window_log": 40},
+            "--zstd-window-log: settings.zstd_window_log is 40; expected at most 31",
+        ),
+        ({"settings.eod_token": 5}, "--eod: settings.eod_token is 5; expected a string"),
+        ({"settings.dst_path": ""}, "--output: settings.dst_path is ''; expected at least one character"),
+        ({"settings.src_path": []}, "--input: settings.src_path is []; expected at least one path"),
+        ({"settings.src_path": ["a", 1]}, "--input: settings.src_path[1] is 1; expected a string"),
         (
             {"settings.existing": "override"},
-            "settings.existing is 'override'; expected 'error', 'skip' or 'replace'",
+            "--existing: settings.existing is 'override'; expected 'error', 'skip' or 'replace'",
         ),
         ({"settings.dst_path": "???"}, "settings.dst_path: missing mandatory value: dst_path"),
         ({"settings.dst_path": "${nope}"}, "settings.dst_path: interpolation key 'nope' not found"),
@@ -184,8 +188,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ),
         (
             {"tokenizer.config.truncation": True},
-            "tokenizer.config.truncation is true and max_length is not given; "
-            "set tokenizer.config.max_length to the ids that a document may keep",
+            "--truncation: tokenizer.config.truncation is true and max_length is not given; "
+            "give --max-length, or set tokenizer.config.max_length to the ids that a document may keep",
         ),
     ],
 )
@@ -195,13 +199,14 @@ def test_what_is_wrong_is_named(overrides: dict[str, Any], message: str) -> None
 
 def test_missing_keys_are_named_with_their_flag() -> None:
     assert (
-        error_of(None, {"tokenizer": "gpt2"}) == "settings.src_path is missing; give it there or as --input"
+        error_of(None, {"tokenizer": "gpt2"})
+        == "--input: is missing; give it, or settings.src_path in a config"
     )
     assert error_of({"settings": {"src_path": "a"}, "tokenizer": "gpt2"}) == (
-        "settings.dst_path is missing; give it there or as --output"
+        "--output: is missing; give it, or settings.dst_path in a config"
     )
     assert error_of({"settings": {"src_path": "a", "dst_path": "b"}}) == (
-        "tokenizer is missing; name one there or with --tokenizer, such as gpt2"
+        "--tokenizer: is missing; give it, such as gpt2, or tokenizer in a config"
     )
 
 
@@ -316,7 +321,7 @@ def test_values_from_the_environment_are_never_shown(monkeypatch: pytest.MonkeyP
     assert config.redactions == (("hunter2hunter2", "${oc.env:PACKTOK_TEST_SECRET}"),)
     assert "hunter2" not in config.to_yaml() + repr(config)
     assert error_of(minimal(num_cpus="${cuda_env:PACKTOK_TEST_SECRET}")) == (
-        "settings.num_cpus is '${cuda_env:PACKTOK_TEST_SECRET}'; expected a whole number"
+        "--num-cpus: settings.num_cpus is '${cuda_env:PACKTOK_TEST_SECRET}'; expected a whole number"
     )
 
 

@@ -85,6 +85,8 @@ def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
     )
     total = scanning.count(corpus, ["gpt2"], on_bad_document="skip")["total"]
+    # One name is no sequence of letters.
+    assert scanning.count(corpus, "gpt2", on_bad_document="skip")["total"] == total
     found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
     assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
     assert found[1:] == [report.documents, 2, 1, 3]
@@ -179,16 +181,20 @@ def test_two_tokenizers_of_one_name_are_told_apart(corpus: Path, tmp_path: Path)
     [
         (["count"], 2, "Missing argument 'CORPUS'"),
         (["count", "corpus"], 2, "Missing option '--tokenizer' / '-t'"),
-        (["count", "none", "-t", "gpt2"], 1, "packtok: none: No such file or directory\n"),
+        (["count", "none", "-t", "gpt2"], 1, "packtok: CORPUS: none: No such file or directory\n"),
         (["count", "corpus", "-t", "none.json"], 1, "packtok: none.json: no such tokenizer file or folder\n"),
         (
             ["count", "corpus", "-t", "gpt2", "--max-documents", "0"],
             2,
-            "packtok: settings.max_documents is 0; expected at least 1\n",
+            "packtok: --max-documents: settings.max_documents is 0; expected at least 1\n",
         ),
         (["count", "corpus", "-t", "gpt2", "--field", ".["], 1, "packtok: "),
         (["tokenizer", "inspect", "none.json"], 1, "packtok: none.json: no such tokenizer file or folder\n"),
-        (["tokenizer", "verify", "gpt2", "-c", "none"], 1, "packtok: none: No such file or directory\n"),
+        (
+            ["tokenizer", "verify", "gpt2", "-c", "none"],
+            1,
+            "packtok: --corpus: none: No such file or directory\n",
+        ),
     ],
 )
 def test_wrong_use_is_said_in_one_line(
@@ -355,3 +361,15 @@ def test_verify_says_where_there_is_nothing_to_compare(tmp_path: Path, packtok_c
     unigram().save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "verify", "w.json", cwd=tmp_path).stdout
     assert out.startswith("nothing to compare: w.json is served by tokenizers 0.23.2")
+
+
+def test_a_comparison_of_no_document_is_a_failure(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "c.jsonl").write_text('{"body": "a"}\n{"body": "b"}\n')
+    words = ("tokenizer", "verify", "gpt2", "-c", "c.jsonl", "--on-bad-document", "skip", "--quiet")
+    done = packtok_cli(*words, cwd=tmp_path, code=1)
+    assert (done.stdout, done.stderr) == (
+        "",
+        "packtok: no document of the corpus was compared: 2 were rejected; give the --field of its text, or "
+        "leave --on-bad-document out to see why\n",
+    )
+    packtok_cli(*words, "--field", ".body", cwd=tmp_path)

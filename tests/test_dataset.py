@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -164,7 +166,7 @@ def test_megatron_blocks_are_those_of_the_oracle(
         with pytest.raises(ValueError, match=f"no document is followed by block_size {block_size} tokens"):
             packtok.PackedMemMapDatasetMegatron(paths, "x", block_size)
         return
-    dataset = packtok.PackedMemMapDatasetMegatron(paths, "x", block_size)
+    dataset = packtok.PackedMemMapDatasetMegatron(paths, "x", block_size, zero_copy=True)
     assert listed(dataset[:]["x"]) == expected
     assert listed(dataset[::-2]["x"]) == expected[::-2]
     assert {item.dtype for item in dataset[:]["x"]} == {np.dtype(f"u{width}")}
@@ -184,8 +186,15 @@ def test_a_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     assert (dataset.blocks.num_dropped_tokens, dataset.blocks.num_padding_tokens) == (4, 0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.pbin", "plans"]
     assert dataset.locate(0) == [(str(path), 0, 0, 2), (str(path), 1, 0, 1), (str(path), 2, 0, 1)]
-    with pytest.raises(ValueError, match="block_size is 1, expected at least 2"):
-        packtok.PackedMemMapDatasetMegatron(path, "x", 1)
+
+
+def test_block_sizes_that_are_none_are_refused(file: Path) -> None:
+    for value in (1, 0, -3, True, 4.0, "4", 2**63):
+        text = f"block_size is {value!r}, expected an integer from 2 to 9223372036854775807"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            packtok.PackedMemMapDatasetMegatron(file, "x", value)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            continuous(file, "x", value, True)
 
 
 def test_plans_go_to_the_users_cache_where_data_cannot_be_written(
@@ -434,7 +443,76 @@ def test_items_come_in_the_dtype_asked_for(tmp_path: Path, width: int, dtype: st
         assert whole.blocks.dtype == np.dtype(dtype)
         assert [item["x"].tolist() for item in whole] == DOCUMENTS
         assert {item["x"].dtype for item in whole} == {np.dtype(dtype)}
-        assert not any(item["x"].flags.writeable for item in whole)
+        assert all(item["x"].flags.writeable for item in whole)
+        again = pickle.loads(pickle.dumps(whole))
+        assert {(item["x"].dtype, item["x"].flags.writeable) for item in again} == {(np.dtype(dtype), True)}
+
+
+# The types of Modalities' datasets; for one byte a token it gives uint8, which no embedding accepts.
+@pytest.mark.parametrize(("width", "dtype"), [(1, "int32"), (2, "int32"), (4, "int64")])
+def test_items_of_modalities_classes_are_what_embeddings_accept(
+    tmp_path: Path, width: int, dtype: str
+) -> None:
+    documents = [[1, 2, 3, 256**width - 1], [5, 6], [7, 8, 9]]
+    paths = [pbins.write(tmp_path / f"{name}.pbin", documents, width) for name in "ab"]
+    packtok.write_manifest(paths, tmp_path / "all.manifest")
+    embed = torch.nn.Embedding(300, 2)
+    for source in (paths, tmp_path / "all.manifest"):
+        for made in (
+            base(source, "x"),
+            continuous(source, "x", 4, True),
+            packtok.PackedMemMapDatasetMegatron(source, "x", 4, cache_dir=tmp_path / "plans"),
+        ):
+            for dataset in (made, pickle.loads(pickle.dumps(made)), packtok.CombinedDataset([made])):
+                items = [dataset[i]["x"] for i in range(len(dataset))]
+                assert {(item.dtype, item.flags.writeable) for item in items} == {(np.dtype(dtype), True)}
+            assert made.blocks.dtype == np.dtype(dtype)
+            ids = torch.from_numpy(made[-1]["x"])
+            assert embed(ids.clamp(max=299)).shape == (len(ids), 2)
+            assert listed(made[:]["x"]) == listed(dataset[i]["x"] for i in range(len(dataset)))
+    assert base(paths, "x")[0]["x"].tolist() == documents[0]
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_zero_copy_gives_read_only_views_in_the_width_of_the_file(tmp_path: Path, width: int) -> None:
+    path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, width)
+    for made in (
+        base(path, "x", zero_copy=True),
+        continuous(path, "x", 4, True, zero_copy=True),
+        packtok.PackedMemMapDatasetMegatron(path, "x", 4, zero_copy=True),
+    ):
+        for dataset in (made, pickle.loads(pickle.dumps(made))):
+            assert {(item["x"].dtype, item["x"].flags.writeable) for item in dataset} == {
+                (np.dtype(f"u{width}"), False)
+            }
+            assert np.shares_memory(dataset[0]["x"], dataset[0]["x"])
+    copied, viewed = continuous(path, "x", 4, True), continuous(path, "x", 4, True, zero_copy=True)
+    assert listed(copied[:]["x"]) == listed(viewed[:]["x"])
+    assert copied.fingerprint == viewed.fingerprint
+    assert not np.shares_memory(copied[0]["x"], copied[0]["x"])
+
+
+def test_zero_copy_and_a_dtype_contradict_each_other(file: Path) -> None:
+    message = (
+        "zero_copy=True gives views in the width of the file, and dtype='int64' needs copies; leave one out"
+    )
+    for made in (
+        lambda: base(file, "x", dtype="int64", zero_copy=True),
+        lambda: continuous(file, "x", 4, True, dtype="int64", zero_copy=True),
+        lambda: packtok.PackedMemMapDatasetMegatron(file, "x", 4, dtype="int64", zero_copy=True),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            made()
+
+
+def test_default_items_collate_in_torch_without_a_warning(file: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader = torch.utils.data.DataLoader(continuous(file, "x", 4, False), batch_size=3)
+        assert [batch["x"].tolist() for batch in loader] == [
+            reference_rows.fixed_blocks(FLAT, 4, 0)[:3],
+            reference_rows.fixed_blocks(FLAT, 4, 0)[3:],
+        ]
 
 
 def test_ids_that_a_dtype_cannot_hold_are_refused(tmp_path: Path) -> None:
@@ -481,9 +559,10 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
     )
     assert (
         message(ValueError, [file], packing="chunks")
-        == 'packing is "chunks", expected "fixed", "document", "planned" or "whole"'
+        == 'packing is "chunks", expected "fixed", "rows", "document", "planned" or "whole"'
     )
     assert message(TypeError, [file], packing="fixed") == 'packing "fixed" needs block_size'
+    assert message(TypeError, [file], packing="rows") == 'packing "rows" needs context_length'
     assert message(TypeError, [file], packing="planned") == 'packing "planned" needs plan_path'
     assert message(ValueError, [], packing="whole") == "no pbin is given; name at least one"
     assert message(TypeError, packing="whole") == "give either paths or a manifest, not both"
@@ -624,6 +703,7 @@ def test_every_option_survives_pickling(file: Path, tmp_path: Path) -> None:
         {"packing": "fixed", "block_size": 5, "overlap": 2, "by_file": True},
         {"packing": "fixed", "block_size": 5, "dtype": "int32", "verify": True},
         {"packing": "document", "block_size": 4},
+        {"packing": "rows", "context_length": 4, "by_file": True},
         {"packing": "whole", "dtype": np.uint32},
     ):
         blocks = Blocks([file, other], **options)  # type: ignore[arg-type]
@@ -795,6 +875,9 @@ def test_combined_datasets_follow_each_other(file: Path, tmp_path: Path) -> None
     assert pickle.loads(pickle.dumps(combined))[6]["x"].tolist() == [5]
     with pytest.raises(ValueError, match="the list of datasets is empty"):
         packtok.CombinedDataset([])
+    text = "datasets is one PackedMemMapDatasetBase, expected a list of datasets"
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        packtok.CombinedDataset(parts[0])
 
 
 def stacked(items: list[dict[str, Any]]) -> Any:

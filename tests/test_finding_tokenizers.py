@@ -89,7 +89,7 @@ def test_eod_comes_from_the_config_beside_it_or_is_asked_for(tmp_path: Path) -> 
     with pytest.raises(ConfigError) as caught:
         default_eod(find_tokenizer(str(write_tokenizer(tmp_path / "b"))))
     assert str(caught.value) == (
-        "settings.eod_token is missing and tokenizer b names no EOS token; give it there or as --eod; "
+        "--eod: is missing and tokenizer b names no EOS token; give it, or settings.eod_token in a config; "
         "special tokens are '<s>', '</s>'"
     )
 

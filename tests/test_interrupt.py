@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing
 from test_faults import small_tokenizer
 
 import packtok
+from packtok.cli.progress import CHECKING, PlainLines
 
 # The answer is to come within a second; the rest is for a machine that is busy with other tests.
 ANSWER_SECONDS = 4.0
@@ -114,7 +116,10 @@ def test_going_over_a_corpus_is_interrupted(large: Path, tmp_path: Path, command
     process = start(*command, "gpt2", *corpus, large, *options, cwd=tmp_path)
     assert process.stderr is not None
     # A line about how far it is: from then on it is at work.
-    assert re.match(r"packtok: [0-9.]+ of [0-9.]+ MB", process.stderr.readline())
+    line = "packtok: checking the engine"
+    while line.startswith("packtok: checking the engine"):
+        line = process.stderr.readline()
+    assert re.match(r"packtok: [0-9.]+ of [0-9.]+ MB", line)
     assert interrupted(process).endswith("packtok: interrupted\n")
 
 
@@ -230,6 +235,7 @@ def test_an_interrupt_while_an_existing_file_is_proven_is_answered(
 USABLE = """
 import os, signal, sys, threading, time
 import packtok
+from packtok.cli.progress import CHECKING, PlainLines
 
 def interrupt_when_packing():
     while not os.path.exists("o.pbin.partial/data"):
@@ -307,3 +313,125 @@ def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:
     thread.join(60)
     assert [report.documents for report in reports] == [len(corpus.read_bytes().splitlines())]
     assert unfinished(tmp_path) == []
+
+
+# Sends itself Ctrl-C when a module is looked for, a file is opened or a function is called.
+STOPPED_AT = """
+import os, signal, sys
+
+wanted, sys.argv = sys.argv[1], ["packtok", *sys.argv[2:]]
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+from packtok.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("packtok._packtok", "packtok.errors", "packtok.__main__", "packtok.cli", "typer", "typer.core"),
+        *("packtok.cli.retry", "packtok.packing", "pydantic", "pydantic_core", "pydantic.main", "omegaconf"),
+        *("yaml", "packtok.config", "packtok.tokenizer", "packtok.stores"),
+    ],
+)
+def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, module: str) -> None:
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    arguments = (module, "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2")
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_AT, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "packtok: interrupted\n")
+    assert names(tmp_path) == ["c.jsonl"]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("program", [("-m", "packtok"), (str(Path(sys.executable).parent / "packtok"),)])
+def test_an_interrupt_at_any_moment_of_the_start_is_one_line(
+    tmp_path: Path, program: tuple[str, ...]
+) -> None:
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "replace")
+    command = [sys.executable, *program, *arguments]
+    started = time.monotonic()
+    subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    whole_seconds = time.monotonic() - started
+    # Python itself answers until it has found the package.
+    begin_seconds = 0.25 * whole_seconds
+    for i in range(12):
+        shutil.rmtree(cache, ignore_errors=True)
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        # The moment is the point of the test, not something that is waited for.
+        time.sleep(begin_seconds + (whole_seconds - begin_seconds) * i / 12)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if process.returncode == 0:
+            continue
+        assert process.returncode == 130, err
+        lines = [line for line in err.splitlines() if "checking the engine" not in line]
+        assert lines in (["packtok: interrupted"], ["packtok: interrupted; by then the pbin was whole"])
+
+
+def test_an_interrupt_while_the_engine_is_checked_is_one_line(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    process = start("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path, env=environment)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "packtok: checking the engine, once for this tokenizer\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "packtok: interrupted\n")
+    assert names(tmp_path) == ["c.jsonl"]
+
+
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+    """As in a background job of a shell, or under nohup."""
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--quiet")
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_AT, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_check_of_an_engine_is_told_once_and_not_if_quiet(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    write_corpus(tmp_path / "c.jsonl", 1000)
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "replace")
+    said = []
+    for cache, *flags in (("one",), ("one",), ("two", "--quiet")):
+        environment = {"XDG_CACHE_HOME": str(tmp_path / cache)}
+        said.append(packtok_cli(*arguments, *flags, cwd=tmp_path, env=environment).stderr)
+    assert said == ["packtok: checking the engine, once for this tokenizer\n", "", ""]
+
+
+def test_comparing_engines_shows_no_rate_before_there_are_documents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    times = iter([0.0, 5.0, 10.0])
+    lines = PlainLines(clock=lambda: next(times), idle=CHECKING)
+    lines({"bytes_read": 1_000_000, "total_bytes": 4_000_000, "documents": 0, "tokens": 0})
+    lines({"bytes_read": 1_000_000, "total_bytes": 4_000_000, "documents": 3, "tokens": 9})
+    assert capsys.readouterr().err.splitlines() == [
+        "packtok: checking the engine",
+        "packtok: 1.0 of 4.0 MB, 3 documents, 9 tokens, 0.1 MB/s, 0:30 left",
+    ]

@@ -18,7 +18,7 @@ from processes import write_corpus
 
 import packtok
 from packtok.cli.wrapped import wrapped
-from packtok.errors import ConfigError, SlurmError
+from packtok.errors import OUTPUT_EXISTS, ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
     Launch,
@@ -165,19 +165,21 @@ def test_settings_are_changed_by_files_and_overrides(tmp_path: Path) -> None:
             "nothing=1",
             "nothing is no known key; known are backend, engine, environment, metadata_backend, ray, slurm",
         ),
-        ("slurm.nodes=0", "slurm.nodes is 0; expected at least 1"),
-        ("slurm.nodes=many", "slurm.nodes is 'many'; expected a whole number"),
-        ("slurm.mode=fast", "slurm.mode is 'fast'; expected 'array' or 'srun'"),
+        ("slurm.nodes=0", "--nodes: slurm.nodes is 0; expected at least 1"),
+        ("slurm.nodes=many", "--nodes: slurm.nodes is 'many'; expected a whole number"),
+        ("slurm.mode=fast", "--mode: slurm.mode is 'fast'; expected 'array' or 'srun'"),
         ("slurm=3", "slurm is 3; expected a mapping of keys"),
         ("backend=lsf", "backend is 'lsf'; expected 'slurm'"),
         ("environment.modules=[1]", "environment.modules[0] is 1; expected a string"),
         (
             "slurm.sbatch_args=[exclusive]",
-            "slurm.sbatch_args[0] is 'exclusive'; expected a whole argument such as --reservation=NAME",
+            "--sbatch-arg: slurm.sbatch_args[0] is 'exclusive'; expected a whole argument such as "
+            "--reservation=NAME",
         ),
         (
             'slurm.partition="a\\nb"',
-            "slurm.partition is 'a\\nb'; expected text without line breaks and control characters",
+            "--partition: slurm.partition is 'a\\nb'; expected text without line breaks and control "
+            "characters",
         ),
         ("=3", "--conf =3: expected a file, or KEY=VALUE such as slurm.partition=long"),
     ],
@@ -194,8 +196,8 @@ def test_a_wrong_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> Non
     with pytest.raises(ConfigError) as caught:
         settings(str(file))
     assert str(caught.value) == (
-        f"{file}: slurm.time is 45000; expected text in quotes such as '12:30:00', or '90' for minutes "
-        "(YAML made a number of it)"
+        f"{file}: --time: slurm.time is 45000; expected text in quotes such as '12:30:00', or '90' for "
+        "minutes (YAML made a number of it)"
     )
 
 
@@ -547,7 +549,7 @@ def test_an_output_that_is_there_is_refused_ahead_of_the_work(tmp_path: Path) ->
     with pytest.raises(FileExistsError) as caught:
         check(launch(tmp_path))
     assert caught.value.filename == str(tmp_path / "train.pbin")
-    assert caught.value.strerror == "exists; name another output, or give --existing replace or skip"
+    assert caught.value.strerror == OUTPUT_EXISTS
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

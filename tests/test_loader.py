@@ -137,12 +137,12 @@ def evaluate_with_a_collective(num_items: int) -> list[Any]:
 
 
 def evaluate_all() -> list[Any]:
-    return [evaluate_with_a_collective(num_items) for num_items in (0, 1, 2, 5, 6, 7, 10, 12, 13)]
+    return [evaluate_with_a_collective(num_items) for num_items in (1, 2, 5, 6, 7, 10, 12, 13)]
 
 
 def test_an_evaluation_serves_each_item_once_and_all_ranks_step_together(tmp_path: Path) -> None:
     results = ranks.run_ranks(3, tmp_path / "ranks", evaluate_all)
-    for num_items, result in zip((0, 1, 2, 5, 6, 7, 10, 12, 13), results, strict=True):
+    for num_items, result in zip((1, 2, 5, 6, 7, 10, 12, 13), results, strict=True):
         num_steps = -(-num_items // 6)
         for rank, (length, items, sums) in enumerate(result):
             assert length == len(items) == num_steps
@@ -221,7 +221,7 @@ def test_a_state_of_another_run_is_refused_key_by_key() -> None:
         "the state does not fit: data is 'other' in the state and 'numbers' here; num_items is 60 in the "
         "state and 53 here; seed is None in the state and 3 here; global_batch_size is 5 in the state and "
         "12 here; "
-        "at_epoch_end is 'pad' in the state and 'drop' here; go on with what the state names, or begin anew "
+        "at_epoch_end is 'pad' in the state and 'drop' here; resume with the values of the state, or start "
         "without it"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -274,10 +274,13 @@ def test_steps_that_are_not_there_are_index_errors() -> None:
             given.locate(step, epoch=0)
     with pytest.raises(IndexError, match=r"^there is no step 4: epoch 2 has 4$"):
         given.locate(4, epoch=2)
-    empty = DataLoader(Numbers(3), 4)
-    text = "an epoch has fewer items than a global batch, so there is no step"
-    with pytest.raises(IndexError, match=f"^{text}$"):
-        empty.locate(0)
+    for step, epoch, text in (
+        (1.0, None, "step is 1.0, expected an integer"),
+        (True, None, "step is True, expected an integer"),
+        (0, -1, "epoch is -1, expected an integer from 0 to 9223372036854775807"),
+    ):
+        with pytest.raises(ValueError, match=f"^{text}$"):
+            given.locate(step, epoch=epoch)
 
 
 def test_data_that_cannot_be_located_say_so() -> None:
@@ -385,5 +388,7 @@ def test_reading_ahead_needs_a_dataset_that_can() -> None:
     message = re.escape("read_ahead is 2, but Numbers has no method prefetch, which packtok's datasets have")
     with pytest.raises(TypeError, match=f"^{message}$"):
         DataLoader(Numbers(5), read_ahead=2)
-    with pytest.raises(ValueError, match="read_ahead is -1, expected a number"):
-        DataLoader(Announced(5), read_ahead=-1)
+    for value in (-1, True, 1.5):
+        text = f"read_ahead is {value!r}, expected an integer from 0 to 9223372036854775807"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            DataLoader(Announced(5), read_ahead=value)

@@ -55,10 +55,10 @@ def expected(step: int, epoch: int, folder: Path) -> list[dict[str, object]]:
 
 def test_every_row_names_its_documents(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 4, "--json")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(4, 0, config.parent)
+    assert json.loads(done.stdout) == expected(4, 0, config.parent)
     steps = NUM_ITEMS // 3
     done = packtok_cli("locate", config, "--step", 2 * steps + 1, "--json")
-    assert [json.loads(line) for line in done.stdout.splitlines()] == expected(1, 2, config.parent)
+    assert json.loads(done.stdout) == expected(1, 2, config.parent)
     done = packtok_cli("locate", config, "--step", 1, "--epoch", 2)
     row = expected(1, 2, config.parent)[0]
     documents = ", ".join(
@@ -82,11 +82,11 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
     config.write_text(config.read_text().replace(", num_replicas: 3", ""))
     for file in (saved, checkpoint):
         done = packtok_cli("locate", config, "--step", 2, "--state", file, "--json")
-        assert [json.loads(line) for line in done.stdout.splitlines()] == rows
+        assert json.loads(done.stdout) == rows
 
     config.write_text(config.read_text().replace("context_length: 4", "context_length: 5"))
     done = packtok_cli("locate", config, "--step", 2, "--state", saved, code=1)
-    assert done.stderr.startswith("packtok: the state does not fit: data is ")
+    assert done.stderr.startswith(f"packtok: {saved}: the state does not fit: data is ")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,20 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
     [
         ("seed: 5", "sed: 5", ConfigError, "loader.sed: is unknown; there are global_batch_size, shuffle, "),
         ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
-        ("context_length", "context", ConfigError, "dataset: TokenDataset.__init__() got an unexpected "),
+        (
+            "context_length",
+            "context",
+            ConfigError,
+            "dataset.context: is unknown; there are paths, context_length, ",
+        ),
         ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
-        ("size: 3", "size: 90", IndexError, "an epoch has fewer items than a global batch"),
+        (
+            "size: 3",
+            "size: 90",
+            ValueError,
+            "an epoch has no batch: 17 items, global batch 90; lower global_batch_size, or set "
+            "at_epoch_end='short'",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exception], text: str) -> None:
@@ -108,6 +119,25 @@ def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exc
 def test_a_step_that_is_not_there_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 7, "--epoch", 1, code=1)
     assert done.stderr == "packtok: there is no step 7: epoch 1 has 5\n"
+
+
+def test_a_state_with_a_wrong_field_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
+    dataset = packtok.TokenDataset(config.parent / "train.pbin", CONTEXT_LENGTH)
+    good = packtok.DataLoader(dataset, 3, shuffle=True, seed=5).state_dict()
+    saved = config.parent / "state.json"
+    remedy = "load what state_dict returned, or start without a state"
+    for name, value, text in (
+        ("global_batch_size", "x", "'x', expected an integer from 1 to 9223372036854775807"),
+        ("seed", 1.5, "1.5, expected an integer from 0 to 18446744073709551615"),
+        (
+            "num_global_samples",
+            10**9,
+            "1000000000, expected a multiple of 3, the global batch, up to 15, the end of epoch 0",
+        ),
+    ):
+        saved.write_text(json.dumps({**good, name: value}))
+        done = packtok_cli("locate", config, "--step", 0, "--state", saved, code=1)
+        assert done.stderr == f"packtok: {saved}: the state cannot be loaded: {name} is {text}; {remedy}\n"
 
 
 def test_a_file_without_a_state_is_named(config: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,35 @@ def test_lines_say_what_the_files_are(paths: list[Path], tmp_path: Path) -> None
     assert lines == [
         entry(path, f"data/{path.name}", documents) for path, documents in zip(paths, FILES, strict=True)
     ]
+
+
+def test_a_single_path_is_one_source(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Read as characters, "data" would be four files.
+    for source, names in (
+        ("data", [path.name for path in paths]),
+        (tmp_path / "data", [path.name for path in paths]),
+        ("data/0.pbin", ["0.pbin"]),
+        (paths[3], ["3.pbin"]),
+        ("data/[01].pbin", ["0.pbin", "1.pbin"]),
+    ):
+        write_manifest(source, "one.jsonl", existing="replace")
+        lines = [json.loads(line) for line in Path("one.jsonl").read_text().splitlines()]
+        assert [line["path"] for line in lines] == [f"data/{name}" for name in names]
+        write_manifest([source], "same.jsonl", existing="replace")
+        assert Path("same.jsonl").read_bytes() == Path("one.jsonl").read_bytes()
+    with pytest.raises(FileNotFoundError) as caught:
+        write_manifest("nothing.pbin", "none.jsonl")
+    assert caught.value.filename == "nothing.pbin"
+    text = f"{tmp_path / 'empty'}: there is no .pbin file in this folder"
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        write_manifest(tmp_path / "empty", "none.jsonl")
+    with pytest.raises(ValueError, match=r"^the list of pbins is empty; name at least one$"):
+        write_manifest([], "none.jsonl")
+    assert not Path("none.jsonl").exists()
 
 
 def test_items_are_those_of_the_files(paths: list[Path], manifest: Path) -> None:

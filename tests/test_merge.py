@@ -119,6 +119,17 @@ def test_checksums_recombine_where_parts_end_inside_a_checked_piece(tmp_path: Pa
     assert_equal(tmp_path / "merged.pbin", at_once)
 
 
+def test_a_single_path_is_one_part(tmp_path: Path, tokenizer: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    part = pack(
+        oracle.write_lines(tmp_path / "a.jsonl", ["one", "two"]), tmp_path / "parts" / "a.pbin", tokenizer
+    )
+    for source in (str(part), part, part.parent, str(part.parent)):
+        merged = tmp_path / "merged.pbin"
+        merge(source, str(merged), existing="replace")
+        assert_equal(merged, part)
+
+
 def test_parts_are_listed_and_their_sources_kept(tmp_path: Path, tokenizer: Path) -> None:
     texts = {"one": ["a", ""], "two": ["the", "b"]}
     parts = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import sys
 from collections.abc import Sequence
 from decimal import Decimal
@@ -10,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pbins
 import pytest
 import reference_order
@@ -118,6 +120,7 @@ def test_weights_are_what_they_print_as() -> None:
     assert exact_weights({"a": 3, "b": Fraction(1, 3), "c": Decimal("0.25")}) == [36, 4, 3]
     assert exact_weights({"a": 1e-9, "b": 1}) == [1, 10**9]
     assert exact_weights({"a": 1e300, "b": 1}) == [1 << 60, 1]
+    assert exact_weights({"a": np.float32(0.7), "b": np.float64(0.2), "c": np.int8(1)}) == [7, 2, 10]
 
 
 @pytest.mark.parametrize("weight", [0, -1, 0.0, float("nan"), float("inf"), "x", None, Fraction(-1, 3)])
@@ -127,7 +130,68 @@ def test_a_weight_that_is_none_is_refused_by_name(weight: Any) -> None:
     assert str(caught.value).startswith(f"source 1: the weight is {weight!r}, expected a number above 0")
 
 
+@pytest.mark.parametrize(
+    "weight", [True, "0.5", "1/3", np.float32("nan"), -0.0, 10**400 * -1, Decimal("NaN")]
+)
+def test_a_weight_that_is_no_number_is_refused_by_name(weight: Any) -> None:
+    with pytest.raises(ValueError, match="source 0: the weight is ") as caught:
+        Mixture({Numbered("a", 10): weight})
+    assert str(caught.value).startswith(f"source 0: the weight is {weight!r}, expected a number above 0")
+
+
+def test_numbers_that_cannot_be_are_refused_by_name() -> None:
+    sources = {Numbered("a", 10): 1}
+    for value in (-1, 0, True, 5.0, "5", float("nan"), 2**63):
+        text = f"num_items is {value!r}, expected an integer from 1 to 9223372036854775807"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            Mixture(sources, num_items=value)  # type: ignore[arg-type]
+    for value in (-1, True, 5.0, "5", None, 2**64):
+        text = f"seed is {value!r}, expected an integer from 0 to 18446744073709551615"
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            Mixture(sources, seed=value)  # type: ignore[arg-type]
+    mixture = Mixture(sources, num_items=np.int64(7), seed=np.uint64(2**64 - 1))  # type: ignore[arg-type]
+    assert (len(mixture), len([mixture[k] for k in range(7)])) == (7, 7)
+    for method in (mixture.counts, mixture.epochs):
+        for value in (-1, 1.5, True):
+            text = f"num_items is {value!r}, expected an integer from 0 to 9223372036854775807"
+            with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+                method(value)  # type: ignore[arg-type]
+    assert mixture.counts(0) == {"source 0": 0}
+
+
+def test_a_state_of_a_mixture_of_another_length_is_refused() -> None:
+    def loader(num_items: int) -> packtok.DataLoader:
+        return packtok.DataLoader(Mixture({Numbered("a", 10): 1}, num_items=num_items), 4)
+
+    state = loader(24).state_dict()
+    for changes in (
+        {},
+        {"num_items": 28, "num_global_samples": 32},
+        {"num_items": 28, "num_global_samples": 2},
+    ):
+        made = loader(28)
+        before = made.state_dict()
+        with pytest.raises(
+            ValueError, match=r"num_items is 24 in the state and 28 here|num_global_samples is "
+        ):
+            made.load_state_dict({**state, **changes})
+        assert made.state_dict() == before
+
+
 def test_sources_that_cannot_be_are_refused() -> None:
+    text = "sources is of type list, expected a dict of weights by source"
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        Mixture(["a.pbin", "b.pbin"])  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"^a\.pbin: is named twice; name it once, with the sum of its weights$"
+    ):
+        Mixture({"a.pbin": 1, Path("a.pbin"): 2}, context_length=4)
+    text = (
+        "num_itmes, context_length: is no argument of Mixture; options of TokenDataset are for paths, and no "
+        "source is one"
+    )
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        Mixture({Numbered("a", 10): 1}, num_itmes=5, context_length=4)
     with pytest.raises(ValueError, match="the mixture has no source; name at least one"):
         Mixture({})
     with pytest.raises(ValueError, match="source 1: has no items; leave it out"):

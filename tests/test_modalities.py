@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import oracle
+import pbins
 import pytest
 import reference
 from conftest import PacktokCli
@@ -44,6 +45,61 @@ def everything(path, block_sizes):
 
 paths, block_sizes = json.loads(sys.argv[1])
 print("\\n" + json.dumps([everything(Path(path), block_sizes) for path in paths]))
+"""
+
+# Runs in the environment of Modalities, with packtok importable: a training step of Modalities' GPT2 model on
+# items of Modalities' dataset, and of each of packtok's classes of its names.
+TRAIN = """
+import json, sys, warnings
+from pathlib import Path
+import packtok
+from modalities.batch import InferenceResultBatch
+from modalities.dataloader import dataset as modalities
+from modalities.loss_functions import CLMCrossEntropyLoss
+from modalities.models.components.layer_norms import LayerNormConfig
+from modalities.models.gpt2.collator import GPT2LLMCollateFn
+from modalities.models.gpt2.gpt2_model import (
+    AttentionConfig, AttentionImplementation, GPT2LLM, LayerNorms, LayerNormWrapperConfig, PositionTypes,
+)
+from modalities.models.model import ActivationType
+
+norm = LayerNormWrapperConfig(norm_type=LayerNorms.layer_norm, config=LayerNormConfig(normalized_shape=128))
+
+def step(items):
+    batch = GPT2LLMCollateFn("ids", "targets")(items)
+    model = GPT2LLM(
+        sample_key="ids", prediction_key="logits", poe_type=PositionTypes.ABSOLUTE, sequence_length=8,
+        vocab_size=256, n_layer=1, n_head_q=2, n_head_kv=2, n_embd=128, ffn_hidden=512, dropout=0.0,
+        bias=True, activation_type=ActivationType.GELU,
+        attention_implementation=AttentionImplementation.PYTORCH_FLASH,
+        attention_config=AttentionConfig(qkv_transforms=[]), attention_norm_config=norm, ffn_norm_config=norm,
+        lm_head_norm_config=norm, use_weight_tying=True, seed=0,
+    )
+    result = {"dtype": str(batch.samples["ids"].dtype), "ids": [item["ids"].tolist() for item in items]}
+    try:
+        predictions = model(batch.samples)
+    except RuntimeError as error:
+        return {**result, "error": str(error)}
+    loss = CLMCrossEntropyLoss("targets", "logits")(InferenceResultBatch(batch.targets, predictions))
+    loss.backward()
+    gradients = [parameter.grad.norm().item() for parameter in model.parameters()]
+    return {**result, "loss": loss.item(), "gradients": gradients}
+
+def steps(path):
+    continuous = packtok.PackedMemMapDatasetContinuous(path, "ids", 9, True)
+    made = {
+        "original": modalities.PackedMemMapDatasetContinuous(path, "ids", 9, True),
+        "continuous": continuous,
+        "combined": packtok.CombinedDataset([continuous]),
+        "base": packtok.PackedMemMapDatasetBase(path, "ids"),
+        "megatron": packtok.PackedMemMapDatasetMegatron(path, "ids", 9),
+        "views": packtok.PackedMemMapDatasetContinuous(path, "ids", 9, True, zero_copy=True),
+    }
+    return {name: step([dataset[i] for i in range(2)]) for name, dataset in made.items()}
+
+# Torch warns when it is given memory that cannot be written.
+warnings.simplefilter("error", category=UserWarning)
+print("\\n" + json.dumps([steps(Path(path)) for path in json.loads(sys.argv[1])]))
 """
 
 
@@ -121,6 +177,42 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
                 for load_index in (True, False):
                     expected[f"{block_size} {reuse} {load_index}"] = blocks(documents, block_size, reuse)
         assert found == expected, file.name
+
+
+def test_modalities_model_trains_on_items_of_the_classes_of_its_names(tmp_path: Path) -> None:
+    python = modalities_python()
+    documents = [[(7 * i + j) % 256 for j in range(9)] for i in range(4)]
+    files = [pbins.write(tmp_path / f"{width}.pbin", documents, width) for width in (1, 2, 4)]
+    # packtok alone: what lies beside it belongs to another environment.
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "packtok").symlink_to(Path(packtok.__file__).parent)
+    done = subprocess.run(
+        [python, "-c", TRAIN, json.dumps([str(file) for file in files])],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "site")},
+    )
+    assert done.returncode == 0, done.stderr
+    dtypes = {1: "torch.int32", 2: "torch.int32", 4: "torch.int64"}
+    for width, found in zip(dtypes, json.loads(done.stdout.splitlines()[-1]), strict=True):
+        original, views = found.pop("original"), found.pop("views")
+        for name, result in found.items():
+            assert result["dtype"] == dtypes[width], name
+            assert result["loss"] > 0, name
+            assert sum(result["gradients"]) > 0, name
+        assert found["combined"] == found["continuous"]
+        assert found["megatron"]["ids"] == found["base"]["ids"] == documents[:2]
+        assert original["ids"] == found["continuous"]["ids"]
+        if width == 1:
+            # Its embedding accepts no uint8, so that Modalities cannot train on its own items here.
+            assert original["dtype"] == "torch.uint8"
+            assert "but got torch.ByteTensor" in original["error"]
+        else:
+            assert original == found["continuous"]
+        assert "to have one of the following scalar types: Long, Int; but got" in views["error"]
 
 
 def test_a_config_with_a_sentencepiece_model_packs_what_modalities_packs(

@@ -72,10 +72,10 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         ([*arguments(), "-f", "."], 1, ("corpus.jsonl:1", "jq_pattern")),
         ([*arguments(), "-f", ".text.more"], 1, ("corpus.jsonl:1", "jq_pattern")),
         ([*arguments(), "-f", ".text |"], 1, ("jq pattern", '".text |"')),
-        ([*arguments(), "-f", "text"], 1, ("jq pattern", '"text"', "not defined")),
-        ([*arguments(), "-f", "repeat(.)|empty"], 1, ("corpus.jsonl:1", "runs away", "jq_pattern")),
+        ([*arguments(), "-f", "text"], 1, ("jq pattern", '"text"', "not defined", "did you mean .text?")),
+        ([*arguments(), "-f", "repeat(.)|empty"], 1, ("corpus.jsonl:1", "does too much work", "jq_pattern")),
         ([*arguments(), "-f", "def f: f; f"], 1, ("corpus.jsonl:1", "def f: f; f", "jq_pattern")),
-        ([*arguments(), "-f", "[range(1e12)]"], 1, ("corpus.jsonl:1", "runs away", "jq_pattern")),
+        ([*arguments(), "-f", "[range(1e12)]"], 1, ("corpus.jsonl:1", "does too much work", "jq_pattern")),
         ([*arguments(), "-f", "env.HOME"], 1, ("jq pattern", "env")),
         # Options.
         ([*arguments(), "--set", "nonsense"], 2, ("--set nonsense", "KEY=VALUE", "num_cpus=4")),
@@ -117,10 +117,10 @@ def test_a_wrong_argument_gets_an_answer_to_act_on(
         ("setings: {src_path: corpus.jsonl}\ntokenizer: gpt2\n", ("setings", "settings")),
         (
             "settings: {src_path: corpus.jsonl}\ntokenizer: gpt2\n",
-            ("settings.dst_path is missing", "--output"),
+            ("--output: is missing", "settings.dst_path"),
         ),
         ("settings:\n  src_path: [a\n", ("pack.yaml:", "no valid YAML")),
-        ("", ("pack.yaml", "tokenizer is missing")),
+        ("", ("pack.yaml", "--tokenizer: is missing")),
         ("- a\n", ("pack.yaml", "mapping of keys")),
         ("just text\n", ("pack.yaml", "just text")),
         (
@@ -201,7 +201,8 @@ def test_the_same_command_again_says_what_can_be_done(folder: Path, packtok_cli:
     packed = (folder / "train.pbin").read_bytes()
     said = answer(packtok_cli, *arguments(), cwd=folder, code=1)
     assert said == (
-        "packtok: train.pbin: the output exists already; name another, or set existing to skip or replace\n"
+        "packtok: train.pbin: the output exists already; name another, or set --existing (existing in a "
+        "config) to skip or replace\n"
     )
     done = packtok_cli("pack", *arguments(), "--existing", "skip", cwd=folder)
     assert "whole, and of the same config and sources" in done.stdout
@@ -226,3 +227,160 @@ def test_a_damaged_output_is_not_kept(folder: Path, packtok_cli: PacktokCli) -> 
     said = answer(packtok_cli, *arguments(), "--existing", "skip", cwd=folder, code=1)
     assert said.startswith("packtok: train.pbin: ")
     assert len(said.splitlines()) == 1
+
+
+HOME_HINT = (
+    "only a shell takes ~ for the home folder, without quotes and at the start of a word; write /home/me/x"
+)
+STDOUT = "- would be standard output, and packtok writes files; name one (./- for a file named -)"
+STDIN = "- would be standard input, which is not read; write it to a file first"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        # Standard input and output.
+        (["pack", *arguments(o="-")], 2, f"--output: {STDOUT}"),
+        (["pack", *arguments(), "--report", "-"], 2, f"--report: {STDOUT}"),
+        (["plan", *arguments(o="-"), "--shards", "2"], 2, f"--output: {STDOUT}"),
+        (["run", "--no-submit", "pack", *arguments(o="-")], 2, f"--output: {STDOUT}"),
+        (["run", "--submit-script", "-", "pack", *arguments()], 2, f"--submit-script: {STDOUT}"),
+        (["run", "--outdir", "-", "pack", *arguments()], 2, f"--outdir: {STDOUT}"),
+        (["join", "shards", "-o", "-"], 2, f"--output: {STDOUT}"),
+        (["merge", "a.pbin", "-"], 2, f"OUT: {STDOUT}"),
+        (["manifest", "a.pbin", "-o", "-"], 2, f"--output: {STDOUT}"),
+        (["index", "corpus.jsonl", "--index-path", "-"], 2, f"--index-path: {STDOUT}"),
+        (["data", "create_raw_index", "corpus.jsonl", "--index_path", "-"], 2, f"--index-path: {STDOUT}"),
+        (["data", "merge_packed_data", "a.pbin", "-"], 2, f"OUT: {STDOUT}"),
+        (["data", "pack_encoded_data", "stdout.yaml"], 2, f"--output: {STDOUT}"),
+        (["pack", *arguments(i="-")], 2, f"--input: {STDIN}"),
+        (["count", "-", "-t", "gpt2"], 2, f"CORPUS: {STDIN}"),
+        (["index", "-"], 2, f"SRC: {STDIN}"),
+        # What only a shell knows.
+        (["pack", *arguments(i="~/x")], 2, f"--input: ~/x: {HOME_HINT}"),
+        (["pack", *arguments(o="~/x")], 2, f"--output: ~/x: {HOME_HINT}"),
+        (["pack", *arguments(t="~/x")], 2, f"--tokenizer: ~/x: {HOME_HINT}"),
+        (["inspect", "~/x"], 2, f"FILE: ~/x: {HOME_HINT}"),
+        # Nothing where something is needed.
+        (["inspect", ""], 2, "FILE: is empty; name a file or folder"),
+        (["merge", "", "b.pbin"], 2, "PART: is empty; name a file or folder"),
+        (["join", "shards", "-o", " "], 2, "--output: is empty; name a file or folder"),
+        (["retry", ""], 2, "OUTDIR: is empty; name a file or folder"),
+        # The same fault in the same words.
+        (["pack", *arguments(i="none")], 1, "--input: none: No such file or directory"),
+        (["plan", *arguments(i="none"), "-n", "2"], 1, "--input: none: No such file or directory"),
+        (["run", "--no-submit", "pack", *arguments(i="none")], 1, "--input: none: No such file or directory"),
+        (["pack", *arguments(i=None)], 2, "--input: is missing; give it, or settings.src_path in a config"),
+        (
+            ["run", "pack", *arguments(i=None)],
+            2,
+            "--input: is missing; give it, or settings.src_path in a config",
+        ),
+        (["pack", *arguments(), "-j", "0"], 2, "--num-cpus: settings.num_cpus is 0; expected at least 1"),
+        (
+            ["run", "pack", *arguments(), "-j", "0"],
+            2,
+            "--num-cpus: settings.num_cpus is 0; expected at least 1",
+        ),
+        (["run", "--nodes", "0", "pack", *arguments()], 2, "--nodes: slurm.nodes is 0; expected at least 1"),
+        # Folders for files, and files for folders.
+        (["pack", *arguments(o="new/")], 2, "--output: new/ is a folder; name a file in it"),
+        (
+            ["pack", "folder"],
+            2,
+            "folder: is a folder, and a config was expected; name a corpus by --input, or in a config",
+        ),
+        (["pack", *arguments(), "--report", "folder"], 2, "--report: folder is a folder; name a file in it"),
+        (
+            ["plan", *arguments(o="corpus.jsonl"), "-n", "2"],
+            2,
+            "--output: corpus.jsonl is a file; name the folder that the shards go to",
+        ),
+        (
+            ["join", "corpus.jsonl", "-o", "a.pbin"],
+            1,
+            "corpus.jsonl: is a file; name the folder that the shards are in",
+        ),
+        (
+            ["index", "corpus.jsonl", "--index-path", "folder"],
+            1,
+            "folder: the output is a folder, not a file; name another",
+        ),
+        (
+            ["index", "corpus.jsonl", "--index-path", "folder", "--existing", "replace"],
+            1,
+            "folder: the output is a folder, not a file; name another",
+        ),
+        (["merge", "folder/a.pbin", "folder"], 1, "folder: the output is a folder, not a file; name another"),
+        # Reports over what is not a report.
+        (
+            ["pack", *arguments(), "--report", "train.pbin"],
+            2,
+            "--report: train.pbin is where the output goes; name another file",
+        ),
+        (
+            ["pack", *arguments(), "--report", "corpus.jsonl"],
+            2,
+            "--report: corpus.jsonl is there and is no report of packtok, so it "
+            "is not replaced; name another",
+        ),
+        # Numbers.
+        (["pack", *arguments(), "--shard", "x"], 2, "--shard: is 'x'; expected k/N, k or auto"),
+        (
+            ["pack", *arguments(), "--shard", "0/9999999999"],
+            2,
+            "--shard: is '0/9999999999'; there can be at most 2,147,483,647 shards",
+        ),
+        # Configs of other commands.
+        (["locate", "locate.yaml", "-s", "0"], 2, "locate.yaml: dataset.path: is unknown; there are paths, "),
+        (["locate", "stdout.yaml", "-s", "0"], 2, "stdout.yaml: dataset.paths: is missing"),
+        (
+            ["pack", *arguments(t="folder/a.pbin")],
+            1,
+            "folder/a.pbin: is no tokenizer.json, tekken.json or SentencePiece .model: ",
+        ),
+    ],
+)
+def test_a_clumsy_command_gets_one_line(
+    folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
+) -> None:
+    (folder / "folder").mkdir()
+    (folder / "folder/a.pbin").write_bytes(b"\x05" + b"\x00" * 7 + b"\xff\xfe" * 20)
+    (folder / "stdout.yaml").write_text(
+        "settings: {src_path: corpus.jsonl, dst_path: '-'}\ntokenizer: gpt2\n"
+    )
+    (folder / "locate.yaml").write_text("dataset: {path: a.pbin}\n")
+    before = {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+    done = packtok_cli(*given, cwd=folder, code=code, env={**OFFLINE, "HOME": "/home/me"})
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    expected = f"packtok: {said}"
+    assert line.startswith(expected) if said.endswith((", ", ": ")) else line == expected
+    assert {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")} == before
+
+
+def test_a_number_of_shards_that_is_huge_is_wrong_usage(folder: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("plan", *arguments(o="s"), "-n", 10**23, cwd=folder, code=2)
+    assert "'--shards' / '-n'" in done.stderr
+    done = packtok_cli("run", "--array-tasks", 10**23, "pack", *arguments(), cwd=folder, code=2)
+    assert done.stderr == (f"packtok: --array-tasks: slurm.shards is {10**23}; expected at most 2147483647\n")
+    with pytest.raises(packtok.ConfigError, match="--shards: is 0; expected 1 to 2,147,483,647"):
+        packtok.plan(shards=0, input=folder / "corpus.jsonl", output=folder / "s", tokenizer="gpt2")
+
+
+def test_a_report_replaces_a_report(folder: Path, packtok_cli: PacktokCli) -> None:
+    (folder / "report.json").touch()
+    for _ in range(2):
+        packtok_cli("pack", *arguments(), "--existing", "replace", "--report", "report.json", cwd=folder)
+        assert json.loads((folder / "report.json").read_text())["documents"] == 3
+
+
+def test_text_by_another_tokenizer_is_remarked(folder: Path, packtok_cli: PacktokCli) -> None:
+    packtok_cli("pack", *arguments(), cwd=folder)
+    assert packtok_cli("cat", "train.pbin", "-t", "gpt2", cwd=folder).stderr == ""
+    done = packtok_cli("cat", "train.pbin", "-t", "cl100k_base", cwd=folder)
+    assert done.stderr == (
+        "packtok: warning: train.pbin was packed with the tokenizer gpt2, and "
+        "cl100k_base is another; the text "
+        "is not that of the documents\n"
+    )

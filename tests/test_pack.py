@@ -168,7 +168,7 @@ def test_a_bad_document_is_left_out_and_named(tmp_path: Path, small: Path, kind:
 def test_rejects_of_an_earlier_run_do_not_stay(tmp_path: Path, small: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b'{"text": 5}\n')
-    pack(tmp_path, small, on_bad_document="skip")
+    pack(tmp_path, small, on_bad_document="skip", max_rejects="100%")
     assert (tmp_path / "out.pbin.rejects.jsonl").exists()
     corpus.write_bytes(b'{"text": "a"}\n')
     assert pack(tmp_path, small, on_bad_document="skip").rejects_path is None
@@ -297,7 +297,7 @@ def test_every_line_is_packed_empty_blank_or_rejected(
             kinds[i] = "packed" if found or empty == "keep" else "empty"
             documents += [oracle.close(found, 300)] if kinds[i] == "packed" else []
 
-    report = pack(tmp_path, small, on_bad_document="skip", empty_document=empty)
+    report = pack(tmp_path, small, on_bad_document="skip", max_rejects="100%", empty_document=empty)
 
     output = (tmp_path / "out.pbin").read_bytes()
     assert output.startswith(reference.modalities_bytes(documents, 2))

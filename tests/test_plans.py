@@ -232,7 +232,7 @@ def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path: Path) -> Non
         'planner is "first_fit", expected one of best_fit, megatron'
     )
     assert message(ValueError, find_or_plan, planner="best_fit", block_size=0) == (
-        "blocks of 0 tokens cannot be planned, expected 1 to 16777216"
+        "context_length is 0, expected 1 to 16777216"
     )
     for wrong, shown in ((-0.1, "-0.1"), (1.5, "1.5"), (float("nan"), "NaN")):
         text = f"a fraction of {shown} of the documents cannot be held out, expected 0 to 1"

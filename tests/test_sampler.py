@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 import ranks
 import reference_order
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from ranks import Numbers
 
@@ -43,6 +43,10 @@ def modalities(num_items, rank, num_replicas, skip, drop_last):
 @given(st.integers(1, 40), st.integers(1, 7), st.integers(0, 40), st.booleans())
 def test_items_in_sequence_are_those_of_modalities(num_items, num_replicas, skip, drop_last):
     skip = min(skip, num_items)
+    if not modalities(num_items, 0, num_replicas, skip, drop_last):
+        with pytest.raises(ValueError, match=r"an epoch has no samples|leaves no batch of epoch 0"):
+            ResumableDistributedSampler(Numbers(num_items), 0, num_replicas, 0, False, 0, drop_last, skip)
+        return
     for rank in range(num_replicas):
         sampler = ResumableDistributedSampler(
             Numbers(num_items), rank, num_replicas, 0, False, 0, drop_last, skip
@@ -62,6 +66,12 @@ def test_items_in_sequence_are_those_of_modalities(num_items, num_replicas, skip
 )
 def test_batches_are_those_of_plain_lists(num_items, batch_size, num_replicas, seed, end, chunk):
     global_batch_size = batch_size * num_replicas
+    if num_items < global_batch_size and end in ("drop", "carry"):
+        with pytest.raises(ValueError, match="an epoch has no batch"):
+            ResumableDistributedSampler(
+                Numbers(num_items), 0, num_replicas, at_epoch_end=end, global_batch_size=global_batch_size
+            )
+        return
     every_epoch = reference_order.global_batches(
         num_items, global_batch_size, seed=seed, at_epoch_end=end, epochs=3
     )
@@ -99,6 +109,7 @@ def test_batches_are_those_of_plain_lists(num_items, batch_size, num_replicas, s
 def test_a_state_goes_on_exactly_there_with_any_number_of_ranks(
     num_items, global_batch_size, end, stop, worlds
 ):
+    assume(num_items >= global_batch_size or end in ("pad", "short"))
     every_epoch = reference_order.global_batches(
         num_items, global_batch_size, seed=9, at_epoch_end=end, epochs=MANY_EPOCHS
     )
@@ -129,11 +140,11 @@ def test_a_state_goes_on_exactly_there_with_any_number_of_ranks(
             sampler.load_state_dict(states[0])
         rest = [steps(sampler, 10) for sampler in after]
         assert woven(first) + woven(rest) == expected[: len(woven(first)) + len(woven(rest))]
-    assert len(woven(first)) == (stop if expected else 0)
+    assert len(woven(first)) == stop
 
 
 def steps(sampler, num):
-    """So many batches, over as many epochs as they take; fewer where epochs have none."""
+    """So many batches, over as many epochs as they take."""
     batches = itertools.chain.from_iterable(iter(sampler) for _ in range(MANY_EPOCHS))
     return list(itertools.islice(batches, num))
 
@@ -231,30 +242,286 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
     text = (
         "the state does not fit: data is 'abd' in the state and 'abc' here; num_items is 21 in the state and "
         "20 here; seed is None in the state and 7 here; global_batch_size is 6 in the state and 4 here; "
-        "at_epoch_end is 'drop' in the state and 'pad' here; go on with what the state names, or begin anew "
+        "at_epoch_end is 'drop' in the state and 'pad' here; resume with the values of the state, or start "
         "without it"
     )
     with pytest.raises(ValueError, match=exactly(text)):
         sampler.load_state_dict(other.state_dict())
     text = (
-        "the state does not fit: version is 2 in the state and 1 here; go on with what the state names, or "
-        "begin anew without it"
+        "the state has version 2, expected 1; load it with the release of packtok that saved it, or start "
+        "without a state"
     )
     with pytest.raises(ValueError, match=exactly(text)):
-        sampler.load_state_dict({**sampler.state_dict(), "version": 2})
-    lacking = "this is no state of a packtok sampler or loader: it lacks epoch, num_global_samples"
-    state = {
-        key: value
-        for key, value in sampler.state_dict().items()
-        if key not in ("epoch", "num_global_samples")
-    }
-    with pytest.raises(ValueError, match=exactly(lacking)):
-        sampler.load_state_dict(state)
-    with pytest.raises(
-        ValueError, match=exactly("epoch is -1, expected an integer from 0 to 9223372036854775807")
-    ):
-        sampler.load_state_dict({**sampler.state_dict(), "epoch": -1})
+        sampler.load_state_dict({**sampler.state_dict(), "version": 2, "more": 1})
     assert (sampler.epoch, sampler.position) == (0, 0)
+
+
+NO_STATE = "this is no state of a packtok sampler or loader: "
+REMEDY = "; load what state_dict returned, or start without a state"
+U63 = "expected an integer from 0 to 9223372036854775807"
+FROM_1 = "expected an integer from 1 to 9223372036854775807"
+U64 = "expected an integer from 0 to 18446744073709551615"
+# What the state of 53 items in global batches of 12 must not hold, and what the error says of it.
+DAMAGED = [
+    (
+        "num_global_samples",
+        10**9,
+        "expected a multiple of 12, the global batch, up to 48, the end of epoch 1",
+    ),
+    (
+        "num_global_samples",
+        2**62,
+        "expected a multiple of 12, the global batch, up to 48, the end of epoch 1",
+    ),
+    ("num_global_samples", 60, "expected a multiple of 12, the global batch, up to 48, the end of epoch 1"),
+    ("num_global_samples", 18, "expected a multiple of 12, the global batch, up to 48, the end of epoch 1"),
+    ("num_global_samples", 2**63, U63),
+    ("num_global_samples", 10**40, U63),
+    ("num_global_samples", -12, U63),
+    ("num_global_samples", True, U63),
+    ("num_global_samples", 12.0, U63),
+    ("num_global_samples", float("nan"), U63),
+    ("num_global_samples", "12", U63),
+    ("num_global_samples", None, U63),
+    ("num_global_samples", [12], U63),
+    ("epoch", -1, U63),
+    ("epoch", 2**63, U63),
+    ("epoch", 1.0, U63),
+    ("epoch", False, U63),
+    ("version", True, U63),
+    ("version", 1.0, U63),
+    ("version", None, U63),
+    ("order", True, U63),
+    ("order", "1", U63),
+    ("data", 3, "expected a string or None"),
+    ("data", b"numbers", "expected a string or None"),
+    ("num_items", 53.0, FROM_1),
+    ("num_items", 0, FROM_1),
+    ("num_items", -53, FROM_1),
+    ("seed", 3.0, U64),
+    ("seed", True, U64),
+    ("seed", 2**64, U64),
+    ("seed", -1, U64),
+    ("global_batch_size", 0, FROM_1),
+    ("global_batch_size", 12.0, FROM_1),
+    ("global_batch_size", True, FROM_1),
+    ("at_epoch_end", "stop", "expected 'drop' or 'carry' or 'pad' or 'short'"),
+    ("at_epoch_end", None, "expected 'drop' or 'carry' or 'pad' or 'short'"),
+    ("at_epoch_end", ["drop"], "expected 'drop' or 'carry' or 'pad' or 'short'"),
+    ("skip_num_global_samples", -1, U63),
+    ("skip_num_global_samples", 1.5, U63),
+    ("num_replicas", 0, FROM_1),
+    ("num_replicas", True, FROM_1),
+]
+
+
+def whole(kind, **options):
+    """A sampler, batch sampler or loader of 53 items, in the middle of its second epoch."""
+    options = {"global_batch_size": 12, "shuffle": True, "seed": 3, "at_epoch_end": "drop", **options}
+    if kind is DataLoader:
+        made = DataLoader(Numbers(53), epoch=1, rank=0, num_replicas=1, **options)
+        next(iter(made))
+    else:
+        made = ResumableDistributedSampler(Numbers(53), 0, 1, epoch=1, **options)
+        made = made if kind is ResumableDistributedSampler else kind(made)
+        list(itertools.islice(iter(made), 12 if kind is ResumableDistributedSampler else 1))
+    assert (made.state_dict()["epoch"], made.state_dict()["num_global_samples"]) == (1, 12)
+    return made
+
+
+def served(made, kind):
+    """The items that are left of the epoch."""
+    if kind is DataLoader:
+        return [item for batch in made for item in ranks.rows(batch)]
+    return list(made) if kind is ResumableDistributedSampler else [item for batch in made for item in batch]
+
+
+KINDS = (DataLoader, ResumableBatchSampler, ResumableDistributedSampler)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_field_of_a_state_is_checked_and_a_refused_one_changes_nothing(kind):
+    made = whole(kind)
+    good = made.state_dict()
+    made.load_state_dict(good)
+    for name, value, expected in DAMAGED:
+        text = f"the state cannot be loaded: {name} is {value!r}, {expected}{REMEDY}"
+        with pytest.raises(ValueError, match=exactly(text)):
+            made.load_state_dict({**good, name: value})
+        assert made.state_dict() == good
+    for name in good:
+        with pytest.raises(ValueError, match=exactly(f"{NO_STATE}it lacks {name}{REMEDY}")):
+            made.load_state_dict({key: value for key, value in good.items() if key != name})
+        assert made.state_dict() == good
+    text = f"{NO_STATE}it lacks epoch, num_global_samples{REMEDY}"
+    with pytest.raises(ValueError, match=exactly(text)):
+        made.load_state_dict({k: v for k, v in good.items() if k not in ("epoch", "num_global_samples")})
+    with pytest.raises(ValueError, match=exactly(f"{NO_STATE}'step', 3 is no field of one{REMEDY}")):
+        made.load_state_dict({**good, "step": 1, 3: 4})
+    for value in (None, [], "state", 3):
+        text = f"the state is of type {type(value).__name__}, expected a dict; load what state_dict returned"
+        with pytest.raises(ValueError, match=exactly(text)):
+            made.load_state_dict(value)
+    assert made.state_dict() == good
+    assert served(made, kind) == reference_order.shuffled(53, 3, 1)[12:48]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("end", "last"), [("drop", 48), ("carry", 48), ("pad", 60), ("short", 60)])
+def test_a_state_may_stand_between_any_two_batches_and_nowhere_else(kind, end, last):
+    made = whole(kind, at_epoch_end=end)
+    good = made.state_dict()
+    for position in range(100):
+        state = {**good, "num_global_samples": position}
+        if position % 12 == 0 and position <= last:
+            made.load_state_dict(state)
+            assert made.state_dict() == state
+            continue
+        with pytest.raises(
+            ValueError, match=f"^the state cannot be loaded: num_global_samples is {position},"
+        ):
+            made.load_state_dict(state)
+
+
+def test_a_state_says_where_its_epoch_started_if_samples_were_skipped():
+    def grown(**options):
+        options = {"global_batch_size": 14, "shuffle": True, "seed": 3, "at_epoch_end": "drop", **options}
+        return ResumableBatchSampler(ResumableDistributedSampler(Numbers(53), 0, 1, **options))
+
+    first = grown(skip_num_global_samples=24)
+    batches = iter(first)
+    items = [next(batches)]
+    state = json.loads(json.dumps(first.state_dict()))
+    assert (state["num_global_samples"], state["skip_num_global_samples"]) == (38, 24)
+    # Whether the program that resumes names the skipped samples again or not.
+    for again in (grown(), grown(skip_num_global_samples=24)):
+        again.load_state_dict(state)
+        assert len(again) == 2
+        assert again.state_dict() == state
+        assert items + list(again) == [reference_order.shuffled(53, 3, 0)[at : at + 14] for at in (24, 38)]
+        assert "skip_num_global_samples" not in again.state_dict()
+        assert list(again) == [reference_order.shuffled(53, 3, 1)[at : at + 14] for at in (0, 14, 28)]
+    text = (
+        "the state cannot be loaded: num_global_samples is 28, expected 24 plus a multiple of 14, the global "
+        f"batch, up to 52, the end of epoch 0{REMEDY}"
+    )
+    with pytest.raises(ValueError, match=exactly(text)):
+        grown().load_state_dict({**state, "num_global_samples": 28})
+    text = (
+        "the state cannot be loaded: skip_num_global_samples is 40, which leaves no batch of epoch 0: 53 "
+        f"items, global batch 14; skip fewer, or begin with epoch=1 and skip_num_global_samples=0{REMEDY}"
+    )
+    with pytest.raises(ValueError, match=exactly(text)):
+        grown().load_state_dict({**state, "skip_num_global_samples": 40})
+
+
+@pytest.mark.parametrize("end", ["pad", "drop", "short"])
+def test_without_a_batch_size_a_state_names_the_ranks_and_loads_with_others(end):
+    def samplers(num_replicas):
+        return [
+            ResumableDistributedSampler(Numbers(53), rank, num_replicas, shuffle=True, at_epoch_end=end)
+            for rank in range(num_replicas)
+        ]
+
+    first, again = samplers(4), samplers(3)
+    items = list(itertools.chain(*zip(*[itertools.islice(sampler, 5) for sampler in first], strict=True)))
+    state = first[0].state_dict()
+    assert (state["num_replicas"], state["num_global_samples"]) == (4, 20)
+    for sampler in again:
+        sampler.load_state_dict(state)
+    rest = [list(sampler) for sampler in again]
+    items += [item for row in itertools.zip_longest(*rest) for item in row if item is not None]
+    num = {"pad": 53, "drop": 53, "short": 53}[end]
+    assert items[:num] == reference_order.shuffled(53, 0, 0)[: len(items[:num])]
+    for position in (22, 60, 10**9):
+        with pytest.raises(ValueError, match=f"num_global_samples is {position}, expected a multiple of 4, "):
+            again[0].load_state_dict({**state, "num_global_samples": position})
+
+
+@pytest.mark.parametrize(
+    ("num_items", "options", "text"),
+    [
+        (
+            82,
+            {"global_batch_size": 512, "at_epoch_end": "drop"},
+            "an epoch has no batch: 82 items, global batch 512; lower global_batch_size, or set "
+            "at_epoch_end='short'",
+        ),
+        (
+            82,
+            {"global_batch_size": 512, "at_epoch_end": "carry"},
+            "an epoch has no batch: 82 items, global batch 512; lower global_batch_size, or set "
+            "at_epoch_end='short'",
+        ),
+        (
+            82,
+            {"batch_size": 64, "rank": 0, "num_replicas": 2, "at_epoch_end": "drop"},
+            "an epoch has no batch: 82 items, global batch 128 (batch_size 64 on 2 ranks); lower batch_size, "
+            "or set at_epoch_end='short'",
+        ),
+        (
+            0,
+            {"at_epoch_end": "drop"},
+            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+        ),
+        (
+            0,
+            {"at_epoch_end": "short", "global_batch_size": 4},
+            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+        ),
+        (
+            0,
+            {"at_epoch_end": "pad"},
+            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+        ),
+        (
+            10,
+            {"at_epoch_end": "drop", "batch_size": 4, "skip_num_global_samples": 8},
+            "skip_num_global_samples is 8, which leaves no batch of epoch 0: 10 items, global batch 4; skip "
+            "fewer, or begin with epoch=1 and skip_num_global_samples=0",
+        ),
+        (
+            10,
+            {"at_epoch_end": "pad", "batch_size": 4, "epoch": 6, "skip_num_global_samples": 10**9},
+            "skip_num_global_samples is 1000000000, which leaves no batch of epoch 6: 10 items, global batch "
+            "4; skip fewer, or begin with epoch=7 and skip_num_global_samples=0",
+        ),
+    ],
+)
+def test_an_epoch_without_a_batch_is_an_error_when_the_loader_is_made(num_items, options, text):
+    for kind in (DataLoader, ResumableDistributedSampler):
+        with pytest.raises(ValueError, match=exactly(text)):
+            kind(Numbers(num_items), **options)
+
+
+def test_ranks_without_samples_are_an_error_when_the_sampler_is_made():
+    text = "an epoch has no samples: 3 items, 8 ranks; use fewer ranks, or set at_epoch_end='pad'"
+    for options in ({"drop_last": True}, {"at_epoch_end": "drop"}):
+        with pytest.raises(ValueError, match=exactly(text)):
+            ResumableDistributedSampler(Numbers(3), 0, 8, **options)
+    assert [len(list(ResumableDistributedSampler(Numbers(3), rank, 8))) for rank in range(8)] == [1] * 8
+    # Each item once: fewer items than ranks leave some without.
+    short = [ResumableDistributedSampler(Numbers(3), rank, 8, at_epoch_end="short") for rank in range(8)]
+    assert [list(sampler) for sampler in short] == [[0], [1], [2], [], [], [], [], []]
+
+
+@given(
+    num_items=st.integers(1, 40),
+    batch_size=st.integers(1, 9),
+    num_replicas=st.integers(1, 4),
+    end=st.sampled_from(ENDS),
+)
+def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_size, num_replicas, end):
+    try:
+        sampler = ResumableDistributedSampler(
+            Numbers(num_items), 0, num_replicas, batch_size=batch_size, at_epoch_end=end
+        )
+    except ValueError:
+        assert end in ("drop", "carry")
+        assert num_items < batch_size * num_replicas
+        return
+    batches = ResumableBatchSampler(sampler)
+    assert all(list(batches) for _ in range(12))
 
 
 @pytest.mark.parametrize(
@@ -265,8 +532,17 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
         ({"rank": 0, "num_replicas": 0}, "num_replicas is 0, expected at least 1"),
         ({"dp_dim": "dp"}, "dp_dim names a dimension of device_mesh, which was not given"),
         ({"seed": -1, "shuffle": True}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
-        ({"epoch": 1.5}, f"epoch is 1.5, expected an integer from 0 to {2**63 - 1}"),
-        ({"global_batch_size": 0}, "global_batch_size is 0, expected a multiple of the 1 ranks"),
+        ({"seed": True, "shuffle": True}, f"seed is True, expected an integer from 0 to {2**64 - 1}"),
+        ({"epoch": 1.5}, f"epoch is 1.5, {U63}"),
+        ({"epoch": True}, f"epoch is True, {U63}"),
+        ({"skip_num_global_samples": True}, f"skip_num_global_samples is True, {U63}"),
+        ({"rank": True, "num_replicas": 2}, "rank is True, expected an integer"),
+        ({"rank": 0, "num_replicas": 2.0}, "num_replicas is 2.0, expected an integer"),
+        ({"global_batch_size": 0}, f"global_batch_size is 0, {FROM_1}"),
+        ({"global_batch_size": 4.0}, f"global_batch_size is 4.0, {FROM_1}"),
+        ({"global_batch_size": True}, f"global_batch_size is True, {FROM_1}"),
+        ({"batch_size": -2}, f"batch_size is -2, {FROM_1}"),
+        ({"batch_size": "2"}, f"batch_size is '2', {FROM_1}"),
         (
             {"global_batch_size": 9, "rank": 0, "num_replicas": 2},
             "global_batch_size is 9, expected a multiple of the 2 ranks",
@@ -282,7 +558,7 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
         ({"at_epoch_end": "carry"}, 'at_epoch_end="carry" needs a batch_size or global_batch_size'),
         (
             {"at_epoch_end": "stop"},
-            'at_epoch_end is "stop", expected "drop", "carry", "pad" or "short"',
+            "at_epoch_end is 'stop', expected 'drop' or 'carry' or 'pad' or 'short'",
         ),
         (
             {"at_epoch_end": "carry", "batch_size": 4, "skip_num_global_samples": 6},

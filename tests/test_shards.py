@@ -289,7 +289,7 @@ def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: Pack
     packtok_cli("verify", "out/shard-00001-of-00003.pbin", cwd=tmp_path)
     for arguments, message in [
         (("--shard", "3"), "there is no shard 3 of 3; shards are numbered 0 to 2"),
-        (("--shard", "x"), "shard is 'x', expected k/N, k or auto"),
+        (("--shard", "x"), "--shard: is 'x'; expected k/N, k or auto"),
         (("--shard", "1/0"), "the plan that is there is not this run's: num_shards is 3, expected 0"),
     ]:
         failed = packtok_cli("pack", *flags, *arguments, cwd=tmp_path, code=None)
@@ -324,7 +324,7 @@ def test_the_environment_names_the_shard() -> None:
     with pytest.raises(ConfigError) as error:
         shard_of_task(in_batch_script)
     assert str(error.value) == (
-        "shard is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
+        "--shard: is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
         "SLURM_STEP_ID is set); give k or k/N"
     )
     with pytest.raises(ConfigError) as error:

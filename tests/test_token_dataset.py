@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def test_every_field_is_the_oracles(data: st.DataObject, tmp_path_factory: pytes
         )
 
     if not rows:
-        with pytest.raises(ValueError, match="exceeds the"):
+        with pytest.raises(ValueError, match="and there are"):
             make()
         return
     dataset = make()
@@ -239,8 +240,57 @@ def test_plans_and_splits_are_kept_where_one_says(tmp_path: Path, pbin: Path) ->
 
 
 def test_a_side_without_documents_is_refused(pbin: Path) -> None:
-    with pytest.raises(ValueError, match="there is no document to make items of"):
-        TokenDataset(pbin, 4, packing="document", split="validation", validation_from=len(DOCUMENTS))
+    num = len(DOCUMENTS)
+    for split, rule, shown, remedy in (
+        ("validation", {"validation_from": num}, f"validation_from is {num}", "hold more out"),
+        ("train", {"validation_from": 0}, "validation_from is 0", "hold fewer out"),
+        ("validation", {"validation_last": 0}, "validation_last is 0", "hold more out"),
+        ("train", {"validation_last": 1.0}, "validation_last is 1.0", "hold fewer out"),
+        ("validation", {"validation_fraction": 1e-9}, "validation_fraction is 1e-09", "hold more out"),
+    ):
+        text = (
+            f"{pbin}: the {split} side of the split has none of the {num} documents, because {shown}; "
+            f"{remedy}"
+        )
+        for packing in ("concat", "document", "best_fit"):
+            with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+                TokenDataset(pbin, 4, packing=packing, split=split, **rule)  # type: ignore[arg-type]
+
+
+def test_files_without_documents_are_refused(tmp_path: Path) -> None:
+    path = pbins.write(tmp_path / "a.pbin", [])
+    text = f"{path}: there is no document to make items of; pack some first"
+    for packing in ("document", "best_fit"):
+        with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+            TokenDataset(path, 4, packing=packing)  # type: ignore[arg-type]
+
+
+def test_too_few_tokens_are_told_in_terms_of_context_length(tmp_path: Path) -> None:
+    paths = [pbins.write(tmp_path / f"{name}.pbin", [[1, 2, 3], [4, 5]]) for name in "ab"]
+
+    def message(paths: Any, context_length: int, **options: Any) -> str:
+        with pytest.raises(ValueError, match="context_length") as caught:
+            TokenDataset(paths, context_length, **options)
+        return str(caught.value)
+
+    why = "tokens, the inputs and the last label, and there are"
+    remedy = "lower context_length, or give more data"
+    assert message(paths[0], 5) == f"{paths[0]}: context_length 5 takes 6 {why} 5; {remedy}"
+    many = f"{paths[0]} and 1 more: context_length"
+    assert message(paths, 10) == f"{many} 10 takes 11 {why} 10; {remedy}"
+    assert message(paths, 5, by_file=True) == f"{many} 5 takes 6 {why} 5; {remedy}"
+    held_out = {"split": "validation", "validation_last": 1}
+    assert message(paths[0], 2, **held_out) == f"{paths[0]}: context_length 2 takes 3 {why} 2; {remedy}"
+    assert message(paths, 2**30) == f"{many} 1073741824 takes 1073741825 {why} 10; {remedy}"
+    assert message(paths, 2**24 + 1, packing="best_fit") == (
+        "context_length is 16777217, expected 1 to 16777216"
+    )
+    for value in (0, -1, True, 4.0, "4", None, float("nan"), 2**31, 2**64):
+        for packing in ("concat", "document", "best_fit"):
+            assert message(paths, value, packing=packing) == (  # type: ignore[arg-type]
+                f"context_length is {value!r}, expected an integer from 1 to 2147483647"
+            )
+    assert len(TokenDataset(paths[0], 4)) == 1
 
 
 def test_fields_are_given_only_on_request(pbin: Path) -> None:
@@ -456,7 +506,29 @@ def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
             TokenDataset(pbin, **{"context_length": 4, **options})
         return str(caught.value)
 
-    assert message(context_length=0) == "context_length is 0, expected at least 1"
+    u31, u63, u64 = (f"expected an integer from 0 to {2**bits - 1}" for bits in (31, 63, 64))
+    for pad in (-1, 2**31, True, 1.5, "0"):
+        assert message(pad_token_id=pad) == f"pad_token_id is {pad!r}, {u31}"
+    assert message(split="test") == "split is 'test', expected None or 'train' or 'validation'"
+    for share in (-0.5, 2, float("nan"), True, "0.1"):
+        assert message(split="train", validation_fraction=share) == (
+            f"validation_fraction is {share!r}, expected a share from 0 to 1"
+        )
+    for share in (-0.5, 1.5, float("nan")):
+        assert message(split="train", validation_last=share) == (
+            f"validation_last is {share!r}, expected a share from 0 to 1"
+        )
+    for number in (-1, True, "1", 10**30):
+        assert message(split="train", validation_last=number) == (
+            f"validation_last is {number!r}, expected a number of documents as an int, or a share from 0.0 "
+            "to 1.0"
+        )
+    for number in (-1, True, 1.0, "1", 10**30):
+        assert message(split="train", validation_from=number) == f"validation_from is {number!r}, {u63}"
+    for seed in (-1, True, 1.0, "1", 2**64, None):
+        assert message(split="train", validation_fraction=0.5, split_seed=seed) == (
+            f"split_seed is {seed!r}, {u64}"
+        )
     assert message(labels="left") == "labels is 'left', expected 'shifted' or 'aligned'"
     assert message(document_mask="on") == "document_mask is 'on', expected None or 'compact' or 'dense'"
     assert message(dtype=torch.int16) == "dtype is torch.int16, expected torch.int64 or torch.int32"

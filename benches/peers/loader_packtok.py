@@ -17,13 +17,13 @@ from packtok.collate import collate
 KEY = "input_ids"
 
 
-def open_blocks(corpus: Path, folder: Path) -> Items:
-    dataset = PackedMemMapDatasetContinuous(corpus, KEY, CONTEXT_LENGTH + 1, True)
+def open_blocks(corpus: Path, folder: Path, *, zero_copy: bool) -> Items:
+    dataset = PackedMemMapDatasetContinuous(corpus, KEY, CONTEXT_LENGTH + 1, True, zero_copy=zero_copy)
     return Items(dataset, len(dataset), show_view)
 
 
-def open_documents(corpus: Path, folder: Path) -> Items:
-    dataset = PackedMemMapDatasetBase(corpus, KEY)
+def open_documents(corpus: Path, folder: Path, *, zero_copy: bool) -> Items:
+    dataset = PackedMemMapDatasetBase(corpus, KEY, zero_copy=zero_copy)
     return Items(dataset, len(dataset), show_view)
 
 
@@ -56,9 +56,9 @@ def open_memcpy(corpus: Path, folder: Path) -> Batches:
 
 
 def open_files(packed: str, corpus: Path, folder: Path, *, by_file: bool) -> Items:
-    """Blocks of the corpus that is beside the tools' folders in one file and in many."""
+    """Blocks, as views, of the corpus that is beside the tools' folders in one file and in many."""
     dataset = PackedMemMapDatasetContinuous(
-        folder.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file
+        folder.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file, zero_copy=True
     )
     return Items(dataset, len(dataset), show_view)
 
@@ -68,8 +68,10 @@ def open_file_batches(packed: str, corpus: Path, folder: Path) -> Batches:
 
 
 CASES = {
-    "blocks": open_blocks,
-    "documents": open_documents,
+    "blocks": partial(open_blocks, zero_copy=True),
+    "blocks as copies": partial(open_blocks, zero_copy=False),
+    "documents": partial(open_documents, zero_copy=True),
+    "documents as copies": partial(open_documents, zero_copy=False),
     "batches": open_batches,
     "memcpy": open_memcpy,
     "with boundaries": partial(open_batches, cu_seqlens=True, position_ids=True),

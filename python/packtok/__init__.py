@@ -6,8 +6,19 @@ they are first used, so that importing the package stays cheap.
 
 from typing import TYPE_CHECKING, Any
 
-from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__
-from packtok.errors import ConfigError, DocumentError, PacktokError, PbinFormatError, TokenizerError
+from packtok import interrupts
+
+# Ahead of all other imports, which take long enough to be interrupted.
+interrupts.answer_if_program()
+
+from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__  # noqa: E402
+from packtok.errors import (  # noqa: E402
+    ConfigError,
+    DocumentError,
+    PacktokError,
+    PbinFormatError,
+    TokenizerError,
+)
 
 if TYPE_CHECKING:
     from packtok import collate

@@ -1,16 +1,11 @@
 """What the command `packtok` and `python -m packtok` start."""
 
-import sys
-
 
 def main() -> None:
-    """Runs the command line. It takes a while to import, so Ctrl-C must already be no traceback here."""
-    try:
-        from packtok import cli
+    """Runs the command line."""
+    from packtok import cli
 
-        cli.main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    cli.main()
 
 
 if __name__ == "__main__":

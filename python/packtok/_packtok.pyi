@@ -11,6 +11,7 @@ import numpy.typing as npt
 from packtok.callable_tokenizer import CallableTokenizer
 
 __all__ = [
+    "OUTPUT_EXISTS",
     "Blocks",
     "DocumentError",
     "Mixture",
@@ -23,6 +24,7 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "available_cpus",
+    "checked_reject_limit",
     "compare_engines",
     "count_tokens",
     "delete_object",
@@ -37,6 +39,7 @@ __all__ = [
     "list_shards",
     "merge",
     "object_bytes",
+    "on_engine_check",
     "pack",
     "pack_shard",
     "plan_shards",
@@ -49,6 +52,7 @@ __all__ = [
     "write_raw_index",
 ]
 __version__: str
+OUTPUT_EXISTS: str
 
 class PacktokError(Exception): ...
 class PbinFormatError(PacktokError): ...
@@ -168,6 +172,7 @@ class Blocks:
         manifest: _StrPath | None = None,
         packing: str,
         block_size: int | None = None,
+        context_length: int | None = None,
         overlap: int = 0,
         by_file: bool = False,
         plan_path: _StrPath | None = None,
@@ -264,6 +269,8 @@ class Mixture:
 _Progress = Callable[[dict[str, int]], None]
 
 def available_cpus() -> int: ...
+def on_engine_check(callback: _Progress | None) -> None: ...
+def checked_reject_limit(value: str) -> str: ...
 def publish_bytes(path: _StrPath, data: bytes) -> None: ...
 def is_url(text: str) -> bool: ...
 def object_bytes(url: str) -> int | None: ...
@@ -287,6 +294,7 @@ class _Corpus(TypedDict):
     cache_bytes: int | None
     empty_document: str
     on_bad_document: str
+    max_rejects: str | None
     max_document_bytes: int
     max_documents: int | None
     max_tokens: int | None
@@ -338,11 +346,16 @@ def pack(**options: Unpack[_Pack]) -> dict[str, Any]: ...
 def plan_shards(**options: Unpack[_PlanShards]) -> dict[str, Any]: ...
 def pack_shard(**options: Unpack[_PackShard]) -> dict[str, Any]: ...
 def join_shards(
-    *, folder: str, output: str, existing: str, on_progress: _Progress | None
+    *,
+    folder: str,
+    output: str,
+    existing: str,
+    max_rejects: str | None,
+    on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def read_plan(folder: _StrPath) -> tuple[str, int, int] | None: ...
 def find_marker(path: _StrPath) -> dict[str, Any] | None: ...
-def list_shards(folder: str) -> list[Path]: ...
+def list_shards(folder: str, max_rejects: str | None) -> list[Path]: ...
 def verify_corpus(**options: Unpack[_VerifyCorpus]) -> dict[str, Any]: ...
 def write_raw_index(
     *,

@@ -169,7 +169,7 @@ _Collator = Callable[[Any], Any]
 
 def mask_loss_collator_wrapper(
     wrapped_collate_fn: _Collator,
-    target_keys_to_mask: Collection[str],
+    target_keys_to_mask: str | Collection[str],
     loss_ignore_index: int,
     mask_tokens: Mapping[str, str | int],
     tokenizer: Any = None,
@@ -182,7 +182,7 @@ def mask_loss_collator_wrapper(
 
     Args:
         wrapped_collate_fn: Gives a batch with ``targets`` by key, or a dict of tensors, such as `collate`.
-        target_keys_to_mask: Keys of the targets to mask, each a tensor ``(items, tokens)``.
+        target_keys_to_mask: Key or keys of the targets to mask, each a tensor ``(items, tokens)``.
         loss_ignore_index: What the loss ignores.
         mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``: ids, or
             tokens that ``tokenizer`` knows.
@@ -195,6 +195,7 @@ def mask_loss_collator_wrapper(
     Raises:
         ValueError: If the markers are equal, or the tokenizer does not know one.
     """
+    keys = (target_keys_to_mask,) if isinstance(target_keys_to_mask, str) else tuple(target_keys_to_mask)
     begin, end = (
         _token_id(mask_tokens[key], tokenizer)
         for key in ("b_include_to_loss_token", "e_include_to_loss_token")
@@ -204,7 +205,7 @@ def mask_loss_collator_wrapper(
     return functools.partial(
         _collate_masked,
         wrapped_collate_fn=wrapped_collate_fn,
-        keys=tuple(target_keys_to_mask),
+        keys=keys,
         ignore_index=loss_ignore_index,
         begin=begin,
         end=end,

@@ -19,7 +19,7 @@ from packtok.errors import ConfigError
 from packtok.interpolation import Resolvers, read_yaml, references
 from packtok.redact import Redactor
 from packtok.schema import Schema
-from packtok.settings import IGNORED_KEYS, KNOWN_KEYS, Component, Settings
+from packtok.settings import FLAGS, IGNORED_KEYS, KNOWN_KEYS, Component, Settings
 
 __all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
 
@@ -34,11 +34,7 @@ _SCHEMA = Schema(
         "too_short": "at least one path",
         "url": "a path on this machine",
     },
-    option_of={
-        "settings.src_path": "--input",
-        "settings.dst_path": "--output",
-        _TOKENIZER_NAME: "--tokenizer",
-    },
+    flag_of=FLAGS,
 )
 
 
@@ -62,6 +58,12 @@ class PackConfig(BaseModel):
         return self.tokenizer.config.max_length if self.tokenizer.config.truncation else None
 
     @property
+    def max_rejects(self) -> str | None:
+        """How many documents may be rejected: a number or a percentage, as the compiled module takes it."""
+        limit = self.settings.max_rejects
+        return None if limit is None else str(limit)
+
+    @property
     def corpus_options(self) -> dict[str, Any]:
         """The arguments of the compiled module that say how the corpus is read."""
         settings = self.settings
@@ -81,7 +83,11 @@ class PackConfig(BaseModel):
         return self.redactor.secrets(_strings_of(self))
 
     def to_yaml(self) -> str:
-        """The resolved config as YAML, without secrets and without keys that have no effect."""
+        """`to_dict` as YAML."""
+        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The resolved config as JSON can hold it, without secrets and without keys that have no effect."""
         tree = self.model_dump(mode="json", include={"settings", "tokenizer"})
         for path in IGNORED_KEYS:
             *sections, key = path.split(".")
@@ -89,7 +95,8 @@ class PackConfig(BaseModel):
             for name in sections:
                 section = section[name]
             section.pop(key, None)
-        return yaml.safe_dump(self.redactor.tree(tree), sort_keys=False, allow_unicode=True)
+        public: dict[str, Any] = self.redactor.tree(tree)
+        return public
 
 
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | PackConfig
@@ -221,7 +228,7 @@ def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     section = values.get(name)
     if section is None:
         if name == "tokenizer":
-            raise ConfigError("tokenizer is missing; name one there or with --tokenizer, such as gpt2")
+            raise ConfigError(_SCHEMA.missing("tokenizer", ", such as gpt2"))
         return {}
     if not isinstance(section, Mapping):
         raise ConfigError(f"{name} is {section!r}; expected a mapping of keys")
@@ -284,8 +291,8 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
 def _check_truncation(component: Component) -> None:
     if component.config.truncation and component.config.max_length is None:
         raise ConfigError(
-            "tokenizer.config.truncation is true and max_length is not given; "
-            "set tokenizer.config.max_length to the ids that a document may keep"
+            "--truncation: tokenizer.config.truncation is true and max_length is not given; give "
+            "--max-length, or set tokenizer.config.max_length to the ids that a document may keep"
         )
 
 
@@ -295,6 +302,9 @@ def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple
     config = tokenizer["config"]
     if config.get("max_length") is not None and not config.get("truncation"):
         found.append(("tokenizer.config.max_length", "truncation is off, so documents are packed whole"))
+    if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
+        reason = "on_bad_document is fail, so the first bad document ends the run; set it to skip"
+        found.append(("settings.max_rejects", reason))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Modalities' datasets over pbins: the same arguments, the same items, as read-only views that copy nothing.
+"""Modalities' datasets over pbins: the same arguments and items, in types that Modalities' models accept.
 
 Responsible for torch's protocols and Modalities' names; which tokens an item has is worked out in the
 compiled module.
@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, find_or_plan
 from packtok.fingerprint import digest
+from packtok.integers import checked_integer
 from packtok.sources import Files, Source, StrPath, find_files, plan_folders
 
 __all__ = [
@@ -32,20 +33,24 @@ _CHANGES_ITEMS = ("packing", "overlap", "by_file")
 class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
     """Documents: item i is ``{sample_key: document i, EOD included}``, a slice ``{sample_key: [documents]}``.
 
-    Items are read-only NumPy views in the width of the file (uint8, uint16 or uint32), of shape (tokens,);
-    with ``dtype`` they are read-only copies. Indices and slices are those of a Python list. Pickles as paths
-    and options; a process that unpickles it reopens the files, and is told which of them is another by now.
+    Items are NumPy arrays of shape (tokens,): int32 copies, or int64 for files of four bytes a token. These
+    are the types that Modalities' datasets return for files of two and four bytes, and that its collators and
+    models accept. With ``zero_copy`` items are read-only views in the width of the file (uint8, uint16 or
+    uint32), which an embedding does not accept. Indices and slices are those of a Python list. Pickles as
+    paths and options; a process that unpickles the dataset reopens the files and reports replaced ones.
 
     Args:
         raw_data_path: A pbin; or many in a row: a list, a folder, a glob or a manifest of `packtok manifest`.
         sample_key: Key of the tokens in an item.
         load_index: Accepted for Modalities' sake; the index is always there and never loaded.
-        dtype: An integer type to copy items into: uint8, uint16, uint32, int32 or int64.
+        dtype: Another integer type to copy items into: uint8, uint16, uint32, int32 or int64.
+        zero_copy: Return read-only views of the mapped file instead of copies.
         verify: Check the data's checksums, each piece of 1 MiB when it is first read.
 
     Raises:
         OSError: If a file cannot be read.
         PbinFormatError: If a file is no pbin or is damaged.
+        ValueError: If ``dtype`` and ``zero_copy`` are both given.
     """
 
     blocks: Blocks
@@ -58,10 +63,18 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
         load_index: bool | None = True,
         *,
         dtype: npt.DTypeLike | None = None,
+        zero_copy: bool = False,
         verify: bool = False,
     ) -> None:
         files = find_files(raw_data_path)
-        self._open(raw_data_path, sample_key, files, packing="whole", dtype=dtype, verify=verify)
+        self._open(
+            raw_data_path,
+            sample_key,
+            files,
+            packing="whole",
+            dtype=_item_dtype(dtype, zero_copy=zero_copy),
+            verify=verify,
+        )
 
     def _open(self, raw_data_path: Source, sample_key: str, files: Files, **options: Any) -> None:
         self.raw_data_path = raw_data_path
@@ -106,6 +119,7 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
         reuse_last_target: Whether blocks overlap by one token.
         load_index: Accepted for Modalities' sake; the index is always there and never loaded.
         dtype: As in `PackedMemMapDatasetBase`.
+        zero_copy: As in `PackedMemMapDatasetBase`.
         by_file: Of many files: whether blocks stay within files, each of which then loses its tail; otherwise
             the files are one stream, and a block may end in the next file.
         verify: As in `PackedMemMapDatasetBase`.
@@ -123,20 +137,21 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
         load_index: bool | None = False,
         *,
         dtype: npt.DTypeLike | None = None,
+        zero_copy: bool = False,
         by_file: bool = False,
         verify: bool = False,
     ) -> None:
-        self.block_size = block_size
+        self.block_size = checked_integer("block_size", block_size, least=2)
         self.reuse_last_target = reuse_last_target
         self._open(
             raw_data_path,
             sample_key,
             find_files(raw_data_path),
             packing="fixed",
-            block_size=block_size,
+            block_size=self.block_size,
             overlap=int(reuse_last_target),
             by_file=by_file,
-            dtype=dtype,
+            dtype=_item_dtype(dtype, zero_copy=zero_copy),
             verify=verify,
         )
 
@@ -158,6 +173,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         block_size: Tokens of a block, at least 2.
         load_index: Accepted for the other classes' sake; the index is always there and never loaded.
         dtype: As in `PackedMemMapDatasetBase`.
+        zero_copy: As in `PackedMemMapDatasetBase`.
         cache_dir: Where the plan is kept; otherwise beside the first file or, where that cannot be written
             to, in the user's cache.
         verify: As in `PackedMemMapDatasetBase`.
@@ -174,23 +190,22 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         load_index: bool | None = False,
         *,
         dtype: npt.DTypeLike | None = None,
+        zero_copy: bool = False,
         cache_dir: StrPath | None = None,
         verify: bool = False,
     ) -> None:
-        if block_size < 2:
-            raise ValueError(f"block_size is {block_size}, expected at least 2")
-        self.block_size = block_size
+        self.block_size = checked_integer("block_size", block_size, least=2)
         files = find_files(raw_data_path)
         documents = Blocks(**files, packing="whole")
         folders = plan_folders(files, cache_dir)
-        plan_path = find_or_plan(documents, planner="megatron", block_size=block_size, folders=folders)
+        plan_path = find_or_plan(documents, planner="megatron", block_size=self.block_size, folders=folders)
         self._open(
             raw_data_path,
             sample_key,
             files,
             packing="planned",
             plan_path=str(plan_path),
-            dtype=dtype,
+            dtype=_item_dtype(dtype, zero_copy=zero_copy),
             verify=verify,
         )
         if not len(self):
@@ -198,6 +213,18 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
                 f"{raw_data_path}: no document is followed by block_size {block_size} tokens, "
                 f"there are {documents.num_tokens} in all"
             )
+
+
+def _item_dtype(dtype: npt.DTypeLike | None, *, zero_copy: bool) -> npt.DTypeLike | None:
+    """The ``dtype`` of `Blocks`: none for views, ``"index"`` for what embeddings accept."""
+    if not zero_copy:
+        return "index" if dtype is None else dtype
+    if dtype is not None:
+        raise ValueError(
+            f"zero_copy=True gives views in the width of the file, and dtype={dtype!r} needs copies; leave "
+            "one out"
+        )
+    return None
 
 
 class CombinedDataset(Dataset[Any]):
@@ -208,6 +235,8 @@ class CombinedDataset(Dataset[Any]):
     """
 
     def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:
+        if isinstance(datasets, Dataset):
+            raise TypeError(f"datasets is one {type(datasets).__name__}, expected a list of datasets")
         if not datasets:
             raise ValueError("the list of datasets is empty; name at least one")
         self.datasets = list(datasets)

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packtok.errors import ConfigError
+from packtok.integers import integer
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
+# More than anybody has processes for; every number up to it fits wherever shards are counted.
+MAX_SHARDS = 2**31 - 1
 MeshDim = str | int | Sequence[str | int]
 
 
@@ -23,6 +26,9 @@ class Share:
     num_replicas: int
 
     def __post_init__(self) -> None:
+        for name in ("rank", "num_replicas"):
+            # NumPy's integers become ints, which JSON can hold.
+            object.__setattr__(self, name, integer(name, getattr(self, name)))
         if self.num_replicas < 1:
             raise ValueError(f"num_replicas is {self.num_replicas}, expected at least 1")
         if not 0 <= self.rank < self.num_replicas:
@@ -99,9 +105,12 @@ def find_shard(shard: str | int) -> ShardChoice:
     text = str(shard)
     if text == "auto":
         return shard_of_task(os.environ)
-    if (found := re.fullmatch(r"([0-9]+)(?:/([0-9]+))?", text)) is None:
-        raise ConfigError(f"shard is {text!r}, expected k/N, k or auto")
-    return ShardChoice(int(found[1]), int(found[2]) if found[2] else None)
+    if (found := re.fullmatch(r"([0-9]{1,19})(?:/([0-9]{1,19}))?", text)) is None:
+        raise ConfigError(f"--shard: is {text!r}; expected k/N, k or auto")
+    index, count = int(found[1]), int(found[2]) if found[2] else None
+    if max(index, count or 0) > MAX_SHARDS:
+        raise ConfigError(f"--shard: is {text!r}; there can be at most {MAX_SHARDS:,} shards")
+    return ShardChoice(index, count)
 
 
 def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
@@ -125,8 +134,8 @@ def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
         )
     if array is None and not in_step:
         raise ConfigError(
-            "shard is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
-            "SLURM_STEP_ID is set); give k or k/N"
+            "--shard: is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID "
+            "nor SLURM_STEP_ID is set); give k or k/N"
         )
     if array is None:
         return ShardChoice(rank, default_num_shards=num_ranks)

@@ -5,13 +5,15 @@ not grow with the dataset. Where a run stands is the sampler's matter.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from packtok._packtok import Order
 from packtok.distributed import Share
+from packtok.integers import checked_integer, integer
 
 AtEpochEnd = Literal["drop", "carry", "pad", "short"]
+AT_EPOCH_ENDS: tuple[AtEpochEnd, ...] = get_args(AtEpochEnd)
 
 CHUNK_ITEMS = 4096
 
@@ -48,6 +50,27 @@ class Epochs:
 
     def __reduce__(self) -> tuple[type["Epochs"], tuple[int, int | None, int, AtEpochEnd, Share]]:
         return Epochs, (self.num_items, self.seed, self.global_batch_size, self.at_epoch_end, self.share)
+
+    def with_global_batch_size(self, global_batch_size: int) -> "Epochs":
+        """The same epochs, cut into global batches of this size for a single rank."""
+        if global_batch_size == self.global_batch_size:
+            return self
+        return replace(self, global_batch_size=global_batch_size, share=Share(0, 1))
+
+    def check_skip(self, epoch: int, skip: int) -> None:
+        """Raises a ValueError unless ``epoch`` has a batch from position ``skip`` on."""
+        checked_integer("skip_num_global_samples", skip)
+        if self.at_epoch_end == "carry" and skip % self.global_batch_size:
+            raise ValueError(
+                f'skip_num_global_samples is {skip}; with at_epoch_end="carry" it must be a multiple of the '
+                f"global batch size {self.global_batch_size}, or samples would be left out"
+            )
+        if not self.num_steps(epoch, skip):
+            raise ValueError(
+                f"skip_num_global_samples is {skip}, which leaves no batch of epoch {epoch}: "
+                f"{self.num_items} items, global batch {self.global_batch_size}; skip fewer, or begin with "
+                f"epoch={epoch + 1} and skip_num_global_samples=0"
+            )
 
     @property
     def batch_size(self) -> int:
@@ -94,6 +117,9 @@ class Epochs:
         Raises:
             IndexError: If there is no such step.
         """
+        step = integer("step", step)
+        if epoch is not None:
+            epoch = checked_integer("epoch", epoch)
         if step < 0:
             raise IndexError(f"there is no step {step}")
         if epoch is None:

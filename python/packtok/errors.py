@@ -1,8 +1,16 @@
 """The exceptions of packtok; those of the compiled module are defined there and only named here."""
 
-from packtok._packtok import DocumentError, PacktokError, PbinFormatError, TokenizerError
+from packtok._packtok import OUTPUT_EXISTS, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
-__all__ = ["ConfigError", "DocumentError", "PacktokError", "PbinFormatError", "SlurmError", "TokenizerError"]
+__all__ = [
+    "OUTPUT_EXISTS",
+    "ConfigError",
+    "DocumentError",
+    "PacktokError",
+    "PbinFormatError",
+    "SlurmError",
+    "TokenizerError",
+]
 
 
 class ConfigError(ValueError):

@@ -25,6 +25,7 @@ from packtok.errors import ConfigError
 _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
 _CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_CORPUS_HINT = "name a corpus by --input, or in a config"
 _LOCK = threading.Lock()
 
 
@@ -32,11 +33,13 @@ def read_yaml(path: Path) -> DictConfig:
     """The mapping in a YAML file, its interpolations still unresolved.
 
     Raises:
-        ConfigError: If the file is not UTF-8, no YAML or no mapping, or is named as a corpus.
+        ConfigError: If the file is not UTF-8, no YAML or no mapping, is a folder or is named as a corpus.
         OSError: If it cannot be read.
     """
     if path.name.endswith(_CORPUS_ENDINGS):
-        raise ConfigError(f"{path}: is named as a corpus, and a config was expected; give it as --input")
+        raise ConfigError(f"{path}: is named as a corpus, and a config was expected; {_CORPUS_HINT}")
+    if path.is_dir():
+        raise ConfigError(f"{path}: is a folder, and a config was expected; {_CORPUS_HINT}")
     try:
         config = OmegaConf.load(io.StringIO(path.read_bytes().decode("utf-8-sig")))
     except UnicodeDecodeError as error:

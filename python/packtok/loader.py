@@ -10,6 +10,7 @@ import torch.utils.data
 from packtok.collate import ItemList
 from packtok.distributed import MeshDim
 from packtok.epochs import AtEpochEnd
+from packtok.integers import checked_integer
 from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         **options: Torch's ``num_workers``, ``prefetch_factor``, ``pin_memory`` and so on.
 
     Raises:
-        ValueError: If arguments contradict each other, or the dataset brings an order of its own.
+        ValueError: If an argument is out of range, arguments contradict each other, or the dataset brings an
+            order of its own; or if an epoch would have no batch, because the dataset has no items or, with
+            ``"drop"`` and ``"carry"``, fewer than a global batch.
     """
 
     def __init__(
@@ -142,12 +145,14 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         return self._resumable.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on behind the last batch given when the state was taken.
+        """Resumes after the last batch that was returned when the state was taken.
 
-        The number of ranks, of workers, and what they prefetch may be others now. The state stays usable.
+        The number of ranks and workers and what they prefetch may differ. The state stays usable.
 
         Raises:
-            ValueError: If the state was taken with other data or in another order; it says what differs.
+            ValueError: If a field of the state is missing, unknown, of another type, out of range, or differs
+                from this loader's, or if the position is not between two global batches of the epoch. The
+                message says what was found and expected; the loader stays as it was.
         """
         self._resumable.load_state_dict(state_dict)
 
@@ -188,8 +193,7 @@ class ReadAhead:
     """The batches of ``batch_sampler``, each announced to the system some batches before its turn."""
 
     def __init__(self, batch_sampler: ResumableBatchSampler, dataset: Any, num_batches: int) -> None:
-        if num_batches < 0:
-            raise ValueError(f"read_ahead is {num_batches}, expected a number of batches")
+        num_batches = checked_integer("read_ahead", num_batches)
         if not hasattr(dataset, "prefetch"):
             raise TypeError(
                 f"read_ahead is {num_batches}, but {type(dataset).__name__} has no method prefetch, which "

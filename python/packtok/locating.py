@@ -1,12 +1,15 @@
 """The function behind `packtok locate`: the documents of a step's batch, from a config or a saved state."""
 
+import inspect
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from packtok.errors import ConfigError
 from packtok.interpolation import Resolvers, read_yaml
+from packtok.state import check_form
 
 _DATASETS = ("TokenDataset", "Mixture")
 _LOADER_KEYS = ("global_batch_size", "shuffle", "seed", "at_epoch_end", "num_replicas")
@@ -45,8 +48,9 @@ def locate(
     if saved is not None:
         options |= _options_of(saved)
     loader = DataLoader(dataset, rank=0, **{"num_replicas": 1, **options})
-    if saved is not None:
-        loader.load_state_dict(saved)
+    if state is not None and saved is not None:
+        with _naming(state):
+            loader.load_state_dict(saved)
     names = ("path", "document", "start", "stop")
     return [
         {**row, "documents": [dict(zip(names, part, strict=True)) for part in row["documents"]]}
@@ -59,6 +63,7 @@ def read_state(path: str) -> Mapping[str, Any]:
 
     Raises:
         ConfigError: If the file holds none, or several that differ.
+        ValueError: If a field of the state is wrong.
     """
     content = Path(path).read_bytes()
     try:
@@ -69,7 +74,17 @@ def read_state(path: str) -> Mapping[str, Any]:
     if not states or any(state != states[0] for state in states):
         found = "several states that differ" if states else "no state"
         raise ConfigError(f"{path}: holds {found} of a packtok.DataLoader; save one as JSON")
-    return states[0]
+    with _naming(path):
+        return check_form(states[0])
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Puts the file of a state before what is wrong with the state."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _checkpoint(path: str) -> Any:
@@ -121,7 +136,15 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     kind = options.pop("type", "TokenDataset")
     if kind not in _DATASETS:
         raise ConfigError(f"{config}: dataset.type is {kind!r}, expected {' or '.join(_DATASETS)}")
+    made = getattr(packtok, kind)
+    known = inspect.signature(made).parameters
+    for key in options:
+        if key not in known:
+            raise ConfigError(f"{config}: dataset.{key}: is unknown; there are {', '.join(known)}")
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise ConfigError(f"{config}: dataset.{name}: is missing")
     try:
-        return getattr(packtok, kind)(**options)
+        return made(**options)
     except TypeError as error:
         raise ConfigError(f"{config}: dataset: {error}") from None

@@ -1,19 +1,20 @@
 """The function behind `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.errors import ConfigError
-from packtok.sources import natural_key
+from packtok.sources import StrPath, natural_key
 from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
 
 Progress = Callable[[dict[str, int]], None]
 
 
 def merge(
-    parts: Sequence[str],
+    parts: StrPath | Sequence[StrPath],
     output: str,
     *,
     existing: str = "error",
@@ -23,7 +24,8 @@ def merge(
     """Joins pbins, in the order given, into one and returns what was done.
 
     Args:
-        parts: Files, and folders that stand for every ``*.pbin`` below them in natural sort order.
+        parts: A file or a folder, or a list of them; a folder stands for every ``*.pbin`` below
+            it, in natural order.
         output: The file to write; it is no part, also where a folder holds it.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
         tokenizer: Vouches for parts that do not say themselves which tokenizer made them.
@@ -33,7 +35,8 @@ def merge(
         PacktokError: If a part is damaged, or parts do not fit together.
     """
     found = find_tokenizer(tokenizer).tokenizer if tokenizer is not None else None
-    files = [file for part in parts for file in _files(Path(part), Path(output))]
+    listed = [parts] if isinstance(parts, str | os.PathLike) else parts
+    files = [file for part in listed for file in _files(Path(part), Path(output))]
     return _packtok.merge(
         parts=files, output=output, existing=existing, tokenizer=found, on_progress=on_progress
     )

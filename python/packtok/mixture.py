@@ -11,10 +11,12 @@ from fractions import Fraction
 from os import PathLike, fspath
 from typing import Any, Protocol, overload
 
+import numpy as np
 from torch.utils.data import Dataset
 
 from packtok import _packtok
 from packtok.fingerprint import digest
+from packtok.integers import checked_integer
 from packtok.token_dataset import RowsOfMany, TokenDataset
 
 __all__ = ["Mixture"]
@@ -44,12 +46,15 @@ class Mixture(Dataset[Any]):
         sources: Weight by source: a pbin's path, or a map-style dataset. Weights need not add up to 1; only
             their ratios count. A float counts as the decimal number that it prints as.
         seed: Decides the orders.
-        num_items: Length of the mixture; that of all sources together if left out.
+        num_items: Length of the mixture, at least 1; that of all sources together if left out.
         shuffle: Whether sources are shuffled; if not, each goes from its first item to its last.
         **options: For paths, what `TokenDataset` takes; ``context_length`` is needed then.
 
     Raises:
-        ValueError: If a weight is not above 0, a source is empty, or sources do not fit together.
+        ValueError: If a weight is not a number above 0, another argument is out of range, a source is empty
+            or named twice, or sources do not fit together.
+        TypeError: If ``sources`` is no mapping, ``context_length`` is missing for a path, or there are
+            options but no path.
 
     Example:
         >>> packtok.Mixture({"web.pbin": 0.7, "code.pbin": 0.3}, context_length=2048)  # doctest: +SKIP
@@ -66,14 +71,19 @@ class Mixture(Dataset[Any]):
         shuffle: bool = True,
         **options: Any,
     ) -> None:
+        if not isinstance(sources, Mapping):
+            raise TypeError(
+                f"sources is of type {type(sources).__name__}, expected a dict of weights by source"
+            )
         self.names = [_name(source, i) for i, source in enumerate(sources)]
+        _check_sources(self.names, sources, options)
         self._weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
         self._sources = [_opened(source, options) for source in sources]
-        self._seed = seed if shuffle else None
+        self._seed = checked_integer("seed", seed, below=1 << 64) if shuffle else None
         lengths = [len(source) for source in self._sources]
         if 0 in lengths:
             raise ValueError(f"{self.names[lengths.index(0)]}: has no items; leave it out")
-        self._len = sum(lengths) if num_items is None else num_items
+        self._len = sum(lengths) if num_items is None else checked_integer("num_items", num_items, least=1)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -115,13 +125,15 @@ class Mixture(Dataset[Any]):
 
     def counts(self, num_items: int) -> dict[str, int]:
         """How many of the first ``num_items`` items are from each source, by name."""
-        return dict(zip(self.names, self._mixture.counts(num_items), strict=True))
+        counts = self._mixture.counts(checked_integer("num_items", num_items))
+        return dict(zip(self.names, counts, strict=True))
 
     def epochs(self, num_items: int) -> dict[str, float]:
         """How often the first ``num_items`` items go through each source, by name; 1.5 is once and a half."""
-        counts = self._mixture.counts(num_items)
-        epochs = [count / len(source) for count, source in zip(counts, self._sources, strict=True)]
-        return dict(zip(self.names, epochs, strict=True))
+        counts = self.counts(num_items)
+        return {
+            name: counts[name] / len(source) for name, source in zip(self.names, self._sources, strict=True)
+        }
 
     @property
     def fingerprint(self) -> str:
@@ -190,14 +202,27 @@ def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
 
 
 def _exact(name: str, weight: Weight) -> Fraction:
+    if isinstance(weight, bool | str):
+        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0")
     try:
         # A float's own fraction has a denominator of 2**55 or so; what was meant is what it prints as.
-        exact = Fraction(str(weight)) if isinstance(weight, float) else Fraction(weight)
+        exact = Fraction(str(weight)) if isinstance(weight, float | np.floating) else Fraction(weight)
     except (ValueError, TypeError, OverflowError):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
     if exact <= 0:
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0; leave the source out")
     return exact
+
+
+def _check_sources(names: Sequence[str], sources: Iterable[Any], options: Mapping[str, Any]) -> None:
+    """Whether sources can be told apart, and options are for one."""
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"{twice[0]}: is named twice; name it once, with the sum of its weights")
+    if options and not any(isinstance(source, str | PathLike) for source in sources):
+        raise TypeError(
+            f"{', '.join(options)}: is no argument of Mixture; options of TokenDataset are for paths, and no "
+            "source is one"
+        )
 
 
 def _name(source: object, i: int) -> str:

@@ -17,7 +17,9 @@ from typing import Any, TypedDict, Unpack
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
 from packtok.distributed import ShardChoice, find_shard
+from packtok.errors import ConfigError
 from packtok.redact import Redactor
+from packtok.settings import Settings
 from packtok.sources import StrPath
 from packtok.stores import is_url
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
@@ -44,6 +46,7 @@ class PackOptions(TypedDict, total=False):
     max_length: int | None
     empty_document: str | None
     on_bad_document: str | None
+    max_rejects: int | str | None
     max_document_bytes: int | None
     max_documents: int | None
     max_tokens: int | None
@@ -148,6 +151,7 @@ class Packing:
             "engine": settings.engine,
             "cache_bytes": settings.cache_bytes,
             "empty_document": settings.empty_document,
+            "max_rejects": self.config.max_rejects,
             "max_tokens": settings.max_tokens,
         }
 
@@ -160,7 +164,9 @@ class Packing:
         """
         settings, redactor = self.config.settings, self.config.redactor
         with redactor.guard():
-            _check_report_folder(settings.report)
+            check_report(settings)
+            if shard is not None:
+                _refuse_file_as_folder(settings.dst_path)
             if is_url(settings.dst_path):
                 from packtok.store_packing import pack_into_store
 
@@ -202,6 +208,7 @@ class Packing:
 
             return plan_into_store(self, num_shards)
         with self.config.redactor.guard():
+            _refuse_file_as_folder(self.config.settings.dst_path)
             report = _packtok.plan_shards(
                 **self.document_options(),
                 output=self.config.settings.dst_path,
@@ -267,7 +274,8 @@ def pack(
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
         OSError: If a file cannot be read or written; there is then no file under the output's name.
-        PacktokError: If another run is writing the output, or began it with other options.
+        PacktokError: If more documents are rejected than ``max_rejects`` allows, or all of them; if another
+            run is writing the output, or began it with other options.
 
     A run that ends before its time leaves what it has done beside the output; the same call goes on there.
 
@@ -300,12 +308,42 @@ def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redacto
     return PackReport(**values, redactor=redactor)
 
 
-def _check_report_folder(report: str | None) -> None:
-    """Hours of packing should not end in a report that has no folder."""
-    if report is not None and not Path(report).parent.is_dir():
-        raise FileNotFoundError(
-            errno.ENOENT, "the folder of the report does not exist", str(Path(report).parent)
+def check_report(settings: Settings) -> None:
+    """Refuses a report that could not be written after hours of packing, or would be written over the corpus.
+
+    Raises:
+        ConfigError: If it is a folder, where the output goes, or there and no report.
+        FileNotFoundError: If its folder is not there.
+    """
+    if settings.report is None:
+        return
+    report = Path(settings.report)
+    if not report.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the folder of the report does not exist", str(report.parent))
+    if report.is_dir():
+        raise ConfigError(f"--report: {report} is a folder; name a file in it")
+    beside = ("", ".tokenizer.json", ".rejects.jsonl", ".partial")
+    if any(report.absolute() == Path(f"{settings.dst_path}{end}").absolute() for end in beside):
+        raise ConfigError(f"--report: {report} is where the output goes; name another file")
+    if os.path.lexists(report) and not _is_report(report):
+        raise ConfigError(
+            f"--report: {report} is there and is no report of packtok, so it is not replaced; name another"
         )
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is empty, or holds what `_write_report` writes."""
+    if not path.is_file():
+        # A device such as /dev/null, or a link that leads nowhere.
+        return False
+    with path.open("rb") as file:
+        start = file.read(4096)
+    return start == b"" or start.startswith(b'{\n  "output": ')
+
+
+def _refuse_file_as_folder(output: str) -> None:
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise ConfigError(f"--output: {output} is a file; name the folder that the shards go to")
 
 
 def _write_report(path: Path, report: PackReport) -> None:

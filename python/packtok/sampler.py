@@ -4,21 +4,18 @@
 `ResumableBatchSampler` gives the same items batch by batch.
 """
 
-import operator
 from collections.abc import Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import Sampler
 
 from packtok.distributed import MeshDim, find_share, process_share
-from packtok.epochs import AtEpochEnd, Epochs
+from packtok.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs
+from packtok.integers import checked_integer
+from packtok.state import ORDER_VERSION, STATE_VERSION, checked_place
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
-
-STATE_VERSION = 1
-# Goes up when an order changes, which the permutation promises not to do.
-ORDER_VERSION = 1
 
 
 class ResumableDistributedSampler(Sampler[int]):
@@ -47,7 +44,9 @@ class ResumableDistributedSampler(Sampler[int]):
         dp_dim: Its name or number, or several, the first coarsest.
 
     Raises:
-        ValueError: If arguments contradict each other, or the dataset brings an order of its own.
+        ValueError: If an argument is out of range, arguments contradict each other, or the dataset brings an
+            order of its own; or if an epoch would have no batch, because the dataset has no items or, with
+            ``"drop"`` and ``"carry"``, fewer than a global batch.
     """
 
     def __init__(
@@ -77,25 +76,44 @@ class ResumableDistributedSampler(Sampler[int]):
         self.global_batch_size = _global_batch_size(batch_size, global_batch_size, share.num_replicas)
         self.epochs = Epochs(
             len(dataset),
-            _checked("seed", seed, below=1 << 64) if shuffle else None,
+            checked_integer("seed", seed, below=1 << 64) if shuffle else None,
             share.num_replicas if self.global_batch_size is None else self.global_batch_size,
             _epoch_end(at_epoch_end, drop_last=drop_last, has_batches=self.global_batch_size is not None),
             share,
         )
+        self._check_batches(batch_size)
         self._finds_share = rank is None and device_mesh is None
-        self._first = (_checked("epoch", epoch), self._checked_skip(skip_num_global_samples))
+        self._first = (
+            checked_integer("epoch", epoch),
+            checked_integer("skip_num_global_samples", skip_num_global_samples),
+        )
+        if self._first[1]:
+            self.epochs.check_skip(*self._first)
         self._epoch, self._position = self._first
         # Whether a sample was taken since the sampler was placed where it stands.
         self._is_under_way = False
 
-    def _checked_skip(self, skip: int) -> int:
-        _checked("skip_num_global_samples", skip)
-        if self.epochs.at_epoch_end == "carry" and skip % self.epochs.global_batch_size:
+    def _check_batches(self, batch_size: int | None) -> None:
+        """Raises a ValueError if there are epochs without a batch, which a training loop would not notice."""
+        epochs = self.epochs
+        if not epochs.num_items:
             raise ValueError(
-                f'skip_num_global_samples is {skip}; with at_epoch_end="carry" it must be a multiple of the '
-                f"global batch size {self.epochs.global_batch_size}, or samples would be left out"
+                f"the dataset, of type {type(self.dataset).__name__}, has no items; check the files and "
+                "options that it was made from"
             )
-        return skip
+        if epochs.num_items >= epochs.global_batch_size or epochs.at_epoch_end in ("pad", "short"):
+            return
+        if self.global_batch_size is None:
+            raise ValueError(
+                f"an epoch has no samples: {epochs.num_items} items, {self.num_replicas} ranks; use fewer "
+                "ranks, or set at_epoch_end='pad'"
+            )
+        by_rank = "" if batch_size is None else f" (batch_size {batch_size} on {self.num_replicas} ranks)"
+        raise ValueError(
+            f"an epoch has no batch: {epochs.num_items} items, global batch {epochs.global_batch_size}"
+            f"{by_rank}; lower {'global_batch_size' if batch_size is None else 'batch_size'}, or set "
+            "at_epoch_end='short'"
+        )
 
     @property
     def rank(self) -> int:
@@ -124,7 +142,8 @@ class ResumableDistributedSampler(Sampler[int]):
 
     def set_epoch(self, epoch: int) -> None:
         """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
-        if _checked("epoch", epoch) != self._epoch or self._is_under_way:
+        epoch = checked_integer("epoch", epoch)
+        if epoch != self._epoch or self._is_under_way:
             self.place(epoch, self.start_of(epoch))
 
     def __len__(self) -> int:
@@ -163,7 +182,7 @@ class ResumableDistributedSampler(Sampler[int]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the sampler stands and what that depends on: numbers and names that JSON can hold."""
-        return {
+        state = {
             "version": STATE_VERSION,
             "order": ORDER_VERSION,
             "data": getattr(self.dataset, "fingerprint", None),
@@ -174,16 +193,24 @@ class ResumableDistributedSampler(Sampler[int]):
             "epoch": self._epoch,
             "num_global_samples": self._position,
         }
+        if start := self.start_of(self._epoch):
+            state["skip_num_global_samples"] = start
+        if self.global_batch_size is None:
+            state["num_replicas"] = self.num_replicas
+        return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes where the state was taken; the number of ranks may be another now.
+        """Resumes where the state was taken; the number of ranks may differ.
 
         Raises:
-            ValueError: If the state was taken with other data or in another order; it says what differs.
+            ValueError: If a field of the state is missing, unknown, of another type, out of range, or differs
+                from this sampler's, or if the position is not between two global batches of the epoch. The
+                message says what was found and expected; the sampler stays as it was.
         """
-        check_state(state_dict, self.state_dict())
-        epoch = _checked("epoch", state_dict["epoch"])
-        self.place(epoch, _checked("num_global_samples", state_dict["num_global_samples"]))
+        epoch, start, position = checked_place(state_dict, self.state_dict(), self.epochs)
+        if start != self.start_of(epoch):
+            self._first = (epoch, start)
+        self.place(epoch, position)
 
 
 class ResumableBatchSampler(Sampler[list[int]]):
@@ -227,25 +254,13 @@ class ResumableBatchSampler(Sampler[list[int]]):
         self.sampler.load_state_dict(state_dict)
 
 
-def check_state(state_dict: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Raises a ValueError that says what differs, unless a position means the same in both."""
-    if missing := [key for key in own if key not in state_dict]:
-        raise ValueError(f"this is no state of a packtok sampler or loader: it lacks {', '.join(missing)}")
-    differing = [
-        f"{key} is {state_dict[key]!r} in the state and {value!r} here"
-        for key, value in own.items()
-        if key not in ("epoch", "num_global_samples") and state_dict[key] != value
-    ]
-    if differing:
-        raise ValueError(
-            f"the state does not fit: {'; '.join(differing)}; go on with what the state names, or begin anew "
-            "without it"
-        )
-
-
 def _global_batch_size(
     batch_size: int | None, global_batch_size: int | None, num_replicas: int
 ) -> int | None:
+    if batch_size is not None:
+        batch_size = checked_integer("batch_size", batch_size, least=1)
+    if global_batch_size is not None:
+        global_batch_size = checked_integer("global_batch_size", global_batch_size, least=1)
     if batch_size is None:
         return global_batch_size
     if global_batch_size is not None and batch_size * num_replicas != global_batch_size:
@@ -259,18 +274,12 @@ def _global_batch_size(
 def _epoch_end(at_epoch_end: AtEpochEnd | None, *, drop_last: bool, has_batches: bool) -> AtEpochEnd:
     if at_epoch_end is None:
         return "drop" if drop_last else "pad"
+    if at_epoch_end not in AT_EPOCH_ENDS:
+        raise ValueError(
+            f"at_epoch_end is {at_epoch_end!r}, expected {' or '.join(map(repr, AT_EPOCH_ENDS))}"
+        )
     if drop_last and at_epoch_end != "drop":
         raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; leave one out")
     if at_epoch_end == "carry" and not has_batches:
         raise ValueError('at_epoch_end="carry" needs a batch_size or global_batch_size')
     return at_epoch_end
-
-
-def _checked(name: str, number: int, *, below: int = 1 << 63) -> int:
-    try:
-        whole = operator.index(number)
-    except TypeError:
-        whole = -1
-    if not 0 <= whole < below:
-        raise ValueError(f"{name} is {number!r}, expected an integer from 0 to {below - 1}")
-    return whole

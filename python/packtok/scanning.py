@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
 from packtok.config import PackConfig, load_config
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, find_tokenizer
 
@@ -29,7 +29,7 @@ class ScanOptions(TypedDict, total=False):
 
 def count(
     corpus: StrPath | Sequence[StrPath],
-    tokenizers: Sequence[str],
+    tokenizers: str | Sequence[str],
     *,
     add_special_tokens: bool | None = None,
     special_tokens_in_text: str | None = None,
@@ -42,7 +42,7 @@ def count(
 
     Args:
         corpus: Files, globs and folders, as for packing.
-        tokenizers: Each a path, a built-in name or a name on the hub.
+        tokenizers: A path, a built-in name or a name on the hub, or a list of them.
         add_special_tokens: Whether what a post-processor adds is counted, as when packing (default: yes).
         special_tokens_in_text: As for packing.
         on_progress: As in `packtok.pack`; its tokens are the first tokenizer's.
@@ -58,6 +58,8 @@ def count(
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
         TokenizerError: If a tokenizer cannot be had.
     """
+    if isinstance(tokenizers, str):
+        tokenizers = [tokenizers]
     if not tokenizers:
         raise ConfigError("no tokenizer is given; name one or more with --tokenizer, such as gpt2")
     config = _checked(
@@ -117,14 +119,21 @@ def verify_tokenizer(
         compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
 
     Raises:
-        PacktokError: At the first difference, with file, line, position and both ids.
+        PacktokError: At the first difference, with file, line, position and both ids; if there is a corpus
+            and all of its documents were rejected.
     """
     given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
     config = _checked(given or "-", tokenizer, options)
     with config.redactor.guard():
         found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
         arguments = config.corpus_options | ({} if given else {"inputs": ()})
-        return _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+        report = _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+    if report["oracle"] is not None and report["rejected"] and not report["documents"]:
+        raise PacktokError(
+            f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "
+            "of its text, or leave --on-bad-document out to see why"
+        )
+    return report
 
 
 def _checked(

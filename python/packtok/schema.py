@@ -31,8 +31,8 @@ class Schema:
     """The keys of each section by the path to it."""
     expected: Mapping[str, str] = field(default_factory=dict)
     """What a kind of error expects, where these keys have a word of their own for it."""
-    option_of: Mapping[str, str] = field(default_factory=dict)
-    """The option that gives a key which must be there, by the key's full name."""
+    flag_of: Mapping[str, str] = field(default_factory=dict)
+    """The flag that gives a key, by the key's full name; messages begin with it."""
 
     def worded(self, error: ValidationError, section: Location = ()) -> str:
         """The first thing that is wrong in a section."""
@@ -43,11 +43,21 @@ class Schema:
         if first["type"] == "extra_forbidden":
             return self.unknown(location)
         if first["type"] == "missing":
-            option = self.option_of.get(dotted(location))
-            return f"{dotted(location)} is missing" + (f"; give it there or as {option}" if option else "")
+            return self.missing(dotted(location))
         text = {**_EXPECTED, **self.expected}.get(first["type"], first["msg"][:1].lower() + first["msg"][1:])
         known = location[: self._depth(location)]
-        return f"{dotted(known)} is {first['input']!r}; expected {text.format(**first.get('ctx', {}))}"
+        found = f"{dotted(known)} is {first['input']!r}; expected {text.format(**first.get('ctx', {}))}"
+        return self.prefix(dotted(known).partition("[")[0]) + found
+
+    def prefix(self, key: str) -> str:
+        """``--flag: `` if a flag gives the key."""
+        return f"{self.flag_of[key]}: " if key in self.flag_of else ""
+
+    def missing(self, key: str, example: str = "") -> str:
+        """Says that a key which must be there is not."""
+        if key not in self.flag_of:
+            return f"{key} is missing"
+        return f"{self.prefix(key)}is missing; give it{example}, or {key} in a config"
 
     def unknown(self, location: Location) -> str:
         """Names a key that nobody knows, and the nearest that is known."""

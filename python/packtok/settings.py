@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from packtok import _packtok
+
 Count = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Field(min_length=1)]
 MIB, GIB = 1 << 20, 1 << 30
@@ -41,6 +43,17 @@ def _no_url(value: str) -> str:
     return value
 
 
+def _reject_limit(value: Any) -> Any:
+    # A number of YAML's such as 0.01 or True is refused in the same words.
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else repr(value)
+    try:
+        checked = _packtok.checked_reject_limit(text)
+    except ValueError as error:
+        raise PydanticCustomError("said", "{text}", {"text": str(error)}) from None
+    return checked if checked.endswith("%") else int(checked)
+
+
+RejectLimit = Annotated[int | str, BeforeValidator(_reject_limit)]
 LocalPath = Annotated[Text, AfterValidator(_no_url)]
 
 
@@ -64,6 +77,7 @@ class Settings(_Section):
     cache_bytes: Annotated[int, Field(ge=1, le=4 * GIB)] | None = None
     empty_document: Literal["skip", "keep", "fail"] = "skip"
     on_bad_document: Literal["fail", "skip"] = "fail"
+    max_rejects: RejectLimit | None = None
     max_document_bytes: Count = GIB
     max_documents: Count | None = None
     max_tokens: Count | None = None
@@ -105,4 +119,37 @@ KNOWN_KEYS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("settings",): (*Settings.model_fields, "field"),
     ("tokenizer",): tuple(Component.model_fields),
     ("tokenizer", "config"): tuple(HfTokenizer.model_fields),
+}
+
+_SAME_AS_FLAG = (
+    "index_path",
+    "num_cpus",
+    "add_special_tokens",
+    "special_tokens_in_text",
+    "engine",
+    "empty_document",
+    "on_bad_document",
+    "max_rejects",
+    "max_document_bytes",
+    "max_documents",
+    "max_tokens",
+    "existing",
+    "zstd_window_log",
+    "staging",
+    "restart",
+    "report",
+)
+# The flag of `packtok pack` that gives a key, by the key's full name.
+FLAGS = {
+    "settings.src_path": "--input",
+    "settings.dst_path": "--output",
+    "settings.jq_pattern": "--field",
+    "settings.field": "--field",
+    "settings.eod_token": "--eod",
+    "settings.bos_token": "--bos",
+    "tokenizer": "--tokenizer",
+    "tokenizer.config.pretrained_model_name_or_path": "--tokenizer",
+    "tokenizer.config.truncation": "--truncation",
+    "tokenizer.config.max_length": "--max-length",
+    **{f"settings.{name}": f"--{name.replace('_', '-')}" for name in _SAME_AS_FLAG},
 }

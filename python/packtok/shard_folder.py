@@ -34,6 +34,8 @@ def read_plan(outdir: Path) -> Plan:
         PacktokError: If there is no plan, or it is of another version.
         OSError: If it cannot be read.
     """
+    if outdir.exists() and not outdir.is_dir():
+        raise PacktokError(f"{outdir}: is a file; name the folder that the shards are in")
     plan = _packtok.read_plan(outdir)
     if plan is None:
         raise PacktokError(f"{outdir}: there is no plan.jsonl, so this is no folder of shards")

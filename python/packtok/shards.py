@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 from packtok import _packtok
 from packtok.config import ConfigSource
+from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 from packtok.manifest import write_manifest
 from packtok.packing import PackOptions, Progress, option_overrides, prepare
@@ -31,8 +32,8 @@ def plan(
     Raises:
         PacktokError: If the plan that is there is of something else.
     """
-    if shards < 1:
-        raise ConfigError(f"shards is {shards}, expected at least 1")
+    if not 1 <= shards <= MAX_SHARDS:
+        raise ConfigError(f"--shards: is {shards}; expected 1 to {MAX_SHARDS:,}")
     return prepare(config, option_overrides(options)).plan(shards)
 
 
@@ -44,6 +45,7 @@ def join(
     existing: str = "error",
     on_progress: Progress | None = None,
     staging: StrPath | None = None,
+    max_rejects: int | str | None = None,
 ) -> Mapping[str, Any]:
     """Makes of the shards in a folder the file that packing without shards would have written.
 
@@ -54,23 +56,43 @@ def join(
         existing: ``"error"``, ``"skip"`` or ``"replace"``; a manifest cannot be skipped.
         on_progress: As in `packtok.pack`.
         staging: Where what comes from a URL or goes to one lies meanwhile; by default in the user's cache.
+        max_rejects: How many documents may have been rejected in all shards: a number, or a percentage such
+            as ``"0.5%"``. By default, what the shards were packed with.
 
     Raises:
-        PacktokError: If shards are missing, damaged or of another plan or version.
+        ConfigError: If ``max_rejects`` is neither a number nor a percentage.
+        PacktokError: If shards are missing, damaged or of another plan or version, or if they have more
+            rejects than ``max_rejects`` allows.
         FileExistsError: If the output is there already.
     """
+    limit = _reject_limit(max_rejects)
     if is_url(os.fspath(folder)):
         return _join_from_store(
-            os.fspath(folder), os.fspath(output), manifest, existing, on_progress, staging
+            os.fspath(folder), os.fspath(output), manifest, existing, on_progress, staging, limit
         )
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise NotADirectoryError(f"{os.fspath(folder)}: is a file; name the folder that the shards are in")
     if manifest:
-        shards = _packtok.list_shards(os.fspath(folder))
+        shards = _packtok.list_shards(os.fspath(folder), limit)
         return write_manifest(shards, Path(output), existing=existing)
     if is_url(os.fspath(output)):
-        return _join_into_store(os.fspath(folder), os.fspath(output), existing, on_progress, staging)
+        return _join_into_store(os.fspath(folder), os.fspath(output), existing, on_progress, staging, limit)
     return _packtok.join_shards(
-        folder=os.fspath(folder), output=os.fspath(output), existing=existing, on_progress=on_progress
+        folder=os.fspath(folder),
+        output=os.fspath(output),
+        existing=existing,
+        max_rejects=limit,
+        on_progress=on_progress,
     )
+
+
+def _reject_limit(value: int | str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return _packtok.checked_reject_limit(str(value))
+    except ValueError as error:
+        raise ConfigError(f"--max-rejects: is {value!r}; expected {error}") from None
 
 
 def _join_from_store(
@@ -80,25 +102,42 @@ def _join_from_store(
     existing: str,
     on_progress: Progress | None,
     staging: StrPath | None,
+    max_rejects: str | None,
 ) -> Mapping[str, Any]:
     """Fetches the shards and joins them; what was fetched stays until they are joined."""
     if manifest:
         raise ConfigError(f"{url}: a manifest of shards in a store cannot be made; fetch them, or join them")
     fetched = Staging.of(url, None if staging is None else os.fspath(staging), "join")
     fetch_shards(fetched)
-    counts = join(fetched.folder, output, existing=existing, on_progress=on_progress, staging=staging)
+    counts = join(
+        fetched.folder,
+        output,
+        existing=existing,
+        on_progress=on_progress,
+        staging=staging,
+        max_rejects=max_rejects,
+    )
     fetched.remove()
     return counts
 
 
 def _join_into_store(
-    folder: str, url: str, existing: str, on_progress: Progress | None, staging: StrPath | None
+    folder: str,
+    url: str,
+    existing: str,
+    on_progress: Progress | None,
+    staging: StrPath | None,
+    max_rejects: str | None,
 ) -> Mapping[str, Any]:
     """Joins in the staging folder and sends the file."""
     base = None if staging is None else os.fspath(staging)
     made = Staging.of_output(url, base, ["join", os.path.abspath(folder)], existing=existing)
     counts = _packtok.join_shards(
-        folder=folder, output=os.fspath(made.path), existing="skip", on_progress=on_progress
+        folder=folder,
+        output=os.fspath(made.path),
+        existing="skip",
+        max_rejects=max_rejects,
+        on_progress=on_progress,
     )
     made.send(replace=existing == "replace")
     return {**counts, "output": url, "tokenizer_path": f"{url}.tokenizer.json", "skipped_existing": False}

@@ -26,6 +26,7 @@ _NOT_IN_BYTES = (
     "existing",
     "span_bytes",
     "restart",
+    "max_rejects",
     "report",
     "staging",
 )

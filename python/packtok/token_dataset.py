@@ -7,23 +7,24 @@ that of `packtok.fields`.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypedDict, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks, fill_from, find_or_plan, find_or_split
+from packtok._packtok import Blocks, fill_from, find_or_plan
 from packtok.collate import Item, ItemList
 from packtok.fields import Fields
 from packtok.fingerprint import digest
-from packtok.sources import Files, Source, StrPath, find_files, plan_folders
+from packtok.integers import checked_integer
+from packtok.sources import Source, StrPath, find_files, plan_folders
+from packtok.split import Split, held_out, side_of
 
 __all__ = ["TokenDataset"]
 
 Packing = Literal["concat", "document", "best_fit"]
 Labels = Literal["shifted", "aligned"]
-Split = Literal["train", "validation"]
 
 
 class TokenDataset(Dataset[Item]):
@@ -103,28 +104,32 @@ class TokenDataset(Dataset[Item]):
         _check_choice("labels", labels, ("shifted", "aligned"))
         _check_choice("document_mask", document_mask, (None, "compact", "dense"))
         _check_choice("dtype", dtype, (torch.int64, torch.int32))
-        if context_length < 1:
-            raise ValueError(f"context_length is {context_length}, expected at least 1")
+        _check_choice("split", split, (None, "train", "validation"))
+        # Boundaries of segments are int32.
+        context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
         if by_file and packing != "concat":
             raise ValueError(f"by_file is for packing 'concat', and packing is {packing!r}; leave it out")
-        held_out: _HeldOut = {
-            "fraction": validation_fraction,
-            "last": validation_last,
-            "first_document": validation_from,
-            "seed": split_seed if validation_fraction is not None else None,
-        }
-        self._told = [packing, context_length, by_file, split, held_out]
+        rule = held_out(
+            split,
+            validation_fraction=validation_fraction,
+            validation_last=validation_last,
+            validation_from=validation_from,
+            split_seed=split_seed,
+        )
+        self._told = [packing, context_length, by_file, split, rule]
         self.packing = packing
         files = find_files(paths)
         folders = plan_folders(files, cache_dir)
         documents: dict[str, Any] = {
             **files,
             "verify": verify,
-            **_side(files, split, held_out, folders),
+            **side_of(files, split, rule, folders),
         }
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
         if not len(self._blocks):
-            raise ValueError(f"{self._blocks.paths[0]}: there is no document to make items of")
+            raise ValueError(
+                f"{self._blocks.paths[0]}: there is no document to make items of; pack some first"
+            )
         asked = {
             "input_ids": dtype,
             "labels": dtype,
@@ -213,7 +218,7 @@ class TokenDataset(Dataset[Item]):
 
     def _pad_token_id(self, asked: int | None) -> int:
         if asked is not None:
-            return asked
+            return checked_integer("pad_token_id", asked, below=1 << 31)
         # Nothing is padded in "concat"; asking for the EOD id would open a file that only a manifest names.
         return 0 if self.packing == "concat" else self._blocks.eod_id or 0
 
@@ -243,34 +248,6 @@ class RowsOfMany:
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
-class _HeldOut(TypedDict):
-    """What `find_or_split` takes: all documents that are for validation."""
-
-    fraction: float | None
-    last: int | float | None
-    first_document: int | None
-    seed: int | None
-
-
-def _side(files: Files, split: Split | None, held_out: _HeldOut, folders: list[str]) -> dict[str, str]:
-    """The arguments of `Blocks` for one side of a split, which is found or made; none for all documents.
-
-    Raises:
-        ValueError: If it is not said, or said more than once, what is held out.
-    """
-    _check_choice("split", split, (None, "train", "validation"))
-    num_rules = sum(held_out[name] is not None for name in ("fraction", "last", "first_document"))
-    if num_rules != (split is not None):
-        raise ValueError(
-            f"split is {split!r} and {num_rules} of validation_fraction, validation_last and validation_from "
-            "are given; give one of them with a split, and none without"
-        )
-    if split is None:
-        return {}
-    documents = Blocks(**files, packing="whole")
-    return {"split_path": str(find_or_split(documents, **held_out, folders=folders)), "side": split}
-
-
 def _packed(
     documents: dict[str, Any], packing: Packing, context_length: int, by_file: bool, folders: list[str]
 ) -> Blocks:
@@ -279,10 +256,10 @@ def _packed(
         whole = Blocks(**documents, packing="whole")
         plan_path = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=folders)
         return Blocks(**documents, packing="planned", plan_path=str(plan_path))
-    # A block has one token more than inputs: the label of the last.
     if packing == "document":
+        # One token more than inputs: the label of the last.
         return Blocks(**documents, packing="document", block_size=context_length + 1)
-    return Blocks(**documents, packing="fixed", block_size=context_length + 1, overlap=1, by_file=by_file)
+    return Blocks(**documents, packing="rows", context_length=context_length, by_file=by_file)
 
 
 def _check_choice(name: str, found: object, choices: Sequence[object]) -> None:

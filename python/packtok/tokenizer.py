@@ -81,8 +81,8 @@ def default_eod(found: FoundTokenizer) -> str:
     if found.tokenizer.token_to_id(DEFAULT_EOD) is not None:
         return DEFAULT_EOD
     raise ConfigError(
-        f"settings.eod_token is missing and tokenizer {found.tokenizer.name} names no EOS token; give it "
-        f"there or as --eod; special tokens are {_listed(found.tokenizer)}"
+        f"--eod: is missing and tokenizer {found.tokenizer.name} names no EOS token; give it, or "
+        f"settings.eod_token in a config; special tokens are {_listed(found.tokenizer)}"
     )
 
 
@@ -139,13 +139,23 @@ def _no_tokenizer_in(folder: Path) -> str:
 
 
 def _from_file(path: Path, name: str) -> FoundTokenizer:
-    tokenizer = Tokenizer.from_file(str(path), name=name)
+    tokenizer = _read(path, name)
     if path.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
         return FoundTokenizer(tokenizer, TEKKEN_EOS, (), path)
     beside = path.parent / CONFIG_FILE
     if path.name != TOKENIZER_FILE or not beside.is_file():
         return FoundTokenizer(tokenizer, tokenizer.eos_token, (), path)
     return _with_config(tokenizer, beside, path)
+
+
+def _read(path: Path, name: str) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path), name=name)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # Not of the system: the file is not even text.
+        raise TokenizerError(f"{path}: is no tokenizer.json, tekken.json or SentencePiece .model") from error
 
 
 def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> FoundTokenizer:

@@ -46,10 +46,15 @@ impl ByteDecoder {
             bytes: Vec::new(),
             entries: Vec::new(),
         };
-        let mut last_of_model = None;
+        let (mut last_of_model, mut last_added) = (None, None);
         for (id, name, is_added) in vocabulary.iter() {
-            if !is_added && last_of_model.replace(id) == Some(id) {
-                // Two tokens of the model have one id: which of them it is depends on chance.
+            let last = if is_added {
+                &mut last_added
+            } else {
+                &mut last_of_model
+            };
+            if last.replace(id) == Some(id) {
+                // Two tokens have one id. The reference engine knows which of them counts; of the model's, either may.
                 return None;
             }
             if this.entries.last().is_some_and(|entry| entry.id == id) {

@@ -65,7 +65,7 @@ pub(crate) struct Description {
 
 impl Description {
     /// Reads the tokenizer.json, parsed, of the tokenizer called `name`.
-    pub(crate) fn read(name: &str, file: &Value) -> Result<Self> {
+    fn read(name: &str, file: &Value) -> Result<Self> {
         let mut notes = Vec::new();
         let is_sentencepiece = sentencepiece::is_one(file);
         let added_tokens = added_tokens(file, &mut notes);
@@ -98,19 +98,40 @@ pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> 
     let text = made.as_ref().map(Value::to_string);
     file = made.unwrap_or(file);
     check_shape(name, &file)?;
-    if !sentencepiece::is_one(&file) {
-        reference::check_components(&file, model_type(&file["model"]) == "BPE").map_err(
-            |source| Error::Unloadable {
-                name: name.to_owned(),
-                source,
-            },
-        )?;
-    }
-    // Both are always off unless the user asks, so neither belongs to the identity.
+    Ok((file, text))
+}
+
+/// Takes away what is always off unless the user asks for it, and so does not belong to the identity.
+fn remove_lengths(file: &mut Value) {
     for key in ["truncation", "padding"] {
         file.as_object_mut().map(|map| map.remove(key));
     }
-    Ok((file, text))
+}
+
+/// A parsed file as it is understood: its description, and the file with a normalizer and a pre-tokenizer that say what
+/// `tokenizers` takes them for.
+///
+/// # Errors
+/// `tokenizers` refuses a part of the file, or [`Description::read`] does.
+pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Value)> {
+    let understood = match sentencepiece::is_one(&file) {
+        true => None,
+        false => {
+            let is_bpe = model_type(&file["model"]) == "BPE";
+            let understood = reference::understood(&file, is_bpe);
+            Some(understood.map_err(|source| Error::Unloadable {
+                name: name.to_owned(),
+                source,
+            })?)
+        }
+    };
+    remove_lengths(&mut file);
+    let description = Description::read(name, &file)?;
+    if let Some([normalizer, pre_tokenizer]) = understood {
+        file["normalizer"] = normalizer;
+        file["pre_tokenizer"] = pre_tokenizer;
+    }
+    Ok((description, file))
 }
 
 /// The fingerprint of the tokenizer that a tokenizer.json describes, without loading it.
@@ -118,7 +139,9 @@ pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> 
 /// # Errors
 /// The text, called `name` in the error, is no tokenizer.json.
 pub fn fingerprint_of(name: &str, json: &str) -> Result<String> {
-    Ok(fingerprint(&parsed(name, json)?.0))
+    let (mut file, _) = parsed(name, json)?;
+    remove_lengths(&mut file);
+    Ok(fingerprint(&file))
 }
 
 fn check_shape(name: &str, file: &Value) -> Result<()> {

@@ -132,12 +132,15 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
         .unwrap_or("it gives no reason")
 }
 
-/// Loads all of a parsed tokenizer.json but its vocabulary and merges, which engines of packtok's own read themselves;
-/// of the model, the other settings of a BPE.
+/// The normalizer and the pre-tokenizer of a parsed tokenizer.json as the crate writes what it understood: a type that
+/// is not its own, or keys of another type, mean nothing there.
+///
+/// Loads all of the file but its vocabulary and merges, which engines of packtok's own read themselves; of the model, the
+/// other settings of a BPE.
 ///
 /// # Errors
 /// The crate refuses the file.
-pub(crate) fn check_components(file: &Value, is_bpe: bool) -> Result<(), Cause> {
+pub(crate) fn understood(file: &Value, is_bpe: bool) -> Result<[Value; 2], Cause> {
     let without = |value: &Value, left_out: &[&str]| -> Map<String, Value> {
         let entries = value.as_object().into_iter().flatten();
         let kept = entries.filter(|(key, _)| !left_out.contains(&key.as_str()));
@@ -153,7 +156,13 @@ pub(crate) fn check_components(file: &Value, is_bpe: bool) -> Result<(), Cause> 
     }
     shell.insert("model".to_owned(), model);
     let shell = Value::from(shell).to_string();
-    contained("fails on this file", || Tokenizer::from_bytes(&shell)).map(drop)
+    contained("fails on this file", || {
+        let tokenizer = Tokenizer::from_bytes(&shell)?;
+        Ok([
+            serde_json::to_value(tokenizer.get_normalizer())?,
+            serde_json::to_value(tokenizer.get_pre_tokenizer())?,
+        ])
+    })
 }
 
 /// The normalizer of a file by itself.

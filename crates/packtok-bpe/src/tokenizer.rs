@@ -9,7 +9,7 @@ use crate::builtin::builtin_json;
 use crate::byte_decoder::ByteDecoder;
 use crate::error::{Cause, Error, Result};
 use crate::fast;
-use crate::load::{AddedToken, Description, EngineKind, parsed, vocab_id};
+use crate::load::{AddedToken, Description, EngineKind, described, parsed, vocab_id};
 use crate::own::{self, Own};
 use crate::rank_file;
 use crate::reference::Reference;
@@ -181,7 +181,7 @@ impl Tokenizer {
     pub fn from_json(name: &str, json: String) -> Result<Self> {
         let (file, made) = parsed(name, &json)?;
         let json = made.unwrap_or(json);
-        let mut description = Description::read(name, &file)?;
+        let (mut description, file) = described(name, file)?;
         let mut fast = Own::load(&file, &description.added_tokens);
         let whole = OnceLock::new();
         if fast.as_ref().map_or(true, Own::needs_whole) {
@@ -370,7 +370,9 @@ impl Tokenizer {
 
     /// The name of an id in the file; reads the file again, so not for hot paths.
     pub fn id_to_token(&self, id: u32) -> Option<String> {
-        let added = self.added_tokens().iter().find(|added| added.id == id);
+        // Of several added tokens with one id, the last one counts.
+        let mut added = self.added_tokens().iter().rev();
+        let added = added.find(|added| added.id == id);
         added.map(|added| added.content.clone()).or_else(|| {
             let file: Value = serde_json::from_str(&self.shared.json).ok()?;
             match &file["model"]["vocab"] {

@@ -33,7 +33,8 @@ impl Vocabulary {
             entries: Vec::new(),
             by_name: Vec::new(),
         };
-        for token in tokenizer.added_tokens() {
+        // Of several added tokens with one id, the last one counts: it comes first here, and stays there.
+        for token in tokenizer.added_tokens().iter().rev() {
             this.push(token.id, &token.content, true);
         }
         // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.

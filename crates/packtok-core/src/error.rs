@@ -148,6 +148,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: crate::field::PatternError,
     },
+    /// A file is something else than JSON lines.
+    #[error("{}: is {format}, not JSON lines; {}", path.display(), format.remedy())]
+    NotJsonLines {
+        /// The source.
+        path: PathBuf,
+        /// What it is.
+        format: crate::corpus::Format,
+    },
     /// A line cannot be packed.
     #[error(
         "{}:{line}: byte {offset_bytes}: {reason}; {}",
@@ -165,7 +173,7 @@ pub enum Error {
         reason: Box<crate::pack::Reason>,
     },
     /// The output is there already.
-    #[error("{}: the output exists already; name another, or set existing to skip or replace", path.display())]
+    #[error("{}: the output exists already; name another, or set --existing (existing in a config) to skip or replace", path.display())]
     OutputExists {
         /// The output.
         path: PathBuf,
@@ -177,6 +185,48 @@ pub enum Error {
     Kept {
         /// Why it ended.
         source: Box<Error>,
+    },
+    /// More documents were rejected than are allowed.
+    #[error(
+        "{}: {fault}{first}; see {}; correct the corpus or the options, {}",
+        path.display(),
+        rejects.display(),
+        fault.remedy()
+    )]
+    TooManyRejects {
+        /// The output that was not made.
+        path: PathBuf,
+        /// In what way there are too many.
+        fault: crate::pack::RejectFault,
+        /// Where the first is and what is wrong with it, as the end of a sentence.
+        first: String,
+        /// The file, or files, that name them.
+        rejects: PathBuf,
+    },
+    /// An index of a file of which every line was left out.
+    #[error(
+        "{}: nothing was indexed: none of the {rejected} lines that are not blank is JSON{first}; see {}",
+        path.display(),
+        rejects.display()
+    )]
+    NothingIndexed {
+        /// The source.
+        path: PathBuf,
+        /// Lines left out.
+        rejected: u64,
+        /// Where the first is and what is wrong with it, as the end of a sentence.
+        first: String,
+        /// The file that names them.
+        rejects: PathBuf,
+    },
+    /// Packing has begun under the name that shards are to be joined under.
+    #[error(
+        "{}: holds what an unfinished run of packtok pack has packed under this name; finish that run, or delete this folder, then join again",
+        path.display()
+    )]
+    JournalOfPacking {
+        /// The folder of the unfinished run.
+        path: PathBuf,
     },
     /// Another process is making the output.
     #[error("{}: {holder} is writing it; wait for that run, or stop it and run this again", path.display())]
@@ -453,10 +503,12 @@ pub enum Error {
     },
     /// A block longer than planners can do.
     #[error(
-        "blocks of {found} tokens cannot be planned, expected 1 to {}",
+        "{name} is {found}, expected 1 to {}",
         crate::sampling::plan::MAX_BLOCK_TOKENS
     )]
     BlockTokens {
+        /// What the caller's option is called.
+        name: &'static str,
         /// The length asked for.
         found: u64,
     },

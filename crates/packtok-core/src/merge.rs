@@ -7,7 +7,7 @@ use packtok_pbin::{JoinOptions, Reader, Replace, TokenizerInfo, join, remove_aba
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, Monitor, Progress, publish_tokenizer, tokenizer_path_of};
+use crate::pack::{Existing, Monitor, Progress, is_there, publish_tokenizer, tokenizer_path_of};
 
 /// What is merged, and where to.
 #[derive(Debug, Clone)]
@@ -60,6 +60,7 @@ pub fn merge(
             ..Progress::default()
         })
     };
+    is_there(&options.output)?;
     remove_abandoned(&[&options.output])?;
     if options.existing == Existing::Skip && options.output.exists() {
         let file = Reader::open(&options.output)?;

@@ -12,8 +12,10 @@ use serde::Serialize;
 use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-use crate::pack::{Existing, Monitor, OnBadDocument, Progress, tell, with_suffix};
-use crate::rejects::{LineNumber, RejectRecord, Rejects};
+use crate::pack::{
+    Existing, Monitor, OnBadDocument, Progress, first_reject, is_there, tell, with_suffix,
+};
+use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_there};
 
 /// How an index is made.
 #[derive(Debug, Clone)]
@@ -58,7 +60,7 @@ pub fn write_raw_index(
     options: &RawIndexOptions,
     monitor: &mut Monitor<'_>,
 ) -> Result<RawIndexReport> {
-    let is_there = std::fs::symlink_metadata(&options.index_path).is_ok();
+    let is_there = is_there(&options.index_path)?;
     if is_there && options.existing == Existing::Error {
         return Err(Error::OutputExists {
             path: options.index_path.clone(),
@@ -68,6 +70,19 @@ pub fn write_raw_index(
     let source = source(&options.src)?;
     let mut rejects = Rejects::new(with_suffix(&options.index_path, ".rejects.jsonl"));
     let (file, mut report) = index(&source, options, &mut rejects, monitor)?;
+    if report.entries == 0 && report.rejected > 0 {
+        let path = match is_there {
+            true => failed_rejects_path(&options.index_path),
+            false => with_suffix(&options.index_path, ".rejects.jsonl"),
+        };
+        rejects.publish_copy(&path)?;
+        return Err(Error::NothingIndexed {
+            path: options.src.clone(),
+            rejected: report.rejected,
+            first: first_reject(&path),
+            rejects: path,
+        });
+    }
     if is_there && options.existing == Existing::Skip {
         check_same(&file, &options.index_path)?;
         report.skipped_existing = true;
@@ -78,6 +93,7 @@ pub fn write_raw_index(
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
     })?;
+    remove_if_there(&failed_rejects_path(&options.index_path))?;
     Ok(report)
 }
 
@@ -160,12 +176,15 @@ fn reject(
             len_bytes: line.len_bytes,
             reason: reason.to_string().into(),
         }),
-        OnBadDocument::Fail => Err(Error::Document {
-            path: source.path.clone(),
-            line: number,
-            offset_bytes: line.offset_bytes,
-            reason: Box::new(reason.into()),
-        }),
+        OnBadDocument::Fail => {
+            let error = Error::Document {
+                path: source.path.clone(),
+                line: number,
+                offset_bytes: line.offset_bytes,
+                reason: Box::new(reason.into()),
+            };
+            Err(corpus::explain(error, source))
+        }
     }
 }
 

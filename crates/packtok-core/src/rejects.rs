@@ -9,6 +9,7 @@ use packtok_pbin::{Replace, TempFile, crash};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::pack::with_suffix;
 
 /// What is said of a line that was left out; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,6 +98,17 @@ impl Rejects {
         Ok(self.written)
     }
 
+    /// Publishes what was written so far as `dst`; the file itself stays as it is.
+    pub(crate) fn publish_copy(&mut self, dst: &Path) -> Result<()> {
+        self.checkpoint()?;
+        let written = match (&self.kept, &self.file) {
+            (_, None) => return Ok(()),
+            (Some(path), _) => path,
+            (None, Some(file)) => file.get_ref().path(),
+        };
+        Ok(copy(written, dst)?.publish(Replace::Existing)?)
+    }
+
     /// Publishes the file, or removes that of an earlier run; returns its path if there is one.
     ///
     /// Called before the output itself is published, so that no output is ever without its rejects. What is kept
@@ -104,12 +116,7 @@ impl Rejects {
     pub(crate) fn publish(mut self) -> Result<Option<PathBuf>> {
         self.checkpoint()?;
         let Some(file) = self.file.take() else {
-            return match std::fs::remove_file(&self.dst) {
-                Err(cause) if cause.kind() != ErrorKind::NotFound => {
-                    Err(Error::io(&self.dst, cause))
-                }
-                _ => Ok(None),
-            };
+            return remove_if_there(&self.dst).map(|()| None);
         };
         let file = file
             .into_inner()
@@ -121,6 +128,19 @@ impl Rejects {
         file.publish(Replace::Existing)?;
         crash::point("rejects published");
         Ok(Some(self.dst))
+    }
+}
+
+/// The rejects of a run that failed and was to replace `output`, which keeps its own.
+pub(crate) fn failed_rejects_path(output: &Path) -> PathBuf {
+    with_suffix(output, ".failed.rejects.jsonl")
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(Error::io(path, cause)),
+        _ => Ok(()),
     }
 }
 

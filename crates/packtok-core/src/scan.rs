@@ -6,7 +6,7 @@
 use packtok_bpe::Result as BpeResult;
 use serde::Serialize;
 
-use crate::corpus::{Chunk, ReadOptions, Reader, Source};
+use crate::corpus::{Chunk, ReadOptions, Reader, Source, explain};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
 use crate::pack::{
@@ -237,12 +237,16 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
             }
         }
         match batch.fatal.take() {
-            Some(reject) => Err(Error::Document {
-                line: lines.lines + 1,
-                path: self.sources[batch.source].path.clone(),
-                offset_bytes: reject.offset_bytes,
-                reason: Box::new(reject.reason),
-            }),
+            Some(reject) => {
+                let source = &self.sources[batch.source];
+                let error = Error::Document {
+                    line: lines.lines + 1,
+                    path: source.path.clone(),
+                    offset_bytes: reject.offset_bytes,
+                    reason: Box::new(reject.reason),
+                };
+                Err(explain(error, source))
+            }
             None => Ok(Flow::Continue),
         }
     }

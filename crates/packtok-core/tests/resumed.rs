@@ -12,12 +12,16 @@ use fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
+use packtok_core::field::Field;
 use packtok_core::pack::{Existing, OnBadDocument, PackOptions, pack};
 use packtok_core::pbin::{crash, write_pairs};
+use packtok_core::shard::{Choice, JoinOptions, join, pack_shard};
 use proptest::prelude::*;
 
 /// Where a child of this test finds the folder it is to pack in.
 const FOLDER: &str = "PACKTOK_TEST_FOLDER";
+/// The filter that a child of this test has instead of `.text`.
+const FIELD: &str = "PACKTOK_TEST_FIELD";
 
 /// How long the corpus is, so that there are spans in every source.
 const NUM_LINES: usize = 400;
@@ -103,7 +107,11 @@ fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    run(&resumable(Path::new(&folder))).unwrap();
+    let mut options = resumable(Path::new(&folder));
+    if let Ok(pattern) = std::env::var(FIELD) {
+        options.field = Field::compile(&pattern).unwrap();
+    }
+    run(&options).unwrap();
 }
 
 /// Packs in a child that is killed when it passes a place for the n-th time; whether it came to that.
@@ -116,6 +124,68 @@ fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
         .unwrap()
         .status;
     !status.success()
+}
+
+/// What a child leaves that is killed after it noted three spans, in all of which nothing was packed.
+fn leave_nothing_packed(folder: &Path) {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["child", "--exact", "--ignored", "--quiet"])
+        .env(FOLDER, folder)
+        .env(FIELD, ".none")
+        .env(crash::VARIABLE, "span noted:3")
+        .output()
+        .unwrap()
+        .status;
+    assert!(!status.success());
+    let journal = fs::read_to_string(folder.join("out.pbin.partial/journal")).unwrap();
+    assert!(journal.lines().count() > 1);
+}
+
+#[test]
+fn a_leftover_without_documents_is_discarded_by_a_run_with_other_options() {
+    let expected = undisturbed(|_| ());
+    let folder = tempfile::TempDir::new().unwrap();
+    leave_nothing_packed(folder.path());
+    run(&resumable(folder.path())).unwrap();
+    assert!(files_in(folder.path()) == expected);
+    // Not even one that had only begun is in the way.
+    let folder = tempfile::TempDir::new().unwrap();
+    assert!(killed_at("journal begun", 0, folder.path()));
+    let other = PackOptions {
+        max_documents: Some(3),
+        ..resumable(folder.path())
+    };
+    assert_eq!(run(&other).unwrap().documents, 3);
+}
+
+#[test]
+fn a_leftover_without_documents_is_discarded_by_a_join() {
+    let folder = tempfile::TempDir::new().unwrap();
+    leave_nothing_packed(folder.path());
+    let shards = folder.path().join("shards");
+    let options = PackOptions {
+        output: shards.clone(),
+        ..resumable(folder.path())
+    };
+    let choice = Choice {
+        index: 0,
+        count: Some(1),
+        default_count: None,
+    };
+    let tokenizer = byte_tokenizer();
+    let packed = pack_shard(&options, &tokenizer, choice, &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let join_options = JoinOptions {
+        folder: shards,
+        output: folder.path().join("out.pbin"),
+        existing: Existing::Error,
+        max_rejects: None,
+    };
+    let joined = join(&join_options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(joined.documents, packed.documents);
+    assert!(!folder.path().join("out.pbin.partial").exists());
 }
 
 #[test]

@@ -115,6 +115,7 @@ fn entry_of(tuple: EntryTuple) -> Entry {
 pub(crate) struct PackingOptions {
     pub(crate) packing: String,
     pub(crate) block_size: Option<u64>,
+    pub(crate) context_length: Option<u64>,
     pub(crate) overlap: u64,
     pub(crate) by_file: bool,
     pub(crate) plan_path: Option<PathBuf>,
@@ -151,6 +152,12 @@ impl PackingOptions {
                 overlap: self.overlap,
                 by_file: self.by_file,
             }),
+            "rows" => Ok(Packing::Rows {
+                context_length: self
+                    .context_length
+                    .ok_or_else(|| missing("context_length"))?,
+                by_file: self.by_file,
+            }),
             "document" => Ok(Packing::Document {
                 block_size: block_size()?,
             }),
@@ -164,7 +171,7 @@ impl PackingOptions {
             }
             "whole" => Ok(Packing::Whole),
             other => Err(PyValueError::new_err(format!(
-                "packing is {other:?}, expected \"fixed\", \"document\", \"planned\" or \"whole\""
+                "packing is {other:?}, expected \"fixed\", \"rows\", \"document\", \"planned\" or \"whole\""
             ))),
         }
     }
@@ -173,6 +180,7 @@ impl PackingOptions {
     pub(crate) fn tell(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
         options.set_item("packing", &self.packing)?;
         options.set_item("block_size", self.block_size)?;
+        options.set_item("context_length", self.context_length)?;
         options.set_item("overlap", self.overlap)?;
         options.set_item("by_file", self.by_file)?;
         options.set_item("side", &self.side)?;
@@ -198,7 +206,16 @@ pub(crate) enum Dtype {
 
 impl Dtype {
     /// The type that `dtype` names to NumPy.
-    pub(crate) fn parse(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+    ///
+    /// `"index"` is the signed type in which torch's embeddings take ids of files of `width`: int32, or
+    /// int64 where an id may exceed it.
+    pub(crate) fn parse(dtype: &Bound<'_, PyAny>, width: TokenWidth) -> PyResult<Self> {
+        if dtype.extract::<&str>().is_ok_and(|name| name == "index") {
+            return Ok(match width {
+                TokenWidth::U8 | TokenWidth::U16 => Self::I32,
+                TokenWidth::U32 => Self::I64,
+            });
+        }
         let asked = PyArrayDescr::new(dtype.py(), dtype)?;
         let known = [Self::U8, Self::U16, Self::U32, Self::I32, Self::I64];
         let is_asked = |known: &Self| {

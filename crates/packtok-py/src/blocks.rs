@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use numpy::{PyArrayDescr, PyReadonlyArray1};
+use numpy::{PyArray1, PyArrayDescr, PyReadonlyArray1};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
 use packtok_core::sampling::batch::Filling;
 use packtok_core::sampling::items::Items;
@@ -18,17 +18,20 @@ use crate::error::core_error;
 use crate::rows::{Boundaries, fill_rows};
 use crate::views;
 
-/// The items of one or many pbins, as read-only NumPy arrays and as batches.
+/// The items of one or many pbins, as NumPy arrays and as batches.
 ///
 /// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
-/// which are the first of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
+/// which are the first of the next item; `"rows"`, `context_length` inputs and the label of the last, which is the
+/// first input of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
 /// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
 /// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
 ///
 /// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
 ///
-/// Item `i` is a view in the width of the files, which copies nothing and outlives this object; a copy, read-only
-/// too, where the item is not one piece of one file or `dtype` is another. Slices give lists of items.
+/// Item `i` is a read-only view in the width of the files, which copies nothing and outlives this object; a
+/// read-only copy where the item is not one piece of one file. With `dtype` it is a writable copy of that type;
+/// `"index"` is int32, or int64 for files of 4 bytes a token, the types that torch's embeddings take. Slices give
+/// lists of items.
 ///
 /// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
@@ -48,7 +51,7 @@ impl PyBlocks {
     ///
     /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
     #[new]
-    #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, overlap=0, by_file=false,
+    #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
                         plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
@@ -57,6 +60,7 @@ impl PyBlocks {
         manifest: Option<PathBuf>,
         packing: String,
         block_size: Option<u64>,
+        context_length: Option<u64>,
         overlap: u64,
         by_file: bool,
         plan_path: Option<PathBuf>,
@@ -70,6 +74,7 @@ impl PyBlocks {
         let packing = PackingOptions {
             packing,
             block_size,
+            context_length,
             overlap,
             by_file,
             plan_path,
@@ -82,8 +87,8 @@ impl PyBlocks {
             entries,
             fingerprint,
         };
-        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype))?;
         let (files, manifest) = py.detach(|| sources.open(verify))?;
+        let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;
         let stream = packing.stream(files)?;
         let parsed = packing.parse(&stream)?;
         let items = Items::new(stream, parsed).map_err(core_error)?;
@@ -326,7 +331,11 @@ impl PyBlocks {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
             .map_err(core_error)?;
-        Ok(views::own(py, ids))
+        // A copy that stands for a view cannot be written either: which items are copies is the files' matter.
+        Ok(match self.dtype {
+            Dtype::File => views::own_read_only(py, ids),
+            _ => PyArray1::from_vec(py, ids).into_any(),
+        })
     }
 
     /// Ordinals of items given as any iterable of integers.

@@ -43,12 +43,16 @@ create_exception!(
     "A tokenizer that cannot be loaded or used."
 );
 
+/// What is said of an output that is there, by all commands.
+const OUTPUT_EXISTS: &str = "the output exists already; name another, or set --existing (existing in a config) to skip or replace";
+
 /// `ENOENT` and `EEXIST` on every Unix.
 const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    module.add("OUTPUT_EXISTS", OUTPUT_EXISTS)?;
     module.add("PacktokError", py.get_type::<PacktokError>())?;
     module.add("PbinFormatError", py.get_type::<PbinFormatError>())?;
     module.add("DocumentError", py.get_type::<DocumentError>())?;
@@ -77,10 +81,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
     use PbinError as E;
     match &error {
         E::Io { path, source } => os_error(path, source),
-        E::Exists { path } => file_exists(
-            path,
-            "the output exists already; name another, or set existing to skip or replace",
-        ),
+        E::Exists { path } => file_exists(path, OUTPUT_EXISTS),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::NoSuchDocument { .. } | E::NoSuchTokens { .. } => PyIndexError::new_err(chain(&error)),
         E::NoFileName { .. }
@@ -151,6 +152,7 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::Fraction { .. }
         | E::TooFewDocuments { .. }
         | E::TooFewTokens { .. }
+        | E::TooFewTokensForRow { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
         | E::ByFileOfSplit
@@ -181,10 +183,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
         E::Store(error) => store_error(&error),
-        E::OutputExists { path } => file_exists(
-            &path,
-            "the output exists already; name another, or set existing to skip or replace",
-        ),
+        E::OutputExists { path } => file_exists(&path, OUTPUT_EXISTS),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::NoInput
         | E::NotAFile { .. }
@@ -207,14 +206,17 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
         E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
-        E::Document { .. } => DocumentError::new_err(chain(&error)),
+        E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
         E::Item { ref source, .. } => match **source {
             packtok_bpe::Error::Encode { .. } | packtok_bpe::Error::SpecialTokenInText { .. } => {
                 DocumentError::new_err(chain(&error))
             }
             _ => TokenizerError::new_err(chain(&error)),
         },
-        E::SourceChanged { .. }
+        E::TooManyRejects { .. }
+        | E::NothingIndexed { .. }
+        | E::JournalOfPacking { .. }
+        | E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
         | E::IndexEntryOutside { .. }

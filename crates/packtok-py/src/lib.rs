@@ -41,6 +41,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<order::PyOrder>()?;
     plans::register(module)?;
     operations::register(module)?;
+    proof::register(module)?;
     scans::register(module)?;
     shards::register(module)?;
     stores::register(module)

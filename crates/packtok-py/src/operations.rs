@@ -7,7 +7,9 @@ use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_core::corpus::ReadOptions;
 use packtok_core::field::Field;
 use packtok_core::merge::MergeOptions;
-use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions, Progress};
+use packtok_core::pack::{
+    EmptyDocument, Existing, NotALimit, OnBadDocument, PackOptions, Progress, RejectLimit,
+};
 use packtok_core::pbin::{self, Replace, SpecialToken};
 use packtok_core::raw_index::RawIndexOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -28,6 +30,7 @@ pub(crate) const CHUNK_BYTES: usize = 1 << 18;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
     module.add_function(wrap_pyfunction!(publish_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(checked_reject_limit, module)?)?;
     module.add_function(wrap_pyfunction!(pack, module)?)?;
     module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
@@ -83,6 +86,7 @@ pub(crate) struct CorpusArguments {
     cache_bytes: Option<usize>,
     empty_document: String,
     on_bad_document: String,
+    max_rejects: Option<String>,
     max_document_bytes: u64,
     max_documents: Option<u64>,
     max_tokens: Option<u64>,
@@ -143,9 +147,9 @@ impl CorpusArguments {
                 engine: engine(&self.engine)?,
                 cache_bytes: self.cache_bytes,
             },
-            eod: special("eod_token (--eod)", &self.eod_token)?,
+            eod: special("--eod: settings.eod_token", &self.eod_token)?,
             bos: (self.bos_token.as_ref())
-                .map(|token| special("bos_token (--bos)", token))
+                .map(|token| special("--bos: settings.bos_token", token))
                 .transpose()?,
             empty_document: choice(
                 "empty_document",
@@ -157,6 +161,7 @@ impl CorpusArguments {
                 ],
             )?,
             on_bad_document: on_bad_document(&self.on_bad_document)?,
+            max_rejects: self.max_rejects.as_deref().map(reject_limit).transpose()?,
             max_documents: self.max_documents,
             max_tokens: self.max_tokens,
             num_threads: self.num_cpus,
@@ -193,6 +198,17 @@ pub(crate) fn existing(value: &str) -> PyResult<Existing> {
 pub(crate) fn on_bad_document(value: &str) -> PyResult<OnBadDocument> {
     let choices = [("fail", OnBadDocument::Fail), ("skip", OnBadDocument::Skip)];
     choice("on_bad_document", value, &choices)
+}
+
+/// What `max_rejects` says.
+pub(crate) fn reject_limit(value: &str) -> PyResult<RejectLimit> {
+    (value.parse()).map_err(|expected: NotALimit| PyValueError::new_err(expected.to_string()))
+}
+
+/// The text of a limit on rejects in its shortest form; ValueError, saying what is expected, if it is none.
+#[pyfunction]
+fn checked_reject_limit(value: &str) -> PyResult<String> {
+    Ok(reject_limit(value)?.to_string())
 }
 
 pub(crate) fn special_tokens_in_text(value: &str) -> PyResult<SpecialTokensInText> {

@@ -1,5 +1,7 @@
 //! Tokenizers that Python is given: their engine was held against the reference once on this machine.
 
+use std::sync::{Mutex, PoisonError};
+
 use packtok_bpe::Tokenizer;
 use packtok_core::user_cache;
 use packtok_core::verify::prove;
@@ -8,11 +10,31 @@ use pyo3::prelude::*;
 use crate::monitor::watched;
 use crate::operations::available_cpus;
 
+/// What is called while an engine is being checked.
+static ON_CHECK: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(on_engine_check, module)?)
+}
+
+/// Has a function called, as progress functions are, while an engine is held against the reference; None ends that.
+#[pyfunction]
+fn on_engine_check(callback: Option<Py<PyAny>>) {
+    let mut on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);
+    let previous = std::mem::replace(&mut *on_check, callback);
+    // Dropping a Python object may run Python, which may come back here.
+    drop(on_check);
+    drop(previous);
+}
+
 /// The tokenizer, served by an engine that gave the reference's ids for all texts that are built in; that is noted
 /// in `engines` in the user's cache.
 pub(crate) fn proven(py: Python<'_>, tokenizer: Tokenizer) -> PyResult<Tokenizer> {
     let folder = user_cache().map(|cache| cache.join("engines"));
-    watched(py, None, |monitor| {
+    let on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);
+    let on_check_now = on_check.as_ref().map(|callback| callback.clone_ref(py));
+    drop(on_check);
+    watched(py, on_check_now, |monitor| {
         prove(&tokenizer, folder.as_deref(), available_cpus(), monitor)
     })?;
     Ok(tokenizer)

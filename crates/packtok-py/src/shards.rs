@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::core_error;
-use crate::operations::{CorpusArguments, OutputArguments, existing, extract, run, run_writing};
+use crate::operations::{
+    CorpusArguments, OutputArguments, existing, extract, reject_limit, run, run_writing,
+};
 use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -107,24 +109,32 @@ fn pack_shard<'py>(
 
 /// Joins the shards in a folder into one pbin and returns a report; see `packtok.join`.
 #[pyfunction]
-#[pyo3(signature = (*, folder, output, existing, on_progress))]
+#[pyo3(signature = (*, folder, output, existing, max_rejects, on_progress))]
 fn join_shards<'py>(
     py: Python<'py>,
     folder: PathBuf,
     output: PathBuf,
     existing: &str,
+    max_rejects: Option<&str>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = shard::JoinOptions {
         folder,
         output,
         existing: self::existing(existing)?,
+        max_rejects: max_rejects.map(reject_limit).transpose()?,
     };
     run_writing(py, on_progress, |monitor| shard::join(&options, monitor))
 }
 
 /// The pbins of all shards in a folder, in order, once it is known that all are there.
 #[pyfunction]
-fn list_shards(py: Python<'_>, folder: PathBuf) -> PyResult<Vec<PathBuf>> {
-    py.detach(|| shard::list(&folder)).map_err(core_error)
+fn list_shards(
+    py: Python<'_>,
+    folder: PathBuf,
+    max_rejects: Option<&str>,
+) -> PyResult<Vec<PathBuf>> {
+    let max_rejects = max_rejects.map(reject_limit).transpose()?;
+    py.detach(|| shard::list(&folder, max_rejects))
+        .map_err(core_error)
 }

@@ -1,4 +1,4 @@
-//! Arrays for Python: views that borrow a map, and arrays that own their tokens, all read-only.
+//! Read-only arrays for Python: views that borrow a map, and arrays that own their tokens.
 
 use std::os::raw::c_int;
 
@@ -58,7 +58,7 @@ unsafe fn lend_as<'py, T: Element + Copy>(
 }
 
 /// `tokens` as a read-only array.
-pub(crate) fn own<T: Element>(py: Python<'_>, tokens: Vec<T>) -> Bound<'_, PyAny> {
+pub(crate) fn own_read_only<T: Element>(py: Python<'_>, tokens: Vec<T>) -> Bound<'_, PyAny> {
     let array = PyArray1::from_vec(py, tokens);
     clear_writeable_flag(&array);
     array.into_any()

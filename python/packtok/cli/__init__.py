@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from packtok import __version__
+from packtok import __version__, interrupts
 from packtok.cli import console, data, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
@@ -28,7 +28,7 @@ from packtok.cli.status import status
 from packtok.cli.verify import verify
 from packtok.errors import ConfigError, PacktokError
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_USAGE = 1, 2
 
 
 class ReportingGroup(TyperGroup):
@@ -37,10 +37,12 @@ class ReportingGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Runs the command that was asked for."""
         try:
+            interrupts.raise_exceptions()
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
+            interrupts.ignore()
             console.remark(console.with_notes("interrupted", error))
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(interrupts.INTERRUPTED) from None
         except BrokenPipeError:
             raise
         except ConfigError as error:
@@ -49,6 +51,8 @@ class ReportingGroup(TyperGroup):
         except (PacktokError, OSError, ValueError) as error:
             console.remark(console.with_notes(console.message(error), error))
             raise typer.Exit(FAILED) from None
+        finally:
+            interrupts.ignore()
 
 
 app = typer.Typer(
@@ -90,6 +94,7 @@ app.add_typer(data.app, name="data")
 
 def main() -> None:
     """Entry point of the `packtok` program."""
+    interrupts.answer_at_once()
     # Text of any script goes to any terminal: what an encoding lacks is escaped, not an error.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -1,14 +1,16 @@
 """`packtok cat`: documents of a pbin as text or ids."""
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import TokenizerOption
+from packtok.cli.options import JsonOption, TokenizerOption, check_inputs
+from packtok.cli.progress import engine_checks
 
 if TYPE_CHECKING:
-    from packtok import Tokenizer
+    from packtok import PbinReader, Tokenizer
 
 
 def cat(
@@ -18,13 +20,18 @@ def cat(
     ] = "0:1",
     ids: Annotated[bool, typer.Option("--ids/--text", help="Print ids, or the decoded text.")] = False,
     tokenizer: TokenizerOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print documents of a pbin, decoded by the tokenizer beside it or by --tokenizer."""
     from packtok import PbinReader
 
+    check_inputs("FILE", [file])
     reader = PbinReader(file)
     numbers = document_numbers(documents, len(reader))
-    decoder = None if ids else _decoder(file, tokenizer)
+    decoder = None if ids else _decoder(reader, tokenizer)
+    if as_json:
+        _show_json(reader, numbers, decoder)
+        return
     for i in numbers:
         tokens = reader[i].tolist()
         if decoder is None:
@@ -32,6 +39,18 @@ def cat(
         else:
             print(f"--- document {i:,}, {len(tokens):,} tokens")
             print(console.printable(decoder.decode(tokens), keep="\n\t"))
+
+
+def _show_json(reader: "PbinReader", numbers: range, decoder: "Tokenizer | None") -> None:
+    """Prints a list with one document at a time in memory."""
+    separator = "[\n"
+    for i in numbers:
+        tokens = reader[i].tolist()
+        content = {"ids": tokens} if decoder is None else {"text": decoder.decode(tokens)}
+        document = {"document": i, "tokens": len(tokens), **content}
+        print(separator, json.dumps(document), sep="", end="")
+        separator = ",\n"
+    print("\n]" if numbers else "[]", flush=True)
 
 
 def document_numbers(text: str, num_documents: int) -> range:
@@ -51,11 +70,20 @@ def document_numbers(text: str, num_documents: int) -> range:
     return range(num_documents)[start : start + 1 or None]
 
 
-def _decoder(file: str, name: str | None) -> "Tokenizer":
+def _decoder(reader: "PbinReader", name: str | None) -> "Tokenizer":
     from packtok.merging import beside
     from packtok.tokenizer import find_tokenizer
 
+    file = str(reader.path)
     name = name or beside(file)
     if name is None:
         raise typer.BadParameter(f"{file}: no tokenizer lies beside it; give --tokenizer, or print --ids")
-    return find_tokenizer(name).tokenizer
+    with engine_checks(quiet=False):
+        decoder = find_tokenizer(name).tokenizer
+    made_by = (reader.metadata or {}).get("tokenizer")
+    if made_by and made_by["fingerprint"] != decoder.fingerprint:
+        console.remark(
+            f"warning: {reader.path} was packed with the tokenizer {made_by['name']}, and {name} is another; "
+            "the text is not that of the documents"
+        )
+    return decoder

@@ -1,8 +1,10 @@
 """What the commands print: results to stdout, remarks and errors to stderr, foreign text always escaped."""
 
+import json
 import sys
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 from packtok.redact import Redactor
 
@@ -42,6 +44,11 @@ def table(rows: Iterable[tuple[str, str]]) -> None:
     width = max((len(name) for name, _ in lines), default=0)
     for name, text in lines:
         print(f"{name:<{width}}  {printable(text)}".rstrip())
+
+
+def as_json(result: Any) -> None:
+    """Prints a result as one JSON document, in ASCII, so that a terminal acts on nothing in it."""
+    print(json.dumps(result, indent=2), flush=True)
 
 
 def count(number: int) -> str:

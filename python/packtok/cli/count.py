@@ -1,6 +1,5 @@
 """`packtok count`: how many tokens a corpus has, by source and in all, with one tokenizer or several."""
 
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -10,8 +9,16 @@ from typing import Annotated, Any, Literal
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import CorpusFieldOption, OnBadOption, QuietOption, ThreadsOption
-from packtok.cli.progress import progress
+from packtok.cli.options import (
+    CorpusFieldOption,
+    JsonOption,
+    OnBadOption,
+    QuietOption,
+    ThreadsOption,
+    check_corpus,
+    check_inputs,
+)
+from packtok.cli.progress import engine_checks, progress
 
 ROWS_SHOWN = 20
 BAR_CHARS = 40
@@ -46,13 +53,15 @@ def count(
     zstd_window_log: Annotated[
         int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Count documents, bytes and tokens of a corpus of JSON lines; EODs are not counted."""
     from packtok import scanning
 
-    with progress(quiet=quiet or as_json) as on_progress:
+    check_corpus("CORPUS", corpus)
+    check_inputs("--tokenizer", tokenizer)
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         report = scanning.count(
             corpus,
             tokenizer,
@@ -68,7 +77,7 @@ def count(
         )
     console.remarks(report["notes"])
     if as_json:
-        print(json.dumps(report, indent=2))
+        console.as_json(report)
     elif quiet:
         print(console.printable(_line(report)))
     else:

@@ -1,11 +1,11 @@
 """`packtok inspect`: what a pbin holds, from its ends, without reading its tokens."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from packtok.cli import console
+from packtok.cli.options import JsonOption, check_inputs
 
 if TYPE_CHECKING:
     from packtok import PbinReader
@@ -16,14 +16,15 @@ SOURCES_SHOWN = 10
 
 def inspect(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a pbin holds: tokens, documents, tokenizer, sources, lengths."""
     from packtok import PbinReader
 
+    check_inputs("FILE", [file])
     facts = describe(PbinReader(file))
     if as_json:
-        print(json.dumps(facts, indent=2))
+        console.as_json(facts)
         return
     console.table(_rows(facts))
     for line in histogram(facts["document_tokens"]):

@@ -5,7 +5,16 @@ from typing import Annotated
 import typer
 
 from packtok.cli.merge import show_counts
-from packtok.cli.options import ExistingOption, PolicyOption, QuietOption, existing_policy
+from packtok.cli.options import (
+    ExistingOption,
+    JsonOption,
+    MaxRejectsOption,
+    PolicyOption,
+    QuietOption,
+    check_inputs,
+    check_output,
+    existing_policy,
+)
 from packtok.cli.progress import progress
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="What packtok pack --shard had as --output.")]
@@ -21,18 +30,29 @@ def join(
     ] = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
+    max_rejects: MaxRejectsOption = None,
     staging: Annotated[
         str | None,
         typer.Option(help="Where files from or for a URL lie meanwhile. [default: in the user's cache]"),
     ] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Join all shards into the file that packing without shards would have written."""
     from packtok import shards
 
+    check_inputs("FOLDER", [folder])
+    check_output("--output", output)
+    check_output("--staging", staging, is_folder=True)
     policy = existing_policy(existing, file_existence_policy) or "error"
     with progress(quiet=quiet) as on_progress:
         counts = shards.join(
-            folder, output, manifest=manifest, existing=policy, on_progress=on_progress, staging=staging
+            folder,
+            output,
+            manifest=manifest,
+            existing=policy,
+            on_progress=on_progress,
+            staging=staging,
+            max_rejects=max_rejects,
         )
-    show_counts(dict(counts), quiet=quiet)
+    show_counts(counts, as_json=as_json, quiet=quiet)

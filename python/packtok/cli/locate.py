@@ -1,11 +1,11 @@
 """`packtok locate`: which documents the batch of a step holds."""
 
-import json
 from typing import Annotated, Any
 
 import typer
 
 from packtok.cli import console
+from packtok.cli.options import JsonOption, check_inputs
 
 
 def locate(
@@ -15,17 +15,22 @@ def locate(
     state: Annotated[
         str | None, typer.Option(help="A saved loader state, as JSON or in a checkpoint; goes before loader.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show which documents the batch of a step holds, row by row."""
     from packtok import locating
 
+    check_inputs("CONFIG", [config])
+    check_inputs("--state", () if state is None else [state])
     try:
         rows = locating.locate(config, step, epoch=epoch, state=state)
     except IndexError as error:
         raise ValueError(str(error)) from None
+    if as_json:
+        console.as_json(rows)
+        return
     for row in rows:
-        print(json.dumps(row) if as_json else _line(row))
+        print(_line(row))
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import typer
 
 from packtok.cli.merge import show_counts
-from packtok.cli.options import QuietOption
+from packtok.cli.options import JsonOption, QuietOption, check_inputs, check_output
 
 Files = Annotated[
     list[str], typer.Argument(metavar="FILES...", help="Pbins, folders of *.pbin, or globs in quotes.")
@@ -17,9 +17,15 @@ ManifestExisting = Annotated[
 
 
 def manifest(
-    files: Files, output: Output, existing: ManifestExisting = "error", quiet: QuietOption = False
+    files: Files,
+    output: Output,
+    existing: ManifestExisting = "error",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List pbins with their lengths and checksums, so that datasets open without touching the files."""
     from packtok.manifest import write_manifest
 
-    show_counts(dict(write_manifest(files, output, existing=existing)), quiet=quiet)
+    check_inputs("FILES", files)
+    check_output("--output", output)
+    show_counts(write_manifest(files, output, existing=existing), as_json=as_json, quiet=quiet)

@@ -1,5 +1,6 @@
 """`packtok merge`: several pbins become one."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -8,12 +9,15 @@ from packtok.cli import console
 from packtok.cli.options import (
     Existing,
     ExistingOption,
+    JsonOption,
     PolicyOption,
     QuietOption,
     TokenizerOption,
+    check_inputs,
+    check_output,
     existing_policy,
 )
-from packtok.cli.progress import progress
+from packtok.cli.progress import engine_checks, progress
 
 Paths = Annotated[
     list[str],
@@ -26,34 +30,42 @@ def merge(
     tokenizer: TokenizerOption = None,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Join pbins into one; each is verified while it is read."""
-    merge_with(paths, existing_policy(existing, file_existence_policy), tokenizer=tokenizer, quiet=quiet)
+    policy = existing_policy(existing, file_existence_policy)
+    merge_with(paths, policy, tokenizer=tokenizer, as_json=as_json, quiet=quiet)
 
 
-def merge_packed_data(paths: Paths, quiet: QuietOption = False) -> None:
+def merge_packed_data(paths: Paths, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Join pbins into one; the same as `packtok merge`."""
-    merge_with(paths, None, tokenizer=None, quiet=quiet)
+    merge_with(paths, None, tokenizer=None, as_json=as_json, quiet=quiet)
 
 
-def merge_with(paths: list[str], existing: Existing | None, *, tokenizer: str | None, quiet: bool) -> None:
+def merge_with(
+    paths: list[str], existing: Existing | None, *, tokenizer: str | None, as_json: bool, quiet: bool
+) -> None:
     """Joins all but the last of ``paths`` into the last and prints what was done."""
     from packtok import merging
 
     if len(paths) < 2:
         raise typer.BadParameter("expected at least one PART and then OUT")
-    with progress(quiet=quiet) as on_progress:
+    check_inputs("PART", paths[:-1])
+    check_output("OUT", paths[-1])
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = merging.merge(
             paths[:-1], paths[-1], existing=existing or "error", tokenizer=tokenizer, on_progress=on_progress
         )
-    show_counts(counts, quiet=quiet)
+    show_counts(counts, as_json=as_json, quiet=quiet)
 
 
-def show_counts(counts: dict[str, Any], *, quiet: bool) -> None:
-    """Prints the counts of the compiled module as a table, its warnings to stderr."""
+def show_counts(counts: Mapping[str, Any], *, as_json: bool, quiet: bool) -> None:
+    """Prints the counts of the compiled module as a table or as JSON, its warnings to stderr."""
     console.remarks(counts.get("warnings", ()))
-    if not quiet:
+    if as_json:
+        console.as_json(dict(counts))
+    elif not quiet:
         rows = ((name.replace("_", " "), _shown(item)) for name, item in counts.items() if name != "warnings")
         console.table((name, text) for name, text in rows if text)
 

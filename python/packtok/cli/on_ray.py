@@ -34,7 +34,7 @@ def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
         )
 
 
-def pack_on_ray(ray: Any, launch: Any) -> None:
+def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
     """Packs what is missing on a Ray cluster and joins it, all before it returns."""
     from packtok.errors import PacktokError
     from packtok.launch import ray_engine
@@ -58,10 +58,19 @@ def pack_on_ray(ray: Any, launch: Any) -> None:
             f"of them, then: packtok retry {launch.outdir}"
         )
     join = launch.settings.slurm.join
-    if join == "none" or (not missing and exists(launch.output) and not launch.join_arguments):
-        print(console.printable(f"all shards are done: {launch.outdir}"))
+    # A limit on rejects is no wish to join again.
+    wishes = [argument for argument in launch.join_arguments if not argument.startswith("--max-rejects=")]
+    if join == "none" or (not missing and exists(launch.output) and not wishes):
+        if as_json:
+            result = {"output": launch.output, "outdir": str(launch.outdir), "shards": launch.num_shards}
+            console.as_json(result | {"joined": False})
+        else:
+            print(console.printable(f"all shards are done: {launch.outdir}"))
         return
     command = ["join", str(launch.outdir), f"--output={launch.output}", *launch.join_arguments]
+    if as_json:
+        # What joining prints is the result of all.
+        command.append("--json")
     joined = subprocess.run([sys.executable, "-m", "packtok", *command], check=False)
     if joined.returncode != 0:
         raise typer.Exit(joined.returncode)

@@ -8,18 +8,33 @@ from packtok.cli import console
 from packtok.cli.options import (
     ExistingOption,
     FileExistencePolicy,
+    JsonOption,
+    MaxRejectsOption,
     OnBadOption,
     PolicyOption,
     QuietOption,
     TokenizerOption,
+    check_corpus,
+    check_inputs,
+    check_output,
     existing_policy,
 )
-from packtok.cli.progress import progress
+from packtok.cli.progress import engine_checks, progress
 
 if TYPE_CHECKING:
     from packtok.config import PackConfig
     from packtok.packing import PackReport
 
+# Parameters of `pack` that are no keys of a config.
+NOT_IN_CONFIG = (
+    "config",
+    "shard",
+    "set_values",
+    "print_config",
+    "as_json",
+    "quiet",
+    "file_existence_policy",
+)
 Config = Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")]
 
 
@@ -66,6 +81,7 @@ def pack(
         typer.Option(help="What to do with one without ids. [default: skip]"),
     ] = None,
     on_bad_document: OnBadOption = None,
+    max_rejects: MaxRejectsOption = None,
     max_document_bytes: Annotated[
         int | None, typer.Option(help="A longer line is bad. [default: 1 GiB]")
     ] = None,
@@ -100,24 +116,31 @@ def pack(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the resolved config and stop.")
     ] = False,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Pack a corpus of JSON lines into a pbin."""
     options = dict(locals())
-    for name in ("config", "shard", "set_values", "print_config", "quiet", "file_existence_policy"):
+    for name in NOT_IN_CONFIG:
         del options[name]
     options["existing"] = existing_policy(existing, file_existence_policy)
-    pack_with(config, options, set_values or [], print_config=print_config, quiet=quiet, shard=shard)
+    checked = checked_config(config, options, set_values or [])
+    if print_config:
+        show_config(checked, as_json=as_json)
+    else:
+        pack_with(checked, shard, as_json=as_json, quiet=quiet)
 
 
 def pack_encoded_data(
     config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")],
     file_existence_policy: PolicyOption = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Pack a corpus as a config says; the same as `packtok pack CONFIG`."""
     policy: FileExistencePolicy | None = file_existence_policy
-    pack_with(config, {"existing": existing_policy(None, policy)}, [], print_config=False, quiet=quiet)
+    checked = checked_config(config, {"existing": existing_policy(None, policy)}, [])
+    pack_with(checked, None, as_json=as_json, quiet=quiet)
 
 
 def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
@@ -125,34 +148,61 @@ def checked_config(config: str | None, options: dict[str, Any], set_values: list
     from packtok.config import load_config
     from packtok.packing import option_overrides
 
-    return load_config(config, option_overrides(options) | dict(_assignment(text) for text in set_values))
+    if config is not None:
+        check_inputs("CONFIG", [config])
+    overrides = option_overrides(options) | dict(_assignment(text) for text in set_values)
+    checked = load_config(config, overrides)
+    settings = checked.settings
+    with checked.redactor.guard():
+        check_inputs("--input", settings.src_path)
+        check_inputs("--tokenizer", [checked.tokenizer.config.pretrained_model_name_or_path])
+        check_inputs("--index-path", () if settings.index_path is None else [settings.index_path])
+        check_output("--report", settings.report)
+        check_output("--staging", settings.staging, is_folder=True)
+        check_output("--output", settings.dst_path, is_folder=True)
+    return checked
 
 
-def pack_with(
-    config: str | None,
-    options: dict[str, Any],
-    set_values: list[str],
-    *,
-    print_config: bool,
-    quiet: bool,
-    shard: str | None = None,
-) -> None:
-    """Packs, or prints the config, with ``options`` by the names of `packtok.packing.PackOptions`."""
-    from packtok.distributed import find_shard
-    from packtok.packing import prepare
+def check_whole(checked: "PackConfig", *, is_folder: bool = False) -> None:
+    """Checks what a run over a whole corpus, or one that lists it, finds wrong first: output and inputs.
 
-    checked = checked_config(config, options, set_values)
-    if print_config:
+    Raises:
+        ConfigError: If the output is a folder and should be none.
+        FileNotFoundError: If an input that is a plain path is not there.
+    """
+    with checked.redactor.guard():
+        check_output("--output", checked.settings.dst_path, is_folder=is_folder)
+        check_corpus("--input", checked.settings.src_path)
+
+
+def show_config(checked: "PackConfig", *, as_json: bool) -> None:
+    """Prints the config, which shows no secrets."""
+    if as_json:
+        console.as_json(checked.to_dict())
+    else:
         print(checked.to_yaml(), end="")
-        return
+
+
+def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
+    """Packs as a config says and prints what was done."""
+    from packtok.distributed import find_shard
+    from packtok.packing import check_report, prepare
+
     chosen = None if shard is None else find_shard(shard)
-    packing = prepare(checked)
+    if chosen is None:
+        check_whole(checked)
+    with checked.redactor.guard():
+        check_report(checked.settings)
+    with engine_checks(quiet=quiet):
+        packing = prepare(checked)
     console.remarks(packing.notes)
     with progress(quiet=quiet) as on_progress:
         report = packing.run(on_progress, chosen)
     console.remarks(report.warnings[len(packing.notes) :])
     console.remarks(f"removed {path}, left by a run that was killed" for path in report.removed_temporary)
-    if quiet:
+    if as_json:
+        console.as_json(report.to_dict())
+    elif quiet:
         print(console.printable(_line(report)))
     else:
         console.table(_rows(report))

@@ -8,9 +8,13 @@ import typer
 from packtok.cli import console
 from packtok.cli.merge import show_counts
 from packtok.cli.options import existing_policy
-from packtok.cli.pack import checked_config, pack
+from packtok.cli.pack import check_whole, checked_config, pack, show_config
+from packtok.cli.progress import engine_checks
+from packtok.distributed import MAX_SHARDS
 
-Shards = Annotated[int, typer.Option("--shards", "-n", min=1, help="How many parts of about equal size.")]
+Shards = Annotated[
+    int, typer.Option("--shards", "-n", min=1, max=MAX_SHARDS, help="How many parts of about equal size.")
+]
 
 # What only packing has.
 _NOT_PLANNED = ("shard", "report")
@@ -20,17 +24,20 @@ def plan(**arguments: Any) -> None:
     """Plan how a corpus is packed in shards; write the plan into the folder --output."""
     from packtok.packing import prepare
 
-    shards, config, quiet = (arguments.pop(name) for name in ("shards", "config", "quiet"))
+    shards, config = arguments.pop("shards"), arguments.pop("config")
+    as_json, quiet = arguments.pop("as_json"), arguments.pop("quiet")
     print_config, set_values = arguments.pop("print_config"), arguments.pop("set_values")
     policy = arguments.pop("file_existence_policy")
     arguments["existing"] = existing_policy(arguments["existing"], policy)
     checked = checked_config(config, arguments, set_values or [])
     if print_config:
-        print(checked.to_yaml(), end="")
+        show_config(checked, as_json=as_json)
         return
-    packing = prepare(checked)
+    check_whole(checked, is_folder=True)
+    with engine_checks(quiet=quiet):
+        packing = prepare(checked)
     console.remarks(packing.notes)
-    show_counts(packing.plan(shards), quiet=quiet)
+    show_counts(packing.plan(shards), as_json=as_json, quiet=quiet)
 
 
 def _signature() -> inspect.Signature:

@@ -5,28 +5,69 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from packtok.cli import console
+
 Progress = Callable[[dict[str, int]], None]
 
 LINE_SECONDS = 5.0
 
 
+CHECKING = "checking the engine"
+
+
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Progress | None]:
-    """A callback for the compiled module's counts, or ``None`` if nothing is to be shown."""
+def progress(*, quiet: bool, idle: str = "starting") -> Iterator[Progress | None]:
+    """A callback for the compiled module's counts, or ``None`` if nothing is to be shown.
+
+    Args:
+        quiet: Whether nothing is to be shown.
+        idle: What is being done as long as no bytes are counted.
+    """
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar() as show:
+        with _bar(idle) as show:
             yield show
     else:
-        yield PlainLines()
+        yield PlainLines(idle=idle)
+
+
+@contextmanager
+def engine_checks(*, quiet: bool) -> Iterator[None]:
+    """Remarks, within the block, that an engine is being checked, which takes seconds once."""
+    from packtok import _packtok
+
+    shown = False
+
+    def show(_counts: dict[str, int]) -> None:
+        nonlocal shown
+        if not shown:
+            shown = True
+            console.remark(f"{CHECKING}, once for this tokenizer")
+
+    _packtok.on_engine_check(None if quiet else show)
+    try:
+        yield
+    finally:
+        _packtok.on_engine_check(None)
+
+
+def waiting_for(idle: str, counts: dict[str, int]) -> str:
+    """What is being done before the work that is counted; empty once that has begun.
+
+    While an engine is checked, bytes of texts are counted that are no documents.
+    """
+    if idle == CHECKING:
+        return "" if counts.get("documents") else idle
+    return "" if counts.get("bytes_read") or counts.get("total_bytes") else idle
 
 
 class PlainLines:
     """Prints where things stand, for logs; the first line comes only after `LINE_SECONDS`."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, idle: str = "starting") -> None:
         self._clock = clock
+        self._idle = idle
         self._started = self._last = clock()
 
     def __call__(self, counts: dict[str, int]) -> None:
@@ -34,7 +75,8 @@ class PlainLines:
         now = self._clock()
         if now - self._last >= LINE_SECONDS:
             self._last = now
-            print(f"packtok: {status(counts, now - self._started)}", file=sys.stderr, flush=True)
+            waiting = waiting_for(self._idle, counts)
+            console.remark(waiting or status(counts, now - self._started))
 
 
 def status(counts: dict[str, int], seconds: float) -> str:
@@ -57,12 +99,12 @@ def _clock_time(seconds: float) -> str:
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
+def _bar(idle: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (
+    working = (
         BarColumn(bar_width=None),
         DownloadColumn(),
         TextColumn("{task.fields[documents]:,} documents"),
@@ -70,10 +112,14 @@ def _bar() -> Iterator[Progress]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Before anything is counted, numbers of bytes and seconds would say that nothing is done.
+    waiting = (BarColumn(bar_width=None), TextColumn(idle))
+    with RichProgress(*waiting, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, documents=0, tokens=0)
 
         def show(counts: dict[str, int]) -> None:
+            if not waiting_for(idle, counts):
+                bar.columns = working
             bar.update(
                 task,
                 completed=counts.get("bytes_read", 0),

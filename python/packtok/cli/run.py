@@ -3,13 +3,18 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from packtok.cli import console
 from packtok.cli.on_ray import pack_on_ray, ray_at_hand
+from packtok.cli.options import JsonOption, check_output
+from packtok.cli.progress import engine_checks
 from packtok.cli.wrapped import Wrapped, wrapped
+
+if TYPE_CHECKING:
+    from packtok.config import PackConfig
 
 ConfOption = Annotated[
     list[str] | None,
@@ -97,6 +102,7 @@ def run(
         str | None, typer.Option(help="Folder of the shards. [default: the output's name and .shards]")
     ] = None,
     submit: SubmitOption = True,
+    as_json: JsonOption = False,
 ) -> None:
     """Pack a corpus by many tasks of a cluster; the result is the file that one process would write."""
     from packtok.launch.settings import load_settings
@@ -122,7 +128,16 @@ def run(
     settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": num_workers})
     if settings.engine != "ray" and num_workers is not None:
         raise typer.BadParameter("--num-workers is for --engine ray; for Slurm give --array-tasks N%M")
-    start(wrapped(command), settings, outdir=outdir, submit_script=submit_script, submit=submit)
+    check_output("--outdir", outdir, is_folder=True)
+    check_output("--submit-script", submit_script)
+    start(
+        wrapped(command),
+        settings,
+        outdir=outdir,
+        submit_script=submit_script,
+        submit=submit,
+        as_json=as_json,
+    )
 
 
 def _array(text: str | None) -> dict[str, int]:
@@ -137,10 +152,16 @@ def _array(text: str | None) -> dict[str, int]:
 
 
 def start(
-    command: Wrapped, settings: Any, *, outdir: str | None, submit_script: str | None, submit: bool
+    command: Wrapped,
+    settings: Any,
+    *,
+    outdir: str | None,
+    submit_script: str | None,
+    submit: bool,
+    as_json: bool,
 ) -> None:
     """Plans the shards, writes the scripts and submits them, or prints how."""
-    from packtok.cli.pack import checked_config
+    from packtok.cli.pack import check_whole, checked_config
     from packtok.errors import ConfigError
     from packtok.launch import ray_engine
     from packtok.launch import submit as launching
@@ -148,18 +169,27 @@ def start(
     from packtok.stores import is_url
 
     checked = checked_config(command.config, command.options, list(command.set_values))
+    check_whole(checked)
     if checked.settings.report is not None:
-        raise ConfigError("settings.report is given; shards have markers, which packtok status adds up")
+        raise ConfigError(
+            "--report: settings.report is given, but shards have markers, which packtok status adds up; "
+            "leave it out"
+        )
     output = checked.settings.dst_path
     if outdir is not None and is_url(outdir):
-        raise ConfigError(f"--outdir {outdir}: is in a store; name a folder that all nodes share")
+        raise ConfigError(f"--outdir: {outdir} is in a store; name a folder that all nodes share")
     if not is_url(output):
         output = os.path.abspath(output)
     elif outdir is None:
         raise ConfigError(
-            f"{output}: is in a store; name a folder that all nodes share for the shards: --outdir"
+            f"--outdir: is missing, and the output {output} is in a store; name a folder for the shards that "
+            "all nodes share"
         )
     folder = Path(os.path.abspath(outdir or f"{output}.shards"))
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ConfigError(f"--outdir: {folder} is a file; name the folder that the shards go to")
+    if submit_script is not None and os.path.isdir(submit_script):
+        raise ConfigError(f"--submit-script: {submit_script} is a folder; name a file in it")
     with ray_at_hand(settings, submit=submit) as ray:
         num_nodes = None if ray is None else ray_engine.num_nodes(ray)
         launch = Launch(
@@ -167,7 +197,7 @@ def start(
             output=output,
             num_shards=launching.num_shards(folder, settings, num_nodes),
             pack_arguments=command.arguments,
-            join_arguments=_join_arguments(checked.settings.existing, settings.slurm.join),
+            join_arguments=_join_arguments(checked, settings.slurm.join),
             working_folder=os.getcwd(),
             python=sys.executable,
             settings=settings,
@@ -175,7 +205,7 @@ def start(
         launching.check(launch)
         _plan(launch, command)
         script = None if submit_script is None else Path(os.path.abspath(submit_script))
-        carry_out(launch, ray, script=script, submit=submit)
+        carry_out(launch, ray, script=script, submit=submit, as_json=as_json)
 
 
 def _plan(launch: Any, command: Wrapped) -> None:
@@ -184,20 +214,26 @@ def _plan(launch: Any, command: Wrapped) -> None:
     from packtok.packing import prepare
 
     into_folder = {**command.options, "output": str(launch.outdir)}
-    packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
+    with engine_checks(quiet=False):
+        packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
     console.remarks([*command.remarks, *packing.notes])
     packing.plan(launch.num_shards)
 
 
-def _join_arguments(existing: str, join: str) -> tuple[str, ...]:
-    policy = (f"--existing={existing}",) if existing != "error" else ()
-    return (*policy, "--manifest") if join == "manifest" else policy
+def _join_arguments(checked: "PackConfig", join: str) -> tuple[str, ...]:
+    existing, limit = checked.settings.existing, checked.max_rejects
+    arguments = [f"--existing={existing}"] if existing != "error" else []
+    if limit is not None:
+        arguments.append(f"--max-rejects={limit}")
+    if join == "manifest":
+        arguments.append("--manifest")
+    return tuple(arguments)
 
 
-def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool) -> None:
+def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_json: bool) -> None:
     """Has Ray pack what is missing, or submits it and prints the jobs, or prints the commands that would."""
     if ray is not None:
-        pack_on_ray(ray, launch)
+        pack_on_ray(ray, launch, as_json=as_json)
         return
     from packtok.launch import submit as launching
     from packtok.launch.record import Record, read_record, write_record
@@ -211,16 +247,29 @@ def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool) -> No
         + (f", {len(todo.under_way):,} under way" if todo.under_way else "")
         + (f"; let go, since Slurm held them: {', '.join(todo.held)}" if todo.held else "")
     )
+    result = {"output": launch.output, "outdir": str(launch.outdir), "shards": launch.num_shards}
+    result["finished"] = todo.finished
     if not todo.jobs and todo.join is None and not todo.held:
+        if as_json:
+            console.as_json(result | {"jobs": [], "replaced": []})
+            return
         print(console.printable(f"nothing to submit; packtok status {launch.outdir}"))
         return
     if not submit:
         record = read_record(launch.outdir)
         write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
-        for line in launching.lines(todo, slurm):
+        commands = launching.lines(todo, slurm)
+        if as_json:
+            console.as_json(result | {"commands": list(commands)})
+            return
+        for line in commands:
             print(line)
         return
     done = launching.submit(launch, todo, slurm)
+    if as_json:
+        jobs = [{"job": one.job, "kind": one.kind, "shards": one.shards} for one in done.submissions]
+        console.as_json(result | {"jobs": jobs, "replaced": list(done.replaced)})
+        return
     rows = []
     for one in done.submissions:
         shards = compact(k for first, last in one.shards for k in range(first, last + 1))

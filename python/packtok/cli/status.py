@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from packtok.cli import console
+from packtok.cli.options import check_inputs
 
 if TYPE_CHECKING:
     from packtok.launch.status import Status, Watcher
@@ -20,7 +21,10 @@ def status(
         bool, typer.Option("--watch", "-w", help="Look again until nothing runs any more.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the result as one JSON document; one in each line with --watch."),
+    ] = False,
 ) -> None:
     """Show which shards are done, running, queued, failed or missing. Exit code 0, whatever they are."""
     from packtok.errors import ConfigError
@@ -28,6 +32,7 @@ def status(
     from packtok.shard_folder import ShardFolder
     from packtok.stores import is_url
 
+    check_inputs("OUTDIR", [outdir])
     if is_url(outdir):
         raise ConfigError(f"{outdir}: only a folder of shards on a shared file system has a status")
     watcher = Watcher(ShardFolder.open(Path(os.path.abspath(outdir))))

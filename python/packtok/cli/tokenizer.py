@@ -1,13 +1,20 @@
 """`packtok tokenizer …`: what a tokenizer is, which engine serves it, and whether engines agree on it."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import CorpusFieldOption, OnBadOption, QuietOption, ThreadsOption
-from packtok.cli.progress import progress
+from packtok.cli.options import (
+    CorpusFieldOption,
+    JsonOption,
+    OnBadOption,
+    QuietOption,
+    ThreadsOption,
+    check_corpus,
+    check_inputs,
+)
+from packtok.cli.progress import CHECKING, engine_checks, progress
 
 if TYPE_CHECKING:
     from packtok.tokenizer import FoundTokenizer
@@ -34,15 +41,17 @@ NOT_LINEAR = (
 @app.command()
 def inspect(
     tokenizer: Name,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a tokenizer is: vocabulary, special tokens, engine, and what its components became."""
     from packtok.redact import Redactor
     from packtok.tokenizer import find_tokenizer
 
-    facts = Redactor().tree(describe(find_tokenizer(tokenizer)))
+    check_inputs("TOKENIZER", [tokenizer])
+    with engine_checks(quiet=False):
+        facts = Redactor().tree(describe(find_tokenizer(tokenizer)))
     if as_json:
-        print(json.dumps(facts, indent=2))
+        console.as_json(facts)
     else:
         console.table(_rows(facts))
 
@@ -109,12 +118,15 @@ def verify(
     num_cpus: ThreadsOption = None,
     on_bad_document: OnBadOption = None,
     max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Compare the ids of the engine that serves it with Python's package. Exit code 1 if any differ."""
     from packtok import scanning
 
-    with progress(quiet=quiet) as on_progress:
+    check_inputs("TOKENIZER", [tokenizer])
+    check_corpus("--corpus", corpus or ())
+    with engine_checks(quiet=quiet), progress(quiet=quiet, idle=CHECKING) as on_progress:
         report = scanning.verify_tokenizer(
             tokenizer,
             corpus or (),
@@ -124,6 +136,9 @@ def verify(
             max_documents=max_documents,
             on_progress=on_progress,
         )
+    if as_json:
+        console.as_json(report)
+        return
     if report["oracle"] is None:
         nothing = (
             f"nothing to compare: {tokenizer} is served by {report['engine']}, which is the engine that "

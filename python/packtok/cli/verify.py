@@ -6,8 +6,8 @@ import typer
 
 from packtok.cli import console
 from packtok.cli.merge import show_counts
-from packtok.cli.options import QuietOption, TokenizerOption
-from packtok.cli.progress import progress
+from packtok.cli.options import JsonOption, QuietOption, TokenizerOption, check_inputs
+from packtok.cli.progress import engine_checks, progress
 
 
 def verify(
@@ -20,21 +20,23 @@ def verify(
     sample: Annotated[
         str, typer.Option(help="How much of the corpus is compared: a percentage, or all.")
     ] = "all",
+    as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Check a pbin, and on request against its corpus. Exit code 1 if anything is wrong."""
     from packtok import checking
 
     fraction = fraction_of(sample)
-    with progress(quiet=quiet) as on_progress:
+    check_inputs("FILE", [file])
+    with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = checking.verify(file, tokenizer=tokenizer, on_progress=on_progress)
         if corpus is not None:
             compared = checking.verify_corpus(
                 file, corpus, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
             )
             counts["compared with the corpus"] = compared["compared"]
-    show_counts(counts, quiet=quiet)
-    if not quiet:
+    show_counts(counts, as_json=as_json, quiet=quiet)
+    if not quiet and not as_json:
         print(console.printable(f"{file} is right"))
 
 

@@ -6,13 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from packtok.cli.options import existing_policy
-from packtok.cli.pack import pack
+from packtok.cli.pack import NOT_IN_CONFIG, pack
 
 # What only concerns the run as a whole, or only the terminal.
-_OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config")
+_OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config", "as_json")
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each",
     "print_config": "call packtok pack with it, without run",
+    "as_json": "it goes ahead of the command: packtok run --json pack",
 }
 
 
@@ -46,7 +47,8 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
     params = context.params
     for name, reason in _NOT_FOR_SHARDS.items():
         if params[name]:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} cannot be given here; {reason}")
+            flag = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} cannot be given here; {reason}")
     return Wrapped(
         arguments=tuple(_written(context)),
         config=params["config"],
@@ -54,7 +56,7 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
             # What can be repeated and was not given is empty here.
             name: None if isinstance(value, list | tuple) and not value else value
             for name, value in params.items()
-            if name not in ("config", "shard", "set_values", "print_config", "quiet", "file_existence_policy")
+            if name not in NOT_IN_CONFIG
         }
         | {"existing": existing_policy(params["existing"], params["file_existence_policy"])},
         set_values=tuple(params["set_values"] or ()),

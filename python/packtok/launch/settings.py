@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 from packtok.interpolation import Resolvers, parse_value, read_yaml
 from packtok.schema import Schema
@@ -88,7 +89,7 @@ class Slurm(_Section):
     error_file: Text | None = None
     sbatch_args: Annotated[tuple[Annotated[Text, AfterValidator(_flag)], ...], BeforeValidator(_as_list)] = ()
     mode: Literal["array", "srun"] = "array"
-    shards: Count | None = None
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] | None = None
     at_once: Count | None = None
     join: Literal["file", "manifest", "none"] = "file"
     max_restarts: Annotated[int, Field(ge=0)] = 5
@@ -130,7 +131,21 @@ _SCHEMA = Schema(
         ("slurm",): tuple(Slurm.model_fields),
         ("ray",): tuple(Ray.model_fields),
         ("environment",): tuple(Environment.model_fields),
-    }
+    },
+    flag_of={
+        "engine": "--engine",
+        "ray.num_workers": "--num-workers",
+        "slurm.shards": "--array-tasks",
+        "slurm.at_once": "--array-tasks",
+        "slurm.sbatch_args": "--sbatch-arg",
+        **{
+            f"slurm.{name}": f"--{name.replace('_', '-')}"
+            for name in (
+                *("nodes", "cpus_per_task", "mem", "time", "partition", "account", "qos", "constraint"),
+                *("gpus_per_node", "mode", "join", "log_file", "error_file"),
+            )
+        },
+    },
 )
 # Other spellings, each with the key that it means.
 _MEANT = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtok import _packtok
-from packtok.errors import PacktokError
+from packtok.errors import OUTPUT_EXISTS, PacktokError
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
     Launch,
@@ -99,9 +99,7 @@ def check(launch: Launch) -> None:
         raise ValueError(f"{launch.outdir}: has a backslash, which Slurm does not take as it is; use another")
     is_new = not os.path.lexists(launch.outdir / "plan.jsonl")
     if is_new and exists(launch.output) and not _may_exist(launch):
-        raise FileExistsError(
-            errno.EEXIST, "exists; name another output, or give --existing replace or skip", launch.output
-        )
+        raise FileExistsError(errno.EEXIST, OUTPUT_EXISTS, launch.output)
 
 
 def _may_exist(launch: Launch) -> bool:

@@ -14,6 +14,7 @@ mod line_counter;
 mod natural;
 mod place;
 mod reader;
+mod recognize;
 mod sequential;
 mod stream;
 
@@ -30,6 +31,8 @@ pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
 pub use place::Place;
 pub use reader::Reader;
+pub use recognize::Format;
+pub(crate) use recognize::explain;
 pub(crate) use stream::{Compression, compression};
 
 /// The byte order mark, which some tools write at the start of a file; it is no part of its text.

@@ -231,6 +231,9 @@ impl Open {
             return self.skip(buffer, options).map(Some);
         }
         let filled = self.fill(buffer, options)?;
+        if self.offset_bytes == 0 {
+            self.stream.check_head(&buffer[..filled.len])?;
+        }
         let has_bom = self.offset_bytes == 0 && buffer[..filled.len].starts_with(BOM);
         let start = if has_bom { BOM.len() } else { 0 };
         if filled.whole == 0 {

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use flate2::bufread::MultiGzDecoder;
 
 use super::file::CorpusFile;
-use super::{ReadOptions, Source};
+use super::{ReadOptions, Source, recognize};
 use crate::error::{Error, Result};
 
 /// Large enough that the calls cost nothing beside the decompression.
@@ -51,16 +51,9 @@ pub(crate) fn compression(source: &Source) -> Result<Compression> {
 /// Opens `source` and looks at its first bytes; the file is left at its start.
 pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
     let mut file = CorpusFile::open(&source.path)?;
-    let mut head = [0; 4];
-    let mut len = 0;
-    while len < head.len() {
-        match file.read(&mut head[len..]) {
-            Ok(0) => break,
-            Ok(n) => len += n,
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            Err(cause) => return Err(Error::io(&source.path, cause)),
-        }
-    }
+    let mut head = [0; recognize::HEAD_BYTES];
+    let len = recognize::fill(&mut head, |buffer| file.read(buffer))
+        .map_err(|cause| Error::io(&source.path, cause))?;
     file.rewind()
         .map_err(|cause| Error::io(&source.path, cause))?;
     if len == 0 && is_named_compressed(source) {
@@ -70,6 +63,7 @@ pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
             source: io::ErrorKind::UnexpectedEof.into(),
         });
     }
+    recognize::check(source, &head[..len], false)?;
     Ok((file, Compression::of(&head[..len])))
 }
 
@@ -124,6 +118,15 @@ impl Stream {
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(self.error(cause)),
             }
+        }
+    }
+
+    /// Checks that the first bytes that the decompression gave can be those of JSON lines; those of a
+    /// plain file were looked at when it was opened.
+    pub(super) fn check_head(&self, head: &[u8]) -> Result<()> {
+        match &self.decoder {
+            Decoder::Plain(_) => Ok(()),
+            Decoder::Gzip(_) | Decoder::Zstd(_) => recognize::check(&self.source, head, true),
         }
     }
 

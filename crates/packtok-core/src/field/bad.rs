@@ -77,8 +77,8 @@ pub enum BadDocument {
         /// What it says.
         reason: String,
     },
-    /// The filter uses up what it may.
-    #[error("filter {pattern} runs away: stopped after {used}")]
+    /// The filter uses up what it may on one document.
+    #[error("filter {pattern} does too much work on this document: stopped after {used}")]
     Runaway {
         /// The pattern.
         pattern: Arc<str>,
@@ -119,7 +119,7 @@ impl std::fmt::Display for Keys {
     }
 }
 
-/// What a filter that runs away used too much of.
+/// What a filter used too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// Steps of evaluation.
@@ -153,7 +153,9 @@ impl BadDocument {
             | Self::FilterFails { .. } => {
                 "change jq_pattern (--field), or set on_bad_document: skip to leave such documents out"
             }
-            Self::Runaway { .. } => "change jq_pattern (--field) so that it ends on every document",
+            Self::Runaway { .. } => {
+                "change jq_pattern (--field) so that it does less, or set on_bad_document: skip to leave such documents out"
+            }
             Self::Oversize { .. } => {
                 "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
             }
@@ -179,6 +181,50 @@ pub enum PatternError {
         kind: &'static str,
         /// Its name.
         name: String,
+    },
+    /// It is a name of which a dot was probably forgotten.
+    #[error("filter {name} is not defined; did you mean {meant}?")]
+    MissingDot {
+        /// The name.
+        name: String,
+        /// The path that it would be with a dot.
+        meant: String,
+    },
+    /// It is too long.
+    #[error(
+        "it has {len_bytes} bytes, at most {max_bytes} are allowed; shorten it, or prepare the text in the corpus"
+    )]
+    TooLong {
+        /// Its length.
+        len_bytes: usize,
+        /// The limit.
+        max_bytes: usize,
+    },
+    /// It nests too deeply.
+    #[error(
+        "its terms are nested deeper than {max} levels; shorten chains of operators and nested brackets"
+    )]
+    TooDeep {
+        /// The limit.
+        max: usize,
+    },
+    /// A path in it has too many parts.
+    #[error(
+        "a path in it has more than {max} parts; write it as several paths with | between them"
+    )]
+    LongPath {
+        /// The limit.
+        max: usize,
+    },
+    /// There is no thread to compile it on.
+    #[error(
+        "cannot start a thread with a stack of {stack_bytes} bytes to compile it: {reason}; raise the limit of memory (ulimit -v)"
+    )]
+    NoThread {
+        /// How large its stack would be.
+        stack_bytes: usize,
+        /// Why.
+        reason: String,
     },
     /// It names something that packtok leaves out of jq.
     #[error(

@@ -8,38 +8,100 @@ use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, compile};
 use jaq_json::{Val, read};
 
-use super::meter::{Meter, Metered, MeteredFilter, Run};
-use super::{BadDocument, PatternError, json, natives, rewrite};
+use super::meter::{Meter, Metered, MeteredFilter, Run, Stopped};
+use super::rewrite::Rewriter;
+use super::{BadDocument, PatternError, json, natives, nesting};
 
 /// How much of a filter's error message is kept: it may show the whole document.
 const MAX_REASON_CHARS: usize = 200;
+
+/// Longest pattern, in bytes.
+const MAX_PATTERN_BYTES: usize = 32 << 10;
+
+/// Stack for compiling a pattern, and for each byte of it: each may open a bracket.
+const BASE_STACK_BYTES: usize = 2 << 20;
+const STACK_BYTES_PER_BYTE: usize = 16 << 10;
+
+/// What is in the name of each function that returns paths.
+const PATH_FUNCTIONS: [&str; 2] = ["path", "pick"];
 
 /// Name under which the pattern is compiled.
 const MAIN: &str = "packtok_main";
 
 /// A compiled jq filter.
 pub(super) struct Filter {
+    /// The pattern as messages show it.
     pattern: Arc<str>,
     compiled: MeteredFilter,
 }
 
 impl Filter {
+    /// Compiles `pattern`, on a stack that is large enough for any pattern that is not too long:
+    /// reading one recurses as deeply as it nests.
+    ///
+    /// # Errors
+    /// The pattern is no filter, or too long or nested too deeply.
+    pub(super) fn compile(pattern: &Arc<str>) -> Result<Self, PatternError> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(PatternError::TooLong {
+                len_bytes: pattern.len(),
+                max_bytes: MAX_PATTERN_BYTES,
+            });
+        }
+        let stack_bytes = BASE_STACK_BYTES + pattern.len() * STACK_BYTES_PER_BYTE;
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new()
+                .name("packtok-jq".to_owned())
+                .stack_size(stack_bytes)
+                .spawn_scoped(scope, || Self::compile_here(pattern))
+                .map_err(|cause| PatternError::NoThread {
+                    stack_bytes,
+                    reason: cause.to_string(),
+                })?;
+            match thread.join() {
+                Ok(compiled) => compiled,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
     /// Compiles `pattern` twice: as it stands for the sake of the error messages, then with the
     /// meter in it.
-    pub(super) fn compile(pattern: &Arc<str>) -> Result<Self, PatternError> {
-        compile_main(definitions().collect(), pattern)?;
-        let main = load::parse(pattern, |parser| parser.term()).ok_or(PatternError::Module)?;
-        let main = Def {
+    fn compile_here(pattern: &Arc<str>) -> Result<Self, PatternError> {
+        let main = match load::parse(pattern, |parser| parser.term()) {
+            Some(main) => main,
+            None => {
+                // A pattern that is no term is no filter either, or a module.
+                compile_main(definitions().collect(), pattern)?;
+                return Err(PatternError::Module);
+            }
+        };
+        nesting::check(&main)?;
+        compile_main(definitions().collect(), pattern).map_err(|error| with_dot(error, pattern))?;
+        let has_paths = PATH_FUNCTIONS.iter().any(|name| pattern.contains(name));
+        let mut library = Rewriter::of_library(has_paths);
+        let mut metered: Vec<Def<&str>> = definitions()
+            .map(|definition| library.definition(definition))
+            .collect();
+        let main = Rewriter::of_pattern(pattern, has_paths).term(main);
+        metered.push(Def {
             name: MAIN,
             args: Vec::new(),
             body: main,
-        };
-        let mut metered: Vec<Def<&str>> = definitions().map(rewrite::definition).collect();
-        metered.push(rewrite::definition(main));
+        });
         Ok(Self {
             compiled: compile_main(metered, MAIN)?,
-            pattern: pattern.clone(),
+            pattern: shortened(pattern).into(),
         })
+    }
+
+    /// Compiles `pattern` without the meter in it.
+    #[cfg(test)]
+    pub(super) fn compile_unmetered(pattern: &str) -> Self {
+        Self {
+            compiled: compile_main(definitions().collect(), pattern).unwrap(),
+            pattern: pattern.into(),
+        }
     }
 
     /// The filter's first output for `value`, which was read from a line of `line_bytes`.
@@ -58,7 +120,11 @@ impl Filter {
             Ok(Some(Ok(value))) => Ok(value),
             Ok(Some(Err(reason))) => Err(BadDocument::FilterFails { pattern, reason }),
             Ok(None) => Err(BadDocument::NoOutput { pattern }),
-            Err(used) => Err(BadDocument::Runaway { pattern, used }),
+            Err(Stopped::Excess(used)) => Err(BadDocument::Runaway { pattern, used }),
+            Err(Stopped::Panic(message)) => {
+                let reason = shortened(&format!("the jq library panicked: {message}"));
+                Err(BadDocument::FilterFails { pattern, reason })
+            }
         }
     }
 }
@@ -153,6 +219,33 @@ fn compile_error(errors: &compile::Errors<&str, ()>) -> PatternError {
     }
 }
 
+/// The error for a pattern; if it is a name that a dot would make a path, the error asks whether that
+/// was meant.
+fn with_dot(error: PatternError, pattern: &str) -> PatternError {
+    let (PatternError::Undefined { name, .. } | PatternError::Unavailable { name }) = &error else {
+        return error;
+    };
+    let pattern = pattern.trim_matches([' ', '\t', '\n']);
+    let is_part = |part: &str| {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        !part.is_empty() && part.chars().all(is_name)
+    };
+    if !pattern.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        || !pattern.split('.').all(is_part)
+    {
+        return error;
+    }
+    let key =
+        |part: &str| match part.contains('-') || part.starts_with(|c: char| c.is_ascii_digit()) {
+            true => format!(".{part:?}"),
+            false => format!(".{part}"),
+        };
+    PatternError::MissingDot {
+        name: name.clone(),
+        meant: pattern.split('.').map(key).collect(),
+    }
+}
+
 /// What an error says, cut to a length that fits into a message.
 fn reason(error: Option<jaq_json::Error>) -> String {
     let mut shortened = Shortened::default();
@@ -166,7 +259,8 @@ fn reason(error: Option<jaq_json::Error>) -> String {
     shortened.0
 }
 
-fn shortened(text: &str) -> String {
+/// A text, cut to a length that fits into a message.
+pub(super) fn shortened(text: &str) -> String {
     let mut shortened = Shortened::default();
     let _ = shortened.write_str(text);
     shortened.0

@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 
 use jaq_core::data::{DataT, HasLut};
 use jaq_core::{Filter, Lut};
@@ -27,14 +28,32 @@ const MAX_STACK_BYTES: usize = 1 << 20;
 const BASE_VALUE_BYTES: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 const VALUE_BYTES_PER_BYTE: usize = 16;
 
-/// One step is counted for so many bytes of a value that was made.
-const BYTES_PER_STEP: usize = 1024;
+/// One step is counted for so many bytes of a value that was made. Together with the number of steps
+/// this bounds the memory that many large values take side by side.
+const MADE_BYTES_PER_STEP: usize = 128;
+
+/// One step is counted for so many bytes of a value that is read.
+const READ_BYTES_PER_STEP: usize = 64;
+
+/// One step is counted for so many values in a value that is compared or shown.
+pub(super) const NODES_PER_STEP: usize = 16;
+
+/// One step is counted for so many products of digits, of 64 bits each.
+const DIGIT_PRODUCTS_PER_STEP: u64 = 2048;
 
 /// Dropping or comparing a value recurses.
 const MAX_VALUE_NESTING: usize = 512;
 
-/// How many more values may be looked into for each value that is made: looking into a growing one
-/// each time would take quadratic time.
+/// Releasing a path recurses as often as it has parts.
+pub(super) const MAX_PATH: usize = 1024;
+
+/// How many steps of a path go unjudged, since looking at its length takes time.
+const PLACES_UNSEEN: u32 = 16;
+
+/// How many closures may hold each other: releasing them recurses.
+const MAX_CLOSURES: usize = 1000;
+
+/// How many values may be looked into for each value that is made before that counts as steps.
 const WALKED_PER_MADE: usize = 64;
 
 /// Longest big number, in bits: arithmetic on longer ones is too slow.
@@ -70,25 +89,32 @@ pub(super) struct Meter {
     steps_left: Cell<u64>,
     stack_start: usize,
     max_value_bytes: usize,
-    /// How many values may be looked into.
+    /// How many values may be looked into for free.
     walk_credit: Cell<usize>,
+    places_unseen: Cell<u32>,
 }
 
 /// What the evaluation is unwound with.
 struct Stop(Excess);
 
+/// Why an evaluation ended without a result.
+pub(super) enum Stopped {
+    /// It used up too much.
+    Excess(Excess),
+    /// The jq library panicked, with this message.
+    Panic(String),
+}
+
 impl Meter {
     /// Calls `evaluate` with a meter for a line of `line_bytes`.
     ///
     /// # Errors
-    /// The evaluation used up too much.
-    ///
-    /// # Panics
-    /// If `evaluate` does.
+    /// The evaluation used up too much, or panicked: the library does so for some values, and a filter
+    /// must not end the process.
     pub(super) fn run<T>(
         line_bytes: usize,
         evaluate: impl FnOnce(&Meter) -> T,
-    ) -> Result<T, Excess> {
+    ) -> Result<T, Stopped> {
         let max_value_bytes =
             BASE_VALUE_BYTES.saturating_add(line_bytes.saturating_mul(VALUE_BYTES_PER_BYTE));
         let meter = Self {
@@ -97,13 +123,22 @@ impl Meter {
             max_value_bytes,
             // Enough for one that doubles again and again to be seen up to its limit.
             walk_credit: Cell::new(4 * max_value_bytes / size_of::<Val>()),
+            places_unseen: Cell::new(PLACES_UNSEEN),
         };
         // Unwound or not, nothing of the evaluation is used again but the meter, which ends here.
         catch_unwind(AssertUnwindSafe(|| evaluate(&meter))).map_err(|payload| {
-            match payload.downcast::<Stop>() {
-                Ok(stop) => stop.0,
-                Err(payload) => resume_unwind(payload),
-            }
+            let payload = match payload.downcast::<Stop>() {
+                Ok(stop) => return Stopped::Excess(stop.0),
+                Err(payload) => payload,
+            };
+            let message = match payload.downcast::<String>() {
+                Ok(message) => *message,
+                Err(payload) => match payload.downcast::<&'static str>() {
+                    Ok(message) => (*message).to_owned(),
+                    Err(_) => String::new(),
+                },
+            };
+            Stopped::Panic(message)
         })
     }
 
@@ -120,19 +155,51 @@ impl Meter {
 
     /// Judges a value that was just made.
     pub(super) fn made(&self, value: &Val) {
+        self.sized(value);
+        if matches!(value, Val::Arr(_) | Val::Obj(_)) {
+            self.walk_credit
+                .set(self.walk_credit.get().saturating_add(WALKED_PER_MADE));
+            let num_values = self.walk(value);
+            let credit = self.walk_credit.get();
+            self.walk_credit.set(credit.saturating_sub(num_values));
+            self.step((num_values.saturating_sub(credit) / NODES_PER_STEP) as u64);
+        }
+    }
+
+    /// Judges the size of a value that was just made, whatever is in it.
+    pub(super) fn sized(&self, value: &Val) {
         let value_bytes = match value {
-            Val::TStr(bytes) | Val::BStr(bytes) => bytes.len(),
-            Val::Arr(values) => values.len() * size_of::<Val>(),
-            Val::Obj(map) => map.len() * 2 * size_of::<Val>(),
             Val::Num(Num::BigInt(n)) if n.bits() > MAX_NUMBER_BITS => stop(Excess::Value),
-            Val::Null | Val::Bool(_) | Val::Num(_) => return,
+            Val::Num(Num::BigInt(n)) => n.bits() as usize / 8,
+            value => shallow_bytes(value),
         };
-        if value_bytes > self.max_value_bytes {
+        self.will_make(value_bytes as u64);
+        self.step((value_bytes / MADE_BYTES_PER_STEP) as u64);
+    }
+
+    /// Judges the size of a value before it is made.
+    pub(super) fn will_make(&self, value_bytes: u64) {
+        if value_bytes > self.max_value_bytes as u64 {
             stop(Excess::Value);
         }
-        self.step((value_bytes / BYTES_PER_STEP) as u64);
-        if matches!(value, Val::Arr(_) | Val::Obj(_)) {
-            self.walk(value);
+    }
+
+    /// Judges the sum of two values before it is made.
+    pub(super) fn will_add(&self, left: &Val, right: &Val) {
+        let is_in_place = match (left, right) {
+            (Val::TStr(left), Val::TStr(_)) | (Val::BStr(left), Val::BStr(_)) => left.is_unique(),
+            (Val::Arr(left), Val::Arr(_)) => Arc::strong_count(left) == 1,
+            (Val::Obj(left), Val::Obj(_)) => Arc::strong_count(left) == 1,
+            _ => return,
+        };
+        let (left_bytes, right_bytes) = (shallow_bytes(left), shallow_bytes(right));
+        self.will_make((left_bytes + right_bytes) as u64);
+        let copied_bytes = right_bytes + if is_in_place { 0 } else { left_bytes };
+        self.step((copied_bytes / MADE_BYTES_PER_STEP) as u64);
+        // The sum nests no deeper than the two, and holds as much more than the left one as is in
+        // the right one.
+        if matches!(right, Val::Arr(_) | Val::Obj(_)) {
+            self.made(right);
         }
     }
 
@@ -142,6 +209,10 @@ impl Meter {
         let (text, times) = match (a, b) {
             (Val::TStr(text) | Val::BStr(text), Val::Num(times))
             | (Val::Num(times), Val::TStr(text) | Val::BStr(text)) => (text, times),
+            (Val::Num(Num::BigInt(a)), Val::Num(Num::BigInt(b))) => {
+                let products = (a.bits() / 64).saturating_mul(b.bits() / 64);
+                return self.step(products / DIGIT_PRODUCTS_PER_STEP);
+            }
             _ => return,
         };
         let times = jaq_std::ValT::as_f64(&Val::Num(times.clone())).unwrap_or(0.0);
@@ -150,17 +221,66 @@ impl Meter {
         }
     }
 
-    /// Looks at everything in a value, shared parts as often as they occur, as far as the credit
-    /// goes: writing or comparing the value would do the same.
-    fn walk(&self, value: &Val) {
-        let credit = self.walk_credit.get() + WALKED_PER_MADE;
+    /// Counts the reading of everything in a value, and returns about how much that is.
+    pub(super) fn weigh(&self, value: &Val) -> u64 {
+        let num_values = match value {
+            Val::Arr(_) | Val::Obj(_) => self.walk(value),
+            value => 1 + shallow_bytes(value) / READ_BYTES_PER_STEP,
+        };
+        self.step((num_values / NODES_PER_STEP) as u64);
+        self.show_number(value);
+        num_values as u64
+    }
+
+    /// Counts the reading of a value, without what is in its parts.
+    pub(super) fn touch(&self, value: &Val) {
+        self.step((shallow_bytes(value) / READ_BYTES_PER_STEP) as u64);
+    }
+
+    /// Counts the reading of the elements of a value.
+    pub(super) fn iterate(&self, value: &Val) {
+        if matches!(value, Val::Arr(_) | Val::Obj(_)) {
+            self.step((shallow_bytes(value) / READ_BYTES_PER_STEP / 16) as u64);
+        }
+    }
+
+    /// Looks now and then whether a path has become too long.
+    pub(super) fn place(&self, is_long: impl FnOnce() -> bool) {
+        match self.places_unseen.get().checked_sub(1) {
+            Some(left) => self.places_unseen.set(left),
+            None => {
+                self.places_unseen.set(PLACES_UNSEEN);
+                if is_long() {
+                    stop(Excess::Stack);
+                }
+            }
+        }
+    }
+
+    /// Judges how many closures hold each other.
+    pub(super) fn closures(&self, depth: usize) {
+        if depth > MAX_CLOSURES {
+            stop(Excess::Stack);
+        }
+    }
+
+    /// Showing a long number takes time that grows with the square of its length.
+    fn show_number(&self, value: &Val) {
+        if let Val::Num(Num::BigInt(n)) = value {
+            let digits = n.bits() / 64;
+            self.step(digits.saturating_mul(digits) / (DIGIT_PRODUCTS_PER_STEP / 8));
+        }
+    }
+
+    /// Looks at everything in a value, shared parts as often as they occur, as writing or comparing
+    /// the value would do, and returns the number of values in it.
+    fn walk(&self, value: &Val) -> usize {
+        let max_values = self.max_value_bytes / size_of::<Val>();
         let mut todo = vec![(value, 0)];
         let mut num_values = 0;
-        while num_values < credit
-            && let Some((value, nesting)) = todo.pop()
-        {
+        while let Some((value, nesting)) = todo.pop() {
             num_values += 1;
-            if nesting > MAX_VALUE_NESTING || num_values > self.max_value_bytes / size_of::<Val>() {
+            if nesting > MAX_VALUE_NESTING || num_values > max_values {
                 stop(Excess::Value);
             }
             match value {
@@ -169,10 +289,20 @@ impl Meter {
                     let parts = map.iter().flat_map(|(key, value)| [key, value]);
                     todo.extend(parts.map(|value| (value, nesting + 1)));
                 }
-                _ => {}
+                value => self.show_number(value),
             }
         }
-        self.walk_credit.set(credit - num_values);
+        num_values
+    }
+}
+
+/// The memory that a value takes, without what is in its parts.
+fn shallow_bytes(value: &Val) -> usize {
+    match value {
+        Val::TStr(bytes) | Val::BStr(bytes) => bytes.len(),
+        Val::Arr(values) => values.len() * size_of::<Val>(),
+        Val::Obj(map) => map.len() * 2 * size_of::<Val>(),
+        Val::Null | Val::Bool(_) | Val::Num(_) => 0,
     }
 }
 

@@ -12,6 +12,7 @@ mod general;
 mod json;
 mod meter;
 mod natives;
+mod nesting;
 mod path;
 mod rewrite;
 mod string;
@@ -34,6 +35,8 @@ pub struct Field(Arc<Compiled>);
 
 struct Compiled {
     pattern: Arc<str>,
+    /// The pattern as messages show it.
+    shown: Arc<str>,
     path: Option<PlainPath>,
     filter: Filter,
 }
@@ -47,11 +50,12 @@ impl Field {
     pub fn compile(pattern: &str) -> Result<Self> {
         let shared: Arc<str> = pattern.into();
         let filter = Filter::compile(&shared).map_err(|reason| Error::BadPattern {
-            pattern: pattern.to_owned(),
+            pattern: general::shortened(pattern),
             reason,
         })?;
         Ok(Self(Arc::new(Compiled {
             path: PlainPath::parse(pattern),
+            shown: general::shortened(pattern).into(),
             pattern: shared,
             filter,
         })))
@@ -124,9 +128,10 @@ fn general_text<'a>(
     line: &[u8],
 ) -> std::result::Result<&'a str, BadDocument> {
     let Compiled {
-        pattern,
+        shown: pattern,
         path,
         filter,
+        ..
     } = &*field.0;
     let value = general::parse(line)?;
     if let Some(path) = path

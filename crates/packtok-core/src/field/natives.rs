@@ -3,13 +3,14 @@
 
 use std::cmp::Ordering;
 
+use jaq_core::box_iter::box_once;
 use jaq_core::native::{Filter, bome, run, v};
 use jaq_core::{Cv, Error, Exn, Native, RunPtr, ValXs};
 use jaq_json::{Val, read};
 use jaq_std::ValT;
 
 use super::json;
-use super::meter::Metered;
+use super::meter::{MAX_PATH, Meter, Metered, NODES_PER_STEP};
 
 /// Names of functions that read or tell something besides the document.
 const UNAVAILABLE: [&str; 18] = [
@@ -36,11 +37,72 @@ const UNAVAILABLE: [&str; 18] = [
 /// Functions that this module has its own version of.
 const REPLACED: [&str; 2] = ["range", "fromjson"];
 
-/// Name of the function that makes a product; no pattern can spell it.
-pub(super) const MULTIPLY: &str = "*bounded";
+// Names of functions that only rewritten filters call; no pattern can spell them. Those that take no
+// arguments return their input, also as a path.
 
-/// Name of the function that returns its input if it is not too large; no pattern can spell it.
+/// Makes a sum.
+pub(super) const ADD: &str = "add*";
+/// Makes a product.
+pub(super) const MULTIPLY: &str = "multiply*";
+/// Judges a value that was made.
 pub(super) const MADE: &str = "made*";
+/// Judges a value that an assignment of its argument made.
+pub(super) const ASSIGNED: &str = "assigned*";
+/// Judges a value that holds nothing that its operands did not.
+pub(super) const SIZED: &str = "sized*";
+/// Counts everything in a value, which is about to be read.
+pub(super) const WEIGH: &str = "weigh*";
+/// Counts the length of a value, which is about to be read.
+pub(super) const TOUCH: &str = "touch*";
+/// Counts the length of an array or object, which is about to be iterated over.
+pub(super) const ITERATE: &str = "iterate*";
+/// Judges an index.
+pub(super) const INDEX: &str = "index*";
+/// Counts one step.
+pub(super) const PASS: &str = "pass*";
+/// Judges the length of a path.
+pub(super) const PLACE: &str = "place*";
+/// Judges its argument, how many closures hold each other, and returns one more.
+pub(super) const DEEPER: &str = "deeper*";
+const EXPLODED: &str = "exploded*";
+const SPLIT: &str = "split*";
+const MATCHED: &str = "matched*";
+const SEARCHED: &str = "searched*";
+const CONTAINED: &str = "contained*";
+const REPEATED: &str = "repeated*";
+
+/// What a native function of the library needs so that its time and memory are counted.
+#[derive(Clone, Copy)]
+pub(super) enum Check {
+    /// [`TOUCH`] before it and [`MADE`] after it.
+    Touch,
+    /// [`WEIGH`] before it and [`MADE`] after it.
+    Weigh,
+    /// [`MADE`] after it.
+    Made,
+    /// The function of this name before it, with the same arguments, and [`MADE`] after it.
+    Arguments(&'static str),
+}
+
+/// What the function of that name needs; none if it takes the same time for any input.
+pub(super) fn check_of(name: &str, arity: usize) -> Option<Check> {
+    Some(match (name, arity) {
+        ("ascii_downcase" | "ascii_upcase" | "reverse" | "sort" | "implode", 0)
+        | ("trim" | "ltrim" | "rtrim" | "length" | "keys_unsorted" | "key_values", 0)
+        | ("escape_sh" | "escape_html" | "unescape_html" | "encode_uri" | "decode_uri", 0)
+        | ("encode_base64" | "decode_base64", 0)
+        | ("sort_by" | "group_by" | "min_by_or_empty" | "max_by_or_empty", 1) => Check::Touch,
+        ("tojson" | "tobytes", 0) => Check::Weigh,
+        ("fromjson", 0) | ("path" | "path_value", 1) => Check::Made,
+        ("explode", 0) => Check::Arguments(EXPLODED),
+        ("split_", 2) => Check::Arguments(SPLIT),
+        ("matches" | "split_matches", 2) => Check::Arguments(MATCHED),
+        ("indices", 1) => Check::Arguments(SEARCHED),
+        ("contains", 1) => Check::Arguments(CONTAINED),
+        ("jn" | "yn", 2) => Check::Arguments(REPEATED),
+        _ => return None,
+    })
+}
 
 /// Whether `name` is a function or variable of jq that is left out here.
 pub(super) fn is_unavailable(name: &str) -> bool {
@@ -55,13 +117,149 @@ pub(super) fn all() -> impl Iterator<Item = Filter<Native<Metered>>> {
         .chain(jaq_std::extra_funs())
         .chain(jaq_json::funs())
         .filter(is_kept);
-    let own: [Filter<RunPtr<Metered>>; 4] = [
+    let own: [Filter<RunPtr<Metered>>; 6] = [
         ("range", v(3), range),
         ("fromjson", v(0), fromjson),
+        (ADD, v(2), add),
         (MULTIPLY, v(2), multiply),
-        (MADE, v(0), made),
+        (DEEPER, v(1), deeper),
+        (ASSIGNED, v(1), assigned),
     ];
-    library.chain(own.map(run::<Metered>))
+    library.chain(own.map(run::<Metered>)).chain(checks())
+}
+
+/// A native function that returns its input after a look at it and at its arguments, which it takes
+/// off the context last first.
+macro_rules! check {
+    ($name:expr, $arity:expr, $look:expr) => {{
+        let run: RunPtr<Metered> = |mut cv| {
+            let meter = cv.0.data().meter;
+            $look(meter, &cv.1, &mut || cv.0.pop_var());
+            box_once(Ok(cv.1))
+        };
+        let native = Native::<Metered>::new(run)
+            .with_paths(|mut cv| {
+                let meter = cv.0.data().meter;
+                $look(meter, &cv.1.0, &mut || cv.0.pop_var());
+                box_once(Ok(cv.1))
+            })
+            .with_update(|mut cv, update| {
+                let meter = cv.0.data().meter;
+                $look(meter, &cv.1, &mut || cv.0.pop_var());
+                update(cv.1)
+            });
+        ($name, v($arity), native)
+    }};
+}
+
+/// Takes the last argument off a context.
+type Pop<'p> = &'p mut dyn FnMut() -> Val;
+
+/// The functions that only look at what passes them.
+fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
+    let place: Filter<Native<Metered>> = check!(PLACE, 0, |_: &Meter, _: &Val, _: Pop<'_>| ());
+    let place = place.2.with_paths(|cv| {
+        let path = &cv.1.1;
+        let is_long = || path.get(MAX_PATH).is_some();
+        cv.0.data().meter.place(is_long);
+        box_once(Ok(cv.1))
+    });
+    [
+        (PLACE, v(0), place),
+        check!(PASS, 0, |_: &Meter, _: &Val, _: Pop<'_>| ()),
+        check!(MADE, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
+            .made(value)),
+        check!(SIZED, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
+            .sized(value)),
+        check!(WEIGH, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
+            meter.weigh(value);
+        }),
+        check!(TOUCH, 0, |meter: &Meter, value: &Val, _: Pop<'_>| meter
+            .touch(value)),
+        check!(ITERATE, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
+            meter.iterate(value);
+        }),
+        check!(INDEX, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
+            if let Val::Arr(sought) = value {
+                meter.step(sought.len() as u64 * STEPS_PER_SOUGHT);
+            }
+        }),
+        check!(EXPLODED, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
+            meter.will_make(len_of(value) as u64 * size_of::<Val>() as u64);
+        }),
+        check!(SPLIT, 2, |meter: &Meter, value: &Val, pop: Pop<'_>| {
+            let (_flags, regex) = (pop(), pop());
+            meter.step(regex_steps(value, &regex));
+        }),
+        check!(MATCHED, 2, |meter: &Meter, value: &Val, pop: Pop<'_>| {
+            let (_flags, regex) = (pop(), pop());
+            meter.will_make(len_of(value) as u64 * BYTES_PER_MATCHED);
+            meter.step(regex_steps(value, &regex));
+        }),
+        check!(SEARCHED, 1, |meter: &Meter, value: &Val, pop: Pop<'_>| {
+            meter.step(search_steps(value, &pop()));
+        }),
+        check!(CONTAINED, 1, |meter: &Meter, value: &Val, pop: Pop<'_>| {
+            let steps = meter.weigh(value).saturating_mul(meter.weigh(&pop()));
+            meter.step(steps / NODES_PER_STEP as u64);
+        }),
+        check!(REPEATED, 2, |meter: &Meter, _: &Val, pop: Pop<'_>| {
+            let (_x, times) = (pop(), pop());
+            let times = times.as_isize().unwrap_or(0).unsigned_abs();
+            meter.step(times as u64 / 16);
+        }),
+    ]
+    .into_iter()
+}
+
+/// Steps for each element of an array that is looked for in another one, by an index.
+const STEPS_PER_SOUGHT: u64 = 1000;
+
+/// A text of so many bytes for each byte of the largest value is not searched for matches, of which
+/// each is an object: less than that is what a line may hold.
+const BYTES_PER_MATCHED: u64 = 16;
+
+/// The length of a string in bytes, or the number of elements of an array.
+fn len_of(value: &Val) -> usize {
+    match value {
+        Val::TStr(bytes) | Val::BStr(bytes) => bytes.len(),
+        Val::Arr(values) => values.len(),
+        _ => 0,
+    }
+}
+
+/// The steps that compiling a regular expression and searching `text` for it count for. The library
+/// compiles it each time; repetitions and classes of characters make it large.
+fn regex_steps(text: &Val, regex: &Val) -> u64 {
+    let (Val::TStr(text), Val::TStr(regex)) = (text, regex) else {
+        return 0;
+    };
+    let mut size = regex.len() as u64;
+    let mut parts = regex.split(|&byte| byte == b'{');
+    let mut before = parts.next().unwrap_or_default();
+    for part in parts {
+        let digits = part.split(|byte| !byte.is_ascii_digit()).take(2);
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
+        let times = digits.filter_map(number).max().unwrap_or(1).clamp(1, 1000);
+        size = match before.last() {
+            Some(b')' | b'}') => size.saturating_mul(times),
+            _ => size.saturating_add(times),
+        };
+        before = part;
+    }
+    let per_unit = if regex.contains(&b'\\') { 12 } else { 1 };
+    64 + size
+        .saturating_mul(per_unit)
+        .saturating_add(text.len() as u64 / 2)
+}
+
+/// The steps that looking for `sought` at each place of `value` counts for.
+fn search_steps(value: &Val, sought: &Val) -> u64 {
+    let (value_len, sought_len) = (len_of(value) as u64, len_of(sought) as u64);
+    match value {
+        Val::Arr(_) => value_len.saturating_mul(sought_len + 1) / 4,
+        _ => value_len.saturating_mul(sought_len / 1024 + 1) / 16,
+    }
 }
 
 /// `range($from; $upto; $by)`, a step for each number.
@@ -92,6 +290,7 @@ fn range<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
 /// `fromjson` of what a line may hold, and nothing else: the library's own accepts more, and
 /// recurses as deep as a document tells it to.
 fn fromjson<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
+    cv.0.data().meter.step(len_of(&cv.1) as u64 / 16);
     let parse = |value: &Val| {
         let text = value.try_as_utf8_bytes()?;
         let text = json::check(text).map_err(Error::str)?;
@@ -100,6 +299,20 @@ fn fromjson<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
         read::parse_single(text.as_bytes()).map_err(Error::str)
     };
     bome(parse(&cv.1))
+}
+
+fn add<'a>((mut context, input): Cv<'a, Metered>) -> ValXs<'a, Val> {
+    // The left value is often the input; held only once, it grows in place.
+    drop(input);
+    let right = context.pop_var();
+    let left = context.pop_var();
+    let meter = context.data().meter;
+    meter.will_add(&left, &right);
+    let sum = left + right;
+    if let Ok(sum @ Val::Num(_)) = &sum {
+        meter.sized(sum);
+    }
+    bome(sum)
 }
 
 fn multiply<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
@@ -114,7 +327,18 @@ fn multiply<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     bome(product)
 }
 
-fn made<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
-    cv.0.data().meter.made(&cv.1);
+fn deeper<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
+    let depth = cv.0.pop_var().as_isize().unwrap_or(0);
+    cv.0.data().meter.closures(depth.unsigned_abs());
+    bome(Ok(Val::from(depth + 1)))
+}
+
+fn assigned<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
+    let meter = cv.0.data().meter;
+    match cv.0.pop_var() {
+        // These nest nothing deeper and are no larger than what they replace, or they are in the operand.
+        Val::Arr(_) | Val::Obj(_) => meter.made(&cv.1),
+        _ => meter.iterate(&cv.1),
+    }
     bome(Ok(cv.1))
 }

@@ -1,71 +1,358 @@
-//! Puts the meter into filters: every term that can make a value larger than its inputs is followed
-//! by a look at what it made, and products are made by a function that looks before.
+//! Puts the meter into filters, so that whatever can take long, become large or nest deeply passes it.
+//!
+//! - A term that makes a value is followed by a look at the value ([`MADE`]), and sums and products
+//!   are made by functions that look first ([`ADD`], [`MULTIPLY`]).
+//! - A native function that reads all of its input is preceded by one that counts that ([`TOUCH`]
+//!   and the `CHECK_` functions), as is a comparison ([`WEIGH`]) and an iteration ([`ITERATE`]).
+//! - A definition with closure parameters gets one parameter more, how many closures hold each other
+//!   ([`DEEPER`]): releasing such a chain recurses, so it must not become long.
+//! - Where a pattern works with paths, each step of a path is followed by a look at its length
+//!   ([`PLACE`]).
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
 use jaq_core::ops::Math;
-use jaq_core::path::{Part, Path};
+use jaq_core::path::{Opt, Part, Path};
 
-use super::natives::{MADE, MULTIPLY};
+use super::natives::{
+    ADD, ASSIGNED, Check, DEEPER, INDEX, ITERATE, MADE, MULTIPLY, PASS, PLACE, SIZED, TOUCH, WEIGH,
+    check_of,
+};
 
-/// A variable that no pattern can spell.
+/// Variables that no pattern can spell.
 const OPERAND: &str = "$*operand";
+const DEPTH: &str = "$*depth";
+const ARGUMENTS: [&str; 2] = ["$*first", "$*second"];
 
-/// `definition` with the meter in its body.
-pub(super) fn definition(definition: Def<&str>) -> Def<&str> {
-    Def {
-        body: term(definition.body),
-        ..definition
-    }
+/// Rewrites the definitions of the library and a pattern.
+pub(super) struct Rewriter<'s> {
+    /// The pattern whose definitions are rewritten; that of the library, whose definitions do not
+    /// call themselves, is empty.
+    pattern: &'s str,
+    has_paths: bool,
+    /// What names mean here, innermost last.
+    scope: Vec<Named<'s>>,
+    /// Whether [`DEPTH`] is bound here.
+    has_depth: bool,
 }
 
-/// `filter` with the meter in it.
-pub(super) fn term(filter: Term<&str>) -> Term<&str> {
-    match filter {
-        Term::Id
-        | Term::Recurse
-        | Term::Num(_)
-        | Term::Arr(None)
-        | Term::Break(_)
-        | Term::Var(_) => filter,
-        Term::Str(format, parts) => string(format, parts),
-        Term::Arr(Some(items)) => then_made(Term::Arr(Some(boxed(*items)))),
-        Term::Obj(entries) => then_made(Term::Obj(entries.into_iter().map(entry).collect())),
-        Term::Neg(filter) => Term::Neg(boxed(*filter)),
-        Term::BinOp(left, op, right) => operation(term(*left), op, term(*right)),
-        Term::Label(name, body) => Term::Label(name, boxed(*body)),
-        Term::Fold(name, inputs, variables, arguments) => Term::Fold(
-            name,
-            boxed(*inputs),
-            pattern(variables),
-            arguments.into_iter().map(term).collect(),
-        ),
-        Term::TryCatch(body, catch) => {
-            Term::TryCatch(boxed(*body), catch.map(|catch| boxed(*catch)))
+/// A definition or a closure parameter.
+struct Named<'s> {
+    name: &'s str,
+    arity: usize,
+    /// Its new name if it has got a parameter more.
+    renamed: Option<&'s str>,
+}
+
+impl<'s> Rewriter<'s> {
+    /// For the definitions of the library.
+    pub(super) fn of_library(has_paths: bool) -> Self {
+        Self::of_pattern("", has_paths)
+    }
+
+    /// For a pattern; `has_paths` says whether it has functions that return paths.
+    pub(super) fn of_pattern(pattern: &'s str, has_paths: bool) -> Self {
+        Self {
+            pattern,
+            has_paths,
+            scope: Vec::new(),
+            has_depth: false,
         }
-        Term::IfThenElse(branches, otherwise) => Term::IfThenElse(
-            branches
-                .into_iter()
-                .map(|(condition, then)| (term(condition), term(then)))
-                .collect(),
-            otherwise.map(|otherwise| boxed(*otherwise)),
-        ),
-        Term::Def(definitions, body) => Term::Def(
-            definitions.into_iter().map(definition).collect(),
-            boxed(*body),
-        ),
-        Term::Call(name, arguments) => Term::Call(name, arguments.into_iter().map(term).collect()),
-        Term::Path(start, path) => Term::Path(boxed(*start), parts(path)),
+    }
+
+    /// `definition` with the meter in its body. Its name is known from there on.
+    pub(super) fn definition(&mut self, definition: Def<&'s str>) -> Def<&'s str> {
+        let Def {
+            name,
+            mut args,
+            body,
+        } = definition;
+        let is_closure = |arg: &&&str| !arg.starts_with('$');
+        let has_closures = args.iter().any(|arg| is_closure(&arg));
+        let renamed = has_closures.then(|| self.beyond(name)).flatten();
+        self.scope.push(Named {
+            name,
+            arity: args.len(),
+            renamed,
+        });
+        let known = self.scope.len();
+        let closures = args.iter().filter(is_closure).map(|arg| Named {
+            name: arg,
+            arity: 0,
+            renamed: None,
+        });
+        self.scope.extend(closures);
+        let had_depth = self.has_depth;
+        if renamed.is_some() {
+            args.push(DEPTH);
+            self.has_depth = true;
+        }
+        let body = self.term(body);
+        self.has_depth = had_depth;
+        self.scope.truncate(known);
+        Def {
+            name: renamed.unwrap_or(name),
+            args,
+            body,
+        }
+    }
+
+    /// `name` and the character that follows it in the pattern: another name, which no pattern can
+    /// spell.
+    fn beyond(&self, name: &'s str) -> Option<&'s str> {
+        let start = (name.as_ptr() as usize).checked_sub(self.pattern.as_ptr() as usize)?;
+        let rest = self.pattern.get(start..)?.strip_prefix(name)?;
+        let len = name.len() + rest.chars().next()?.len_utf8();
+        self.pattern.get(start..start + len)
+    }
+
+    /// `filter` with the meter in it.
+    pub(super) fn term(&mut self, filter: Term<&'s str>) -> Term<&'s str> {
+        match filter {
+            Term::Id | Term::Num(_) | Term::Arr(None) | Term::Break(_) | Term::Var(_) => filter,
+            Term::Recurse => followed_by(Term::Recurse, ITERATE),
+            Term::Str(format, parts) => self.string(format, parts),
+            Term::Obj(entries) if entries.is_empty() => Term::Obj(entries),
+            Term::Arr(Some(items)) => followed_by(Term::Arr(Some(self.boxed(*items))), MADE),
+            Term::Obj(entries) => {
+                let entries = entries.into_iter().map(|entry| self.entry(entry)).collect();
+                followed_by(Term::Obj(entries), MADE)
+            }
+            Term::Neg(filter) => Term::Neg(self.boxed(*filter)),
+            Term::BinOp(left, op, right) => self.operation(*left, op, *right),
+            Term::Label(name, body) => Term::Label(name, self.boxed(*body)),
+            Term::Fold(name, inputs, variables, arguments) => Term::Fold(
+                name,
+                self.boxed(*inputs),
+                self.pattern(variables),
+                self.terms(arguments),
+            ),
+            Term::TryCatch(body, catch) => {
+                let body = self.boxed(*body);
+                // An error shows the value that it is about, whether it is looked at or not.
+                let catch = match catch {
+                    Some(catch) => self.term(*catch),
+                    None => Term::Call("!empty", Vec::new()),
+                };
+                Term::TryCatch(body, Some(Box::new(preceded_by(MADE, catch))))
+            }
+            Term::IfThenElse(branches, otherwise) => {
+                let branches = branches.into_iter();
+                let branches = branches.map(|(condition, then)| {
+                    let condition = self.term(condition);
+                    (condition, self.term(then))
+                });
+                let branches = branches.collect();
+                Term::IfThenElse(branches, otherwise.map(|otherwise| self.boxed(*otherwise)))
+            }
+            Term::Def(definitions, body) => {
+                let known = self.scope.len();
+                let definitions = definitions.into_iter();
+                let definitions = definitions.map(|definition| self.definition(definition));
+                let definitions = definitions.collect();
+                let body = self.boxed(*body);
+                self.scope.truncate(known);
+                Term::Def(definitions, body)
+            }
+            Term::Call(name, arguments) => self.call(name, arguments),
+            Term::Path(start, path) => self.path(*start, path),
+        }
+    }
+
+    fn terms(&mut self, filters: Vec<Term<&'s str>>) -> Vec<Term<&'s str>> {
+        filters
+            .into_iter()
+            .map(|filter| self.term(filter))
+            .collect()
+    }
+
+    fn boxed(&mut self, filter: Term<&'s str>) -> Box<Term<&'s str>> {
+        Box::new(self.term(filter))
+    }
+
+    fn call(&mut self, name: &'s str, arguments: Vec<Term<&'s str>>) -> Term<&'s str> {
+        let mut arguments = self.terms(arguments);
+        let arity = arguments.len();
+        let mut scope = self.scope.iter().rev();
+        if let Some(named) = scope.find(|named| named.name == name && named.arity == arity) {
+            let Some(renamed) = named.renamed else {
+                return Term::Call(name, arguments);
+            };
+            arguments.push(match self.has_depth {
+                true => Term::Call(DEEPER, vec![Term::Var(DEPTH)]),
+                false => Term::Num("0"),
+            });
+            return Term::Call(renamed, arguments);
+        }
+        match check_of(name, arity) {
+            None => Term::Call(name, arguments),
+            Some(Check::Touch) => {
+                let call = preceded_by(TOUCH, Term::Call(name, arguments));
+                followed_by(call, MADE)
+            }
+            Some(Check::Weigh) => {
+                let call = preceded_by(WEIGH, Term::Call(name, arguments));
+                followed_by(call, MADE)
+            }
+            Some(Check::Made) => followed_by(Term::Call(name, arguments), MADE),
+            Some(Check::Arguments(check)) => checked(check, name, arguments),
+        }
+    }
+
+    /// An operation.
+    fn operation(
+        &mut self,
+        left: Term<&'s str>,
+        op: BinaryOp<&'s str>,
+        right: Term<&'s str>,
+    ) -> Term<&'s str> {
+        let left = self.term(left);
+        let op = match op {
+            BinaryOp::Pipe(variables) => {
+                BinaryOp::Pipe(variables.map(|variables| self.pattern(variables)))
+            }
+            op => op,
+        };
+        let right = self.term(right);
+        match op {
+            BinaryOp::Math(op) => arithmetic(left, op, right),
+            // Sums and products judge what they make of each place; for the whole there is only left
+            // that what was added may be nested.
+            BinaryOp::UpdateMath(op) => {
+                let changed = arithmetic(Term::Id, op, Term::Var(OPERAND));
+                assignment(right, left, BinaryOp::Update, changed)
+            }
+            BinaryOp::Assign => assignment(right, left, BinaryOp::Assign, Term::Var(OPERAND)),
+            BinaryOp::Update | BinaryOp::UpdateAlt => {
+                followed_by(Term::BinOp(Box::new(left), op, Box::new(right)), MADE)
+            }
+            // A comparison ends with the shorter of the two: one with something short is short.
+            BinaryOp::Cmp(_) if is_literal(&left) || is_literal(&right) => {
+                Term::BinOp(Box::new(left), op, Box::new(right))
+            }
+            BinaryOp::Cmp(_) => {
+                let left = followed_by(left, WEIGH);
+                Term::BinOp(Box::new(left), op, Box::new(right))
+            }
+            BinaryOp::Pipe(_) | BinaryOp::Comma | BinaryOp::Alt | BinaryOp::Or | BinaryOp::And => {
+                Term::BinOp(Box::new(left), op, Box::new(right))
+            }
+        }
+    }
+
+    /// A string; one without a filter in it stays as it is, for it may name a key.
+    fn string(
+        &mut self,
+        format: Option<&'s str>,
+        parts: Vec<StrPart<&'s str, Term<&'s str>>>,
+    ) -> Term<&'s str> {
+        let has_filter = parts.iter().any(|part| matches!(part, StrPart::Term(_)));
+        let parts = parts.into_iter().map(|part| match part {
+            StrPart::Term(filter) => StrPart::Term(followed_by(self.term(filter), WEIGH)),
+            part => part,
+        });
+        let string = Term::Str(format, parts.collect());
+        match has_filter {
+            true => followed_by(string, MADE),
+            false => string,
+        }
+    }
+
+    /// An entry of an object; a key that stands for its value too must stay as it is.
+    fn entry(
+        &mut self,
+        (key, value): (Term<&'s str>, Option<Term<&'s str>>),
+    ) -> (Term<&'s str>, Option<Term<&'s str>>) {
+        match value {
+            Some(value) => {
+                let key = self.term(key);
+                (key, Some(self.term(value)))
+            }
+            None => (key, None),
+        }
+    }
+
+    fn pattern(&mut self, variables: Pattern<&'s str>) -> Pattern<&'s str> {
+        match variables {
+            Pattern::Var(name) => Pattern::Var(name),
+            Pattern::Arr(items) => {
+                Pattern::Arr(items.into_iter().map(|item| self.pattern(item)).collect())
+            }
+            Pattern::Obj(entries) => {
+                let entries = entries.into_iter().map(|(key, item)| {
+                    let key = self.term(key);
+                    (key, self.pattern(item))
+                });
+                Pattern::Obj(entries.collect())
+            }
+        }
+    }
+
+    /// A path: what it iterates over is counted before, what comes out of it after.
+    fn path(&mut self, start: Term<&'s str>, path: Path<Term<&'s str>>) -> Term<&'s str> {
+        let is_range = |(part, _): &(Part<_>, Opt)| matches!(part, Part::Range(..));
+        let mut start = self.term(start);
+        let first_range = path.0.iter().position(is_range);
+        let mut parts: Vec<_> = path.0.into_iter().map(|part| self.part(part)).collect();
+        if let Some(at) = first_range
+            && parts[..at].iter().all(|(part, _)| is_literal_index(part))
+        {
+            let rest = parts.split_off(at);
+            start = match parts.is_empty() {
+                true => start,
+                false => Term::Path(Box::new(start), Path(parts)),
+            };
+            if !is_literal(&start) {
+                start = followed_by(start, ITERATE);
+            }
+            parts = rest;
+        }
+        let is_literal = is_literal(&start);
+        let path = Term::Path(Box::new(start), Path(parts));
+        match (self.has_paths, first_range) {
+            (true, _) => followed_by(path, PLACE),
+            (false, Some(_)) if !is_literal => followed_by(path, PASS),
+            (false, _) => path,
+        }
+    }
+
+    fn part(&mut self, (part, optional): (Part<Term<&'s str>>, Opt)) -> (Part<Term<&'s str>>, Opt) {
+        let part = match part {
+            Part::Index(index) if is_literal(&index) => Part::Index(index),
+            // An array as an index is searched for.
+            Part::Index(index) => Part::Index(followed_by(self.term(index), INDEX)),
+            Part::Range(start, stop) => {
+                let start = start.map(|start| self.term(start));
+                Part::Range(start, stop.map(|stop| self.term(stop)))
+            }
+        };
+        (part, optional)
     }
 }
 
-fn boxed(filter: Term<&str>) -> Box<Term<&str>> {
-    Box::new(term(filter))
+/// Whether a filter gives one small value.
+fn is_literal(filter: &Term<&str>) -> bool {
+    match filter {
+        Term::Num(_) | Term::Arr(None) => true,
+        Term::Obj(entries) => entries.is_empty(),
+        Term::Str(None, parts) => parts.iter().all(|part| !matches!(part, StrPart::Term(_))),
+        Term::Neg(filter) => is_literal(filter),
+        Term::Call("null" | "true" | "false", arguments) => arguments.is_empty(),
+        _ => false,
+    }
 }
 
-/// `filter`, and a look at what it made.
-fn then_made(filter: Term<&str>) -> Term<&str> {
-    pipe(filter, None, Term::Call(MADE, Vec::new()))
+fn is_literal_index(part: &Part<Term<&str>>) -> bool {
+    matches!(part, Part::Index(index) if is_literal(index))
+}
+
+/// `filter`, and then the function of that name, which takes no arguments.
+fn followed_by<'s>(filter: Term<&'s str>, name: &'static str) -> Term<&'s str> {
+    pipe(filter, None, Term::Call(name, Vec::new()))
+}
+
+fn preceded_by<'s>(name: &'static str, filter: Term<&'s str>) -> Term<&'s str> {
+    pipe(Term::Call(name, Vec::new()), None, filter)
 }
 
 fn pipe<'s>(
@@ -76,90 +363,47 @@ fn pipe<'s>(
     Term::BinOp(Box::new(left), BinaryOp::Pipe(variable), Box::new(right))
 }
 
-/// An operation on filters that have the meter already.
-fn operation<'s>(
-    left: Term<&'s str>,
+/// A call of a native function, with `check` called before with the same input and arguments.
+fn checked<'s>(check: &'static str, name: &'s str, arguments: Vec<Term<&'s str>>) -> Term<&'s str> {
+    let variables = || {
+        let names = ARGUMENTS.iter().take(arguments.len());
+        names.map(|name| Term::Var(*name)).collect()
+    };
+    let call = pipe(
+        Term::Call(check, variables()),
+        None,
+        Term::Call(name, variables()),
+    );
+    let bound = arguments.into_iter().zip(ARGUMENTS).rev();
+    let call = bound.fold(call, |call, (argument, name)| {
+        pipe(argument, Some(Pattern::Var(name)), call)
+    });
+    followed_by(call, MADE)
+}
+
+/// `path op changed`, with [`OPERAND`] bound to each output of `operand` and a look at the result.
+fn assignment<'s>(
+    operand: Term<&'s str>,
+    path: Term<&'s str>,
     op: BinaryOp<&'s str>,
-    right: Term<&'s str>,
+    changed: Term<&'s str>,
 ) -> Term<&'s str> {
-    match op {
-        BinaryOp::Math(op) => arithmetic(left, op, right),
-        BinaryOp::UpdateMath(op) => {
-            let changed = arithmetic(Term::Id, op, Term::Var(OPERAND));
-            let update = Term::BinOp(Box::new(left), BinaryOp::Update, Box::new(changed));
-            pipe(right, Some(Pattern::Var(OPERAND)), then_made(update))
-        }
-        BinaryOp::Assign | BinaryOp::Update | BinaryOp::UpdateAlt => {
-            then_made(Term::BinOp(Box::new(left), op, Box::new(right)))
-        }
-        BinaryOp::Pipe(variables) => pipe(left, variables.map(pattern), right),
-        BinaryOp::Comma | BinaryOp::Alt | BinaryOp::Or | BinaryOp::And | BinaryOp::Cmp(_) => {
-            Term::BinOp(Box::new(left), op, Box::new(right))
-        }
-    }
+    let update = Term::BinOp(Box::new(path), op, Box::new(changed));
+    let looked_at = pipe(update, None, Term::Call(ASSIGNED, vec![Term::Var(OPERAND)]));
+    pipe(operand, Some(Pattern::Var(OPERAND)), looked_at)
 }
 
 fn arithmetic<'s>(left: Term<&'s str>, op: Math, right: Term<&'s str>) -> Term<&'s str> {
     match op {
         Math::Mul => Term::Call(MULTIPLY, vec![left, right]),
-        Math::Add | Math::Sub | Math::Div | Math::Rem => then_made(Term::BinOp(
-            Box::new(left),
-            BinaryOp::Math(op),
-            Box::new(right),
-        )),
-    }
-}
-
-/// A string; one without a filter in it stays as it is, for it may name a key.
-fn string<'s>(
-    format: Option<&'s str>,
-    parts: Vec<StrPart<&'s str, Term<&'s str>>>,
-) -> Term<&'s str> {
-    let has_filter = parts.iter().any(|part| matches!(part, StrPart::Term(_)));
-    let parts = parts.into_iter().map(|part| match part {
-        StrPart::Term(filter) => StrPart::Term(term(filter)),
-        part => part,
-    });
-    let string = Term::Str(format, parts.collect());
-    if has_filter {
-        then_made(string)
-    } else {
-        string
-    }
-}
-
-/// An entry of an object; a key that stands for its value too must stay as it is.
-fn entry<'s>(
-    (key, value): (Term<&'s str>, Option<Term<&'s str>>),
-) -> (Term<&'s str>, Option<Term<&'s str>>) {
-    match value {
-        Some(value) => (term(key), Some(term(value))),
-        None => (key, None),
-    }
-}
-
-fn pattern(variables: Pattern<&str>) -> Pattern<&str> {
-    match variables {
-        Pattern::Var(name) => Pattern::Var(name),
-        Pattern::Arr(items) => Pattern::Arr(items.into_iter().map(pattern).collect()),
-        Pattern::Obj(entries) => {
-            let entries = entries.into_iter();
-            Pattern::Obj(
-                entries
-                    .map(|(key, item)| (term(key), pattern(item)))
-                    .collect(),
-            )
+        Math::Add => Term::Call(ADD, vec![left, right]),
+        Math::Sub | Math::Div | Math::Rem => {
+            let weighed = |filter: Term<&'s str>| match is_literal(&filter) {
+                true => filter,
+                false => followed_by(filter, WEIGH),
+            };
+            let (left, right) = (Box::new(weighed(left)), Box::new(weighed(right)));
+            followed_by(Term::BinOp(left, BinaryOp::Math(op), right), SIZED)
         }
     }
-}
-
-fn parts(path: Path<Term<&str>>) -> Path<Term<&str>> {
-    let parts = path.0.into_iter().map(|(part, optional)| {
-        let part = match part {
-            Part::Index(index) => Part::Index(term(index)),
-            Part::Range(start, stop) => Part::Range(start.map(term), stop.map(term)),
-        };
-        (part, optional)
-    });
-    Path(parts.collect())
 }

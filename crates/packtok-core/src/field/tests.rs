@@ -271,12 +271,414 @@ fn filters_that_run_away_are_stopped() {
     }
     assert_eq!(
         complaint("def f: f; f", "1"),
-        "filter def f: f; f runs away: stopped after too many steps"
+        "filter def f: f; f does too much work on this document: stopped after too many steps"
     );
     assert_eq!(
         complaint("[] | .[1000000000000] = 1", "1"),
         "filter [] | .[1000000000000] = 1 fails: \"index 1000000000000 out of bounds\""
     );
+}
+
+#[test]
+fn closures_that_hold_each_other_are_bounded() {
+    for filter in [
+        "def f(g): f(g|g); f(.)",
+        "def f(g): f(g,g); f(.)",
+        "def f (g): f(g); f(.)",
+        "def o(g): def i: o(i); i; o(.)",
+        "def f(a; b): f(b; a|b); f(.; .)",
+        "def f(g; $x): f(g|g; $x); f(.; 1)",
+        "def f(g): def h(k): f(k|g); h(g|g); f(.)",
+        "path(def f(g): f(g|g); f(.))",
+        "(def f(g): f(g|g); f(.)) |= 1",
+        "reduce 1 as $x (0; def f(g): f(g|g); f(.))",
+    ] {
+        let bad = text(filter, "1").unwrap_err();
+        let pattern = filter.into();
+        let used = Excess::Stack;
+        assert_eq!(bad, BadDocument::Runaway { pattern, used }, "{filter}");
+    }
+    // Evaluated at each turn, the closures take too many steps before they are too many.
+    let filter = "def f(g): g | f(g|g); f(.)";
+    let used = Excess::Steps;
+    assert_eq!(
+        text(filter, "1").unwrap_err(),
+        BadDocument::Runaway {
+            pattern: filter.into(),
+            used
+        }
+    );
+}
+
+#[test]
+fn recursion_with_closures_works() {
+    let line = r#"{"a":{"b":["x",{"c":"y"}]},"n":300}"#;
+    for (filter, expected) in [
+        (
+            "def walk2(f): if isobject or isarray then .[] |= walk2(f) end | f; walk2(if isstring then ascii_upcase end) | [.a.b[0], .a.b[1].c] | join(\" \")",
+            "X Y",
+        ),
+        (
+            "def f(g): if . > 300 then . else . + 1 | f(g) end; .n | f(.) | tostring",
+            "301",
+        ),
+        (
+            "def f(g): g; def f(g; h): g + h; f(\"a\") + f(\"b\"; \"c\")",
+            "abc",
+        ),
+        ("def f(g): g; def f($x): $x + \"!\"; f(\"a\")", "a!"),
+        ("def f(f): f; f(\"a\")", "a"),
+        ("def length(f): f; def g: length(\"a\"); g", "a"),
+        ("def indices(f): f, f; [indices(\"a\")] | add", "aa"),
+        ("def f(g): def g: \"inner\"; g; f(\"outer\")", "inner"),
+        ("def f(g): def h: g; [h] | .[0]; f(\"a\")", "a"),
+    ] {
+        assert_eq!(text(filter, line).as_deref(), Ok(expected), "{filter}");
+    }
+}
+
+#[test]
+fn paths_and_values_are_bounded() {
+    let zeros = "0,".repeat(20) + "0";
+    let nested = format!("([range(9000)] | . + .) | reduce range(100000) as $i (0; [., {zeros}])");
+    for (filter, used) in [
+        (
+            "null | path(getpath([range(20000) | \"a\"])) | tojson",
+            Excess::Stack,
+        ),
+        ("null | path(def f: .a | f; f)", Excess::Stack),
+        (
+            "null | path(last(limit(9000; recurse(.a)))) | tojson",
+            Excess::Stack,
+        ),
+        ("null | path(recurse(.a)) | empty", Excess::Stack),
+        (&nested, Excess::Value),
+        (
+            "[range(9000)] as $b | reduce range(60) as $i ([$b, $b]; [., .]) | tojson",
+            Excess::Value,
+        ),
+        ("reduce range(600) as $i (0; [.]) | tojson", Excess::Value),
+        (
+            "reduce range(600) as $i ({}; .a |= [$i, .]) | tojson",
+            Excess::Value,
+        ),
+    ] {
+        let bad = text(filter, "1");
+        let Err(BadDocument::Runaway { used: found, .. }) = bad else {
+            panic!("{filter}: {:?}", bad.map(|text| text.len()));
+        };
+        assert_eq!(found, used, "{filter}");
+    }
+}
+
+#[test]
+fn work_in_native_functions_is_counted() {
+    for filter in [
+        "(\"x\" * 1000000) as $s | last(range(1000000) | $s | ascii_downcase | length)",
+        "(\"x\" * 1000000) as $s | last(range(1000000) | $s | @base64 | length)",
+        "(\"x\" * 200000) as $s | last(range(1000000) | $s | test(\"y\"))",
+        "last(range(1000000) | \"x\" | test(\"\\\\w{900}\"))",
+        "(\"x\" * 1000000) as $s | last(range(1000000) | $s / \"y\")",
+        "[range(20000)] as $s | last(range(1000000) | first($s[]))",
+        "[range(20000)] as $s | last(range(1000000) | last($s | ..))",
+        "[range(20000)] as $s | [range(20000)] as $t | last(range(1000000) | $s == $t)",
+        "[range(20000)] as $s | last(range(1000000) | $s - $s)",
+        "[range(20000)] as $s | last(range(1000000) | $s | sort)",
+        "[range(20000)] as $s | last(range(1000000) | $s | contains($s))",
+        "[range(20000) | 0] as $s | $s | indices([range(10000) | 0])",
+        "[range(20000) | 0] as $s | $s | .[[range(10000) | 0]]",
+        "(\"a\" * 2000000) | indices(\"a\" * 1000000)",
+        "[range(20000)] as $s | last(range(1000000) | ($s | .a)?)",
+        "[range(20000)] as $s | last(range(1000000) | try ($s | .a) catch .)",
+        "[range(20000)] as $s | last(range(1000000) | \"\\($s)\")",
+        "jn(2147483647; 1e9)",
+        "([limit(30000; repeat(\"9\"))] | add | tonumber) as $n | last(range(1000000) | $n * $n)",
+        "[limit(1000; repeat(\"x\" * 4000000))] | length",
+        "(\"x\" * 4000000) as $s | [range(1000) | $s + \"y\"] | length",
+        "(\"x\" * 4000000) | explode",
+        "(\"x\" * 4000000) | [match(\".\"; \"g\")]",
+    ] {
+        let bad = text(filter, "1");
+        let is_runaway = matches!(bad, Err(BadDocument::Runaway { .. }));
+        assert!(is_runaway, "{filter}: {:?}", bad.map(|text| text.len()));
+    }
+}
+
+#[test]
+fn what_the_library_panics_at_is_a_bad_document() {
+    let bad = text("[-9223372036854775808] | implode", "1").unwrap_err();
+    assert!(matches!(bad, BadDocument::FilterFails { .. }), "{bad}");
+}
+
+#[test]
+fn values_that_grow_step_by_step_do_not_run_away() {
+    let words: Vec<String> = (0..4000).map(|i| format!("w{}", i % 500)).collect();
+    let line = serde_json::json!({"words": words, "text": words.join(" ")}).to_string();
+    for (filter, expected) in [
+        (
+            "reduce .words[] as $w (\"\"; . + $w) | length | tostring",
+            "15120",
+        ),
+        (
+            "reduce .words[] as $w ([]; . + [$w]) | length | tostring",
+            "4000",
+        ),
+        (
+            "reduce .words[] as $w ({}; .[$w] += 1) | .w3 | tostring",
+            "8",
+        ),
+        (
+            "reduce .words[] as $w ({}; . + {($w): 1}) | length | tostring",
+            "500",
+        ),
+        (
+            "reduce .words[] as $w ({}; .[$w] += [1]) | .w3 | length | tostring",
+            "8",
+        ),
+        (".words | join(\" \") | length | tostring", "19119"),
+        (".text | gsub(\"w\"; \"v\") | .[:5]", "v0 v1"),
+        (".text | [scan(\"[0-9]+\")] | length | tostring", "4000"),
+        (
+            ".words | map(select(test(\"^w49\"))) | length | tostring",
+            "88",
+        ),
+        (
+            ".words | group_by(.) | map(length) | unique | tojson",
+            "[8]",
+        ),
+        ("[.. | strings] | length | tostring", "4001"),
+        (
+            ".text | ascii_downcase | split(\" \") | unique | length | tostring",
+            "500",
+        ),
+    ] {
+        assert_eq!(text(filter, &line).as_deref(), Ok(expected), "{filter}");
+    }
+}
+
+#[test]
+fn the_meter_changes_no_output() {
+    let lines = [
+        "null",
+        "1",
+        r#""a,b c""#,
+        r#"[1,[2,"x"],{"a":null}]"#,
+        r#"{"a":[1,2,{"b":"x"}],"t":"A b","n":-3.5,"z":null}"#,
+    ];
+    for filter in [
+        ".",
+        "..",
+        ".[]",
+        ".[]?",
+        ".a",
+        ".a?",
+        ".a[]?",
+        ".a[0]?",
+        ".[1:]?",
+        ".[(0,1)]?",
+        ".[][(0,1)]?",
+        "[..]",
+        "[.[]?]",
+        "{a: .}",
+        "{(\"x\",\"y\"): 1}",
+        "[.[]? | (.., 1)]",
+        "try .a catch .",
+        "[.[]?, 1] | .[1:] |= map([.])",
+        ".a? |= 1",
+        "(.a?, .t?) |= 2",
+        ".[]? += 1",
+        ".t? += \"x\"",
+        ".[]? -= 1",
+        ".. |= .",
+        ".a? //= 1",
+        "del(.a?)",
+        "del(.[0]?)",
+        "[paths]",
+        "[path(..)]",
+        "[paths(type == \"number\")]",
+        "path(.a[0]?)",
+        "[path(.a?, .[0]?)]",
+        "pick(.a?)",
+        "to_entries?",
+        "with_entries(.value |= tojson)?",
+        "walk(.)",
+        "map_values(.)?",
+        "[limit(2; .[]?)]",
+        "first(.[]?)",
+        "[.[]? | tostring]",
+        "tojson | fromjson",
+        "@json",
+        "@text",
+        "@sh?",
+        "@html \"\\(.)\"",
+        "\"\\(.) and \\(1, 2)\"",
+        ". == .",
+        "[. < (1, \"a\", [])]",
+        ". as [$a, {a: $b}] | [$a, $b]",
+        "[.. == 1]",
+        ". + .",
+        "[.] + [.]",
+        "[.] - [1]",
+        "\"a,b\" / \",\"",
+        ". * 2",
+        "{a: {b: 1}} * {a: {c: .}}",
+        "[1, 2] | contains([1])",
+        "[.[]?] | index(1)",
+        "indices(1)?",
+        "\"abcb\" | indices(\"b\")",
+        "explode?",
+        "(explode | implode)?",
+        "test(\"a\")?",
+        "[match(\"[a-z]\"; \"g\")]?",
+        "gsub(\"a\"; \"b\")?",
+        "[splits(\", *\")]?",
+        "split(\",\")?",
+        "ascii_downcase?",
+        "ltrimstr(\"a\")",
+        "sort?",
+        "sort_by(.a?)?",
+        "group_by(.)?",
+        "unique?",
+        "min?",
+        "add?",
+        "length?",
+        "keys?",
+        "has(\"a\")?",
+        "flatten?",
+        "reverse?",
+        "reduce .[]? as $x (0; . + 1)",
+        "[foreach .[]? as $x (0; . + 1; [$x, .])]",
+        "label $f | .[]? | ., break $f",
+        "def f(g): [g]; f(.[]?)",
+        "def f(g; $x): g + $x; f(1; 2, 3)",
+        "def r: if isarray then .[] | r else . end; [r]",
+        "def r(f): f | if . == 1 then [.] else . end; r(.)",
+        "getpath([\"a\", 0])?",
+        "setpath([\"q\"]; 1)?",
+        "delpaths([[\"a\"]])?",
+        "[combinations(2)]?",
+        "transpose?",
+        "input?",
+        "[range(3)] | combinations?",
+        "first(error(\"x\"))?",
+        "error",
+        "error(null)",
+        "jn(1; 2)",
+        "[.[]?][1:3]",
+        ".[-1:]? = [1]",
+        "if . then 1 elif 2 then 3 else 4 end",
+        ".a // \"d\"",
+        "[.a[]?.b?]",
+        "..|numbers",
+        "(.. | strings) |= ascii_upcase",
+        "limit(1; .[]?) |= 5",
+        "first(.[]?) |= 5",
+        "path(first(.[]?))",
+        "[path(.[]? | select(. == 1))]",
+        "-(1, 2)",
+        "tobytes?",
+    ] {
+        let Ok(field) = Field::compile(filter) else {
+            continue;
+        };
+        let plain = general::Filter::compile_unmetered(filter);
+        for line in lines {
+            let value = || general::parse(line.as_bytes()).unwrap();
+            let metered = field.0.filter.first_output(value(), line.len());
+            let expected = plain.first_output(value(), line.len());
+            assert_eq!(metered, expected, "{filter} on {line}");
+        }
+    }
+}
+
+#[test]
+fn patterns_that_nest_deeply_are_refused_or_run() {
+    let repeated = |open: &str, middle: &str, close: &str, n: usize| {
+        open.repeat(n) + middle + &close.repeat(n)
+    };
+    for (open, middle, close) in [
+        ("(", ".", ")"),
+        ("[", ".", "]"),
+        ("{a:", ".", "}"),
+        ("", ".", "|."),
+        ("", ".", ",."),
+        ("", ".", "+."),
+        ("", ".", "//."),
+        ("", ".", "="),
+        ("-", "1", ""),
+        ("try ", ".", ""),
+        ("def a:", ".", ";."),
+        ("def a(f):", "f", ";a(.)"),
+        ("def f(g): g;", "f(1)", ""),
+        (". as $x|", ".", ""),
+        (". as [", "$x", "]|."),
+        (". as {a:", "$x", "}|."),
+        ("if . then ", ".", " end"),
+        ("if . then 1 ", "end", ""),
+        ("if . then 1 el", "if . then 1 end", ""),
+        ("\"\\(", "1", ")\""),
+        ("label $x|", ".", ""),
+        ("reduce ", ".", " as $x (.;.)"),
+        ("reduce . as $x (.;", ".", ")"),
+        ("map(", ".", ")"),
+        (".[", "0", "]"),
+        (".a", "", ""),
+        (".[]", "", ""),
+        (".a?", "", ""),
+        ("#", "\n.", ""),
+        ("\"", "", ""),
+        ("((", "", ""),
+        ("1", "", ""),
+        ("@json \"\\(", "1", ")\""),
+        (".. |= ", "1", ""),
+    ] {
+        for max_bytes in [1000, 6000, 32_768] {
+            let n = (max_bytes - middle.len()) / (open.len() + close.len());
+            let pattern = repeated(open, middle, close, n);
+            if let Ok(field) = Field::compile(&pattern) {
+                let _ = field.extractor().text(b"{\"a\":[\"x\"]}").map(str::len);
+            }
+        }
+    }
+    for (pattern, expected) in [
+        (
+            ".".repeat(32_769),
+            "it has 32769 bytes, at most 32768 are allowed; shorten it, or prepare the text in the corpus",
+        ),
+        (
+            repeated("[", ".", "]", 2001),
+            "its terms are nested deeper than 2000 levels; shorten chains of operators and nested brackets",
+        ),
+        (
+            ".a".repeat(257),
+            "a path in it has more than 256 parts; write it as several paths with | between them",
+        ),
+    ] {
+        let error = Field::compile(&pattern).err().unwrap().to_string();
+        let shown = pattern.chars().take(200).collect::<String>() + "…";
+        assert_eq!(error, format!("jq pattern {shown:?}: {expected}"));
+    }
+    let commas = vec!["\"a\""; 500].join(",");
+    assert_eq!(text(&commas, "1").unwrap(), "a");
+}
+
+#[test]
+fn a_forgotten_dot_is_asked_about() {
+    for (pattern, name, meant) in [
+        ("text", "text", ".text"),
+        (" text ", "text", ".text"),
+        ("meta.text", "meta", ".meta.text"),
+        ("my-text", "my", ".\"my-text\""),
+        ("meta.my-text", "meta", ".meta.\"my-text\""),
+        ("input", "input", ".input"),
+        ("text_2", "text_2", ".text_2"),
+    ] {
+        let error = Field::compile(pattern).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            format!("jq pattern {pattern:?}: filter {name} is not defined; did you mean {meant}?")
+        );
+    }
 }
 
 #[test]
@@ -334,7 +736,10 @@ fn patterns_that_cannot_be_compiled_say_why() {
             ".a \"",
             "jq pattern \".a \\\"\": expected closing quote, found \"\"",
         ),
-        ("nope", "jq pattern \"nope\": filter nope is not defined"),
+        (
+            "nope(1)",
+            "jq pattern \"nope(1)\": filter nope is not defined",
+        ),
         ("$x", "jq pattern \"$x\": variable $x is not defined"),
         (
             "include \"m\"; .",

@@ -8,7 +8,10 @@ use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
 use super::resume;
-use super::{Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, tell};
+use super::{
+    Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, RejectFault, first_reject,
+    tell,
+};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
@@ -36,7 +39,7 @@ pub(super) fn check(
 }
 
 /// Whether there is something that has the output's name; it must be a file.
-fn is_there(output: &Path) -> Result<bool> {
+pub(crate) fn is_there(output: &Path) -> Result<bool> {
     // A dangling link counts as existing: publishing would replace it.
     let Ok(found) = std::fs::symlink_metadata(output) else {
         return Ok(false);
@@ -111,6 +114,7 @@ fn prove(
             "none".to_owned(),
         )?;
     }
+    judge_rejects(options, found)?;
     compare_sources(options, sources, &reader, found.stopped_early, monitor)?;
     let total_bytes = reader.data_bytes();
     reader.verify(&mut |bytes_read| {
@@ -137,6 +141,20 @@ fn prove(
         );
     }
     Ok(report)
+}
+
+/// Fails as the run would that made the output, if it has more rejects than are allowed.
+fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
+    let fault = RejectFault::of_whole(options.max_rejects, &found.counts, found.stopped_early);
+    fault.map_or(Ok(()), |fault| {
+        let rejects = options.rejects_path();
+        Err(Error::TooManyRejects {
+            path: options.output.clone(),
+            fault,
+            first: first_reject(&rejects),
+            rejects,
+        })
+    })
 }
 
 /// Names the first thing, of all that decides about bytes but the corpus, that differs.

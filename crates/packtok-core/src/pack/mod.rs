@@ -11,6 +11,7 @@ mod options;
 mod ordered;
 mod reason;
 mod recorded;
+mod reject_limit;
 mod report;
 mod resume;
 mod sink;
@@ -29,11 +30,14 @@ use packtok_pbin::{
 
 pub use options::{EmptyDocument, Existing, OnBadDocument, PackOptions};
 pub use reason::Reason;
+pub use reject_limit::{NotALimit, RejectFault, RejectLimit};
 pub use report::PackReport;
 
 pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
+pub(crate) use existing::is_there;
 pub(crate) use ordered::{Consume, Flow, Work, run};
 pub(crate) use recorded::{metadata, redacted};
+pub(crate) use reject_limit::first_reject;
 pub(crate) use report::report;
 pub(crate) use sink::LineNumbers;
 pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED, text_of};
@@ -41,7 +45,7 @@ pub(crate) use worker::{DocBatch, KEPT_IDS, Outcome, Reject, Sample, UNSAMPLED, 
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::journal::remove_asides;
-use crate::rejects::Rejects;
+use crate::rejects::{Rejects, remove_if_there};
 use beside::write_tokenizer;
 use recorded::{recorded_digests, recorded_sources};
 use resume::begin;
@@ -133,7 +137,14 @@ pub(crate) fn write(
     let resumed_bytes = begun.parts.resumed_bytes();
     let mut monitor = |progress: &Progress| monitor(progress);
     let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
-    let digests = match fill(options, tokenizer, sources, reader, &mut sink) {
+    let filled = fill(options, tokenizer, sources, reader, &mut sink).and_then(|digests| {
+        // Of a shard's share nothing follows for the corpus; joining judges that.
+        match job.shard {
+            Some(_) => Ok(digests),
+            None => sink.judge_rejects().map(|()| digests),
+        }
+    });
+    let digests = match filled {
         Ok(digests) => digests,
         Err(error) => return Err(sink.give_up(error)),
     };
@@ -208,6 +219,7 @@ fn publish(
     crash::point("tokenizer published");
     let summary = finished.publish(options.existing.replace())?;
     crash::point("pbin published");
+    remove_if_there(&options.failed_rejects_path())?;
     Ok((summary, rejects_path))
 }
 
@@ -284,6 +296,7 @@ fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
     let dsts = [
         &*options.output,
         &options.rejects_path(),
+        &options.failed_rejects_path(),
         &options.tokenizer_path(),
     ];
     Ok(remove_abandoned(&dsts)?)

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use packtok_bpe::EncodeOptions;
 use packtok_pbin::SpecialToken;
 
+use super::RejectLimit;
 use super::beside::{tokenizer_path_of, with_suffix};
 use crate::corpus::ReadOptions;
 use crate::field::Field;
+use crate::rejects::failed_rejects_path;
 
 /// What becomes of a document without tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,8 @@ pub struct PackOptions {
     pub empty_document: EmptyDocument,
     /// What becomes of a line that is no document.
     pub on_bad_document: OnBadDocument,
+    /// Most documents to reject; without one, all but the last.
+    pub max_rejects: Option<RejectLimit>,
     /// Most documents to pack.
     pub max_documents: Option<u64>,
     /// Most tokens to pack; documents are not cut for it.
@@ -83,6 +87,11 @@ impl PackOptions {
     /// The file that names what was rejected.
     pub fn rejects_path(&self) -> PathBuf {
         with_suffix(&self.output, ".rejects.jsonl")
+    }
+
+    /// The same, of a run that failed and was to replace an output, which keeps its own.
+    pub fn failed_rejects_path(&self) -> PathBuf {
+        failed_rejects_path(&self.output)
     }
 
     /// The copy of the tokenizer that travels with the output.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
-use super::{Job, Monitor, OnBadDocument, PackOptions, Progress, reader, tell};
+use super::{Job, Monitor, OnBadDocument, PackOptions, Progress, RejectFault, reader, tell};
 use crate::corpus::{self, Place, Source};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -75,7 +75,6 @@ pub(super) struct Parts {
     /// How far it was.
     pub(super) span: Span,
     num_closed: usize,
-    num_spans: usize,
 }
 
 /// The journal of a run, and what is to be noted in it next.
@@ -185,7 +184,6 @@ fn go_on(
         rejects,
         span,
         num_closed: closed.len(),
-        num_spans,
     })
 }
 
@@ -198,7 +196,7 @@ impl Parts {
             closed: Vec::new(),
             num_closed: self.num_closed,
             pending_bytes: 0,
-            is_worth_keeping: self.num_spans > 0,
+            is_worth_keeping: self.span.counts.documents > 0,
         };
         Begun { notes, parts: self }
     }
@@ -242,7 +240,9 @@ fn spans_of(
         true => None,
         false => journal.read::<Head, Span>()?,
     };
-    let Some((found, mut spans)) = found else {
+    // Where no document was packed, there is nothing to continue with, and nothing to lose.
+    let has_documents = |spans: &[Span]| spans.last().is_some_and(|span| span.counts.documents > 0);
+    let Some((found, mut spans)) = found.filter(|(_, spans)| has_documents(spans)) else {
         journal.begin(&head)?;
         return Ok(Vec::new());
     };
@@ -271,13 +271,21 @@ fn spans_of(
     differing("its raw index", index(&found), index(&head))?;
     // Lines that were skipped then, and now end the run, are looked at again.
     if options.on_bad_document == OnBadDocument::Fail {
-        let num_clean = spans
-            .iter()
-            .take_while(|span| span.counts.rejected == 0)
-            .count();
-        spans.truncate(num_clean);
+        keep_while(&mut spans, |counts| counts.rejected == 0);
     }
+    // The error names the reject that is one too many, so that is looked for again.
+    keep_while(&mut spans, |counts| {
+        RejectFault::of_part(options.max_rejects, counts.rejected).is_none()
+    });
     Ok(spans)
+}
+
+/// Cuts `spans` at the first whose account does not have a property.
+fn keep_while(spans: &mut Vec<Span>, is_kept: impl Fn(&Counts) -> bool) {
+    let num_kept = (spans.iter())
+        .take_while(|span| is_kept(&span.counts))
+        .count();
+    spans.truncate(num_kept);
 }
 
 fn digest(path: &PathBuf) -> Result<u32> {
@@ -424,7 +432,7 @@ impl Notes {
             rejects: done.rejects,
         };
         self.journal.append(&span)?;
-        self.is_worth_keeping |= self.pending_bytes >= self.span_bytes;
+        self.is_worth_keeping |= self.pending_bytes >= self.span_bytes && span.counts.documents > 0;
         self.pending_bytes = 0;
         crash::point("span noted");
         Ok(())

@@ -9,8 +9,8 @@ use super::ordered::{Consume, Flow};
 use super::recorded::redacted;
 use super::resume::{Begun, Done, Notes, Parts};
 use super::worker::{DocBatch, Outcome, Reject};
-use super::{Monitor, PackOptions, Progress, tell};
-use crate::corpus::{LineCounter, Reader, Source};
+use super::{Monitor, PackOptions, Progress, RejectFault, RejectLimit, first_reject, tell};
+use crate::corpus::{LineCounter, Reader, Source, explain};
 use crate::error::{Error, Result};
 use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
@@ -157,6 +157,54 @@ impl<'a> Sink<'a> {
         }
     }
 
+    /// Fails if the account of the whole corpus has more rejects than are allowed.
+    pub(crate) fn judge_rejects(&mut self) -> Result<()> {
+        match RejectFault::of_whole(self.options.max_rejects, &self.counts, self.stopped_early) {
+            None => Ok(()),
+            Some(fault) => Err(self.too_many_rejects(fault)),
+        }
+    }
+
+    /// Fails at the reject that is one too many, if it is in `batch`.
+    ///
+    /// What was done before the batch is noted first: the rejects that are written for the user go beyond it.
+    fn stop_at_limit(&mut self, batch: &mut DocBatch) -> Result<()> {
+        let Some(limit @ RejectLimit::Count(allowed)) = self.options.max_rejects else {
+            return Ok(());
+        };
+        let num_rejected = batch.rejects.len() - usize::from(batch.is_fatal);
+        let rejected = self.counts.rejected + num_rejected as u64;
+        let Some(fault) = RejectFault::of_part(Some(limit), rejected) else {
+            return Ok(());
+        };
+        if self.notes.are_worth_keeping() && self.notes.is_behind() {
+            self.note()?;
+        }
+        let num_written = allowed.saturating_sub(self.counts.rejected) as usize + 1;
+        batch.rejects.truncate(num_written);
+        self.write_rejects(batch)?;
+        Err(self.too_many_rejects(fault))
+    }
+
+    /// The error of a run that failed for its rejects, which are published for the user to look at.
+    fn too_many_rejects(&mut self, fault: RejectFault) -> Error {
+        let output = &self.options.output;
+        // An output that is there has rejects of its own, if any.
+        let rejects = match output.symlink_metadata() {
+            Ok(_) => self.options.failed_rejects_path(),
+            Err(_) => self.options.rejects_path(),
+        };
+        match self.rejects.publish_copy(&rejects) {
+            Err(error) => error,
+            Ok(()) => Error::TooManyRejects {
+                path: output.clone(),
+                fault,
+                first: first_reject(&rejects),
+                rejects,
+            },
+        }
+    }
+
     /// Adds the lines of a batch to the account.
     fn count(&mut self, batch: &DocBatch, tokens: u64) {
         let counts = &mut self.counts;
@@ -202,6 +250,7 @@ impl Consume<DocBatch> for Sink<'_> {
         }
         let flow = self.limits.cut(batch, self.writer.width());
         self.stopped_early |= flow == Flow::Stop;
+        self.stop_at_limit(batch)?;
         if batch.is_fatal {
             let reject = batch
                 .rejects
@@ -209,12 +258,13 @@ impl Consume<DocBatch> for Sink<'_> {
                 .expect("a fatal batch ends with its reject");
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
-            return Err(Error::Document {
+            let error = Error::Document {
                 line: lines.in_whole_file(source, self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
-            });
+            };
+            return Err(explain(error, source));
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();
         self.writer.append(&batch.data, &batch.document_bytes)?;

@@ -135,6 +135,22 @@ pub enum SamplingError {
         /// Tokens in all; where blocks stay within files, in the longest.
         tokens: u64,
     },
+    /// Not a single row.
+    #[error(
+        "{}: context_length {context_length} takes {} tokens, the inputs and the last label, and there are {tokens}; \
+         lower context_length, or give more data",
+        shown(path, *more), u128::from(*context_length) + 1
+    )]
+    TooFewTokensForRow {
+        /// The first file.
+        path: PathBuf,
+        /// Number of further files.
+        more: usize,
+        /// Inputs of a row.
+        context_length: u64,
+        /// Tokens in all; where rows stay within files, in the longest.
+        tokens: u64,
+    },
     /// A plan for another number of tokens.
     #[error("{}: plans {found} tokens, the dataset has {expected}; delete it, and it is made again", path.display())]
     PlanTokens {

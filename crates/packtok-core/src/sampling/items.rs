@@ -11,7 +11,7 @@ use super::ids::Id;
 use super::plan::Plan;
 use super::starts::Starts;
 use super::stream::{Piece, Span, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// How tokens become items.
 #[derive(Debug)]
@@ -23,6 +23,13 @@ pub enum Packing {
         /// Tokens that a block shares with the next.
         overlap: u64,
         /// Whether blocks stay within files.
+        by_file: bool,
+    },
+    /// Rows of inputs with a label each, across documents: blocks of one token more, which is the first of the next.
+    Rows {
+        /// Inputs of a row.
+        context_length: u64,
+        /// Whether rows stay within files.
         by_file: bool,
     },
     /// One document an item, cut after `block_size` tokens.
@@ -108,7 +115,7 @@ impl Items {
     ///
     /// # Errors
     /// [`SamplingError::BlockTooSmall`], [`SamplingError::Overlap`], [`SamplingError::TooFewTokens`],
-    /// [`SamplingError::PlanTokens`].
+    /// [`SamplingError::TooFewTokensForRow`], [`SamplingError::PlanTokens`].
     pub fn new(stream: Stream, packing: Packing) -> Result<Self> {
         let layout = match packing {
             Packing::Whole => Layout::Whole,
@@ -122,6 +129,11 @@ impl Items {
                 overlap,
                 by_file,
             } => fixed(&stream, block_size, overlap, by_file)?,
+            Packing::Rows {
+                context_length,
+                by_file,
+            } => fixed(&stream, context_length.saturating_add(1), 1, by_file)
+                .map_err(|error| in_rows(error, context_length))?,
         };
         Ok(Self { stream, layout })
     }
@@ -390,6 +402,22 @@ fn check_block_size(block_size: u64) -> Result<()> {
         return Err(SamplingError::BlockTooSmall { block_size }.into());
     }
     Ok(())
+}
+
+/// `error` in terms of rows, whose blocks are the caller's no matter.
+fn in_rows(error: Error, context_length: u64) -> Error {
+    match error {
+        Error::Sampling(SamplingError::TooFewTokens {
+            path, more, tokens, ..
+        }) => SamplingError::TooFewTokensForRow {
+            path,
+            more,
+            context_length,
+            tokens,
+        }
+        .into(),
+        error => error,
+    }
 }
 
 /// Blocks of the stream or of its files, at least one.

@@ -22,7 +22,7 @@ pub fn plan_megatron(
     block_size: u64,
     emit: &mut impl FnMut(&[Piece]) -> Result<()>,
 ) -> Result<u64> {
-    let block_size = check_block_tokens(block_size)?;
+    let block_size = check_block_tokens("block_size", block_size)?;
     let mut blocks = Blocks {
         block_size,
         served_stop: 0,

@@ -193,7 +193,7 @@ impl PlanWriter {
     pub fn create(dst: &Path, key: Key) -> Result<Self> {
         Ok(Self {
             file: PlanFileWriter::create(dst, key)?,
-            block_len_tokens: check_block_tokens(key.options[0])?,
+            block_len_tokens: check_block_tokens("block_size", key.options[0])?,
             group: Vec::with_capacity(GROUP_BYTES),
             first_pieces: FirstPieces::create(dst)?,
             num_blocks: 0,
@@ -247,14 +247,14 @@ impl PlanWriter {
     }
 }
 
-/// The limits of what a planner can do.
+/// The limits of what a planner can do; `name` is what the caller's option is called.
 ///
 /// # Errors
 /// [`Error::BlockTokens`].
-pub(crate) fn check_block_tokens(found: u64) -> Result<u64> {
+pub(crate) fn check_block_tokens(name: &'static str, found: u64) -> Result<u64> {
     match found {
         1..=MAX_BLOCK_TOKENS => Ok(found),
-        _ => Err(Error::BlockTokens { found }),
+        _ => Err(Error::BlockTokens { name, found }),
     }
 }
 

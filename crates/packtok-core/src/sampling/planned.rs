@@ -76,13 +76,13 @@ pub fn find_or_plan(
     folders: &[PathBuf],
     monitor: &mut Monitor<'_>,
 ) -> Result<PathBuf> {
-    let (kind, block_tokens) = match planner {
-        Planner::BestFit { context_length } => (Kind::BestFit, context_length),
-        Planner::Megatron { block_size } => (Kind::Megatron, block_size),
+    let (kind, name, block_tokens) = match planner {
+        Planner::BestFit { context_length } => (Kind::BestFit, "context_length", context_length),
+        Planner::Megatron { block_size } => (Kind::Megatron, "block_size", block_size),
     };
     let key = Key {
         kind,
-        options: [check_block_tokens(block_tokens)?, 0],
+        options: [check_block_tokens(name, block_tokens)?, 0],
         data: stream.fingerprint(),
     };
     find_or_build(folders, &key, monitor, &mut |dst, monitor| {

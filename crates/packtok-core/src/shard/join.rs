@@ -20,7 +20,8 @@ use super::rejects::LinesBefore;
 use super::{Marker, Plan, Shard, ShardError, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::{
-    Existing, Monitor, Progress, has_published, remove_leftover, tell, tokenizer_path_of,
+    Existing, Monitor, Progress, RejectFault, RejectLimit, first_reject, has_published,
+    remove_leftover, tell, tokenizer_path_of,
 };
 use crate::rejects::Rejects;
 
@@ -33,6 +34,8 @@ pub struct JoinOptions {
     pub output: PathBuf,
     /// What becomes of an output that is already there.
     pub existing: Existing,
+    /// Most documents to reject in all shards; without one, what the shards were packed with.
+    pub max_rejects: Option<RejectLimit>,
 }
 
 /// What joining did.
@@ -65,6 +68,7 @@ pub struct JoinReport {
 pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
     let shards = Shards::find(&options.folder)?;
     refuse_shard_as_output(&shards, &options.output)?;
+    shards.judge_rejects(options.max_rejects)?;
     remove_abandoned(&[&options.output, &rejects_path(&options.output)])?;
     let (tokenizer, tokenizer_json) = shards.tokenizer()?;
     let metadata = shards.metadata();
@@ -100,8 +104,9 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
 ///
 /// # Errors
 /// As [`join`], except for what reading the shards would show.
-pub fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn list(folder: &Path, max_rejects: Option<RejectLimit>) -> Result<Vec<PathBuf>> {
     let shards = Shards::find(folder)?;
+    shards.judge_rejects(max_rejects)?;
     let paths = shards
         .opened()
         .map(|part| Ok(part?.reader().path().to_owned()));
@@ -218,6 +223,37 @@ impl Shards {
             count,
         }
         .into())
+    }
+
+    /// Fails if all shards together have more rejects than are allowed: by `limit`, or else by each of the limits
+    /// that shards were packed with.
+    fn judge_rejects(&self, limit: Option<RejectLimit>) -> Result<()> {
+        let counts = self.metadata().counts;
+        let limits = match limit {
+            Some(_) => vec![limit],
+            None => self
+                .markers
+                .iter()
+                .map(|marker| marker.max_rejects)
+                .collect(),
+        };
+        let mut faults =
+            (limits.iter()).filter_map(|limit| RejectFault::of_whole(*limit, &counts, false));
+        let Some(fault) = faults.next() else {
+            return Ok(());
+        };
+        let mut rejected = self
+            .parts()
+            .filter(|(_, marker)| marker.counts.rejected > 0);
+        let first = rejected
+            .next()
+            .map(|(path, _)| first_reject(&rejects_path(&path)));
+        Err(Error::TooManyRejects {
+            path: self.folder.clone(),
+            fault,
+            first: first.unwrap_or_default(),
+            rejects: self.folder.join("*.rejects.jsonl"),
+        })
     }
 
     /// The pbins in order, each with its marker.

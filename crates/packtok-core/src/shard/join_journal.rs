@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use packtok_pbin::{Checkpoint, TokenWidth, Writer};
+use packtok_pbin::{Checkpoint, Counts, TokenWidth, Writer};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -108,14 +108,19 @@ fn begun_anew(journal: &mut Journal, head: &Head) -> Result<Vec<Checkpoint>> {
 
 /// What a run has packed is not thrown away by joining under the same name.
 fn refuse_packing(journal: &mut Journal) -> Result<()> {
-    match journal.read::<IgnoredAny, IgnoredAny>()? {
-        Some((_, entries)) if !entries.is_empty() => Err(Error::JournalDiffers {
+    /// What an entry of such a run says of what is packed.
+    #[derive(Deserialize)]
+    struct Packed {
+        #[serde(default)]
+        counts: Counts,
+    }
+    let found = journal.read::<IgnoredAny, Packed>()?;
+    let last = found.as_ref().and_then(|(_, entries)| entries.last());
+    match last.is_some_and(|packed| packed.counts.documents > 0) {
+        true => Err(Error::JournalOfPacking {
             path: journal.folder().to_owned(),
-            what: "its work".to_owned(),
-            found: "packing".to_owned(),
-            expected: "joining".to_owned(),
         }),
-        _ => Ok(()),
+        false => Ok(()),
     }
 }
 

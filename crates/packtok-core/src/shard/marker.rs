@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::folder::marker_path;
 use super::{Shard, ShardError};
 use crate::error::{Error, Result};
+use crate::pack::RejectLimit;
 
 /// The version of the marker.
 pub(super) const VERSION: u32 = 1;
@@ -45,6 +46,9 @@ pub struct Marker {
     pub last: Option<Place>,
     /// Its share of those sources that it does not hold whole, two at most.
     pub parts: Vec<SourcePart>,
+    /// What its run had as `max_rejects`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rejects: Option<RejectLimit>,
     /// Wall-clock time of the run, in seconds.
     pub seconds: f64,
     /// The machine that it was packed on.

@@ -17,8 +17,8 @@ use super::{Marker, Place, Plan, Shard, ShardError, SourcePart};
 use crate::corpus::Source;
 use crate::error::{Error, Result};
 use crate::pack::{
-    Existing, Job, Monitor, OnBadDocument, PackOptions, PackReport, Written, metadata, report,
-    write,
+    Existing, Job, Monitor, OnBadDocument, PackOptions, PackReport, RejectFault, Written,
+    first_reject, metadata, report, write,
 };
 
 /// Which shard is packed.
@@ -144,6 +144,16 @@ impl Run<'_> {
             let what = "its number of rejected documents";
             differing(&marker_path(output), what, found, "0".to_owned())?;
         }
+        if let Some(fault) = RejectFault::of_part(self.options.max_rejects, marker.counts.rejected)
+        {
+            let rejects = rejects_path(output);
+            return Err(Error::TooManyRejects {
+                path: output.clone(),
+                fault,
+                first: first_reject(&rejects),
+                rejects,
+            });
+        }
         Ok(Some(marker))
     }
 
@@ -170,7 +180,11 @@ impl Run<'_> {
 
     fn pack(&self, started: Instant, monitor: &mut Monitor<'_>) -> Result<PackReport> {
         let output = &self.options.output;
-        let removed = remove_abandoned(&[output, &self.options.rejects_path()])?;
+        let removed = remove_abandoned(&[
+            output,
+            &self.options.rejects_path(),
+            &self.options.failed_rejects_path(),
+        ])?;
         let (first, sources) = self.plan.sources_of(self.shard, &self.options, monitor)?;
         let job = Job {
             sources: &sources,
@@ -232,6 +246,7 @@ impl Run<'_> {
             first: sources.first().map(|source| place(0, source.span().start)),
             last: last.map(|i| place(i, sources[i].span().end)),
             parts: sources.iter().enumerate().filter_map(part).collect(),
+            max_rejects: self.options.max_rejects,
             seconds: 0.0,
             hostname: rustix::system::uname()
                 .nodename()

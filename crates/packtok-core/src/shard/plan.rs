@@ -96,6 +96,11 @@ impl Plan {
         refuse_unknowable(options)?;
         let path = plan_path(&options.output);
         let sources = corpus::expand(&options.inputs)?;
+        // A corpus in another format is told before any task starts. One file stands for all: opening
+        // each of a million would take longer than the plan.
+        if let Some(first) = sources.first() {
+            corpus::compression(first)?;
+        }
         tell(monitor, &Progress::default())?;
         let root = root_of(&sources, &options.output)?;
         let mut header = Header {

@@ -1,7 +1,7 @@
 //! Compares a pbin with its corpus: every document is tokenized again.
 
 use super::id_of;
-use crate::corpus::{self, Source};
+use crate::corpus::{self, Source, explain};
 use crate::error::{Error, Result};
 use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
@@ -165,12 +165,13 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
         }
         if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
             let source = &self.sources[batch.source];
-            return Err(Error::Document {
+            let error = Error::Document {
                 line: self.lines.of(self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
-            });
+            };
+            return Err(explain(error, source));
         }
         self.position.1 += batch.outcomes.len() as u64;
         batch.shrink();

@@ -64,7 +64,9 @@ fn lengths_that_no_planner_takes_are_refused() {
     for context_length in [0, (1 << 24) + 1] {
         let error = plan_best_fit(twins::results(&[1]), context_length, &mut |_| Ok(()))
             .expect_err("the length is out of range");
-        assert!(matches!(error, Error::BlockTokens { found } if found == context_length));
+        assert!(
+            matches!(error, Error::BlockTokens { name: "context_length", found } if found == context_length)
+        );
     }
 }
 

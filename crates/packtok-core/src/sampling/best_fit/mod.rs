@@ -41,7 +41,7 @@ fn plan_in_windows(
     window_pieces: usize,
     emit: &mut impl FnMut(&[Piece]) -> Result<()>,
 ) -> Result<()> {
-    let context_length = check_block_tokens(context_length)?;
+    let context_length = check_block_tokens("context_length", context_length)?;
     let mut window = Window::new(context_length as usize);
     for document in documents {
         let Range { mut start, end } = document?;

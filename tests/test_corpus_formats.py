@@ -1,0 +1,192 @@
+"""Files that are no JSON lines, and filters that would never end: each ends with one line that helps."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+from conftest import PacktokCli
+
+import packtok
+from packtok import scanning
+
+GOOD = b'{"text": "hello one"}\n{"text": "hello two"}\n'
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.jsonl", GOOD)
+    return file.getvalue()
+
+
+def tarred() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo("a.jsonl")
+        member.size = len(GOOD)
+        archive.addfile(member, io.BytesIO(GOOD))
+    return file.getvalue()
+
+
+# What a file holds, and how the message calls it. These are errors whatever becomes of bad documents.
+BINARY = {
+    "a.parquet": (b"PAR1" + bytes(99), "a Parquet file"),
+    "a.arrow": (b"ARROW1\0\0" + bytes(99), "an Arrow (Feather) file"),
+    "a.jsonl.xz": (lzma.compress(GOOD), "compressed with xz"),
+    "a.jsonl.bz2": (bz2.compress(GOOD), "compressed with bzip2"),
+    "a.jsonl.lz4": (b"\x04\x22\x4d\x18" + bytes(99), "compressed with lz4"),
+    "a.zip": (zipped(), "a zip archive"),
+    "a.tar": (tarred(), "a tar archive"),
+    "a.tar.gz": (gzip.compress(tarred()), "a tar archive"),
+    "a.parquet.zst": (zstandard.compress(b"PAR1" + bytes(99)), "a Parquet file"),
+    "twice.jsonl.gz": (gzip.compress(gzip.compress(GOOD)), "a gzip file within a compressed file"),
+    "twice.jsonl.zst": (zstandard.compress(zstandard.compress(GOOD)), "a zstd file within a compressed file"),
+    "bom16.jsonl": (GOOD.decode().encode("utf-16"), "UTF-16 text (little-endian)"),
+    "le.jsonl": (GOOD.decode().encode("utf-16-le"), "UTF-16 text (little-endian)"),
+    "be.jsonl": (GOOD.decode().encode("utf-16-be"), "UTF-16 text (big-endian)"),
+}
+# These are told only once their first line has proved bad; skipped, their lines are bad documents.
+TEXT = {
+    "a.csv": (b'id,text\n1,hello\n2,"a, b"\n', "a table of comma-separated values (CSV)"),
+    "a.tsv": (b"id\ttext\n1\thello\n", "a table of tab-separated values (TSV)"),
+    "array.json": (b'[\n {"text": "a"},\n {"text": "b"}\n]\n', "a JSON array"),
+    "line.json": (b'[{"text": "a"}, {"text": "b"}]', "a JSON array"),
+    "array.json.gz": (gzip.compress(b'[\n{"text": "a"}\n]'), "a JSON array"),
+    "pretty.json": (b'{\n  "text": "a"\n}\n', "JSON with objects over several lines"),
+    "book.txt": (b"Once upon a time\nthere was a fox.\n", "plain text"),
+}
+
+
+@pytest.mark.parametrize("name", [*BINARY, *TEXT])
+def test_a_file_that_is_no_json_lines_is_named(tmp_path: Path, name: str) -> None:
+    content, what = {**BINARY, **TEXT}[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(packtok.DocumentError) as raised:
+        packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer="gpt2", eod="<|endoftext|>")
+    message = str(raised.value)
+    assert message.startswith(f"{path}: is {what}, not JSON lines; ")
+    assert "malformed" not in message
+    with pytest.raises(packtok.DocumentError) as counted:
+        scanning.count(path, ["gpt2"])
+    assert str(counted.value) == message
+    if name in BINARY:
+        with pytest.raises(packtok.DocumentError) as skipped:
+            scanning.count(path, ["gpt2"], on_bad_document="skip")
+        assert str(skipped.value) == message
+    else:
+        assert scanning.count(path, ["gpt2"], on_bad_document="skip")["total"]["rejected"] >= 1
+
+
+def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    bad = tmp_path / "a.jsonl"
+    common = ["--tokenizer", "gpt2", "--eod", "<|endoftext|>"]
+    for content, what in (BINARY["a.parquet"], TEXT["a.csv"]):
+        bad.write_bytes(content)
+        for arguments in (
+            ["pack", "-i", bad, "-o", tmp_path / "x.pbin", *common],
+            ["count", bad, "--tokenizer", "gpt2"],
+            ["index", bad],
+            ["tokenizer", "verify", "gpt2", "--corpus", bad],
+        ):
+            done = packtok_cli(*arguments, code=1)
+            lines = done.stderr.strip().splitlines()
+            assert f"{bad}: is {what}, not JSON lines; convert it" in lines[-1], arguments
+            assert "Traceback" not in done.stderr
+    # A plan reads no lines: it sees what the first bytes of its first file tell.
+    bad.write_bytes(BINARY["a.parquet"][0])
+    done = packtok_cli("plan", "-i", bad, "-o", tmp_path / "y.pbin", *common, "--shards", 2, code=1)
+    assert f"{bad}: is a Parquet file, not JSON lines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(GOOD, id="plain"),
+        pytest.param(b"\xef\xbb\xbf" + GOOD, id="bom"),
+        pytest.param(b"\n \n" + GOOD, id="blank"),
+        pytest.param(gzip.compress(GOOD), id="gzip"),
+        pytest.param(zstandard.compress(GOOD), id="zstd"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv"])
+def test_json_lines_are_read_whatever_the_name(tmp_path: Path, name: str, content: bytes) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert scanning.count(path, ["gpt2"])["total"]["documents"] == 2
+
+
+@pytest.mark.parametrize("first", ['{"text": "ab', 'b"}', "garbage", "a,b", "# comment", '[{"text": 1}'])
+def test_a_bad_first_line_stays_a_bad_document(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(first.encode() + b"\n" + GOOD)
+    total = scanning.count(path, ["gpt2"], on_bad_document="skip")["total"]
+    assert (total["documents"], total["rejected"]) == (2, 1)
+    with pytest.raises(packtok.DocumentError, match=r"a.jsonl:1: byte 0: malformed JSON"):
+        scanning.count(path, ["gpt2"])
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "def f(g): f(g|g); f(.)",
+        "def f(g): f(g,g); f(.)",
+        "def o(g): def i: o(i); i; o(.)",
+        'null|path(getpath([range(1000000)|"a"]))|tojson',
+        "def f: f; f",
+        "[range(1e12)]",
+        "[limit(1e12; repeat(.))]",
+        "[range(10)]|combinations(12)|select(false)",
+        '"x" * 1e9',
+        '[limit(200; repeat("x" * 60000000))]|tojson',
+        "jn(2147483647; 1e9)",
+    ],
+)
+def test_a_filter_without_end_is_a_bad_document(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD)
+    done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
+    last = done.stderr.strip().splitlines()[-1]
+    assert f"{path}:1: byte 0: filter {field} does too much work on this document: stopped after " in last
+    assert "jq_pattern (--field)" in last
+    done = packtok_cli(
+        "count", path, "--tokenizer", "gpt2", "--field", field, "--on-bad-document", "skip", "--json"
+    )
+    assert json.loads(done.stdout)["total"]["rejected"] == 2
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["(" * 30_000, "." + "|." * 16_000, "-" * 32_000 + "1", "try " * 8_000 + ".", "[" * 40_000, "(" * 99_999],
+)
+def test_a_filter_that_nests_deeply_is_refused(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD)
+    done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
+    assert "jq pattern" in done.stderr
+    assert len(done.stderr) < 2000
+
+
+@pytest.mark.parametrize(
+    ("field", "meant"), [("text", ".text"), ("meta.text", ".meta.text"), ("input", ".input")]
+)
+def test_a_forgotten_dot_is_asked_about(
+    tmp_path: Path, packtok_cli: PacktokCli, field: str, meant: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD)
+    flag = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1).stderr
+    assert f"did you mean {meant}?" in flag
+    with pytest.raises(ValueError, match=f"did you mean {meant}\\?"):
+        packtok.pack(
+            input=path, output=tmp_path / "x.pbin", tokenizer="gpt2", field=field, eod="<|endoftext|>"
+        )

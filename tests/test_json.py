@@ -1,0 +1,111 @@
+"""``--json``: every command prints its result as one JSON document, and nothing else, on stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from conftest import PacktokCli
+
+from packtok.cli import app
+
+CONFIG = (
+    "settings: {src_path: c.jsonl, dst_path: y.pbin, jq_pattern: .text, eod_token: <|endoftext|>}\n"
+    "tokenizer: {component_key: tokenizer, variant_key: pretrained_hf_tokenizer,\n"
+    "  config: {pretrained_model_name_or_path: gpt2}}\n"
+)
+LOADER = "dataset: {paths: t.pbin, context_length: 2}\nloader: {global_batch_size: 1}\n"
+CORPUS = ("-i", "c.jsonl", "-t", "gpt2")
+# Arguments of each command, and a key that its result has; a new command needs a line here.
+CASES: dict[str, tuple[tuple[object, ...], str]] = {
+    "pack": ((*CORPUS, "-o", "packed.pbin"), "documents"),
+    "plan": ((*CORPUS, "-o", "new", "--shards", 2), "num_shards"),
+    "join": (("shards", "-o", "joined.pbin"), "documents"),
+    "index": (("c.jsonl",), "entries"),
+    "inspect": (("t.pbin",), "documents"),
+    "cat": (("t.pbin", "-d", ":"), "text"),
+    "count": (("c.jsonl", "-t", "gpt2"), "total"),
+    "verify": (("t.pbin",), "checked"),
+    "merge": (("t.pbin", "t.pbin", "merged.pbin"), "documents"),
+    "manifest": (("t.pbin", "-o", "new.jsonl"), "documents"),
+    "locate": (("loader.yaml", "-s", 0), "documents"),
+    "run": (("--no-submit", "--json", "pack", *CORPUS, "-o", "run.pbin"), "commands"),
+    "status": (("shards",), "shards"),
+    "retry": (("--no-submit", "old.pbin.shards"), "commands"),
+    "tokenizer inspect": (("gpt2",), "vocab_size"),
+    "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
+    "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),
+    "data pack_encoded_data": (("pack.yaml",), "documents"),
+    "data merge_packed_data": (("t.pbin", "t.pbin", "both.pbin"), "documents"),
+}
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every command of the program that is no group, by the words that are typed."""
+    if hasattr(command, "commands"):
+        for name, one in command.commands.items():
+            yield from commands(one, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) -> Path:
+    folder = tmp_path_factory.mktemp("json")
+    (folder / "c.jsonl").write_text('{"text": "a b c"}\n{"text": "\\u001b[31m\\u0660"}\n')
+    (folder / "pack.yaml").write_text(CONFIG)
+    (folder / "loader.yaml").write_text(LOADER)
+    packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)
+    for k in range(2):
+        packtok_cli("pack", *CORPUS, "-o", "shards", "--shard", f"{k}/2", cwd=folder)
+    packtok_cli("run", "--no-submit", "pack", *CORPUS, "-o", "old.pbin", cwd=folder)
+    return folder
+
+
+def test_every_command_has_a_case_and_the_flag() -> None:
+    assert sorted(COMMANDS) == sorted(CASES)
+    for name, command in COMMANDS.items():
+        assert "--json" in [flag for parameter in command.params for flag in parameter.opts], name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
+    arguments, key = CASES[name]
+    flag = () if "--json" in arguments else ("--json",)
+    done = packtok_cli(*name.split(), *arguments, *flag, cwd=folder)
+    assert done.stdout.isascii()
+    result = json.loads(done.stdout)
+    assert all(key in one for one in (result if isinstance(result, list) else [result])), result
+    assert result
+    assert all(line.startswith("packtok: ") for line in done.stderr.splitlines()), done.stderr
+
+
+def test_a_printed_config_can_be_json(folder: Path, packtok_cli: PacktokCli) -> None:
+    for command in (("pack",), ("plan", "--shards", 2)):
+        done = packtok_cli(*command, *CORPUS, "-o", "none.pbin", "--print-config", "--json", cwd=folder)
+        assert json.loads(done.stdout)["settings"]["dst_path"] == "none.pbin"
+
+
+def test_cat_prints_ids_and_nothing_of_no_documents(folder: Path, packtok_cli: PacktokCli) -> None:
+    shown = json.loads(packtok_cli("cat", "t.pbin", "-d", "0", "--ids", "--json", cwd=folder).stdout)
+    assert shown == [{"document": 0, "tokens": 4, "ids": [64, 275, 269, 50256]}]
+    assert json.loads(packtok_cli("cat", "t.pbin", "-d", "9:", "--json", cwd=folder).stdout) == []
+
+
+def test_a_failure_prints_no_json(folder: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("inspect", "none.pbin", "--json", cwd=folder, code=1)
+    assert (done.stdout, done.stderr) == ("", "packtok: none.pbin: No such file or directory\n")
+
+
+def test_the_flag_goes_to_run_itself(folder: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("run", "--no-submit", "pack", "--json", *CORPUS, "-o", "n.pbin", cwd=folder, code=2)
+    assert done.stderr.endswith(
+        "--json cannot be given here; it goes ahead of the command: packtok run --json pack\n"
+    )

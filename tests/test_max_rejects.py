@@ -1,0 +1,318 @@
+"""``max_rejects``: how many documents may be rejected, by a run, by shards and in all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PacktokCli
+from processes import names, write_corpus
+
+import packtok
+from packtok.config import load_config
+from packtok.errors import ConfigError, PacktokError
+
+GOOD, BAD, BLANK, EMPTY = '{"text": "a"}\n', '{"body": "b"}\n', " \n", '{"text": ""}\n'
+WHY = "field .text is missing; the object has .body"
+SKIP = {"tokenizer": "gpt2", "on_bad_document": "skip"}
+EXPECTED = "expected a number such as 100, or a percentage from 0% to 100% such as 0.5%"
+
+
+def corpus(folder: Path, *lines: str) -> Path:
+    path = folder / "c.jsonl"
+    path.write_text("".join(lines))
+    return path
+
+
+def pack(folder: Path, **options: Any) -> packtok.PackReport:
+    return packtok.pack(input=folder / "c.jsonl", output=folder / "o.pbin", **{**SKIP, **options})
+
+
+def failure(folder: Path, **options: Any) -> str:
+    """What a run that must fail says, with the folder's name left out."""
+    with pytest.raises(PacktokError) as caught:
+        pack(folder, **options)
+    notes = [*getattr(caught.value, "__notes__", ())]
+    return "; ".join([str(caught.value), *notes]).replace(f"{folder}/", "")
+
+
+def test_nothing_packed_is_a_failure_that_keeps_the_rejects(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    corpus(tmp_path, BAD, BLANK, BAD)
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--on-bad-document", "skip")
+    done = packtok_cli(*arguments, cwd=tmp_path, code=1)
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"packtok: o.pbin: nothing was packed: all 2 documents were rejected; the first is c.jsonl:1: {WHY}; "
+        "see o.pbin.rejects.jsonl; correct the corpus or the options, or allow an empty output with "
+        "--max-rejects 100%\n"
+    )
+    assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
+    rejects = [json.loads(line) for line in (tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()]
+    assert [reject["line"] for reject in rejects] == [1, 3]
+    # The next run needs no --restart, and takes the rejects away.
+    packtok_cli(*arguments, "--field", ".body", cwd=tmp_path)
+    assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
+
+
+@pytest.mark.parametrize("limit", [None, 2, "2", "99.9%"])
+def test_nothing_packed_fails_under_any_limit_below_all(tmp_path: Path, limit: int | str | None) -> None:
+    corpus(tmp_path, BAD, BAD)
+    assert "nothing was packed: all 2 documents were rejected" in failure(tmp_path, max_rejects=limit)
+
+
+def test_all_documents_may_be_rejected_if_that_is_asked_for(tmp_path: Path) -> None:
+    corpus(tmp_path, BAD, BAD)
+    report = pack(tmp_path, max_rejects="100%")
+    assert (report.documents, report.rejected) == (0, 2)
+    assert report.warnings == ("no document was packed: the output is valid and empty",)
+
+
+@pytest.mark.parametrize("lines", [(), (BLANK, BLANK), (EMPTY, BLANK, EMPTY)])
+@pytest.mark.parametrize("limit", [None, 0, "0%"])
+def test_a_corpus_without_rejects_may_be_empty(
+    tmp_path: Path, lines: tuple[str, ...], limit: int | str | None
+) -> None:
+    corpus(tmp_path, *lines)
+    report = pack(tmp_path, max_rejects=limit)
+    assert (report.documents, report.rejected) == (0, 0)
+    assert report.warnings == ("no document was packed: the output is valid and empty",)
+
+
+def test_empty_documents_and_rejects_are_nothing_packed(tmp_path: Path) -> None:
+    corpus(tmp_path, EMPTY, BAD, BLANK)
+    assert failure(tmp_path).startswith(
+        "o.pbin: nothing was packed: 1 of 2 documents was rejected; the first"
+    )
+    assert pack(tmp_path, empty_document="keep").documents == 1
+
+
+def test_a_number_is_the_most_that_is_allowed(tmp_path: Path) -> None:
+    corpus(tmp_path, GOOD, BAD, GOOD, BAD, BAD)
+    assert pack(tmp_path, max_rejects=3).rejected == 3
+    (tmp_path / "o.pbin").unlink()
+    assert failure(tmp_path, max_rejects=1) == (
+        "o.pbin: more documents were rejected than the 1 that max_rejects allows; the first is c.jsonl:2: "
+        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+    )
+    # It ends at the one that is too many.
+    assert len((tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()) == 2
+    assert not (tmp_path / "o.pbin.partial").exists()
+
+
+def test_a_percentage_is_of_all_documents_and_judged_at_the_end(tmp_path: Path) -> None:
+    # Blank lines are no documents, empty ones are.
+    corpus(tmp_path, BAD, BLANK, BLANK, GOOD, EMPTY, GOOD)
+    assert pack(tmp_path, max_rejects="25%").rejected == 1
+    (tmp_path / "o.pbin").unlink()
+    assert failure(tmp_path, max_rejects="24.9%") == (
+        "o.pbin: 1 of 4 documents was rejected, and max_rejects allows 24.9%; the first is c.jsonl:1: "
+        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+    )
+
+
+def test_what_is_beyond_a_limit_on_documents_is_not_judged(tmp_path: Path) -> None:
+    corpus(tmp_path, GOOD, BAD, BAD)
+    assert pack(tmp_path, max_rejects=0, max_documents=1).rejected == 0
+    # That the first document has no room is no fault of the rejects before it.
+    corpus(tmp_path, BAD, GOOD)
+    assert pack(tmp_path, max_tokens=1, existing="replace").documents == 0
+
+
+@pytest.mark.parametrize("limit", [7, "1%", None])
+def test_the_failure_does_not_depend_on_threads(tmp_path: Path, limit: int | str | None) -> None:
+    write_corpus(tmp_path / "c.jsonl", 2_000_000, bad_every=40)
+    options = {"max_rejects": limit} if limit is not None else {"field": ".none"}
+    said = set()
+    for num_cpus in (1, 2, 7):
+        said.add(failure(tmp_path, num_cpus=num_cpus, restart=True, **options))
+        rejects = (tmp_path / "o.pbin.rejects.jsonl").read_bytes()
+        said.add(str(hash(rejects)))
+        assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("limit", [3, "9%"])
+def test_an_output_that_is_to_be_replaced_stays_with_its_rejects(tmp_path: Path, limit: int | str) -> None:
+    corpus(tmp_path, GOOD, BAD)
+    pack(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "c.jsonl"}
+    corpus(tmp_path, GOOD, BAD, BAD, BAD, BAD, BAD)
+    said = failure(tmp_path, max_rejects=limit, existing="replace")
+    assert "; see o.pbin.failed.rejects.jsonl; " in said
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    pack(tmp_path, existing="replace")
+    assert names(tmp_path) == ["c.jsonl", *sorted(before)]
+
+
+def test_an_output_that_is_kept_is_judged_as_the_run_that_made_it(tmp_path: Path) -> None:
+    corpus(tmp_path, GOOD, BAD, BAD)
+    pack(tmp_path)
+    assert pack(tmp_path, existing="skip", max_rejects=2).skipped_existing
+    assert failure(tmp_path, existing="skip", max_rejects="1%") == (
+        "o.pbin: 2 of 3 documents were rejected, and max_rejects allows 1%; the first is c.jsonl:2: "
+        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+    )
+
+
+def test_a_run_that_failed_goes_on_under_a_higher_limit(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "c.jsonl", 3_000_000, bad_every=40)
+    expected = packtok.pack(input=tmp_path / "c.jsonl", output=tmp_path / "expected.pbin", **SKIP)
+    limit = expected.rejected - 1
+    options: dict[str, Any] = {"span_bytes": 200_000}
+    kept = "; what is done is kept beside the output, and the same command goes on from there"
+    said = failure(tmp_path, max_rejects=limit, **options)
+    assert said.endswith(kept)
+    # Again, also from where it was, it is the same.
+    assert failure(tmp_path, max_rejects=limit, **options) == said
+    assert failure(tmp_path, max_rejects="1%", **options).endswith(kept)
+    lower = failure(tmp_path, max_rejects=limit // 2, **options)
+    assert f"than the {limit // 2} that max_rejects allows" in lower
+    report = pack(tmp_path, max_rejects=limit + 1, **options)
+    assert report.resumed_bytes > 0
+    assert (tmp_path / "o.pbin").read_bytes() == (tmp_path / "expected.pbin").read_bytes()
+    assert (tmp_path / "o.pbin.rejects.jsonl").read_bytes() == (
+        tmp_path / "expected.pbin.rejects.jsonl"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "value", ["", "-1", -1, "101%", "100.1%", "-1%", "1.5", 1.5, True, "many", "5 %", "%", [5], 2**64]
+)
+def test_what_is_no_limit_is_wrong_usage(value: Any) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(
+            None,
+            {"settings.src_path": "a", "settings.dst_path": "b", "tokenizer": "gpt2"}
+            | {"settings.max_rejects": value},
+        )
+    assert str(caught.value) == f"--max-rejects: settings.max_rejects is {value!r}; {EXPECTED}"
+
+
+def test_the_limit_is_wrong_in_every_command_in_the_same_way(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    corpus(tmp_path, GOOD)
+    common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--max-rejects", "101%")
+    said = f"packtok: --max-rejects: settings.max_rejects is '101%'; {EXPECTED}\n"
+    for command in (("pack",), ("plan", "--shards", "2"), ("run", "--no-submit", "pack")):
+        assert packtok_cli(*command, *common, cwd=tmp_path, code=2).stderr == said
+    packtok_cli("plan", *common[:-2], "--shards", 1, cwd=tmp_path)
+    done = packtok_cli("join", "o", "-o", "x.pbin", "--max-rejects", "x", cwd=tmp_path, code=2)
+    assert done.stderr == f"packtok: --max-rejects: is 'x'; {EXPECTED}\n"
+
+
+@pytest.mark.parametrize(("value", "shown"), [("1%", "max_rejects: 1%\n"), ("007", "max_rejects: 7\n")])
+def test_the_printed_config_has_the_limit(
+    tmp_path: Path, packtok_cli: PacktokCli, value: str, shown: str
+) -> None:
+    common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--on-bad-document", "skip")
+    printed = packtok_cli("pack", *common, "--max-rejects", value, "--print-config", cwd=tmp_path).stdout
+    assert shown in printed
+    (tmp_path / "pack.yaml").write_text(printed)
+    assert packtok_cli("pack", "pack.yaml", "--print-config", cwd=tmp_path).stdout == printed
+
+
+def test_a_limit_without_skipping_has_no_effect_and_says_so(tmp_path: Path) -> None:
+    corpus(tmp_path, GOOD)
+    report = pack(tmp_path, on_bad_document="fail", max_rejects=5)
+    assert report.warnings == (
+        "settings.max_rejects has no effect: on_bad_document is fail, so the first bad document ends the "
+        "run; set it to skip",
+    )
+
+
+def shards(folder: Path, num_shards: int, **options: Any) -> None:
+    for k in range(num_shards):
+        packtok.pack(
+            input=folder / "c.jsonl", output=folder / "out", shard=f"{k}/{num_shards}", **SKIP, **options
+        )
+
+
+def joined(folder: Path, **options: Any) -> str:
+    """What joining says that must fail; it writes nothing."""
+    with pytest.raises(PacktokError) as caught:
+        packtok.join(folder / "out", folder / "x.pbin", **options)
+    assert not [name for name in names(folder) if name.startswith("x.pbin")]
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def test_a_percentage_is_judged_when_shards_are_joined(tmp_path: Path) -> None:
+    # The first shard has all the rejects.
+    corpus(tmp_path, *[BAD] * 20, *[GOOD] * 60)
+    shards(tmp_path, 4, max_rejects="20%")
+    said = (
+        f"out: 20 of 80 documents were rejected, and max_rejects allows 20%; the first is c.jsonl:1: {WHY}; "
+        "see out/*.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+    )
+    assert joined(tmp_path) == said
+    assert joined(tmp_path, manifest=True) == said
+    assert "max_rejects allows 19;" not in joined(tmp_path, max_rejects=19)
+    packtok.join(tmp_path / "out", tmp_path / "m.jsonl", manifest=True, max_rejects=20)
+    packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="25%")
+    pack(tmp_path)
+    for suffix in ("", ".rejects.jsonl", ".tokenizer.json"):
+        assert (tmp_path / f"x.pbin{suffix}").read_bytes() == (tmp_path / f"o.pbin{suffix}").read_bytes()
+
+
+def test_a_number_is_of_all_shards_and_a_shard_fails_by_itself(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    corpus(tmp_path, *[GOOD, GOOD, BAD, GOOD] * 10)
+    shards(tmp_path, 2, max_rejects=9)
+    assert joined(tmp_path).startswith(
+        "out: more documents were rejected than the 9 that max_rejects allows; "
+    )
+    common = ("-i", "c.jsonl", "-o", "out", "-t", "gpt2", "--on-bad-document", "skip", "--max-rejects", 3)
+    # Also one that is whole is judged.
+    again = packtok_cli("pack", *common, "--shard", 0, cwd=tmp_path, code=1)
+    packed = packtok_cli("pack", *common, "--shard", 0, "--existing", "replace", cwd=tmp_path, code=1)
+    for done, name in ((again, "rejects"), (packed, "failed.rejects")):
+        assert done.stderr == (
+            "packtok: out/shard-00000-of-00002.pbin: more documents were rejected than the 3 that "
+            f"max_rejects allows; the first is c.jsonl:3: {WHY}; see "
+            f"out/shard-00000-of-00002.pbin.{name}.jsonl; correct the corpus or the options, or raise "
+            "--max-rejects\n"
+        )
+    # The shard that was whole is as it was.
+    packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects=10)
+
+
+def test_shards_of_rejects_alone_are_only_a_failure_if_all_are(tmp_path: Path) -> None:
+    corpus(tmp_path, *[BAD] * 20, *[GOOD] * 20)
+    shards(tmp_path, 4)
+    assert packtok.join(tmp_path / "out", tmp_path / "x.pbin")["documents"] == 20
+
+
+def test_shards_without_any_document_are_not_joined(tmp_path: Path) -> None:
+    corpus(tmp_path, *[BAD] * 20)
+    shards(tmp_path, 3)
+    assert joined(tmp_path) == (
+        f"out: nothing was packed: all 20 documents were rejected; the first is c.jsonl:1: {WHY}; see "
+        "out/*.rejects.jsonl; correct the corpus or the options, or allow an empty output with "
+        "--max-rejects 100%"
+    )
+    assert packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="100%")["documents"] == 0
+
+
+def test_a_cluster_run_gives_the_limit_to_the_tasks_and_to_the_join(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    corpus(tmp_path, GOOD)
+    config = "settings: {src_path: c.jsonl, dst_path: o.pbin, on_bad_document: skip, max_rejects: 0.10%}\n"
+    (tmp_path / "pack.yaml").write_text(config + "tokenizer: gpt2\n")
+    packtok_cli("run", "--no-submit", "pack", "pack.yaml", cwd=tmp_path)
+    assert "--max-rejects=0.1%" in (tmp_path / "o.pbin.shards/join.sbatch").read_text()
+    packtok_cli("run", "--no-submit", "pack", "pack.yaml", "--max-rejects", 7, cwd=tmp_path)
+    assert "--max-rejects=7" in (tmp_path / "o.pbin.shards/pack.sbatch").read_text()
+    assert "--max-rejects=7" in (tmp_path / "o.pbin.shards/join.sbatch").read_text()
+
+
+def test_an_index_of_nothing_is_a_failure(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "c.txt").write_text("one\n\ntwo\n")
+    done = packtok_cli("index", "c.txt", "--on-bad-document", "skip", cwd=tmp_path, code=1)
+    assert done.stderr.startswith(
+        "packtok: c.txt: nothing was indexed: none of the 2 lines that are not blank is JSON; the first is "
+        "c.txt:1: "
+    )
+    assert done.stderr.endswith("; see c.idx.rejects.jsonl\n")
+    assert names(tmp_path) == ["c.idx.rejects.jsonl", "c.txt"]
