@@ -1,20 +1,22 @@
 """Ids around every scalar value, with vocabularies in which every wrong split of a text changes ids.
 
-With few merges, as in most small vocabularies, the pieces of a word have the same ids as the whole word, and a
-wrong split goes unnoticed. Here any two neighbouring bytes of a word merge, and ids show each split.
+With few merges, as in most small vocabularies, the pieces of a word have the same ids as the whole word, and
+a wrong split goes unnoticed. Here any two neighbouring bytes of a word merge, and ids show each split. The
+Rust test `every_split_around_every_scalar` does the same for all planes.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import oracle
 import pytest
+from test_exact import SCALARS
 from test_families import DEEPSEEK, DIGITS, QWEN, TEKKEN, byte_level, splits
 
 import packtok
@@ -27,8 +29,8 @@ MADE: dict[str, dict[str, Any]] = {
     "DeepSeek": splits(*DEEPSEEK),
 }
 # Merges by their right byte. In descending order, the pair across the start of a character beyond ASCII
-# merges before its neighbours, since first bytes are greater than those that follow; in ascending order, the pair
-# across the start of an ASCII character does.
+# merges before its neighbours, since first bytes are greater than those that follow; in ascending order, the
+# pair across the start of an ASCII character does.
 ORDERS = ("descending", "ascending")
 VOCABULARIES = ["Llama 3", *(f"{name}, {order}" for name in [*BUILT_IN, *MADE] for order in ORDERS)]
 # Digits and letters of Unicode 17, which the tables of 16 do not know.
@@ -51,16 +53,15 @@ CONTEXTS = (
 GROUP = 32
 
 
-def texts_around(scalars: Iterator[int] | list[int]) -> list[str]:
+def texts_around(chars: Iterable[str]) -> list[str]:
     """Texts with each scalar value in each context, a context to a line."""
-    chars = [chr(scalar) for scalar in scalars if not 0xD800 <= scalar < 0xE000]
     around = ["\n".join(context.format(char) for context in CONTEXTS) for char in chars]
     return ["\n".join(around[start : start + GROUP]) for start in range(0, len(around), GROUP)]
 
 
 @lru_cache(maxsize=1)
 def texts_around_all() -> list[str]:
-    return texts_around(iter(range(0x110000)))
+    return texts_around([*map(chr, range(0x80)), *SCALARS])
 
 
 def pre_tokenizer_of(name: str) -> dict[str, Any]:
@@ -102,8 +103,8 @@ def assert_exact(file: Path, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_some_scalar_values(tmp_path: Path, vocabulary: str) -> None:
-    scalars = [*OF_UNICODE_17, *range(0x500), *range(0x500, 0x20000, 53)]
-    assert_exact(write(vocabulary, tmp_path / "tokenizer.json"), texts_around(scalars))
+    chars = [*map(chr, [*OF_UNICODE_17, *range(0x500)]), *SCALARS[0x500:0x20000:53]]
+    assert_exact(write(vocabulary, tmp_path / "tokenizer.json"), texts_around(chars))
 
 
 def test_digits_of_unicode_17_after_a_space_have_the_ids_of_unicode_16(tmp_path: Path) -> None:
