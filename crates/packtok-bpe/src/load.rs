@@ -3,7 +3,7 @@
 //! Names, ids, the template around a document, the fingerprint and the choice of the engine come
 //! from here, so that they are the same whichever engine serves the file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -69,7 +69,7 @@ impl Description {
         let mut notes = Vec::new();
         let is_sentencepiece = sentencepiece::is_one(file);
         let added_tokens = added_tokens(file, &mut notes);
-        check_normalized_tokens(name, file)?;
+        check_normalized_tokens(name, file, &added_tokens)?;
         let template = Template::of(name, &file["post_processor"])?;
         // A template may name ids that no token has.
         let ids_of_template = [&template.prefix[..], &template.suffix].concat();
@@ -117,8 +117,7 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
     let understood = match sentencepiece::is_one(&file) {
         true => None,
         false => {
-            let is_bpe = model_type(&file["model"]) == "BPE";
-            let understood = reference::understood(&file, is_bpe);
+            let understood = reference::understood(&file, model_type(&file["model"]));
             Some(understood.map_err(|source| Error::Unloadable {
                 name: name.to_owned(),
                 source,
@@ -127,9 +126,12 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
     };
     remove_lengths(&mut file);
     let description = Description::read(name, &file)?;
-    if let Some([normalizer, pre_tokenizer]) = understood {
-        file["normalizer"] = normalizer;
-        file["pre_tokenizer"] = pre_tokenizer;
+    if let Some(understood) = understood {
+        file["normalizer"] = understood.normalizer;
+        file["pre_tokenizer"] = understood.pre_tokenizer;
+        if !understood.is_model_known {
+            file["model"]["type"] = "of no type that it states".into();
+        }
     }
     Ok((description, file))
 }
@@ -250,21 +252,25 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
 /// # Errors
 /// Two added tokens are found by the same text once they are normalized: `tokenizers` takes the one that a hash map of
 /// random order has last. Or one of several is found by the empty text: `tokenizers` never ends on some texts then.
-fn check_normalized_tokens(name: &str, file: &Value) -> Result<()> {
-    let entries = file["added_tokens"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
-    // Of a token that is listed again, the last listing counts.
-    let mut is_normalized: HashMap<&str, bool> = HashMap::new();
-    for entry in entries {
-        if let Some(content) = entry["content"].as_str() {
-            is_normalized.insert(content, entry["normalized"] == true);
+fn check_normalized_tokens(name: &str, file: &Value, added_tokens: &[AddedToken]) -> Result<()> {
+    let ids: HashMap<&str, u32> = added_tokens
+        .iter()
+        .map(|token| (token.content.as_str(), token.id))
+        .collect();
+    // Of several listings with one id, the last one counts.
+    let mut counting: BTreeMap<u32, &Value> = BTreeMap::new();
+    for entry in file["added_tokens"].as_array().into_iter().flatten() {
+        if let Some(&id) = entry["content"]
+            .as_str()
+            .and_then(|content| ids.get(content))
+        {
+            counting.insert(id, entry);
         }
     }
-    let contents = entries
-        .iter()
-        .filter_map(|entry| entry["content"].as_str())
-        .filter(|content| !content.is_empty() && is_normalized[content]);
+    let contents = counting
+        .values()
+        .filter(|entry| entry["normalized"] == true)
+        .filter_map(|entry| entry["content"].as_str());
     let mut first_with: HashMap<String, &str> = HashMap::new();
     let Some(normalizer) = Normalizer::read(&file["normalizer"]) else {
         return Ok(());

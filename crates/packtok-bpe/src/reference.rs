@@ -132,36 +132,57 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
         .unwrap_or("it gives no reason")
 }
 
-/// The normalizer and the pre-tokenizer of a parsed tokenizer.json as the crate writes what it understood: a type that
-/// is not its own, or keys of another type, mean nothing there.
+/// Components of a tokenizer.json as the crate writes what it understood: a type that it does not know, or keys of another
+/// type, mean nothing there.
+pub(crate) struct Understood {
+    pub(crate) normalizer: Value,
+    pub(crate) pre_tokenizer: Value,
+    /// Whether the model is of the type that its keys suggest. Without a type, the crate takes the first one that it can
+    /// read the model as.
+    pub(crate) is_model_known: bool,
+}
+
+/// What the crate understands of a parsed tokenizer.json whose model is of this type.
 ///
 /// Loads all of the file but its vocabulary and merges, which engines of packtok's own read themselves; of the model, the
 /// other settings of a BPE.
 ///
 /// # Errors
 /// The crate refuses the file.
-pub(crate) fn understood(file: &Value, is_bpe: bool) -> Result<[Value; 2], Cause> {
+pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, Cause> {
     let without = |value: &Value, left_out: &[&str]| -> Map<String, Value> {
         let entries = value.as_object().into_iter().flatten();
         let kept = entries.filter(|(key, _)| !left_out.contains(&key.as_str()));
         kept.map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     };
-    let mut shell = without(file, &["model"]);
-    let mut model = json!({"type": "WordLevel", "vocab": {}, "unk_token": ""});
-    if is_bpe {
-        model = without(&file["model"], &["vocab", "merges"]).into();
-        model["vocab"] = json!({});
-        model["merges"] = json!([]);
-    }
-    shell.insert("model".to_owned(), model);
-    let shell = Value::from(shell).to_string();
-    contained("fails on this file", || {
-        let tokenizer = Tokenizer::from_bytes(&shell)?;
-        Ok([
-            serde_json::to_value(tokenizer.get_normalizer())?,
-            serde_json::to_value(tokenizer.get_pre_tokenizer())?,
-        ])
+    let of_components = without(file, &["model"]);
+    let load = |model: Value| {
+        let mut shell = of_components.clone();
+        shell.insert("model".to_owned(), model);
+        let shell = Value::from(shell).to_string();
+        contained("fails on this file", || Tokenizer::from_bytes(&shell))
+    };
+    let any_model = || json!({"type": "WordLevel", "vocab": {}, "unk_token": ""});
+    let has_type = file["model"]["type"].is_string();
+    let (tokenizer, is_model_known) = match model_type {
+        "BPE" => {
+            let mut model = Value::from(without(&file["model"], &["vocab", "merges"]));
+            model["type"] = "BPE".into();
+            model["vocab"] = json!({});
+            model["merges"] = json!([]);
+            match load(model) {
+                Ok(tokenizer) => (tokenizer, true),
+                Err(cause) if has_type => return Err(cause),
+                Err(_) => (load(any_model())?, false),
+            }
+        }
+        _ => (load(any_model())?, has_type),
+    };
+    Ok(Understood {
+        normalizer: serde_json::to_value(tokenizer.get_normalizer())?,
+        pre_tokenizer: serde_json::to_value(tokenizer.get_pre_tokenizer())?,
+        is_model_known,
     })
 }
 

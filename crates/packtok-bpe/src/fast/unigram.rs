@@ -31,7 +31,7 @@ pub(super) struct Unigram {
     tokens: DoubleArray,
     scores: Vec<f64>,
     score_of_unknown: f64,
-    unknown: Option<u32>,
+    unknown: u32,
     /// Tokens of bytes, if these stand for what is unknown.
     bytes: Option<Box<[u32; 256]>>,
     added: AddedTexts,
@@ -65,10 +65,8 @@ impl Unigram {
             }
         }
         let tokens = DoubleArray::of(entries).ok()?;
-        let unknown = match &model["unk_id"] {
-            Value::Null => None,
-            id => Some(u32::try_from(id.as_u64()?).ok()?),
-        };
+        // Without one, `tokenizers` refuses words that it could take apart in another way.
+        let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
         let bytes = match model["byte_fallback"] == true {
             true => Some(ids_of_bytes(&tokens)?),
@@ -114,17 +112,13 @@ impl Unigram {
         if normalized.contains(self.blank) || self.added.may_be_in(word, normalized) {
             return false;
         }
-        let first_id = ids.len();
         let parts = normalized.split(char::is_whitespace);
         for part in parts.filter(|part| !part.is_empty()) {
             sequence.clear();
             sequence.push(self.blank);
             sequence.push_str(part);
             self.find_ways(sequence, ways);
-            if !self.append_best(sequence.as_bytes(), ways, path, ids) {
-                ids.truncate(first_id);
-                return false;
-            }
+            self.append_best(sequence.as_bytes(), ways, path, ids);
         }
         true
     }
@@ -160,25 +154,20 @@ impl Unigram {
                 }
             }
             if !is_token {
-                put(
-                    end_of_char,
-                    self.score_of_unknown,
-                    self.unknown.unwrap_or(u32::MAX),
-                );
+                put(end_of_char, self.score_of_unknown, self.unknown);
             }
         }
     }
 
-    /// Appends the ids of the best way through a sequence; false if some of it is unknown, and the model has nothing
-    /// for that. `path` is room for the ends of its tokens.
+    /// Appends the ids of the best way through a sequence. `path` is room for the ends of its tokens.
     fn append_best(
         &self,
         sequence: &[u8],
         ways: &[Way],
         path: &mut Vec<usize>,
         ids: &mut Vec<u32>,
-    ) -> bool {
-        let unknown = self.unknown.unwrap_or(u32::MAX);
+    ) {
+        let unknown = self.unknown;
         path.clear();
         let mut end = sequence.len();
         while end > 0 {
@@ -198,16 +187,14 @@ impl Unigram {
                 ids.push(id);
                 continue;
             }
-            match (self.tokens.value_of(text), &self.bytes, self.unknown) {
-                (Some(id), ..) => ids.push(id),
-                (None, Some(bytes), _) => {
+            match (self.tokens.value_of(text), &self.bytes) {
+                (Some(id), _) => ids.push(id),
+                (None, Some(bytes)) => {
                     ids.extend(text.iter().map(|&byte| bytes[usize::from(byte)]));
                 }
-                (None, None, Some(id)) => ids.push(id),
-                (None, None, None) => return false,
+                (None, None) => ids.push(unknown),
             }
         }
-        true
     }
 }
 
