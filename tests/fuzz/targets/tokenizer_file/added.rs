@@ -1,4 +1,4 @@
-//! Added tokens with every flag.
+//! Generates added tokens with all combinations of flags.
 
 use serde_json::{Value, json};
 
@@ -50,10 +50,10 @@ impl Added {
             1 => 8 + source.below(20),
             _ => 1 + source.below(5),
         };
-        // Most files have tokens without flags, which packtok looks for itself.
+        // packtok's own engines only find tokens without flags; most files get such tokens.
         let has_flags = source.once_in(3);
         let is_normalized = source.below(4);
-        // And most of the files that are taken word by word have tokens without white space and beyond ASCII.
+        // The word-by-word engine only serves files whose added tokens are ASCII without white space.
         let is_plain = !source.once_in(4);
         let is_of_model = source.once_in(16);
         let mut contents: Vec<String> = Vec::new();

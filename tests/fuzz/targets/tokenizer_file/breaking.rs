@@ -1,10 +1,10 @@
-//! Files that no program writes: components of two kinds in one, values of other types, text that is no JSON.
+//! Turns a file into one that no program writes: two kinds of component in one, values of the wrong type, invalid JSON.
 
 use serde_json::{Value, json};
 
 use crate::source::Source;
 
-/// Truncation and padding, which the file asks for in vain.
+/// Adds truncation and padding, which must have no effect.
 pub(crate) fn limit(source: &mut Source, file: &mut Value) {
     let max_length = source.below(6);
     if source.coin() {
@@ -15,7 +15,7 @@ pub(crate) fn limit(source: &mut Source, file: &mut Value) {
     }
 }
 
-/// Changes something anywhere.
+/// Changes one value anywhere in the file.
 pub(crate) fn break_value(source: &mut Source, value: &mut Value) {
     if source.once_in(5)
         || value.as_object().is_some_and(|map| map.is_empty())
@@ -92,7 +92,7 @@ pub(crate) fn break_value(source: &mut Source, value: &mut Value) {
     }
 }
 
-/// Changes the text of a file, so that it is JSON no more, or has keys twice.
+/// Changes the JSON text: most often it becomes invalid, or an object gets a duplicate key.
 pub(crate) fn break_text(source: &mut Source, json: String) -> String {
     let bounds: Vec<usize> = json.char_indices().map(|(at, _)| at).collect();
     let at = source.pick(&bounds);
@@ -109,7 +109,7 @@ pub(crate) fn break_text(source: &mut Source, json: String) -> String {
     }
 }
 
-/// Adds the keys of another component, of which `type` is any one's or none.
+/// Adds the keys of `other`; `type` stays, becomes another one, or is removed.
 pub(crate) fn cross(source: &mut Source, component: &mut Value, other: &Value) {
     let (Some(component), Some(other)) = (component.as_object_mut(), other.as_object()) else {
         return;
@@ -119,7 +119,7 @@ pub(crate) fn cross(source: &mut Source, component: &mut Value, other: &Value) {
             component.insert(key.clone(), value.clone());
         }
     }
-    match source.below(4) {
+    match source.below(5) {
         0 => drop(component.remove("type")),
         1 => {
             let name = source.pick(&[
@@ -130,6 +130,10 @@ pub(crate) fn cross(source: &mut Source, component: &mut Value, other: &Value) {
                 "Sequence",
             ]);
             component.insert("type".to_owned(), name.into());
+        }
+        2 => {
+            let name = other.get("type").cloned();
+            component.insert("type".to_owned(), name.unwrap_or_default());
         }
         _ => {}
     }

@@ -1,18 +1,19 @@
-//! SentencePiece's maps of characters, in base64 as a normalizer `Precompiled` has them.
+//! Encodes SentencePiece's `precompiled_charsmap`, which a `Precompiled` normalizer holds in base64.
 //!
 //! ```text
-//! bytes of the trie in 32 bits, trie, replacements, each closed by a NUL
+//! size of the trie in bytes (u32), trie, replacements, each followed by a NUL
 //! ```
 //!
-//! The trie is a double array: a unit of 32 bits has its label in bits 0 to 7, whether a value follows in bit 8 and,
-//! from bit 10 on, what its position is combined with to find its children, of which the one with label 0 has the value.
+//! The trie is a double array of u32 units: bits 0 to 7 hold the label, bit 8 is set if the node has a value, and the
+//! bits from 10 up, XORed with the node's position, give the base of its children. Child `label` is at `base ^ label`;
+//! the child with label 0 holds the value.
 
 use std::collections::BTreeMap;
 
-/// A multiple of 256, enough for some tens of short texts.
+/// Units of the trie: a multiple of 256, enough for a few dozen short texts.
 const NUM_UNITS: usize = 1 << 10;
 
-/// The map of these texts to their replacements, no text empty or with a NUL.
+/// The map from texts to replacements. No text may be empty or contain a NUL.
 pub(crate) fn charsmap(replacements: &[(String, String)]) -> Vec<u8> {
     let mut root = Node::default();
     let mut normalized = Vec::new();
@@ -47,7 +48,7 @@ struct Node {
 struct Units {
     units: Vec<u32>,
     is_taken: Vec<bool>,
-    /// No two nodes have the same base: one would find the children of the other.
+    /// Bases in use. Two nodes with the same base would find each other's children.
     is_base: Vec<bool>,
 }
 

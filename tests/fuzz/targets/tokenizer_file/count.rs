@@ -1,11 +1,11 @@
-//! How many pairs of a file and a text have been compared.
+//! Counts the pairs of a file and a text that were compared.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::compare::Compared;
 
-/// Pairs between two lines of output.
+/// Pairs between two progress lines.
 const SHOWN: u64 = 10_000;
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Counts {
 
 static COUNTS: Mutex<Option<Counts>> = Mutex::new(None);
 
-/// Counts a case, and now and then prints all of them.
+/// Adds a case, and prints a progress line from time to time.
 pub(crate) fn add(compared: &Compared) {
     let mut counts = COUNTS.lock().expect("no panic while it is locked");
     let counts = counts.get_or_insert_default();

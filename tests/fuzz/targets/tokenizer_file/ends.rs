@@ -1,4 +1,4 @@
-//! Post-processors and decoders of every kind.
+//! Generates post-processors and decoders of every kind.
 
 use serde_json::{Value, json};
 
@@ -79,14 +79,14 @@ fn template(source: &mut Source, contents: &[String]) -> Value {
         }
     }
     let single = match source.once_in(30) {
-        // As strings, which the package does not read.
+        // A form that only the Python API accepts.
         true => json!(["[CLS]", "$A"]),
         false => single.into(),
     };
     json!({"type": "TemplateProcessing", "single": single, "pair": [sequence("A"), sequence("B")], "special_tokens": special})
 }
 
-/// A decoder as the family has it, or any.
+/// A decoder that is typical of the family, or any other.
 pub(crate) fn decoder(source: &mut Source, words: &Words, family: Family) -> Value {
     if source.once_in(3) {
         return any_decoder(source, words, 0);

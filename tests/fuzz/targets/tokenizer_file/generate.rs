@@ -1,6 +1,6 @@
-//! Whole tokenizer.json files with texts and ids for them.
+//! Generates whole tokenizer.json files, with texts and ids for them.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::added::Added;
 use crate::breaking::{break_text, break_value, cross, limit};
@@ -11,24 +11,24 @@ use crate::steps;
 use crate::texts;
 use crate::words::Words;
 
-/// Texts for each file.
+/// Number of texts for each file.
 pub(crate) const TEXTS: usize = 8;
 
-/// What one input says.
+/// The case that an input describes.
 pub(crate) struct Case {
     pub(crate) json: String,
     pub(crate) texts: Vec<String>,
     pub(crate) limits: Limits,
-    /// What is decoded beside the ids of the texts.
+    /// Ids to decode, in addition to those of the texts.
     pub(crate) ids: Vec<Vec<u32>>,
 }
 
-/// How an encoder is made.
+/// Options of the encoders.
 #[derive(Clone)]
 pub(crate) struct Limits {
     pub(crate) cache_bytes: usize,
     pub(crate) warms_up: bool,
-    /// What ids are cut to, in some cases.
+    /// Limit for truncation, in some cases.
     pub(crate) truncate_to: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Case {
             Family::WordLevel,
             Family::Unigram,
         ];
-        // Some files have components of several families.
+        // Some files mix components of different families.
         let family = source.pick(&families);
         let mut other = || match source.once_in(16) {
             true => source.pick(&families),
@@ -74,20 +74,7 @@ impl Case {
             "model": model.json,
         });
         if source.once_in(30) {
-            let family = source.pick(&families);
-            let (key, other) = match source.below(6) {
-                0 | 1 => ("normalizer", steps::normalizer(source, &words, family)),
-                2 => (
-                    "pre_tokenizer",
-                    steps::pre_tokenizer(source, &words, family),
-                ),
-                3 => (
-                    "post_processor",
-                    ends::post_processor(source, &added.contents, 0),
-                ),
-                4 => ("decoder", ends::decoder(source, &words, family)),
-                _ => ("model", Model::of(source, &words, family).json),
-            };
+            let (key, other) = other_component(source, &words, &added.contents, &families);
             cross(source, &mut file[key], &other);
         }
         if source.once_in(16) {
@@ -109,5 +96,24 @@ impl Case {
                 .collect(),
             ids: (0..2).map(|_| texts::ids(source, tokens.len())).collect(),
         }
+    }
+}
+
+/// A component whose keys are added to the file's own, and where it belongs.
+fn other_component(
+    source: &mut Source,
+    words: &Words,
+    contents: &[String],
+    families: &[Family],
+) -> (&'static str, Value) {
+    let family = source.pick(families);
+    match source.below(8) {
+        0 => ("normalizer", steps::normalizer(source, words, family)),
+        1 => ("normalizer", steps::any_normalizer(source, words, 1)),
+        2 => ("pre_tokenizer", steps::pre_tokenizer(source, words, family)),
+        3 => ("pre_tokenizer", steps::any_pre_tokenizer(source, words, 1)),
+        4 => ("post_processor", ends::post_processor(source, contents, 0)),
+        5 => ("decoder", ends::decoder(source, words, family)),
+        _ => ("model", Model::of(source, words, family).json),
     }
 }

@@ -1,19 +1,20 @@
 //! Whole `tokenizer.json` files and texts: packtok loads what `tokenizers` loads, and gives the same ids and texts.
 //!
-//! An input chooses the components of a file (`generate`), some of them odd or broken, and a few texts. Claims:
+//! The input chooses the components of a file (`generate`), some of them odd or broken, and a few texts. Claims:
 //!
-//! - No panic leaves packtok.
-//! - A file that `tokenizers` 0.23.2 loads is loaded, unless packtok says that it refuses such files (`compare` has the
-//!   list); one that it refuses, or panics at, is an error.
-//! - Each text gets the same ids from both, or both refuse it: by packtok's own engine and by the one that it is held
-//!   against, with and without the post-processor's tokens, and with special tokens parsed or taken for text.
-//! - These ids and others have the same texts.
+//! - packtok does not panic.
+//! - packtok loads every file that `tokenizers` 0.23.2 loads, except for refusals that are documented (listed in
+//!   `compare`). If `tokenizers` refuses a file or panics, packtok returns an error.
+//! - Both give a text the same ids, or both refuse it: with packtok's own engine and with its reference engine, with and
+//!   without the post-processor's tokens, with special tokens parsed or read as text, truncated or not.
+//! - Both decode these ids, and random ones, to the same text.
 //!
-//! `TOKENIZER_FILE_CASES=N` has the program compare N cases without libFuzzer, those of the seeds from
-//! `TOKENIZER_FILE_SEED` on, and print all findings, each reduced. An input of eight bytes is a seed.
+//! With `TOKENIZER_FILE_CASES=N` the program compares N cases without libFuzzer, starting at the seed
+//! `TOKENIZER_FILE_SEED`, and prints all kinds of findings, each reduced. A seed is an input of eight bytes.
 #![no_main]
 
 mod added;
+mod bpe;
 mod breaking;
 mod charsmap;
 mod compare;
@@ -21,12 +22,15 @@ mod count;
 mod ends;
 mod generate;
 mod model;
+mod oracle;
 mod panics;
 mod reduce;
 mod source;
 mod steps;
 mod survey;
 mod texts;
+mod unigram;
+mod vocab;
 mod words;
 
 use std::thread;
@@ -35,7 +39,7 @@ use libfuzzer_sys::fuzz_target;
 
 use crate::generate::Case;
 
-/// As for a program's first thread.
+/// The default of a main thread.
 const STACK_BYTES: usize = 8 << 20;
 
 fuzz_target!(init: start(), |bytes: &[u8]| {
@@ -62,7 +66,7 @@ fn start() {
     }
 }
 
-/// Runs `call` in a thread of its own, whose end frees what `tokenizers` remembers for each thread and each model.
+/// Runs `call` in a new thread: `tokenizers` keeps a thread-local cache per model, which only the thread's end frees.
 fn in_thread<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = thread::Builder::new()

@@ -1,4 +1,4 @@
-//! Panics that are expected: `tokenizers` refuses many files and texts that way.
+//! Catches panics silently: `tokenizers` refuses many files and texts that way.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
@@ -8,7 +8,7 @@ thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Has panics inside [`catch`] neither print nor abort, which libFuzzer's hook does.
+/// Keeps libFuzzer's panic hook, which aborts the process, from running inside [`catch`].
 pub(crate) fn install_hook() {
     let aborting = panic::take_hook();
     panic::set_hook(Box::new(move |info| match IS_CAUGHT.get() {
@@ -17,7 +17,7 @@ pub(crate) fn install_hook() {
     }));
 }
 
-/// What `call` returns, or the message of its panic.
+/// The result of `call`, or the message of its panic.
 pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     IS_CAUGHT.set(true);
     let outcome = panic::catch_unwind(AssertUnwindSafe(call));

@@ -1,10 +1,10 @@
-//! The smallest case that still shows a finding.
+//! Reduces a case to a small one that shows the same finding.
 
 use serde_json::Value;
 
 use crate::generate::Case;
 
-/// Takes away whatever `is_shown` holds without, until nothing can be taken away.
+/// Removes parts as long as `is_shown` holds for what is left.
 pub(crate) fn reduced(mut case: Case, is_shown: &dyn Fn(&Case) -> bool) -> Case {
     loop {
         let before = size(&case);
@@ -55,7 +55,7 @@ fn drop_items<T: Clone>(
     });
 }
 
-/// Leaves out halves, quarters and so on, down to single items, as long as `try_without` agrees.
+/// Removes halves, quarters and so on, down to single items, whenever `try_without` accepts what is left.
 fn drop_parts<T: Clone>(items: &mut Vec<T>, try_without: &mut dyn FnMut(&[T]) -> bool) {
     let mut len = items.len().div_ceil(2);
     while len > 0 {
@@ -72,7 +72,7 @@ fn drop_parts<T: Clone>(items: &mut Vec<T>, try_without: &mut dyn FnMut(&[T]) ->
     }
 }
 
-/// Tries the file with `value` at `path` in its place.
+/// Keeps this file in the case if it is shorter and still shows the finding.
 fn try_file(file: &Value, case: &mut Case, is_shown: &dyn Fn(&Case) -> bool) -> bool {
     let old = std::mem::replace(&mut case.json, file.to_string());
     let is_kept = case.json.len() < old.len() && is_shown(case);
@@ -82,7 +82,7 @@ fn try_file(file: &Value, case: &mut Case, is_shown: &dyn Fn(&Case) -> bool) -> 
     is_kept
 }
 
-/// Reduces what is at `path` of the file.
+/// Reduces the value at `path` of the file.
 fn reduce_value(
     file: &mut Value,
     path: &mut Vec<String>,

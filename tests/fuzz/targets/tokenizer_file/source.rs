@@ -1,7 +1,7 @@
-//! Choices made by the bytes of an input, and by pseudo-random ones once those are used up.
+//! Makes choices from the bytes of an input, then from pseudo-random bytes.
 
-/// Makes choices. The first eight bytes of the input are the seed of what follows its last byte, so that an input of
-/// eight bytes gives a complete file, and a change in a longer one leaves the rest as it is.
+/// Makes choices. The first eight bytes of an input seed the generator that continues after its last byte. So an input of
+/// eight bytes gives a complete case, and a mutation in a longer input leaves what follows as it was.
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
     state: u64,
@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
         number % limit
     }
 
-    /// True once in `times`.
+    /// True with a chance of one in `times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -67,7 +67,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Any scalar value: of every plane, more often of the first blocks.
+    /// Any scalar value of any plane, more often one of the first blocks.
     pub(crate) fn char(&mut self) -> char {
         let limit = self.pick(&[
             0x80, 0x80, 0x100, 0x300, 0x800, 0x3000, 0x1_0000, 0x2_0000, 0x11_0000,
@@ -75,12 +75,12 @@ impl<'a> Source<'a> {
         char::from_u32(self.below(limit) as u32).unwrap_or('\u{fffd}')
     }
 
-    /// A part of a text, between characters.
+    /// A substring.
     pub(crate) fn part_of<'t>(&mut self, text: &'t str) -> &'t str {
         let mut bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         bounds.push(text.len());
         let (one, other) = (self.pick(&bounds), self.pick(&bounds));
-        // Most often its beginning or its end.
+        // In most cases a prefix or a suffix.
         match self.below(5) {
             0 | 1 => &text[..one],
             2 | 3 => &text[one..],

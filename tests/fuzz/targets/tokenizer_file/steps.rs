@@ -1,4 +1,4 @@
-//! Normalizers and pre-tokenizers of every kind, and those of the tokenizers that packtok's own engines cover.
+//! Generates normalizers and pre-tokenizers: those that packtok's own engines cover, and all other kinds.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ const PATTERNS: [&str; 34] = [
 ];
 const BROKEN_PATTERNS: [&str; 5] = ["(", "[", "*a", r"\p{Nothing}", "a{2,1}"];
 
-/// A normalizer as the family has it, or any.
+/// A normalizer that is typical of the family, or any other.
 pub(crate) fn normalizer(source: &mut Source, words: &Words, family: Family) -> Value {
     if source.once_in(12) {
         return any_normalizer(source, words, 0);
@@ -86,7 +86,7 @@ pub(crate) fn normalizer(source: &mut Source, words: &Words, family: Family) -> 
     }
 }
 
-/// Steps that change each word by itself.
+/// A sequence of steps that change each word on its own.
 fn local_steps(source: &mut Source, words: &Words) -> Value {
     let steps = (0..1 + source.below(4)).map(|_| match source.below(10) {
         0 => json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}),
@@ -97,7 +97,7 @@ fn local_steps(source: &mut Source, words: &Words) -> Value {
         3 => precompiled(source, words),
         4 => bert(source),
         5 if source.once_in(4) => {
-            // A name that is none of the package's, which then goes by the keys.
+            // `tokenizers` does not know this name, and identifies the step by its keys.
             let mut step = any_normalizer(source, words, 2);
             step["type"] = "BertNormalizer".into();
             step
@@ -125,7 +125,7 @@ fn plain_normalizer(source: &mut Source) -> Value {
     }
 }
 
-fn any_normalizer(source: &mut Source, words: &Words, depth: usize) -> Value {
+pub(crate) fn any_normalizer(source: &mut Source, words: &Words, depth: usize) -> Value {
     match source.below(20) {
         0 | 1 => Value::Null,
         2 | 3 => bert(source),
@@ -138,7 +138,7 @@ fn any_normalizer(source: &mut Source, words: &Words, depth: usize) -> Value {
         10 | 11 => precompiled(source, words),
         12..=14 if depth < 2 => {
             let steps = (0..source.below(4)).map(|_| any_normalizer(source, words, depth + 1));
-            // Nothing is no step.
+            // `null` is not a valid step.
             let steps: Vec<Value> = steps.filter(|step| !step.is_null()).collect();
             json!({"type": "Sequence", "normalizers": steps})
         }
@@ -226,7 +226,7 @@ fn precompiled(source: &mut Source, words: &Words) -> Value {
     json!({"type": "Precompiled", "precompiled_charsmap": text})
 }
 
-/// A pre-tokenizer as the family has it, or any.
+/// A pre-tokenizer that is typical of the family, or any other.
 pub(crate) fn pre_tokenizer(source: &mut Source, words: &Words, family: Family) -> Value {
     if source.once_in(12) {
         return any_pre_tokenizer(source, words, 0);
@@ -329,7 +329,7 @@ fn behavior(source: &mut Source) -> &'static str {
     ])
 }
 
-fn any_pre_tokenizer(source: &mut Source, words: &Words, depth: usize) -> Value {
+pub(crate) fn any_pre_tokenizer(source: &mut Source, words: &Words, depth: usize) -> Value {
     match source.below(24) {
         0 | 1 => Value::Null,
         2..=4 => any_byte_level(source),

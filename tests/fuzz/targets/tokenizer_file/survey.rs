@@ -1,4 +1,4 @@
-//! Cases from seeds, without libFuzzer: all findings of a run, the smallest case of each kind.
+//! Runs cases from seeds, without libFuzzer, and prints the smallest case of each kind of finding.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::generate::Case;
 use crate::in_thread;
 use crate::reduce::reduced;
 
-/// What takes longer is named.
+/// Cases that take longer are reported.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Cases of each kind that are reduced.
+/// Number of cases of each kind that are reduced.
 const REDUCED: usize = 2;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ struct Found {
     smallest: Option<(Case, Finding)>,
 }
 
-/// Compares `cases` cases, those of the seeds from `first_seed` on; whether nothing was found.
+/// Compares `cases` cases, starting at `first_seed`; returns whether nothing was found.
 pub(crate) fn run(first_seed: u64, cases: u64) -> bool {
     let mut all: BTreeMap<String, Found> = BTreeMap::new();
     for seed in first_seed..first_seed + cases {
@@ -68,7 +68,7 @@ pub(crate) fn run(first_seed: u64, cases: u64) -> bool {
 fn keep_smallest(kind: &str, input: &[u8], smallest: &mut Option<(Case, Finding)>) {
     let of_kind = |case: &Case| compare(case).err().filter(|finding| finding.kind == kind);
     let case = reduced(Case::of(input), &|case| of_kind(case).is_some());
-    // One that is not found again changes from run to run.
+    // Not reproducible: `tokenizers` itself is not deterministic there.
     let Some(finding) = of_kind(&case) else {
         return;
     };

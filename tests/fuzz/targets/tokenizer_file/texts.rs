@@ -1,9 +1,9 @@
-//! Texts for a file, and ids.
+//! Generates texts and ids for a file.
 
 use crate::source::Source;
 use crate::words::{self, Words};
 
-/// Bytes of a text at most.
+/// Length in bytes beyond which a text gets no more parts.
 const LONGEST: usize = 8192;
 
 pub(crate) fn text(
@@ -56,7 +56,7 @@ fn part(source: &mut Source, words: &Words, tokens: &[String], added: &[String])
     }
 }
 
-/// Ids: of tokens, a little beyond, and far.
+/// Ids of tokens, some of them just beyond the last one or very large.
 pub(crate) fn ids(source: &mut Source, num_tokens: usize) -> Vec<u32> {
     let ids = (0..source.below(12)).map(|_| match source.below(30) {
         0 => source.pick(&[u32::MAX, 1_000_000_000, 1 << 31, 0]),

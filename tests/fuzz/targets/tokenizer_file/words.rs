@@ -1,8 +1,8 @@
-//! What vocabularies and texts of one file are made of.
+//! Strings that vocabularies and texts are made of.
 
 use crate::source::Source;
 
-/// What pieces consist of: letters of one to four bytes, cases, marks, digits, punctuation, symbols.
+/// Letters of one to four bytes in both cases, marks, digits, punctuation, symbols.
 const ATOMS: [&str; 100] = [
     "a",
     "b",
@@ -106,7 +106,7 @@ const ATOMS: [&str; 100] = [
     "$",
 ];
 
-/// White space of every kind, and what engines may take for it.
+/// White space of every kind, and characters that are similar to it.
 const SPACES: [&str; 36] = [
     " ", " ", " ", " ", " ", "  ", "   ", "\n", "\n", "\n\n", "\r\n", "\r", "\t", "\u{b}", "\u{c}",
     "\u{1c}", "\u{1f}", "\u{85}", "\u{a0}", "\u{ad}", "\u{1680}", "\u{180e}", "\u{2000}",
@@ -184,7 +184,7 @@ const ODD: [&str; 66] = [
     "\u{e0100}",
 ];
 
-/// The material of one file.
+/// The strings that one file uses.
 pub(crate) struct Words {
     atoms: Vec<String>,
 }
@@ -226,7 +226,7 @@ pub(crate) fn odd(source: &mut Source) -> &'static str {
     source.pick(&ODD)
 }
 
-/// Any of the above.
+/// Any string of the lists above, or any character.
 pub(crate) fn any(source: &mut Source) -> String {
     match source.below(6) {
         0 => space(source).to_owned(),
