@@ -537,7 +537,7 @@ impl Encoder {
 
     /// Appends the ids of one document to `ids`; on an error `ids` is as it was.
     ///
-    /// Allocates nothing once the buffers have grown (the second engine excepted).
+    /// Allocates nothing once the buffers have grown (the reference engine excepted).
     ///
     /// # Errors
     /// [`Error::SpecialTokenInText`] where that was asked for; [`Error::Encode`] when the engine
