@@ -220,6 +220,16 @@ def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
     assert capfd.readouterr().err == ""
 
 
+def test_a_file_that_is_no_text_is_an_error_of_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(b'{"model": "\xff"}')
+    message = "not a tokenizer.json: the file is not UTF-8: invalid utf-8 sequence of 1 bytes from index 11"
+    for load_it in (lambda: Tokenizer.from_file(path), lambda: Tokenizer(path.read_bytes(), str(path))):
+        with pytest.raises(TokenizerError) as caught:
+            load_it()
+        assert str(caught.value) == f"{path}: {message}"
+
+
 # Files that load and fail on texts, with such a text.
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "no unknown token": (file_of({**WORDS, "vocab": {"a": 1}}, pre_tokenizer=WHITESPACE), "a b"),
