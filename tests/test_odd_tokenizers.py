@@ -149,7 +149,8 @@ def test_ids_of_any_height_take_no_memory(tmp_path: Path, highest: int, kind: st
         "ids, _ = tokenizer.encode_batch(sys.argv[5:])\n"
         "tokenizer.decode(ids)\n"
         "packtok.pack(input=sys.argv[2], output=sys.argv[3], tokenizer=sys.argv[1], eod=sys.argv[4])\n"
-        "packtok.PbinReader(sys.argv[3]).verify()\n"
+        "reader = packtok.PbinReader(sys.argv[3])\n"
+        "assert reader.tokens(0, reader.num_tokens).max() == ids.max()\n"
         "print(*ids)"
     )
 
@@ -193,7 +194,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a decoder that is none": (file_of(decoder={"type": "Strip", "content": ""}), ""),
     "two tokens that are the same once normalized": (
         file_of(normalizer={"type": "Lowercase"}, added_tokens=[added("A"), added("a")]),
-        'the added tokens "A" and "a" are the same text once they are normalized, so that ids would depend '
+        'the added tokens "a" and "A" are the same text once they are normalized, so that ids would depend '
         "on chance; remove one of them from tokenizer.json",
     ),
     "a token of which nothing is left, beside others": (
