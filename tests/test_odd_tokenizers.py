@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import resource
@@ -12,6 +14,8 @@ from typing import Any
 
 import oracle
 import pytest
+import sentencepiece
+import sentencepiece_json
 import tokenizers
 
 import packtok
@@ -302,6 +306,34 @@ def test_replacing_nothing_is_what_the_wheel_makes_of_it() -> None:
                 ours.encode(text)
         else:
             assert ours.encode(text).tolist() == expected
+
+
+def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone(tmp_path: Path) -> None:
+    strip = {"type": "Strip", "strip_left": True, "strip_right": True}
+    to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
+    for normalizers in ([strip, to_a], [to_a, strip]):
+        file = file_of(pre_tokenizer={"type": "BertPreTokenizer"})
+        file["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
+        assert_as_wheel(file, ["a \u3000 b", "\u3000a b\u3000", "a\u3000 \u3000b \u2003 a", "a \u3000b"])
+
+
+def charsmap(folder: Path, rules: str) -> str:
+    """The map of a SentencePiece model with these rules, in base64."""
+    (folder / "rules.tsv").write_text(rules, encoding="utf-8")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b ab ba aab"]),
+        model_writer=model,
+        vocab_size=8,
+        hard_vocab_limit=False,
+        normalization_rule_tsv=str(folder / "rules.tsv"),
+        minloglevel=2,
+    )
+    (rules_of_model,) = (
+        value for number, value in sentencepiece_json.fields(model.getvalue()) if number == 3
+    )
+    (of_model,) = (value for number, value in sentencepiece_json.fields(rules_of_model) if number == 2)
+    return base64.b64encode(of_model).decode()
 
 
 def test_a_template_of_the_highest_ids() -> None:
