@@ -114,6 +114,12 @@ def test_a_tokenizer_is_proven_once(tmp_path: Path, is_writable: bool) -> None:
     if is_writable:
         folder = cache / "packtok" / "engines"
         (note,) = folder.iterdir()
-        fingerprint = packtok.Tokenizer.builtin("gpt2").fingerprint.removeprefix("sha256:")
-        assert note.name.startswith(f"{fingerprint}-{_packtok.__version__}-")
-        assert (note.read_bytes(), S_IMODE(folder.stat().st_mode)) == (b"", 0o700)
+        fingerprint = packtok.Tokenizer.builtin("gpt2").fingerprint
+        version = _packtok.__version__
+        start = f"{fingerprint.removeprefix('sha256:')}-{version}-"
+        assert note.name.startswith(start)
+        lane = note.name.removeprefix(start)
+        assert note.read_text(encoding="utf-8") == (
+            f"packtok {version}, engine {lane}, gives the ids of tokenizers 0.23.2\ntokenizer {fingerprint}\n"
+        )
+        assert S_IMODE(folder.stat().st_mode) == 0o700

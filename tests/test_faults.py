@@ -524,7 +524,7 @@ def test_compressed_data_that_is_cut_in_half_is_an_error(
 def test_another_compression_is_no_document(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "c.jsonl.bz2").write_bytes(bz2.compress(corpus.read_bytes()))
     line = failed(packtok_cli, "-i", "c.jsonl.bz2", cwd=tmp_path)
-    assert line.startswith("packtok: c.jsonl.bz2:1: byte 0: ")
+    assert line.startswith("packtok: c.jsonl.bz2: is compressed with bzip2, not JSON lines; decompress it: ")
 
 
 # --- inputs that change while they are read ---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import resource
@@ -12,6 +14,8 @@ from typing import Any
 
 import oracle
 import pytest
+import sentencepiece
+import sentencepiece_json
 import tokenizers
 
 import packtok
@@ -149,7 +153,8 @@ def test_ids_of_any_height_take_no_memory(tmp_path: Path, highest: int, kind: st
         "ids, _ = tokenizer.encode_batch(sys.argv[5:])\n"
         "tokenizer.decode(ids)\n"
         "packtok.pack(input=sys.argv[2], output=sys.argv[3], tokenizer=sys.argv[1], eod=sys.argv[4])\n"
-        "packtok.PbinReader(sys.argv[3]).verify()\n"
+        "reader = packtok.PbinReader(sys.argv[3])\n"
+        "assert reader.tokens(0, reader.num_tokens).max() == ids.max()\n"
         "print(*ids)"
     )
 
@@ -193,7 +198,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a decoder that is none": (file_of(decoder={"type": "Strip", "content": ""}), ""),
     "two tokens that are the same once normalized": (
         file_of(normalizer={"type": "Lowercase"}, added_tokens=[added("A"), added("a")]),
-        'the added tokens "A" and "a" are the same text once they are normalized, so that ids would depend '
+        'the added tokens "a" and "A" are the same text once they are normalized, so that ids would depend '
         "on chance; remove one of them from tokenizer.json",
     ),
     "a token of which nothing is left, beside others": (
@@ -218,6 +223,16 @@ def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
     assert "bug" not in message
     assert len(message) < 400
     assert capfd.readouterr().err == ""
+
+
+def test_a_file_that_is_no_text_is_an_error_of_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(b'{"model": "\xff"}')
+    message = "not a tokenizer.json: the file is not UTF-8: invalid utf-8 sequence of 1 bytes from index 11"
+    for load_it in (lambda: Tokenizer.from_file(path), lambda: Tokenizer(path.read_bytes(), str(path))):
+        with pytest.raises(TokenizerError) as caught:
+            load_it()
+        assert str(caught.value) == f"{path}: {message}"
 
 
 # Files that load and fail on texts, with such a text.
@@ -291,6 +306,34 @@ def test_replacing_nothing_is_what_the_wheel_makes_of_it() -> None:
                 ours.encode(text)
         else:
             assert ours.encode(text).tolist() == expected
+
+
+def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone(tmp_path: Path) -> None:
+    strip = {"type": "Strip", "strip_left": True, "strip_right": True}
+    to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
+    for normalizers in ([strip, to_a], [to_a, strip]):
+        file = file_of(pre_tokenizer={"type": "BertPreTokenizer"})
+        file["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
+        assert_as_wheel(file, ["a \u3000 b", "\u3000a b\u3000", "a\u3000 \u3000b \u2003 a", "a \u3000b"])
+
+
+def charsmap(folder: Path, rules: str) -> str:
+    """The map of a SentencePiece model with these rules, in base64."""
+    (folder / "rules.tsv").write_text(rules, encoding="utf-8")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b ab ba aab"]),
+        model_writer=model,
+        vocab_size=8,
+        hard_vocab_limit=False,
+        normalization_rule_tsv=str(folder / "rules.tsv"),
+        minloglevel=2,
+    )
+    (rules_of_model,) = (
+        value for number, value in sentencepiece_json.fields(model.getvalue()) if number == 3
+    )
+    (of_model,) = (value for number, value in sentencepiece_json.fields(rules_of_model) if number == 2)
+    return base64.b64encode(of_model).decode()
 
 
 def test_a_template_of_the_highest_ids() -> None:

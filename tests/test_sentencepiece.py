@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from test_exact import CORPORA, GROUP, HERE, SCALARS, example_texts, from_all_corpora
 
 import packtok
-from packtok import Tokenizer, TokenizerError
+from packtok import DocumentError, Tokenizer, TokenizerError
 from packtok.tokenizer import find_tokenizer
 
 Change = Callable[[dict[int, Any]], None]
@@ -268,7 +268,7 @@ def test_control_symbols_in_texts_are_text_or_refused(trained: Path) -> None:
     assert tokenizer.eos_token == "</s>"
     for handled in ("parse", "text"):
         assert 2 not in tokenizer.encode("a</s>", special_tokens_in_text=handled).tolist()
-    with pytest.raises(TokenizerError, match="special token"):
+    with pytest.raises(DocumentError, match="special token"):
         tokenizer.encode("a</s>", special_tokens_in_text="fail")
     assert tokenizer.decode([2, 3], skip_special_tokens=True) == ""
 

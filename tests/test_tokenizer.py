@@ -116,7 +116,7 @@ def test_special_tokens_in_text_are_parsed_read_as_text_or_refused(gpt2: Tokeniz
         (lambda: gpt2.encode_batch(["b", text], **refused), "texts[1]: "),
         (lambda: gpt2.count(["b", "c", text], **refused), "texts[2]: "),
     ]:
-        with pytest.raises(packtok.TokenizerError) as caught:
+        with pytest.raises(packtok.DocumentError) as caught:
             call()
         assert str(caught.value) == start + message
 

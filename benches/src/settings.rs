@@ -69,6 +69,7 @@ pub fn pack_options(
         output,
         index_path: None,
         span_bytes: 16 << 20,
+        max_rejects: None,
         restart: false,
         field: Field::compile(".text").expect("the pattern is jq"),
         encode: encode_options(),

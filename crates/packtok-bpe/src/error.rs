@@ -16,6 +16,14 @@ pub enum Error {
         /// The operating system's answer.
         source: std::io::Error,
     },
+    /// The file is not text.
+    #[error("{name}: not a tokenizer.json: the file is not UTF-8")]
+    NotUtf8 {
+        /// The tokenizer's name.
+        name: String,
+        /// Where it is not.
+        source: std::str::Utf8Error,
+    },
     /// The file is not JSON.
     #[error("{name}: not a tokenizer.json: the file is not valid JSON")]
     NotJson {

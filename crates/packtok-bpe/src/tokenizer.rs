@@ -162,8 +162,21 @@ impl Tokenizer {
                 json => return Self::from_json(name, json?),
             }
         }
-        let invalid = |cause| io(std::io::Error::new(std::io::ErrorKind::InvalidData, cause));
-        Self::from_json(name, String::from_utf8(bytes).map_err(invalid)?)
+        Self::from_json_bytes(name, bytes)
+    }
+
+    /// Loads the bytes of a tokenizer.json or tekken.json.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::from_file`].
+    pub fn from_json_bytes(name: &str, bytes: Vec<u8>) -> Result<Self> {
+        match String::from_utf8(bytes) {
+            Ok(json) => Self::from_json(name, json),
+            Err(error) => Err(Error::NotUtf8 {
+                name: name.to_owned(),
+                source: error.utf8_error(),
+            }),
+        }
     }
 
     /// Loads one of the tokenizers that need neither file nor network ([`crate::BUILTIN_NAMES`]).
@@ -537,7 +550,7 @@ impl Encoder {
 
     /// Appends the ids of one document to `ids`; on an error `ids` is as it was.
     ///
-    /// Allocates nothing once the buffers have grown (the second engine excepted).
+    /// Allocates nothing once the buffers have grown (the reference engine excepted).
     ///
     /// # Errors
     /// [`Error::SpecialTokenInText`] where that was asked for; [`Error::Encode`] when the engine

@@ -122,7 +122,8 @@ pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
         | E::TruncationTooShort { .. }
         | E::NotFast { .. }
         | E::WideIds { .. } => PyValueError::new_err(chain(&error)),
-        E::NotJson { .. }
+        E::NotUtf8 { .. }
+        | E::NotJson { .. }
         | E::Shape { .. }
         | E::Dropout { .. }
         | E::Unloadable { .. }

@@ -74,10 +74,7 @@ impl PyTokenizer {
         eos_token: Option<String>,
         remarks: Vec<String>,
     ) -> PyResult<Self> {
-        let json = std::str::from_utf8(json).map_err(|error| {
-            PyValueError::new_err(format!("{name}: not a tokenizer.json: {error}"))
-        })?;
-        let loaded = py.detach(|| Tokenizer::from_json(name, json.to_owned()));
+        let loaded = py.detach(|| Tokenizer::from_json_bytes(name, json.to_vec()));
         let inner = proven(py, loaded.map_err(tokenizer_error)?)?;
         Self::wrap(py, inner, eos_token, remarks)
     }

@@ -262,6 +262,10 @@ fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String>
     if behind.iter().any(is_map) {
         return Err("it has more than one normalizer Precompiled".to_owned());
     }
+    // White space beyond what words are cut at would be stripped off each word, which a map may make text of.
+    if before.iter().any(|step| type_of(step) == "Strip") {
+        return Err("its normalizer Precompiled comes after a Strip".to_owned());
+    }
     // No other step makes anything else of ASCII.
     let replaces_by_others = |step: &&Value| {
         let content = step["content"].as_str();
