@@ -1,7 +1,7 @@
 //! `tokenizers` itself. Its panics count as refusals.
 
 use packtok_bpe::{EncodeOptions, SpecialTokensInText};
-use tokenizers::{AddedToken, NormalizedString, Normalizer, PostProcessor, TruncationParams};
+use tokenizers::{PostProcessor, TruncationParams};
 
 use crate::panics::catch;
 
@@ -56,24 +56,15 @@ impl Oracle {
     /// Whether encoding terminates and is deterministic. If a normalized added token is empty, and is not the only one,
     /// `tokenizers` loops forever; if two are equal, it finds either of them, which changes from run to run.
     pub(crate) fn has_ids_of_texts(&self) -> bool {
-        let normalized = |token: &AddedToken| {
-            let mut text = NormalizedString::from(token.content.as_str());
-            if let Some(normalizer) = self.parsing.get_normalizer() {
-                normalizer.normalize(&mut text)?;
-            }
-            Ok(text.get().to_owned())
-        };
-        let all = || {
-            let tokens = self.parsing.get_added_tokens_decoder();
-            let all = tokens
-                .values()
-                .filter(|token| token.normalized)
-                .map(normalized);
-            all.collect::<tokenizers::Result<Vec<_>>>()
-        };
-        let Ok(Ok(mut all)) = catch(all) else {
-            return true;
-        };
+        let vocabulary = self.parsing.get_added_vocabulary();
+        let tokens = vocabulary.get_added_tokens_decoder().iter();
+        let ids = tokens
+            .filter(|(_, token)| token.normalized)
+            .map(|(&id, _)| id);
+        // The text that it is found by, which may be an older one that had the same id.
+        let mut all: Vec<String> = ids
+            .filter_map(|id| vocabulary.simple_id_to_token(id))
+            .collect();
         all.sort_unstable();
         let is_empty = all.len() > 1 && all[0].is_empty();
         !is_empty && all.windows(2).all(|two| two[0] != two[1])
