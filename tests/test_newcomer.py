@@ -337,7 +337,7 @@ STDIN = "- would be standard input, which is not read; write it to a file first"
         (
             ["pack", *arguments(t="folder/a.pbin")],
             1,
-            "folder/a.pbin: is no tokenizer.json, tekken.json or SentencePiece .model: ",
+            "a.pbin: is no tokenizer.json, tekken.json or SentencePiece .model: ",
         ),
     ],
 )

@@ -228,7 +228,10 @@ def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
 def test_a_file_that_is_no_text_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(b'{"model": "\xff"}')
-    message = "not a tokenizer.json: the file is not UTF-8: invalid utf-8 sequence of 1 bytes from index 11"
+    message = (
+        "is no tokenizer.json, tekken.json or SentencePiece .model: "
+        "invalid utf-8 sequence of 1 bytes from index 11"
+    )
     for load_it in (lambda: Tokenizer.from_file(path), lambda: Tokenizer(path.read_bytes(), str(path))):
         with pytest.raises(TokenizerError) as caught:
             load_it()

@@ -139,23 +139,13 @@ def _no_tokenizer_in(folder: Path) -> str:
 
 
 def _from_file(path: Path, name: str) -> FoundTokenizer:
-    tokenizer = _read(path, name)
+    tokenizer = Tokenizer.from_file(str(path), name=name)
     if path.name.startswith(Path(TEKKEN_FILE).stem) and tokenizer.token_to_id(TEKKEN_EOS) is not None:
         return FoundTokenizer(tokenizer, TEKKEN_EOS, (), path)
     beside = path.parent / CONFIG_FILE
     if path.name != TOKENIZER_FILE or not beside.is_file():
         return FoundTokenizer(tokenizer, tokenizer.eos_token, (), path)
     return _with_config(tokenizer, beside, path)
-
-
-def _read(path: Path, name: str) -> Tokenizer:
-    try:
-        return Tokenizer.from_file(str(path), name=name)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        # Not of the system: the file is not even text.
-        raise TokenizerError(f"{path}: is no tokenizer.json, tekken.json or SentencePiece .model") from error
 
 
 def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> FoundTokenizer:

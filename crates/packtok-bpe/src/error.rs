@@ -17,7 +17,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is not text.
-    #[error("{name}: not a tokenizer.json: the file is not UTF-8")]
+    #[error("{name}: is no tokenizer.json, tekken.json or SentencePiece .model")]
     NotUtf8 {
         /// The tokenizer's name.
         name: String,
