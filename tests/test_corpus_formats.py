@@ -157,7 +157,7 @@ def test_a_filter_without_end_is_a_bad_document(tmp_path: Path, packtok_cli: Pac
     done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
     last = done.stderr.strip().splitlines()[-1]
     assert f"{path}:1: byte 0: filter {field} does too much work on this document: stopped after " in last
-    assert "jq_pattern (--field)" in last
+    assert "--field (jq_pattern)" in last
     done = packtok_cli(
         "count", path, "--tokenizer", "gpt2", "--field", field, "--on-bad-document", "skip", "--json"
     )

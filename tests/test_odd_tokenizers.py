@@ -185,6 +185,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         file_of(bpe({"a": 0, "b": 1, "ab": 2}, [["a", "b"]], continuing_subword_prefix="##")),
         "",
     ),
+    "a model whose type is null": (
+        file_of({**bpe({"a": 0, "b": 1, "ab": 2}, [["a", "b"]]), "type": None}),
+        "",
+    ),
     "a broken map": (
         file_of(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"}),
         "",

@@ -103,10 +103,12 @@ class Bad:
     remedy: str
 
 
-MEND = "repair the line, or set on_bad_document: skip to leave such lines out"
-OTHER = "change jq_pattern (--field), or set on_bad_document: skip to leave such documents out"
-UTF8 = "convert the file to UTF-8, or set on_bad_document: skip to leave such lines out"
-LONGER = "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
+MEND = "repair the line, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
+OTHER = (
+    "change --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
+)
+UTF8 = "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
+LONGER = "raise --max-document-bytes (max_document_bytes), or skip such lines with --on-bad-document skip (on_bad_document: skip)"
 JSON = "malformed JSON at byte {} of the line: {}"
 SURROGATE = "lone surrogate escape at byte {} of the line: it stands for no character"
 BAD = {

@@ -178,7 +178,9 @@ def test_special_tokens_are_skipped_as_the_wheel_skips_them(tmp_path: Path) -> N
         assert tokenizer.decode(ids, skip_special_tokens=skips) == expected
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2", ">i8"]
+)
 def test_ids_to_decode_are_of_any_integer_type(gpt2: Tokenizer, dtype: str) -> None:
     ids = np.array([40, 3, 12, 99, 0, 1], dtype=dtype)
     assert gpt2.decode(ids) == gpt2.decode(ids.tolist()) == wheel_of_gpt2().decode(ids.tolist())
@@ -263,6 +265,7 @@ def test_wrong_arguments_are_named(gpt2: Tokenizer) -> None:
             TypeError,
             "texts is a str, expected a list of str, or another iterable of them",
         ),
+        (lambda: gpt2.encode(5), TypeError, "text is int, expected a str"),  # type: ignore[arg-type]
         (lambda: gpt2.count(["a", 5]), TypeError, "texts[1] is int, expected a str"),  # type: ignore[list-item]
         (lambda: gpt2.encode_batch(["a"], threads=0), ValueError, "threads is 0, expected 1 to 4096"),
         (
@@ -297,8 +300,10 @@ def test_wrong_arguments_are_named(gpt2: Tokenizer) -> None:
         with pytest.raises(error) as caught:
             call()
         assert (type(caught.value), str(caught.value)) == (error, message)
-    with pytest.raises(ValueError, match=r"texts\[1\] holds half of a surrogate pair"):
+    with pytest.raises(ValueError, match=r"texts\[1\] contains a lone surrogate"):
         gpt2.encode_batch(["a", "\ud800"])
+    with pytest.raises(ValueError, match=r"^text contains a lone surrogate"):
+        gpt2.encode("\ud800")
 
 
 def test_the_callable_gives_lists_as_such_callables_do(tmp_path: Path) -> None:

@@ -184,6 +184,7 @@ pub(crate) fn type_of(component: &Value) -> &str {
 pub(crate) fn model_type(model: &Value) -> &str {
     match model["type"].as_str() {
         Some(kind) => kind,
+        None if model.get("type").is_some() => "of no known type",
         None if model["merges"].is_array() => "BPE",
         None if model["vocab"].is_array() => "Unigram",
         None if model.get("max_input_chars_per_word").is_some() => "WordPiece",
@@ -399,5 +400,7 @@ mod tests {
             "WordPiece"
         );
         assert_eq!(model_type(&json!({"vocab": {}})), "WordLevel");
+        let no_type = json!({"type": null, "vocab": {}, "merges": []});
+        assert_eq!(model_type(&no_type), "of no known type");
     }
 }

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(
             run(&options).unwrap_err().to_string(),
             format!(
-                "{}:2: byte 3: malformed JSON at byte 6 of the line: expected value; repair the line, or set on_bad_document: skip to leave such lines out",
+                "{}:2: byte 3: malformed JSON at byte 6 of the line: expected value; repair the line, or skip such lines with --on-bad-document skip (on_bad_document: skip)",
                 options.src.display()
             )
         );

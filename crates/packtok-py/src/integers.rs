@@ -29,10 +29,12 @@ impl Integer for usize {
 
 /// The numbers of `value`, the argument `name`: an array, a tensor or a sequence.
 pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<U>> {
-    let array = value
-        .py()
-        .import("numpy")?
-        .call_method1("asarray", (value,))?;
+    let array = in_native_order(
+        value
+            .py()
+            .import("numpy")?
+            .call_method1("asarray", (value,))?,
+    )?;
     let one_dimensional = array.getattr("ndim")?.extract::<usize>()? == 1;
     // An empty list has no integers in it, and floats no more.
     if one_dimensional && array.len()? == 0 {
@@ -60,6 +62,15 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
             array.getattr("ndim")?,
         ))),
     }
+}
+
+/// The array in the machine's byte order, in which Rust reads it.
+fn in_native_order<'py>(array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = array.getattr("dtype")?;
+    if dtype.getattr("isnative")?.is_truthy()? {
+        return Ok(array);
+    }
+    array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))
 }
 
 /// The numbers of an array of `T`, or the position of the first that does not fit.

@@ -79,10 +79,16 @@ impl PyPbinReader {
     }
 
     /// Tokens `start..stop` of the data segment, across documents, as a read-only view.
-    fn tokens<'py>(slf: Bound<'py, Self>, start: u64, stop: u64) -> PyResult<Bound<'py, PyAny>> {
-        let bytes = slf
-            .get()
-            .read(slf.py(), |opened| opened.tokens(start..stop))?;
+    fn tokens<'py>(slf: Bound<'py, Self>, start: i128, stop: i128) -> PyResult<Bound<'py, PyAny>> {
+        let this = slf.get();
+        let (Ok(first), Ok(end)) = (u64::try_from(start), u64::try_from(stop)) else {
+            return Err(PyIndexError::new_err(format!(
+                "{}: no tokens {start}..{stop}, file has {}",
+                this.path.display(),
+                this.reader().num_tokens()
+            )));
+        };
+        let bytes = this.read(slf.py(), |opened| opened.tokens(first..end))?;
         Ok(view(&slf, bytes))
     }
 

@@ -1,5 +1,6 @@
 //! `Tokenizer`: texts to ids and back, and what ids mean, for Python.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -223,12 +224,13 @@ impl PyTokenizer {
     fn encode<'py>(
         &self,
         py: Python<'py>,
-        text: &str,
+        text: &Bound<'py, PyAny>,
         add_special_tokens: bool,
         special_tokens_in_text: &str,
     ) -> PyResult<Array<'py, u32>> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
-        let ids = py.detach(|| self.encoders.encode(text, &options));
+        let text = string("text", text)?;
+        let ids = py.detach(|| self.encoders.encode(&text, &options));
         Ok(ids.map_err(core_error)?.into_pyarray(py))
     }
 
@@ -384,21 +386,22 @@ fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     })?;
     let mut strings = Vec::with_capacity(texts.len().unwrap_or(0));
     for (i, item) in items.enumerate() {
-        let item = item?;
-        let text = item.cast::<PyString>().map_err(|_| {
-            PyTypeError::new_err(format!(
-                "texts[{i}] is {}, expected a str",
-                item.get_type()
-                    .name()
-                    .map_or_else(|_| "something else".to_owned(), |name| name.to_string())
-            ))
-        })?;
-        let text = PyBackedStr::try_from(text.clone()).map_err(|error| {
-            PyValueError::new_err(format!(
-                "texts[{i}] holds half of a surrogate pair, which is no text: {error}"
-            ))
-        })?;
-        strings.push(text);
+        strings.push(string(format_args!("texts[{i}]"), &item?)?);
     }
     Ok(strings)
+}
+
+/// The string of the argument `name`, without a copy if Python has it in UTF-8.
+fn string(name: impl Display, value: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
+    let Ok(text) = value.cast::<PyString>() else {
+        let found = value.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "{name} is {found}, expected a str"
+        )));
+    };
+    PyBackedStr::try_from(text.clone()).map_err(|error| {
+        PyValueError::new_err(format!(
+            "{name} contains a lone surrogate, which is not valid text: {error}"
+        ))
+    })
 }

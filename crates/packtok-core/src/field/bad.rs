@@ -138,26 +138,26 @@ impl BadDocument {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotUtf8 { .. } => {
-                "convert the file to UTF-8, or set on_bad_document: skip to leave such lines out"
+                "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::MalformedJson { .. }
             | Self::TooDeep { .. }
             | Self::LongInteger { .. }
             | Self::LoneSurrogate { .. } => {
-                "repair the line, or set on_bad_document: skip to leave such lines out"
+                "repair the line, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Missing { .. }
             | Self::NotString { .. }
             | Self::OutputNotUtf8 { .. }
             | Self::NoOutput { .. }
             | Self::FilterFails { .. } => {
-                "change jq_pattern (--field), or set on_bad_document: skip to leave such documents out"
+                "change --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Runaway { .. } => {
-                "change jq_pattern (--field) so that it does less, or set on_bad_document: skip to leave such documents out"
+                "change --field (jq_pattern) so that it does less, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Oversize { .. } => {
-                "raise max_document_bytes, or set on_bad_document: skip to leave such lines out"
+                "raise --max-document-bytes (max_document_bytes), or skip such lines with --on-bad-document skip (on_bad_document: skip)"
             }
         }
     }

@@ -138,7 +138,7 @@ fn bad_documents_say_what_is_wrong() {
     assert_eq!(bad.to_string(), "not UTF-8 at byte 8 of the line");
     assert_eq!(
         bad.remedy(),
-        "convert the file to UTF-8, or set on_bad_document: skip to leave such lines out"
+        "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
     );
     let oversize = BadDocument::Oversize {
         len_bytes: 9,
