@@ -328,7 +328,10 @@ def test_an_interrupt_leaves_nothing_and_exits_with_130(folder: Path) -> None:
     _, err = process.communicate(timeout=30)
     assert time.monotonic() - interrupted < 5
     assert process.returncode == 130, err
-    assert err == "packtok: interrupted\n"
+    # Only the first run with this tokenizer on a machine checks the engine and prints a note about it.
+    assert [line for line in err.splitlines() if "checking the engine" not in line] == [
+        "packtok: interrupted"
+    ]
     assert sorted(path.name for path in folder.iterdir()) == ["corpus.jsonl", "huge.jsonl"]
 
 

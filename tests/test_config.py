@@ -76,7 +76,7 @@ def test_keys_without_effect_are_collected_with_the_reason(modalities_file: Path
         ("settings.processed_samples_queue_size", BY_BYTES),
         ("settings.sequence_length", "documents are packed whole; a dataset cuts sequences when it reads"),
         ("tokenizer.config.padding", "documents are packed back to back, without padding"),
-        ("tokenizer.config.max_length", "truncation is off, so documents are packed whole"),
+        ("tokenizer.config.max_length", "--truncation is off, so documents are packed whole"),
     )
 
 
@@ -164,6 +164,12 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
             "settings.dst_path: ${modalities_env:config_file_path} needs a config that is a file",
         ),
         ({"settings": 3}, "settings is 3; expected a mapping of keys"),
+        (
+            {"settings.src_path": ["bad\udcff.jsonl"]},
+            "--input: settings.src_path[0] is 'bad\\udcff.jsonl'; expected UTF-8; rename the file, "
+            "or name its folder",
+        ),
+        ({"tokenizer": object()}, "--tokenizer: is of type object; expected a name or a path"),
         (
             {"tokenizer.variant_key": "pretrained_sp_tokenizer"},
             "tokenizer.config.tokenizer_model_file is missing; with variant_key pretrained_sp_tokenizer it "

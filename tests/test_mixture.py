@@ -196,6 +196,8 @@ def test_sources_that_cannot_be_are_refused() -> None:
         Mixture({})
     with pytest.raises(ValueError, match="source 1: has no items; leave it out"):
         Mixture({Numbered("a", 3): 1, Numbered("b", 0): 1})
+    with pytest.raises(TypeError, match="source 0 is of type int, expected a path or a map-style dataset"):
+        Mixture({5: 1})
     with pytest.raises(TypeError, match=r"x\.pbin: context_length is missing; a path needs it"):
         Mixture({"x.pbin": 1})
 

@@ -103,12 +103,11 @@ class Bad:
     remedy: str
 
 
-MEND = "repair the line, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
-OTHER = (
-    "change --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
-)
-UTF8 = "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
-LONGER = "raise --max-document-bytes (max_document_bytes), or skip such lines with --on-bad-document skip (on_bad_document: skip)"
+SKIP = "with --on-bad-document skip (on_bad_document: skip)"
+MEND = f"repair the line, or skip such lines {SKIP}"
+OTHER = f"change --field (jq_pattern), or skip such documents {SKIP}"
+UTF8 = f"convert the file to UTF-8, or skip such lines {SKIP}"
+LONGER = f"raise --max-document-bytes (max_document_bytes), or skip such lines {SKIP}"
 JSON = "malformed JSON at byte {} of the line: {}"
 SURROGATE = "lone surrogate escape at byte {} of the line: it stands for no character"
 BAD = {

@@ -532,6 +532,8 @@ def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_s
         ({"rank": 0, "num_replicas": 0}, "num_replicas is 0, expected at least 1"),
         ({"dp_dim": "dp"}, "dp_dim names a dimension of device_mesh, which was not given"),
         ({"seed": -1, "shuffle": True}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
+        ({"seed": -1}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
+        ({"shuffle": "yes"}, "shuffle is 'yes', expected True or False"),
         ({"seed": True, "shuffle": True}, f"seed is True, expected an integer from 0 to {2**64 - 1}"),
         ({"epoch": 1.5}, f"epoch is 1.5, {U63}"),
         ({"epoch": True}, f"epoch is True, {U63}"),

@@ -161,8 +161,12 @@ def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
     named = OmegaConf.to_container(raw, resolve=False).get("tokenizer")  # type: ignore[union-attr]
     if isinstance(named, str):
         raw["tokenizer"] = _component(named)
-    for key, value in overrides.items():
-        if key == "tokenizer" and isinstance(value, str):
+    for key, given in overrides.items():
+        value = _plain(given)
+        if key == "tokenizer" and not isinstance(value, Mapping):
+            if not isinstance(value, str):
+                found = type(value).__name__
+                raise ConfigError(f"--tokenizer: is of type {found}; expected a name or a path")
             _name_tokenizer(raw, value)
             continue
         if key in ("settings.field", "settings.jq_pattern"):
@@ -170,7 +174,7 @@ def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
             key = "settings.jq_pattern"
             if isinstance(raw.get("settings"), DictConfig):
                 raw.settings.pop("field", None)
-        _update(raw, key, _plain(value))
+        _update(raw, key, value)
 
 
 def _name_tokenizer(raw: DictConfig, name: str) -> None:
@@ -301,7 +305,7 @@ def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple
     found = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_given(values, path)]
     config = tokenizer["config"]
     if config.get("max_length") is not None and not config.get("truncation"):
-        found.append(("tokenizer.config.max_length", "truncation is off, so documents are packed whole"))
+        found.append(("tokenizer.config.max_length", "--truncation is off, so documents are packed whole"))
     if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
         reason = "on_bad_document is fail, so the first bad document ends the run; set it to skip"
         found.append(("settings.max_rejects", reason))

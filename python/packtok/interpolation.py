@@ -25,7 +25,7 @@ from packtok.errors import ConfigError
 _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
 _CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-_CORPUS_HINT = "name a corpus by --input, or in a config"
+_CORPUS_HINT = "name the corpus with --input or in a config; packtok pack --print-config writes a config"
 _LOCK = threading.Lock()
 
 

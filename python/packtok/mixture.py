@@ -78,7 +78,9 @@ class Mixture(Dataset[Any]):
         self.names = [_name(source, i) for i, source in enumerate(sources)]
         _check_sources(self.names, sources, options)
         self._weights = exact_weights(dict(zip(self.names, sources.values(), strict=True)))
-        self._sources = [_opened(source, options) for source in sources]
+        self._sources = [
+            _opened(name, source, options) for name, source in zip(self.names, sources, strict=True)
+        ]
         self._seed = checked_integer("seed", seed, below=1 << 64) if shuffle else None
         lengths = [len(source) for source in self._sources]
         if 0 in lengths:
@@ -229,8 +231,11 @@ def _name(source: object, i: int) -> str:
     return fspath(source) if isinstance(source, str | PathLike) else f"source {i}"
 
 
-def _opened(source: Any, options: Mapping[str, Any]) -> _Source:
+def _opened(name: str, source: Any, options: Mapping[str, Any]) -> _Source:
     if not isinstance(source, str | PathLike):
+        if not hasattr(source, "__len__") or not hasattr(source, "__getitem__"):
+            found = type(source).__name__
+            raise TypeError(f"{name} is of type {found}, expected a path or a map-style dataset")
         dataset: _Source = source
         return dataset
     if "context_length" not in options:

@@ -66,6 +66,9 @@ class ResumableDistributedSampler(Sampler[int]):
         device_mesh: "DeviceMesh | None" = None,
         dp_dim: MeshDim | None = None,
     ) -> None:
+        if not isinstance(shuffle, bool):
+            raise ValueError(f"shuffle is {shuffle!r}, expected True or False")
+        seed = checked_integer("seed", seed, below=1 << 64)
         if shuffle and getattr(dataset, "orders_itself", False):
             raise ValueError(
                 f"shuffle=True, but {type(dataset).__name__} orders its items itself; leave shuffle out and "
@@ -76,7 +79,7 @@ class ResumableDistributedSampler(Sampler[int]):
         self.global_batch_size = _global_batch_size(batch_size, global_batch_size, share.num_replicas)
         self.epochs = Epochs(
             len(dataset),
-            checked_integer("seed", seed, below=1 << 64) if shuffle else None,
+            seed if shuffle else None,
             share.num_replicas if self.global_batch_size is None else self.global_batch_size,
             _epoch_end(at_epoch_end, drop_last=drop_last, has_batches=self.global_batch_size is not None),
             share,

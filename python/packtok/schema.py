@@ -16,6 +16,7 @@ _EXPECTED = {
     "model_type": "a mapping of keys",
     "tuple_type": "a list",
     "string_too_short": "at least one character",
+    "string_unicode": "UTF-8; rename the file, or name its folder",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",

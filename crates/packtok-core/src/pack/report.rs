@@ -115,7 +115,7 @@ fn warnings(options: &PackOptions, counts: &Counts) -> Vec<String> {
     }
     if counts.eods_in_text > 0 {
         warnings.push(format!(
-            "{} {:?} inside documents were parsed from their text; set special_tokens_in_text to text or fail if they do not end documents",
+            "{} {:?} inside documents were parsed from their text; set --special-tokens-in-text (special_tokens_in_text) to text or fail if they do not end documents",
             counts.eods_in_text, options.eod.token
         ));
     }
