@@ -324,6 +324,25 @@ def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone
         assert_as_wheel(file, ["a \u3000 b", "\u3000a b\u3000", "a\u3000 \u3000b \u2003 a", "a \u3000b"])
 
 
+def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Path) -> None:
+    to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
+    texts = [
+        "\u3000\nb a",
+        "a\u3000 b\u3000a",
+        "b\n\u3000",
+        "a\u3000\n b",
+        "\u3000",
+        "a \u3000",
+        "\u2003 b \u2003",
+    ]
+    for side in ("lstrip", "rstrip"):
+        token = {**added("b"), side: True}
+        for pre_tokenizer in (WHITESPACE, {"type": "BertPreTokenizer"}):
+            assert_as_wheel(
+                file_of(pre_tokenizer=pre_tokenizer, normalizer=to_a, added_tokens=[token]), texts
+            )
+
+
 def charsmap(folder: Path, rules: str) -> str:
     """The map of a SentencePiece model with these rules, in base64."""
     (folder / "rules.tsv").write_text(rules, encoding="utf-8")

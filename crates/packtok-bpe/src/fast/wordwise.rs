@@ -15,8 +15,10 @@
 //!   it, is for the other engine. What such a map makes of white space is tried when the file is loaded.
 //! - The first pre-tokenizer takes all white space out of the text, and the others see one word each.
 //! - Models see one word each.
-//! - No added token has white space in its text, so that each is found within a word. White space that one takes with
-//!   it is taken out in any case.
+//! - No added token has white space in its text, so that each is found within a word.
+//! - An added token with `lstrip` or `rstrip` removes all white space beside it, also across words. Words are cut at four
+//!   characters only, so a word can begin or end with other white space, such as U+3000, which a map may turn into text.
+//!   If such a word has other ids without that white space, the text falls back to the reference engine.
 
 use aho_corasick::AhoCorasick;
 use serde_json::{Value, json};
@@ -42,6 +44,8 @@ pub(crate) struct Wordwise {
     before_map: Option<Normalizer>,
     /// The model, where words that are met for the first time need no other engine.
     model: Option<Model>,
+    /// Whether some added token has `lstrip` or `rstrip`.
+    removes_white_space: bool,
 }
 
 /// A model that words are encoded by.
@@ -126,6 +130,8 @@ impl Wordwise {
             None => Ok(Self {
                 before_map,
                 model: Model::read(json, added_tokens),
+                removes_white_space: added_entries(json)
+                    .any(|entry| entry["lstrip"] == true || entry["rstrip"] == true),
             }),
         }
     }
@@ -205,8 +211,7 @@ impl Words for Parted<'_, '_> {
     fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         // A text is cut at characters of one byte, so that its words are texts.
         let word = std::str::from_utf8(word)?;
-        let Wordwise { before_map, model } = self.wordwise;
-        if let Some(before_map) = before_map
+        if let Some(before_map) = &self.wordwise.before_map
             && !word.is_ascii()
             && !before_map
                 .normalized(word)
@@ -214,11 +219,35 @@ impl Words for Parted<'_, '_> {
         {
             return Ok(false);
         }
-        let is_encoded = model
-            .as_ref()
-            .is_some_and(|model| model.append(word, &mut self.room, ids));
-        if !is_encoded {
-            (self.encode_word)(word, ids)?;
+        let start = ids.len();
+        self.append(word, ids)?;
+        if self.wordwise.removes_white_space && word.trim().len() < word.len() {
+            return self.is_same_without_white_space(word, &ids[start..]);
+        }
+        Ok(true)
+    }
+}
+
+impl Parted<'_, '_> {
+    fn append(&mut self, word: &str, ids: &mut Vec<u32>) -> Result<(), Cause> {
+        let model = self.wordwise.model.as_ref();
+        match model.is_some_and(|model| model.append(word, &mut self.room, ids)) {
+            true => Ok(()),
+            false => (self.encode_word)(word, ids),
+        }
+    }
+
+    /// Whether a word has these ids also if the white space at its start, its end or both is removed.
+    fn is_same_without_white_space(&mut self, word: &str, expected: &[u32]) -> Result<bool, Cause> {
+        let mut ids = Vec::new();
+        for part in [word.trim_start(), word.trim_end(), word.trim()] {
+            ids.clear();
+            if !part.is_empty() {
+                self.append(part, &mut ids)?;
+            }
+            if ids != expected {
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -229,6 +258,10 @@ fn is_apart(word: &str) -> bool {
     let between = format!(" {word} ");
     let mut graphemes = between.graphemes(true);
     graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
+}
+
+fn added_entries(json: &Value) -> impl Iterator<Item = &Value> {
+    json["added_tokens"].as_array().into_iter().flatten()
 }
 
 #[inline(always)]
