@@ -325,6 +325,7 @@ def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone
 
 
 def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Path) -> None:
+    model = {"type": "Unigram", "unk_id": 0, "vocab": [["?", -9.0], ["a", -1.0], ["b", -1.0]]}
     to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
     texts = [
         "\u3000\nb a",
@@ -336,11 +337,10 @@ def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Pat
         "\u2003 b \u2003",
     ]
     for side in ("lstrip", "rstrip"):
-        token = {**added("b"), side: True}
-        for pre_tokenizer in (WHITESPACE, {"type": "BertPreTokenizer"}):
-            assert_as_wheel(
-                file_of(pre_tokenizer=pre_tokenizer, normalizer=to_a, added_tokens=[token]), texts
-            )
+        token = added("b", normalized=False, **{side: True})
+        for pre_tokenizer in ({"type": "WhitespaceSplit"}, {"type": "BertPreTokenizer"}):
+            file = file_of(model, pre_tokenizer=pre_tokenizer, normalizer=to_a, added_tokens=[token])
+            assert assert_as_wheel(file, texts).engine == "packtok"
 
 
 def charsmap(folder: Path, rules: str) -> str:
