@@ -361,6 +361,24 @@ def test_a_clumsy_command_gets_one_line(
     assert {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")} == before
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        (["pack", "/dev/zero"], 2, "/dev/zero: is larger than 16 MiB, and a config was expected; "),
+        (["pack", *arguments(), "--index-path", "/dev/zero"], 1, "/dev/zero: not a regular file"),
+        (["pack", *arguments(), "-t", "/dev/zero"], 1, "/dev/zero: no such tokenizer file or folder"),
+        (["run", "--conf", "/dev/zero", "pack", *arguments()], 2, "/dev/zero: is larger than 16 MiB, "),
+        (["inspect", "/dev/zero"], 1, "/dev/zero: not a regular file"),
+        (["count", "/dev/zero", "-t", "gpt2"], 1, "/dev/zero: is a device, not a file; "),
+    ],
+)
+def test_a_device_without_an_end_is_not_read(
+    folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
+) -> None:
+    done = packtok_cli(*given, cwd=folder, code=code, env=OFFLINE, timeout_seconds=60)
+    assert done.stderr.splitlines()[-1].startswith(f"packtok: {said}")
+
+
 def test_a_number_of_shards_that_is_huge_is_wrong_usage(folder: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("plan", *arguments(o="s"), "-n", 10**23, cwd=folder, code=2)
     assert "'--shards' / '-n'" in done.stderr

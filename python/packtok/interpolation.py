@@ -25,6 +25,7 @@ from packtok.errors import ConfigError
 _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
 _CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_MAX_CONFIG_BYTES = 16 << 20
 _CORPUS_HINT = "name the corpus with --input or in a config; packtok pack --print-config writes a config"
 _LOCK = threading.Lock()
 
@@ -33,15 +34,21 @@ def read_yaml(path: Path) -> DictConfig:
     """The mapping in a YAML file, its interpolations still unresolved.
 
     Raises:
-        ConfigError: If the file is not UTF-8, no YAML or no mapping, is a folder or is named as a corpus.
+        ConfigError: If the file is not UTF-8, no YAML or no mapping, is a folder, is named as a corpus or has
+            more than 16 MiB.
         OSError: If it cannot be read.
     """
     if path.name.endswith(_CORPUS_ENDINGS):
         raise ConfigError(f"{path}: is named as a corpus, and a config was expected; {_CORPUS_HINT}")
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder, and a config was expected; {_CORPUS_HINT}")
+    with path.open("rb") as file:
+        # Bounded, because a device such as /dev/zero has no end.
+        content = file.read(_MAX_CONFIG_BYTES + 1)
+    if len(content) > _MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: is larger than 16 MiB, and a config was expected; {_CORPUS_HINT}")
     try:
-        config = OmegaConf.load(io.StringIO(path.read_bytes().decode("utf-8-sig")))
+        config = OmegaConf.load(io.StringIO(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not UTF-8; save the config as UTF-8") from error
     except yaml.YAMLError as error:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from packtok.errors import ConfigError
@@ -14,6 +15,8 @@ from packtok.state import check_form
 _DATASETS = ("TokenDataset", "Mixture")
 _LOADER_KEYS = ("global_batch_size", "shuffle", "seed", "at_epoch_end", "num_replicas")
 _STATE_KEYS = {"version", "order", "data", "global_batch_size", "at_epoch_end", "num_global_samples"}
+# A state has some hundred bytes; what is larger than this is a checkpoint.
+_MAX_STATE_BYTES = 16 << 20
 
 
 def locate(
@@ -65,9 +68,11 @@ def read_state(path: str) -> Mapping[str, Any]:
         ConfigError: If the file holds none, or several that differ.
         ValueError: If a field of the state is wrong.
     """
-    content = Path(path).read_bytes()
+    with Path(path).open("rb") as file:
+        # A checkpoint can have many GB, and only its state is read.
+        content = file.read(_MAX_STATE_BYTES + 1)
     try:
-        tree = json.loads(content)
+        tree = _checkpoint(path) if len(content) > _MAX_STATE_BYTES else json.loads(content)
     except ValueError:
         tree = _checkpoint(path)
     states = list(_states(tree))
@@ -92,7 +97,7 @@ def _checkpoint(path: str) -> Any:
 
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except RuntimeError as error:
+    except (RuntimeError, EOFError, UnpicklingError) as error:
         raise ConfigError(f"{path}: is neither JSON nor a checkpoint of torch.save") from error
 
 

@@ -118,6 +118,7 @@ impl Wordwise {
         collect_steps(&json["normalizer"], &mut steps);
         steps.iter().try_for_each(|step| check_normalizer(step))?;
         let before_map = normalizer_before_map(&steps)?;
+        check_separators(&json["normalizer"])?;
         check_pre_tokenizer(&json["pre_tokenizer"])?;
         let may_hold_white_space = |token: &&AddedToken| {
             token.content.contains(char::is_whitespace) || !token.content.is_ascii()
@@ -319,6 +320,25 @@ fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String>
 }
 
 /// # Errors
+/// The normalizer makes something else than white space of what words are cut at, as a map made by SentencePiece can.
+fn check_separators(normalizer: &Value) -> Result<(), String> {
+    let normalizer = Normalizer::read(normalizer).ok_or("its normalizer cannot be read")?;
+    for separator in SEPARATORS.map(char::from) {
+        let is_white_space = |text: String| {
+            let between = text
+                .strip_prefix('a')
+                .and_then(|text| text.strip_suffix('a'));
+            between.is_some_and(|text| !text.is_empty() && text.chars().all(char::is_whitespace))
+        };
+        let normalized = normalizer.normalized(&format!("a{separator}a"));
+        if !normalized.is_some_and(is_white_space) {
+            return Err(format!("its normalizer makes text of {separator:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
 /// It is not known to leave alone what white space parts.
 fn check_normalizer(step: &Value) -> Result<(), String> {
     let has_no_white_space = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
@@ -378,6 +398,10 @@ fn check_later_step(step: &Value) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use yada::builder::DoubleArrayBuilder;
+
     use super::*;
 
     #[test]
@@ -388,5 +412,21 @@ mod tests {
         assert!(!is_apart("a\u{600}"));
         assert!(is_apart("語"));
         assert!(!is_apart("\u{200d}x"));
+    }
+
+    #[test]
+    fn a_map_must_leave_white_space_white_space() {
+        let map_of_blank = |text: &str| {
+            let trie = DoubleArrayBuilder::build(&[(" ", 0)]).unwrap();
+            let trie_bytes = u32::try_from(trie.len()).unwrap().to_le_bytes();
+            let map = [&trie_bytes[..], &trie, text.as_bytes(), b"\0"].concat();
+            json!({"type": "Precompiled", "precompiled_charsmap": BASE64.encode(map)})
+        };
+        assert_eq!(check_separators(&Value::Null), Ok(()));
+        assert_eq!(check_separators(&map_of_blank("\u{3000}")), Ok(()));
+        for text in ["b", "", " b"] {
+            let reason = "its normalizer makes text of ' '".to_owned();
+            assert_eq!(check_separators(&map_of_blank(text)), Err(reason));
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use packtok_bpe::Tokenizer;
-use packtok_pbin::{Checkpoint, Counts, Metadata, TokenWidth, Writer, crash};
+use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
 use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
@@ -289,8 +289,7 @@ fn keep_while(spans: &mut Vec<Span>, is_kept: impl Fn(&Counts) -> bool) {
 }
 
 fn digest(path: &PathBuf) -> Result<u32> {
-    let bytes = std::fs::read(path).map_err(|error| Error::io(path, error))?;
-    Ok(crc32c::crc32c(&bytes))
+    Ok(crc32c::crc32c(MappedFile::open(path)?.bytes()))
 }
 
 /// Cuts `spans` where the corpus is not any more what it was; returns the reader behind the last of them, if it
