@@ -343,6 +343,13 @@ def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Pat
             assert assert_as_wheel(file, texts).engine == "packtok"
 
 
+@pytest.mark.parametrize("normalizers", [[], [{"type": "Sequence", "normalizers": []}], [{"type": "NFC"}]])
+def test_a_sequence_of_few_normalizers_is_what_it_does(normalizers: list[Any]) -> None:
+    file = json.loads(Tokenizer.builtin("gpt2").to_json())
+    file["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
+    assert assert_as_wheel(file, TEXTS).engine == "packtok"
+
+
 def charsmap(folder: Path, rules: str) -> str:
     """The map of a SentencePiece model with these rules, in base64."""
     (folder / "rules.tsv").write_text(rules, encoding="utf-8")

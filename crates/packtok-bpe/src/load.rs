@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
@@ -127,13 +127,39 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
     remove_lengths(&mut file);
     let description = Description::read(name, &file)?;
     if let Some(understood) = understood {
-        file["normalizer"] = understood.normalizer;
+        file["normalizer"] = flattened(understood.normalizer);
         file["pre_tokenizer"] = understood.pre_tokenizer;
         if !understood.is_model_known {
             file["model"]["type"] = "of no type that it states".into();
         }
     }
     Ok((description, file))
+}
+
+/// A normalizer without nested sequences, and without a sequence of fewer than two steps. DeepSeek's files, for one, have
+/// a sequence of no steps, which changes nothing.
+fn flattened(normalizer: Value) -> Value {
+    fn collect(normalizer: Value, steps: &mut Vec<Value>) {
+        match normalizer {
+            Value::Null => {}
+            Value::Object(mut entries)
+                if entries.get("type").is_some_and(|kind| kind == "Sequence") =>
+            {
+                let parts = entries.remove("normalizers");
+                let parts = parts.and_then(|parts| parts.as_array().cloned());
+                for part in parts.unwrap_or_default() {
+                    collect(part, steps);
+                }
+            }
+            step => steps.push(step),
+        }
+    }
+    let mut steps = Vec::new();
+    collect(normalizer, &mut steps);
+    match steps.len() {
+        0 | 1 => steps.pop().unwrap_or_default(),
+        _ => json!({"type": "Sequence", "normalizers": steps}),
+    }
 }
 
 /// The fingerprint of the tokenizer that a tokenizer.json describes, without loading it.
@@ -389,7 +415,6 @@ impl Canonical {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn models_without_a_type_are_told_apart() {
