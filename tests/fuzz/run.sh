@@ -9,16 +9,10 @@ fi
 seconds=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 golden=$here/../golden
-host=$(rustc -vV | sed -n 's/^host: //p')
-# The coverage that libFuzzer steers by, without the nightly-only sanitizers. With --target, build
-# scripts stay free of it.
-coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
-coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
-export RUSTFLAGS="$coverage --cfg fuzzing -Ccodegen-units=1"
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}
+targets=${CARGO_TARGET_DIR:-$here/../../target}/debug
 
 cd "$here"
-cargo build --release --target "$host"
+RUSTC_WORKSPACE_WRAPPER=$here/instrumented_rustc.sh cargo build --locked -q -p packtok-fuzz
 
 # Every input becomes a file: memory takes thousands a second where a disk takes hundreds.
 if [[ -w /dev/shm ]]; then
@@ -34,7 +28,7 @@ fuzz() {
     mkdir -p "$corpus" "$here/crashes" "$work/$target"
     find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
     echo "== $target, $seconds s"
-    "$CARGO_TARGET_DIR/$host/release/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
+    "$targets/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
         -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$here/crashes/$target-" \
         "$corpus" "$work/$target"
 }

@@ -5,7 +5,7 @@
 //! there is read again, and so are the unfinished files, and only the work of tokenizing is saved.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use packtok_bpe::Tokenizer;
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
@@ -234,7 +234,11 @@ fn spans_of(
             shard: job.shard.clone(),
             ..metadata(options, tokenizer, Counts::default(), false)
         },
-        index_crc32c: options.index_path.as_ref().map(digest).transpose()?,
+        index_crc32c: options
+            .index_path
+            .as_ref()
+            .map(|path| digest(path))
+            .transpose()?,
     };
     let found = match options.restart {
         true => None,
@@ -288,7 +292,7 @@ fn keep_while(spans: &mut Vec<Span>, is_kept: impl Fn(&Counts) -> bool) {
     spans.truncate(num_kept);
 }
 
-fn digest(path: &PathBuf) -> Result<u32> {
+fn digest(path: &Path) -> Result<u32> {
     Ok(crc32c::crc32c(MappedFile::open(path)?.bytes()))
 }
 

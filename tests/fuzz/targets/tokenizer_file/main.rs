@@ -45,11 +45,14 @@ const STACK_BYTES: usize = 8 << 20;
 fuzz_target!(init: start(), |bytes: &[u8]| {
     let outcome = in_thread(|| {
         let case = Case::of(bytes);
-        compare::compare(&case).map_err(|finding| (finding, case))
+        compare::compare(&case).map_err(|finding| Box::new((finding, case)))
     });
     match outcome {
         Ok(compared) => count::add(&compared),
-        Err((finding, case)) => panic!("{}\n{}\n{}", finding.kind, finding.detail, case.json),
+        Err(failed) => {
+            let (finding, case) = *failed;
+            panic!("{}\n{}\n{}", finding.kind, finding.detail, case.json)
+        }
     }
 });
 
