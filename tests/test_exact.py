@@ -13,6 +13,7 @@ import oracle
 import pytest
 import sentencepiece_json
 import tokenizers
+from extent import extent
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
@@ -312,12 +313,11 @@ def test_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer], en
     assert is_slower == (engine == SECOND)
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("make", [word_piece, unigram, word_level])
-def test_every_scalar_value_with_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
+def test_scalar_values_with_models_other_than_bpe(tmp_path: Path, make: Callable[[], Tokenizer]) -> None:
     file = tmp_path / "tokenizer.json"
     make().save(str(file))
-    assert differing(file, SCALARS, tmp_path, "[SEP]") == []
+    assert differing(file, extent(SCALARS, SCALARS[::41]), tmp_path, "[SEP]") == []
 
 
 def bytes_tokenizer(path: Path, normalizer: Any, pre_tokenizer: Any) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 import oracle
 import pytest
+from extent import IS_THOROUGH, extent
 from test_exact import (
     SCALARS,
     TRICKY,
@@ -212,13 +213,12 @@ def test_added_tokens_where_blanks_are_written_in_another_way(
         assert ids[begin:end].tolist() == python.encode(text).ids, text
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_scalar_value(tmp_path: Path, family: str) -> None:
+def test_scalar_values(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
-    if family in OF_WORDS:
-        # Its model is learned anew each time, and not always the same: its ids are not known by heart.
-        assert differing(file, SCALARS, tmp_path, oracle.EOD) == []
+    if family in OF_WORDS or not IS_THOROUGH:
+        # Models of words are trained anew each time and differ, so no checksum of their ids is kept.
+        assert differing(file, extent(SCALARS, SCALARS[::41]), tmp_path, oracle.EOD) == []
     else:
         assert_every_scalar_value_exact(file, tmp_path, oracle.EOD, f"family {family}")
 

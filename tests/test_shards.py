@@ -15,6 +15,7 @@ import oracle
 import pytest
 import zstandard
 from conftest import PacktokCli
+from extent import extent
 from processes import SLOW_FIELD, start, unfinished, wait_until_packing, write_corpus
 
 import packtok
@@ -22,7 +23,7 @@ from packtok.distributed import ShardChoice, find_shard, shard_of_task
 from packtok.errors import ConfigError
 
 FLAGS = ("--tokenizer", "gpt2", "--field", SLOW_FIELD, "--on-bad-document", "skip", "--quiet")
-NUM_KILLS = 8
+NUM_KILLS = extent(8, 4)
 
 
 def outputs(path: Path) -> dict[str, bytes | None]:
