@@ -1,148 +1,310 @@
-"""Runs every check of the project and lists what was skipped for want of something.
+"""Runs the checks of the project: creates the environment they need, runs all steps, prints what each took.
 
-Called by the interpreter of an environment that has `packtok[test]` installed. Each step is a command of its
-own, and all of them run even if one fails. With CI=true a skip is a failure.
+    python3 tests/run.py                   what CI runs
+    python3 tests/run.py --changed         the tests that the files changed since main affect
+    python3 tests/run.py --thorough        also whole corpora, all kills, the release wheel
+    python3 tests/run.py -- -k resume      one pytest with these arguments, and nothing else
+
+Needs Python 3.11 or newer and a Rust toolchain. The environment is `target/tests`. Every step is a command of
+its own, and all of them run even if one fails. Skips and their reasons are listed at the end. With CI=true
+this script installs what the machine lacks, and a skip is a failure.
 """
 
-import importlib.util
+import argparse
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import affected
+
 ROOT = Path(__file__).resolve().parent.parent
-BIN = Path(sys.executable).parent
-FUZZ_SECONDS = "30"
-# Tests that run beside the others: those that mostly wait for clusters and servers, then whole corpora, so
-# that both take about as long.
-BESIDE = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py", "tests/test_exact.py")
+HOME = ROOT / "target" / "tests"
+ENVIRONMENT, TOOLS, WHEELS, LOGS = HOME / "environment", HOME / "tools", HOME / "wheels", HOME / "logs"
+BIN = ENVIRONMENT / "bin"
+# A peer that reads our files; its dependencies do not agree with those of the tests.
+MODALITIES = HOME / "modalities"
+MODALITIES_REQUIREMENTS = ("modalities==0.5.0", "transformers==4.57.6")
+SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+# These mostly wait for clusters and servers, so they run beside the others.
+CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
+IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
+PYTHON_FOLDERS = ("python", "tests", "benches", "examples")
 
 
-class _Pytest:
-    """A pytest that runs while others do."""
+@dataclass
+class Step:
+    """A command, and the steps that must have succeeded before it starts."""
 
-    def __init__(self, name: str, arguments: Sequence[str]) -> None:
-        self.name = name
-        self._log = ROOT / "target" / f"{name.replace(' ', '_')}.log"
-        self._log.parent.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "pytest", "-rs", "--durations=10", *arguments]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    name: str
+    command: Sequence[str | Path]
+    after: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    is_polite: bool = False
+    """Whether it gives way to others: what waits for clusters and signals must not wait for a compiler."""
 
-    def finish(self) -> tuple[int, list[str]]:
-        """Prints what it prints until it ends; its exit status, and what it skipped."""
-        with self._log.open(encoding="utf-8", errors="replace") as log:
-            while True:
-                has_ended = self._process.poll() is not None
-                print(log.read(), end="", flush=True)
-                if has_ended:
-                    break
-                time.sleep(0.2)
-            log.seek(0)
-            skipped = re.findall(r"^SKIPPED \[\d+\] (.*)", log.read(), re.M)
-        return self._process.returncode, skipped
+    status: int | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    @property
+    def log(self) -> Path:
+        """Where its output goes."""
+        return LOGS / f"{self.name.replace(' ', '_')}.log"
+
+    def run(self) -> None:
+        """Runs the command to its end."""
+        nice = ["nice", "-n", "19"] if self.is_polite and shutil.which("nice") else []
+        started = time.monotonic()
+        with self.log.open("wb") as log:
+            process = subprocess.Popen(
+                [*nice, *map(str, self.command)],
+                cwd=ROOT,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+            )
+            _, wait_status, usage = os.wait4(process.pid, 0)
+        # `wait4` collected the process, so Popen cannot.
+        process.returncode = os.waitstatus_to_exitcode(wait_status)
+        self.cpu_seconds = usage.ru_utime + usage.ru_stime
+        self.seconds = time.monotonic() - started
+        self.status = process.returncode
+
+    def skipped(self) -> list[str]:
+        """What pytest skipped, with its reasons."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return re.findall(r"^SKIPPED \[\d+\] (.*)", text, re.M)
 
 
 class Run:
-    """The steps run so far: what failed and what was skipped."""
+    """Steps, each of which starts as soon as those before it are done."""
 
-    def __init__(self) -> None:
-        self.failed: list[str] = []
-        self.skipped: list[str] = []
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._done = threading.Condition()
 
-    def step(self, name: str, command: Sequence[str | Path], *, needs: str | None = None) -> None:
-        """Runs one command, unless the program or module that it needs is missing."""
-        if needs is not None and not _is_there(needs):
-            self.skip(name, f"{needs} is not installed")
-            return
-        print(f"\n=== {name}", flush=True)
-        started = time.monotonic()
-        # Tests that wait for clusters and signals run at the same time and go first.
-        polite = [] if shutil.which("nice") is None else ["nice", "-n", "19"]
-        status = subprocess.run([*polite, *map(str, command)], cwd=ROOT, check=False).returncode
-        print(
-            f"=== {name}: {'ok' if status == 0 else 'FAILED'} in {time.monotonic() - started:.0f} s",
-            flush=True,
-        )
-        if status != 0:
-            self.failed.append(name)
+    def run(self) -> None:
+        """Runs all steps and prints the output of each when it ends."""
+        threads = [threading.Thread(target=self._run, args=(step,)) for step in self._steps.values()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def skip(self, name: str, reason: str) -> None:
-        self.skipped.append(f"{name}: {reason}")
+    def _run(self, step: Step) -> None:
+        before = [self._steps[name] for name in step.after if name in self._steps]
+        with self._done:
+            self._done.wait_for(lambda: all(one.status is not None for one in before))
+        if any(one.status != 0 for one in before):
+            step.log.write_text("not run, because a step before it failed\n")
+            status = 1
+        else:
+            print(f"... {step.name}", flush=True)
+            step.run()
+            status = step.status or 0
+        with self._done:
+            step.status = status
+            self._print(step)
+            self._done.notify_all()
 
-    def pytests(self, runs: Sequence[_Pytest]) -> None:
-        """Waits for those that were started and takes over the skips that they report."""
-        for one in runs:
-            print(f"\n=== {one.name}", flush=True)
-            status, skipped = one.finish()
-            if status != 0:
-                self.failed.append(one.name)
-            for reason in skipped:
-                self.skip(one.name, reason)
+    def _print(self, step: Step) -> None:
+        print(f"\n=== {step.name}: {'ok' if step.status == 0 else 'FAILED'} in {step.seconds:.0f} s")
+        print(step.log.read_text(encoding="utf-8", errors="replace"), end="", flush=True)
 
-    def finish(self) -> int:
-        """Prints the account of the run and returns the exit status."""
-        print()
-        for skipped in self.skipped:
-            print(f"skipped: {skipped}")
-        for failed in self.failed:
-            print(f"FAILED: {failed}")
-        if self.skipped and os.environ.get("CI") == "true":
+    def report(self, skipped: Sequence[str]) -> int:
+        """Prints each step's times, what was skipped and what failed; the exit status."""
+        print(f"\n{'step':<24}{'seconds':>8}{'CPU':>8}")
+        for step in self._steps.values():
+            print(f"{step.name:<24}{step.seconds:>8.0f}{step.cpu_seconds:>8.0f}")
+        skips = [*skipped, *(f"{one.name}: {text}" for one in self._steps.values() for text in one.skipped())]
+        failed = [step.name for step in self._steps.values() if step.status != 0]
+        for skip in skips:
+            print(f"skipped: {skip}")
+        for name in failed:
+            print(f"FAILED: {name}")
+        if skips and _is_ci():
             print("in CI a skip is a failure")
             return 1
-        if not self.failed:
-            print("all checks passed" + (f", {len(self.skipped)} skipped" if self.skipped else ""))
-        return 1 if self.failed else 0
+        if not failed:
+            print("all checks passed" + (f", {len(skips)} skipped" if skips else ""))
+        return 1 if failed else 0
 
 
-def _is_there(needed: str) -> bool:
-    if needed.startswith("cargo-"):
-        component = subprocess.run(
-            ["cargo", needed.removeprefix("cargo-"), "--version"], capture_output=True, check=False
+def _is_ci() -> bool:
+    return os.environ.get("CI") == "true"
+
+
+def _tools() -> Path:
+    """The folder of `uv` and `maturin`, installed if they are not there."""
+    if not (TOOLS / "bin" / "maturin").exists():
+        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True)
+        pip = str(TOOLS / "bin" / "pip")
+        subprocess.run(
+            [pip, "install", "-q", "--disable-pip-version-check", "uv", "maturin>=1.9,<2"], check=True
         )
-        return component.returncode == 0
-    return (
-        (BIN / needed).exists()
-        or shutil.which(needed) is not None
-        or importlib.util.find_spec(needed) is not None
+    return TOOLS / "bin"
+
+
+def _requirements() -> list[str]:
+    """What the package and its tests need, from pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["test"]]
+
+
+def _environment(name: str, folder: Path, requirements: Sequence[str]) -> Step:
+    """Creates a Python environment, or brings it up to date."""
+    uv = TOOLS / "bin" / "uv"
+    create = f'"{uv}" venv -q --allow-existing --python "{sys.executable}" "{folder}"'
+    install = f'"{uv}" pip install -q --python "{folder}/bin/python" "$@"'
+    return Step(name, ["bash", "-c", f"{create} && {install}", "bash", *requirements])
+
+
+def _slurm() -> Step:
+    """Installs Slurm without starting its services, because the tests start a cluster of their own."""
+    script = (
+        "policy=/usr/sbin/policy-rc.d\n"
+        'if [ ! -e "$policy" ]; then\n'
+        "  trap 'rm -f \"$policy\"' EXIT\n"
+        '  printf \'#!/bin/sh\\nexit 101\\n\' >"$policy" && chmod 755 "$policy"\n'
+        "fi\n"
+        'apt-get -q update && apt-get -q install -y --no-install-recommends "$@"'
     )
+    environment = {"DEBIAN_FRONTEND": "noninteractive"}
+    return Step("slurm", ["bash", "-c", script, "bash", *SLURM_PACKAGES], environment=environment)
 
 
-def _start_pytest(arguments: Sequence[str]) -> list[_Pytest]:
-    """Starts pytest with `arguments`; without any in two processes, which share the tests."""
-    if arguments:
-        return [_Pytest("pytest", arguments)]
-    others = [f"--ignore={path}" for path in BESIDE]
-    return [_Pytest("pytest", others), _Pytest("pytest beside it", BESIDE)]
+def _wheel(*, is_release: bool) -> list[Step]:
+    """Builds the wheel and installs it: by pip, as users do, or in the profile that `cargo test` uses too."""
+    options: list[str | Path] = ["--profile", "dev", "--interpreter", sys.executable, "--out", WHEELS]
+    build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options]
+    if is_release:
+        build = [TOOLS / "bin" / "pip", "wheel", ".", "--no-deps", "--wheel-dir", WHEELS]
+    script = (
+        f'"{TOOLS / "bin" / "uv"}" pip install -q --python "{BIN / "python"}" '
+        f'--no-deps --reinstall-package packtok "{WHEELS}"/*.whl'
+    )
+    return [
+        Step("wheel", build),
+        Step("install", ["bash", "-c", script], after=["wheel", "environment"]),
+    ]
+
+
+def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_thorough: bool) -> Step:
+    environment = {} if not is_thorough else {"PACKTOK_THOROUGH": "1"}
+    environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    if MODALITIES.exists() or _is_ci() or is_thorough:
+        environment.setdefault("PACKTOK_MODALITIES_PYTHON", str(MODALITIES / "bin" / "python"))
+    command: list[str | Path] = [BIN / "python", "-m", "pytest", "-rs", "--durations=15"]
+    command += [*arguments] if is_thorough else ["-m", "not whole", *arguments]
+    return Step(name, command, after=after, environment=environment)
+
+
+def _static_steps() -> list[Step]:
+    """What needs no build; mypy and stubtest need the installed package."""
+    ruff = BIN / "ruff"
+    return [
+        Step("rustfmt", ["cargo", "fmt", "--all", "--check"], is_polite=True),
+        Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], is_polite=True),
+        Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], is_polite=True),
+        Step(
+            "shellcheck",
+            [BIN / "shellcheck", *sorted(ROOT.glob("slurm/*.sbatch")), *sorted(ROOT.glob("tests/**/*.sh"))],
+            ["environment"],
+            is_polite=True,
+        ),
+        Step("mypy", [BIN / "mypy"], ["install"], is_polite=True),
+        Step("stubtest", [BIN / "stubtest", "packtok._packtok"], ["install"], is_polite=True),
+    ]
+
+
+def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
+    """One after the other, since they share the build folder."""
+    clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
+    fuzz_seconds = "60" if is_thorough else "10"
+    steps = [
+        Step("cargo test", ["cargo", "test", "--locked", "-q"], [after], is_polite=True),
+        Step("clippy", clippy, ["cargo test"], is_polite=True),
+    ]
+    if shutil.which("g++"):
+        steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], is_polite=True))
+    if _is_ci():
+        for step in steps:
+            step.environment = {"CARGO_INCREMENTAL": "0"}
+    return steps
+
+
+def _all_steps(*, is_thorough: bool) -> list[Step]:
+    steps = [
+        *_wheel(is_release=is_thorough),
+        _environment("environment", ENVIRONMENT, _requirements()),
+    ]
+    if _is_ci():
+        steps[0].environment = {"CARGO_INCREMENTAL": "0"}
+    ready = ["install"]
+    if (_is_ci() or is_thorough) and "PACKTOK_MODALITIES_PYTHON" not in os.environ:
+        steps.append(_environment("modalities", MODALITIES, MODALITIES_REQUIREMENTS))
+        ready.append("modalities")
+    if _is_ci() and shutil.which("slurmctld") is None:
+        steps.append(_slurm())
+        ready.append("slurm")
+    others = [*IN_TWO_PROCESSES, *(f"--ignore={path}" for path in CLUSTER_TESTS)]
+    return [
+        *steps,
+        _pytest("pytest of clusters", CLUSTER_TESTS, ready, is_thorough=is_thorough),
+        _pytest("pytest", others, ready, is_thorough=is_thorough),
+        *_static_steps(),
+        *_cargo_steps("wheel", is_thorough=is_thorough),
+    ]
+
+
+def _changed_steps() -> list[Step]:
+    """The steps for the files that differ from main's."""
+    tests = affected.tests_of(affected.changed_files(ROOT))
+    print(f"changed files affect: {', '.join(tests.names) or 'nothing'}", flush=True)
+    steps: list[Step] = []
+    if tests.python:
+        steps += [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
+        paths = [f"tests/{name}" for name in tests.python]
+        steps.append(
+            _pytest("pytest", ["-n", "2", "--dist", "loadfile", *paths], ["install"], is_thorough=False)
+        )
+    if tests.has_rust:
+        # Not after the wheel: its result is wanted first.
+        steps.append(Step("cargo test", ["cargo", "test", "--locked", "-q"]))
+        for step in steps:
+            if step.name == "wheel":
+                step.after = ["cargo test"]
+    return steps
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs all steps, the tests in Python beside the others; `arguments` go to pytest."""
-    run = Run()
-    pytests = _start_pytest(arguments)
-    run.step("rustfmt", ["cargo", "fmt", "--all", "--check"], needs="cargo-fmt")
-    run.step(
-        "clippy",
-        ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"],
-        needs="cargo-clippy",
-    )
-    run.step("cargo test", ["cargo", "test", "--locked", "-q"])
-    run.step("ruff", [BIN / "ruff", "check", "python", "tests", "benches", "examples"], needs="ruff")
-    run.step(
-        "ruff format",
-        [BIN / "ruff", "format", "--check", "python", "tests", "benches", "examples"],
-        needs="ruff",
-    )
-    run.step("shellcheck", [BIN / "shellcheck", *sorted(ROOT.glob("slurm/*.sbatch"))], needs="shellcheck")
-    run.step("mypy", [BIN / "mypy"], needs="mypy")
-    run.step("stubtest", [BIN / "stubtest", "packtok._packtok"], needs="stubtest")
-    run.step("fuzz", ["bash", "tests/fuzz/run.sh", FUZZ_SECONDS], needs="g++")
-    run.pytests(pytests)
-    return run.finish()
+    """Runs the steps that the arguments ask for."""
+    parser = argparse.ArgumentParser(description="Runs the checks of the project.")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--thorough", action="store_true", help="also what takes long")
+    which.add_argument("--changed", action="store_true", help="only tests that the changed files affect")
+    parser.add_argument("pytest", nargs="*", help="arguments of pytest: run it alone")
+    given = parser.parse_args(arguments)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(WHEELS, ignore_errors=True)
+    _tools()
+    if given.pytest:
+        steps = [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
+        steps.append(_pytest("pytest", given.pytest, ["install"], is_thorough=given.thorough))
+    else:
+        steps = _changed_steps() if given.changed else _all_steps(is_thorough=given.thorough)
+    run = Run(steps)
+    run.run()
+    lacking = [] if shutil.which("g++") or given.changed or given.pytest else ["fuzz: g++ is not installed"]
+    return run.report(lacking)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,139 @@
+"""Which tests a changed file affects: what `tests/run.py --changed` runs.
+
+The table is kept by hand and names the tests that are most likely to fail, because CI runs everything. The
+longest prefix counts. A file under none of them affects all tests.
+"""
+
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+# Prefix of paths: names of test files, without `test_` and `.py`.
+_AFFECTED = {
+    "crates/packtok-pbin/": "format merge modalities reader",
+    "crates/packtok-bpe/": (
+        "engines exact families finding_tokenizers odd_tokenizers sentencepiece splits tokenizer"
+    ),
+    "crates/packtok-store/": "stores",
+    "crates/packtok-core/": "count format merge pack reader",
+    "crates/packtok-core/src/corpus/": "corpus_formats count pack",
+    "crates/packtok-core/src/field/": "corpus_formats pack",
+    "crates/packtok-core/src/journal/": "faults interrupt shards",
+    "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
+    "crates/packtok-core/src/sampling/": (
+        "batch_memory dataset loader locate manifest mixture permutation plans sampler token_dataset"
+    ),
+    "crates/packtok-core/src/shard/": "faults max_rejects shards",
+    "crates/packtok-core/src/verify/": "cli engines reader",
+    "crates/packtok-py/": "cli dataset newcomer pack reader tokenizer",
+    "python/packtok/": "cli config dataset json newcomer pack shards tokenizer",
+    "python/packtok/batch_memory.py": "batch_memory token_dataset",
+    "python/packtok/callable_tokenizer.py": "tokenizer",
+    "python/packtok/checking.py": "cli reader",
+    "python/packtok/cli/": "cli json newcomer",
+    "python/packtok/collate.py": "collate token_dataset",
+    "python/packtok/config.py": "cli config newcomer pack",
+    "python/packtok/dataset.py": "dataset modalities",
+    "python/packtok/distributed.py": "loader sampler",
+    "python/packtok/epochs.py": "loader sampler",
+    "python/packtok/fields.py": "token_dataset",
+    "python/packtok/hub.py": "finding_tokenizers",
+    "python/packtok/interpolation.py": "config newcomer secrets",
+    "python/packtok/interrupts.py": "interrupt",
+    "python/packtok/launch/": "launch ray slurm",
+    "python/packtok/loader.py": "loader loader_examples sampler",
+    "python/packtok/locating.py": "locate",
+    "python/packtok/manifest.py": "manifest",
+    "python/packtok/merging.py": "merge",
+    "python/packtok/mixture.py": "mixture",
+    "python/packtok/redact.py": "secrets",
+    "python/packtok/sampler.py": "loader sampler",
+    "python/packtok/scanning.py": "corpus_formats count",
+    "python/packtok/schema.py": "config launch",
+    "python/packtok/shard_folder.py": "launch shards",
+    "python/packtok/shards.py": "launch shards",
+    "python/packtok/split.py": "dataset token_dataset",
+    "python/packtok/state.py": "loader locate sampler",
+    "python/packtok/store_packing.py": "stores",
+    "python/packtok/stores.py": "stores",
+    "python/packtok/token_dataset.py": "batch_memory token_dataset",
+    "python/packtok/tokenizer.py": "finding_tokenizers tokenizer",
+    "benches/": "",
+    "docs/": "snippets",
+    "examples/": "snippets",
+    "examples/getting_started/": "getting_started snippets",
+    "examples/loaders/": "loader_examples snippets",
+    "README.md": "snippets",
+    "slurm/": "slurm",
+    "tests/affected.py": "affected",
+    "tests/fuzz/": "",
+    "tests/ranks.py": "loader sampler",
+    "tests/ray_cluster.py": "ray",
+    "tests/reference_order.py": "loader locate mixture permutation sampler",
+    "tests/reference_plans.py": "dataset plans",
+    "tests/reference_rows.py": "dataset token_dataset",
+    "tests/run.py": "affected",
+    "tests/s3_server.py": "stores",
+    "tests/slurm_cluster.py": "slurm",
+    "tests/snippets.py": "snippets",
+    "tests/stories.py": "loader_examples",
+    "tests/worker_memory.py": "memory",
+}
+# Their tests are in Rust.
+_RUST = ("crates/", "benches/", "Cargo.toml", "Cargo.lock", "tests/golden/")
+
+
+@dataclass(frozen=True)
+class Affected:
+    """What a change affects."""
+
+    python: tuple[str, ...]
+    """Names of files in ``tests``."""
+    has_rust: bool
+
+    @property
+    def names(self) -> list[str]:
+        """All of it, for people."""
+        return [*(["cargo test"] if self.has_rust else []), *self.python]
+
+
+def changed_files(root: Path) -> list[str]:
+    """The files that differ from where this branch left main, those that git does not know yet included."""
+
+    def lines(*command: str) -> list[str]:
+        done = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    for main in ("main", "origin/main"):
+        if (
+            subprocess.run(
+                ["git", "rev-parse", "-q", "--verify", main], cwd=root, capture_output=True
+            ).returncode
+            == 0
+        ):
+            (base,) = lines("merge-base", "HEAD", main)
+            break
+    else:
+        base = "HEAD"
+    known, new = lines("diff", "--name-only", base), lines("ls-files", "--others", "--exclude-standard")
+    return sorted({*known, *new})
+
+
+def tests_of(files: Iterable[str]) -> Affected:
+    """The tests that changes of these files affect, by the table above."""
+    everything = sorted(path.name for path in Path(__file__).parent.glob("test_*.py"))
+    found: set[str] = set()
+    has_rust = False
+    for file in files:
+        has_rust |= file.startswith(_RUST)
+        name = file.removeprefix("tests/")
+        if name in everything:
+            found.add(name)
+            continue
+        prefixes = [prefix for prefix in _AFFECTED if file.startswith(prefix)]
+        if prefixes:
+            found.update(f"test_{one}.py" for one in _AFFECTED[max(prefixes, key=len)].split())
+        else:
+            found.update(everything)
+    return Affected(tuple(sorted(found)), has_rust)
