@@ -374,7 +374,7 @@ def plain_batches(dataset: Any, **options: Any) -> list[dict[str, Any]]:
         {"num_workers": 1, "multiprocessing_context": "spawn"},
         {"num_workers": 2, "multiprocessing_context": "fork", "collate_fn": packtok.collate.collate},
     ],
-    ids=str,
+    ids=["no worker", "fork", "spawn", "fork and collate"],
 )
 def test_torchs_own_loader_gives_the_batches(pbin: Path, options: dict[str, Any]) -> None:
     rows = reference_rows.concat_rows(DOCUMENTS, 3)
