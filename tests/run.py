@@ -2,7 +2,7 @@
 
     python3 tests/run.py                   what CI runs
     python3 tests/run.py --changed         the tests that the files changed since main affect
-    python3 tests/run.py --thorough        also whole corpora, all kills, the release wheel
+    python3 tests/run.py --thorough        also whole corpora, all scalar values, all kills, the release wheel
     python3 tests/run.py -- -k resume      one pytest with these arguments, and nothing else
 
 Needs Python 3.11 or newer and a Rust toolchain. The environment is `target/tests`. Every step is a command of
@@ -235,6 +235,9 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     ]
     if shutil.which("g++"):
         steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], is_polite=True))
+    if is_thorough:
+        whole = ["cargo", "test", "--release", "--locked", "-q", "--", "--ignored"]
+        steps.append(Step("cargo test of wholes", whole, ["clippy"], is_polite=True))
     if _is_ci():
         for step in steps:
             step.environment = {"CARGO_INCREMENTAL": "0"}
