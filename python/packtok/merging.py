@@ -7,7 +7,7 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.errors import ConfigError
-from packtok.sources import StrPath, natural_key
+from packtok.sources import StrPath
 from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
 
 Progress = Callable[[dict[str, int]], None]
@@ -48,7 +48,7 @@ def _files(part: Path, output: Path) -> list[str]:
     files = [file for file in part.rglob("*.pbin") if file.is_file() and file.resolve() != output.resolve()]
     if not files:
         raise ConfigError(f"{part}: there is no .pbin file in this folder")
-    return [str(file) for file in sorted(files, key=natural_key)]
+    return _packtok.natural_sorted([str(file) for file in files])
 
 
 def beside(path: str) -> str | None:

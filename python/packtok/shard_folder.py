@@ -38,7 +38,7 @@ def read_plan(outdir: Path) -> Plan:
         raise PacktokError(f"{outdir}: is a file; name the folder that the shards are in")
     plan = _packtok.read_plan(outdir)
     if plan is None:
-        raise PacktokError(f"{outdir}: there is no plan.jsonl, so this is no folder of shards")
+        raise PacktokError(f"{outdir}: there is no {_packtok.PLAN_NAME}, so this is no folder of shards")
     return Plan(*plan)
 
 
@@ -64,8 +64,8 @@ class ShardFolder:
         sizes = _sizes(self.outdir)
         found: dict[int, Finished] = {}
         for shard in range(self.plan.num_shards):
-            name = f"shard-{shard:05}-of-{self.plan.num_shards:05}.pbin"
-            if name in sizes and f"{name.removesuffix('.pbin')}.done.json" in sizes:
+            name = _packtok.shard_name(shard, self.plan.num_shards)
+            if name in sizes and _packtok.marker_name(name) in sizes:
                 done = self._seen.get(shard) or self._read(name)
                 if done is not None:
                     found[shard] = done
@@ -85,11 +85,11 @@ class ShardFolder:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """The length of each pbin and marker in ``folder``, which is gone through once."""
+    """The length of each file of a shard in ``folder``, from one listing."""
     found = {}
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith("shard-") and entry.name.endswith((".pbin", ".done.json")):
+            if entry.name.startswith(_packtok.SHARD_PREFIX) and entry.is_file():
                 try:
                     found[entry.name] = entry.stat().st_size
                 except FileNotFoundError:

@@ -2,11 +2,11 @@
 
 import glob
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from packtok import _packtok
 from packtok.errors import ConfigError
 
 StrPath = str | os.PathLike[str]
@@ -47,13 +47,8 @@ def plan_folders(files: Files, cache_dir: StrPath | None) -> list[str]:
     if cache_dir is not None:
         return [os.fspath(cache_dir)]
     first = files["paths"][0] if "paths" in files else files["manifest"]
-    return [os.path.dirname(os.path.abspath(first)), user_cache()]
-
-
-def user_cache() -> str:
-    """Where packtok keeps, for a user, what can be had again; `packtok_core::user_cache` is the same."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "packtok")
+    cache = _packtok.user_cache()
+    return [os.path.dirname(os.path.abspath(first)), *([] if cache is None else [cache])]
 
 
 def is_manifest(path: str) -> bool:
@@ -76,13 +71,4 @@ def _expanded(path: str) -> list[str]:
             raise ConfigError(f"{path!r}: no file matches; hidden files must be named")
     else:
         return [path]
-    return sorted(found, key=lambda file: natural_key(Path(file)))
-
-
-def natural_key(path: Path) -> list[tuple[int, int, str]]:
-    """A sort key by which ``part2`` stands before ``part10``."""
-    return [
-        (0, int(run), run) if run.isdecimal() else (1, 0, run)
-        for run in re.split(r"([0-9]+)", path.as_posix())
-        if run
-    ]
+    return _packtok.natural_sorted(found)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from packtok import _packtok
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
 from packtok.packing import Packing, PackReport, Progress
@@ -82,7 +83,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
         # Refused here if it is of another corpus or of other options than these.
         here.plan(num_shards or read_plan(staging.folder).num_shards)
     plan = read_plan(staging.folder)
-    name = f"shard-{shard.shard_index:05}-of-{plan.num_shards:05}.pbin"
+    name = _packtok.shard_name(shard.shard_index, plan.num_shards)
     marker = finished_shard(staging, name, plan.fingerprint)
     if marker is not None:
         return _report_of_marker(packing, staging.url_of(name), marker)
@@ -103,7 +104,7 @@ def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
 
 def _renamed(report: PackReport, url: str) -> PackReport:
     """The report of what was made here and lies under a URL now."""
-    rejects = None if report.rejects_path is None else f"{url}.rejects.jsonl"
+    rejects = None if report.rejects_path is None else f"{url}{_packtok.REJECTS_SUFFIX}"
     folder = url.rsplit("/", 1)[0]
     tokenizer = f"{url}.tokenizer.json" if report.shard_index is None else f"{folder}/{PLAN_TOKENIZER}"
     return dataclasses.replace(
@@ -114,13 +115,13 @@ def _renamed(report: PackReport, url: str) -> PackReport:
 def _report_of_marker(packing: Packing, url: str, marker: Mapping[str, Any]) -> PackReport:
     """The report of a shard that is in the store already."""
     counts, tokenizer = marker["counts"], packing.found.tokenizer
-    token_bytes = next(width for width in (1, 2, 4) if tokenizer.vocab_size <= 1 << 8 * width)
+    token_bytes = tokenizer.token_bytes
     names = ("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "eods_in_text")
     return PackReport(
         **{name: counts[name] for name in names},
         output=url,
         tokenizer_path=f"{url.rsplit('/', 1)[0]}/{PLAN_TOKENIZER}",
-        rejects_path=f"{url}.rejects.jsonl" if counts["rejected"] else None,
+        rejects_path=f"{url}{_packtok.REJECTS_SUFFIX}" if counts["rejected"] else None,
         shard_index=marker["index"],
         num_shards=marker["count"],
         file_bytes=marker["file_bytes"],

@@ -18,11 +18,10 @@ from typing import Any
 from packtok import _packtok
 from packtok.errors import ConfigError, PacktokError
 from packtok.redact import Redactor
-from packtok.sources import user_cache
 
-PLAN, PLAN_TOKENIZER = "plan.jsonl", "tokenizer.json"
+PLAN, PLAN_TOKENIZER = _packtok.PLAN_NAME, _packtok.PLAN_TOKENIZER_NAME
 # What may lie beside a pbin.
-_BESIDE = (".rejects.jsonl", ".tokenizer.json")
+_BESIDE = (_packtok.REJECTS_SUFFIX, ".tokenizer.json")
 
 
 def is_url(path: str) -> bool:
@@ -52,6 +51,13 @@ def check_url(url: str) -> None:
         )
 
 
+def _default_base() -> Path:
+    cache = _packtok.user_cache()
+    if cache is None:
+        raise ConfigError("--staging: is missing, and this user has no home folder; name a folder")
+    return Path(cache, "staging")
+
+
 @dataclass(frozen=True)
 class Staging:
     """The folder in which what goes to a URL is made."""
@@ -71,7 +77,7 @@ class Staging:
         check_url(url)
         text = json.dumps([url, key], sort_keys=True, default=str)
         name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        folder = Path(base or os.path.join(user_cache(), "staging")) / name
+        folder = Path(base or _default_base()) / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return cls(url.rstrip("/"), folder)
 
@@ -169,7 +175,7 @@ def _content(url: str, staging: Staging) -> bytes:
 
 def finished_shard(staging: Staging, name: str, fingerprint: str) -> dict[str, Any] | None:
     """The marker of a shard that is whole in the store, by the name of its pbin; ``None`` if it is not."""
-    url = staging.url_of(marker_of(name))
+    url = staging.url_of(_packtok.marker_name(name))
     if _packtok.object_bytes(url) is None:
         return None
     marker: dict[str, Any] = json.loads(_content(url, staging))
@@ -185,7 +191,7 @@ def send_shard(staging: Staging, name: str) -> None:
     Raises:
         OSError: If the store refuses something or does not answer.
     """
-    names = [f"{name}.rejects.jsonl", name, marker_of(name)]
+    names = [f"{name}{_packtok.REJECTS_SUFFIX}", name, _packtok.marker_name(name)]
     there = [one for one in names if (staging.folder / one).exists()]
     _send_if_absent(staging, PLAN_TOKENIZER)
     # Another copy of the task may have sent the same bytes.
@@ -193,11 +199,6 @@ def send_shard(staging: Staging, name: str) -> None:
         _packtok.upload(staging.folder / one, staging.url_of(one), replace=True)
     for one in reversed(there):
         (staging.folder / one).unlink(missing_ok=True)
-
-
-def marker_of(name: str) -> str:
-    """The name of the marker of the shard whose pbin is called ``name``."""
-    return f"{name.removesuffix('.pbin')}.done.json"
 
 
 def fetch_shards(staging: Staging, tell: Callable[[str], None] = lambda _: None) -> None:

@@ -10,6 +10,7 @@ mod manifest;
 mod memory;
 mod mixture;
 mod monitor;
+mod names;
 mod operations;
 mod order;
 mod panics;
@@ -39,6 +40,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mixture::PyMixture>()?;
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;
+    names::register(module)?;
     plans::register(module)?;
     operations::register(module)?;
     proof::register(module)?;

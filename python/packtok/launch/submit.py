@@ -76,7 +76,7 @@ def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = N
     """
     if settings.slurm.shards is not None:
         return settings.slurm.shards
-    if os.path.lexists(outdir / "plan.jsonl"):
+    if os.path.lexists(outdir / _packtok.PLAN_NAME):
         return read_plan(outdir).num_shards
     return SHARDS_PER_NODE * (num_nodes or settings.slurm.nodes or 1)
 
@@ -97,7 +97,7 @@ def check(launch: Launch) -> None:
             )
     if "\\" in str(launch.outdir):
         raise ValueError(f"{launch.outdir}: has a backslash, which Slurm does not take as it is; use another")
-    is_new = not os.path.lexists(launch.outdir / "plan.jsonl")
+    is_new = not os.path.lexists(launch.outdir / _packtok.PLAN_NAME)
     if is_new and exists(launch.output) and not _may_exist(launch):
         raise FileExistsError(errno.EEXIST, OUTPUT_EXISTS, launch.output)
 

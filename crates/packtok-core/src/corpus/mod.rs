@@ -29,6 +29,7 @@ pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
 pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
+pub use natural::sort_naturally;
 pub use place::Place;
 pub use reader::Reader;
 pub use recognize::Format;

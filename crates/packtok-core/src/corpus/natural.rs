@@ -19,6 +19,11 @@ pub(super) fn name_key(name: &OsStr) -> Vec<u8> {
     key
 }
 
+/// Sorts paths in natural order, name by name.
+pub fn sort_naturally<P: AsRef<Path>>(paths: &mut [P]) {
+    paths.sort_by_cached_key(|path| path_key(path.as_ref()));
+}
+
 /// The key by which `path` is sorted, name by name.
 pub(super) fn path_key(path: &Path) -> Vec<u8> {
     let mut key = Vec::new();

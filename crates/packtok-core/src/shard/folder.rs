@@ -6,30 +6,40 @@ use super::Shard;
 use crate::pack::with_suffix;
 
 /// The plan.
-pub(super) fn plan_path(folder: &Path) -> PathBuf {
-    folder.join("plan.jsonl")
+pub const PLAN: &str = "plan.jsonl";
+/// The tokenizer of all shards.
+pub const TOKENIZER: &str = "tokenizer.json";
+/// What the names of all other files begin with.
+pub const SHARD_PREFIX: &str = "shard-";
+/// What follows the name of a shard's pbin in that of its rejects.
+pub const REJECTS_SUFFIX: &str = ".rejects.jsonl";
+/// The extension of a marker, where the pbin has `pbin`.
+pub const MARKER_EXTENSION: &str = "done.json";
+
+/// The name of the pbin of shard `index` of `count`.
+pub fn shard_name(index: u64, count: u64) -> String {
+    format!("{SHARD_PREFIX}{index:05}-of-{count:05}.pbin")
 }
 
-/// The tokenizer of all shards.
+pub(super) fn plan_path(folder: &Path) -> PathBuf {
+    folder.join(PLAN)
+}
+
 pub(super) fn tokenizer_path(folder: &Path) -> PathBuf {
-    folder.join("tokenizer.json")
+    folder.join(TOKENIZER)
 }
 
 /// The pbin of a shard.
 pub(super) fn shard_path(folder: &Path, shard: Shard) -> PathBuf {
-    folder.join(format!(
-        "shard-{:05}-of-{:05}.pbin",
-        shard.index(),
-        shard.count()
-    ))
+    folder.join(shard_name(shard.index(), shard.count()))
 }
 
 /// The marker that says that the shard at `shard_path` is whole.
-pub(super) fn marker_path(shard_path: &Path) -> PathBuf {
-    shard_path.with_extension("done.json")
+pub fn marker_path(shard_path: &Path) -> PathBuf {
+    shard_path.with_extension(MARKER_EXTENSION)
 }
 
 /// The rejects of the shard at `shard_path`.
 pub(super) fn rejects_path(shard_path: &Path) -> PathBuf {
-    with_suffix(shard_path, ".rejects.jsonl")
+    with_suffix(shard_path, REJECTS_SUFFIX)
 }

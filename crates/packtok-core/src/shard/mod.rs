@@ -7,7 +7,7 @@
 mod cut;
 mod division;
 mod error;
-mod folder;
+pub mod folder;
 mod join;
 mod join_journal;
 mod marker;

@@ -1,0 +1,45 @@
+//! Names and orders of files that Python needs too: each is defined once, in the core.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use packtok_core::corpus::sort_naturally;
+use packtok_core::shard::folder;
+use packtok_core::user_cache as core_user_cache;
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("PLAN_NAME", folder::PLAN)?;
+    module.add("PLAN_TOKENIZER_NAME", folder::TOKENIZER)?;
+    module.add("SHARD_PREFIX", folder::SHARD_PREFIX)?;
+    module.add("REJECTS_SUFFIX", folder::REJECTS_SUFFIX)?;
+    module.add_function(wrap_pyfunction!(shard_name, module)?)?;
+    module.add_function(wrap_pyfunction!(marker_name, module)?)?;
+    module.add_function(wrap_pyfunction!(natural_sorted, module)?)?;
+    module.add_function(wrap_pyfunction!(user_cache, module)?)
+}
+
+/// The name of the pbin of shard `shard_index` of `num_shards` in a folder of shards.
+#[pyfunction]
+fn shard_name(shard_index: u64, num_shards: u64) -> String {
+    folder::shard_name(shard_index, num_shards)
+}
+
+/// The name of the marker that says that the shard with the pbin `name` is complete.
+#[pyfunction]
+fn marker_name(name: PathBuf) -> OsString {
+    folder::marker_path(&name).into_os_string()
+}
+
+/// The paths in natural order, in which `part2` comes before `part10`.
+#[pyfunction]
+fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
+    sort_naturally(&mut paths);
+    paths
+}
+
+/// The folder of packtok in the user's cache; None for a user without a home folder.
+#[pyfunction]
+fn user_cache() -> Option<OsString> {
+    core_user_cache().map(PathBuf::into_os_string)
+}
