@@ -13,8 +13,8 @@ from typing import Any
 
 import packtok
 from packtok import _packtok
+from packtok.commands.pack import option_overrides, prepare
 from packtok.distributed import ShardChoice
-from packtok.packing import option_overrides, prepare
 
 
 def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:

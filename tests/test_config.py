@@ -8,8 +8,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from packtok import _packtok
+from packtok.commands.pack import option_overrides, prepare
 from packtok.config import ConfigError, PackConfig, load_config
-from packtok.packing import option_overrides, prepare
 from packtok.redact import Redactor
 
 MODALITIES = """\

@@ -16,7 +16,7 @@ import zstandard
 from conftest import PacktokCli
 
 import packtok
-from packtok import scanning
+from packtok.commands.count import count
 
 GOOD = b'{"text": "hello one"}\n{"text": "hello two"}\n'
 
@@ -77,14 +77,14 @@ def test_a_file_that_is_no_json_lines_is_named(tmp_path: Path, name: str) -> Non
     assert message.startswith(f"{path}: is {what}, not JSON lines; ")
     assert "malformed" not in message
     with pytest.raises(packtok.DocumentError) as counted:
-        scanning.count(path, ["gpt2"])
+        count(path, ["gpt2"])
     assert str(counted.value) == message
     if name in BINARY:
         with pytest.raises(packtok.DocumentError) as skipped:
-            scanning.count(path, ["gpt2"], on_bad_document="skip")
+            count(path, ["gpt2"], on_bad_document="skip")
         assert str(skipped.value) == message
     else:
-        assert scanning.count(path, ["gpt2"], on_bad_document="skip")["total"]["rejected"] >= 1
+        assert count(path, ["gpt2"], on_bad_document="skip")["total"]["rejected"] >= 1
 
 
 def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
@@ -122,17 +122,17 @@ def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) 
 def test_json_lines_are_read_whatever_the_name(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert scanning.count(path, ["gpt2"])["total"]["documents"] == 2
+    assert count(path, ["gpt2"])["total"]["documents"] == 2
 
 
 @pytest.mark.parametrize("first", ['{"text": "ab', 'b"}', "garbage", "a,b", "# comment", '[{"text": 1}'])
 def test_a_bad_first_line_stays_a_bad_document(tmp_path: Path, first: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(first.encode() + b"\n" + GOOD)
-    total = scanning.count(path, ["gpt2"], on_bad_document="skip")["total"]
+    total = count(path, ["gpt2"], on_bad_document="skip")["total"]
     assert (total["documents"], total["rejected"]) == (2, 1)
     with pytest.raises(packtok.DocumentError, match=r"a.jsonl:1: byte 0: malformed JSON"):
-        scanning.count(path, ["gpt2"])
+        count(path, ["gpt2"])
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from test_tokenizer import wheel_of
 from tokenizers import pre_tokenizers
 
 import packtok
-from packtok import scanning
 from packtok.cli.count import aligned, chart, grouped, show_rich, table
+from packtok.commands.count import count
 
 TEXTS = {
     "a.jsonl": ["Hello world", "Grüße aus Köln", "", "a<|endoftext|>b"],
@@ -50,7 +50,7 @@ def expected_of(name: str, texts: list[str], **options: Any) -> int:
 def test_counts_are_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: int) -> None:
     word_piece().save(str(tmp_path / "word_piece.json"))
     names = ["gpt2", "cl100k_base", str(tmp_path / "word_piece.json")]
-    report = scanning.count(corpus, names, num_cpus=num_cpus)
+    report = count(corpus, names, num_cpus=num_cpus)
     assert [Path(one["path"]).relative_to(corpus).as_posix() for one in report["sources"]] == list(TEXTS)
     for one, texts in zip(report["sources"], TEXTS.values(), strict=True):
         assert one["tokens"] == [expected_of(name, texts) for name in names]
@@ -64,7 +64,7 @@ def test_counts_are_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: i
     assert total["tokens"] == [sum(numbers) for numbers in zip(*per_source, strict=True)]
     assert total["bytes_per_token"] == [total["text_bytes"] / tokens for tokens in total["tokens"]]
     assert [one["name"] for one in report["tokenizers"]] == ["gpt2", "cl100k_base", "word_piece.json"]
-    without = scanning.count(corpus, names[2:], num_cpus=num_cpus, add_special_tokens=False)["total"]
+    without = count(corpus, names[2:], num_cpus=num_cpus, add_special_tokens=False)["total"]
     texts = [text for texts in TEXTS.values() for text in texts]
     assert without["tokens"] == [expected_of(names[2], texts, add_special_tokens=False)]
     assert (without["documents"], without["empty"]) == (len(texts) - 1, 1)
@@ -84,9 +84,9 @@ def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
     report = packtok.pack(
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
     )
-    total = scanning.count(corpus, ["gpt2"], on_bad_document="skip")["total"]
+    total = count(corpus, ["gpt2"], on_bad_document="skip")["total"]
     # One name is no sequence of letters.
-    assert scanning.count(corpus, "gpt2", on_bad_document="skip")["total"] == total
+    assert count(corpus, "gpt2", on_bad_document="skip")["total"] == total
     found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
     assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
     assert found[1:] == [report.documents, 2, 1, 3]
@@ -99,7 +99,7 @@ def test_a_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: in
     report = packtok.pack(
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", max_documents=limit, num_cpus=2
     )
-    counted = scanning.count(corpus, ["gpt2"], max_documents=limit, num_cpus=2)
+    counted = count(corpus, ["gpt2"], max_documents=limit, num_cpus=2)
     total = counted["total"]
     assert (total["documents"], total["lines"]) == (report.documents, report.lines) == (limit, report.lines)
     assert total["tokens"] == [report.tokens - report.documents]
@@ -109,7 +109,7 @@ def test_a_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: in
 def test_a_jq_filter_gives_the_text(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"a": ["x", "Hello world"]}\n')
-    report = scanning.count(path, ["gpt2"], field='.a | join(" ")')
+    report = count(path, ["gpt2"], field='.a | join(" ")')
     assert report["total"]["tokens"] == [expected_of("gpt2", ["x Hello world"])]
 
 
@@ -151,7 +151,7 @@ def test_the_table_and_the_chart_in_a_pipe(corpus: Path, packtok_cli: PacktokCli
 def test_json_and_quiet(corpus: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("count", "corpus", "-t", "gpt2", "--json", cwd=corpus.parent)
     report = json.loads(done.stdout)
-    assert report["total"] == scanning.count(corpus, ["gpt2"])["total"]
+    assert report["total"] == count(corpus, ["gpt2"])["total"]
     done = packtok_cli("count", "corpus", "-t", "gpt2", "--quiet", cwd=corpus.parent)
     total = report["total"]
     assert done.stdout == (
@@ -162,7 +162,7 @@ def test_json_and_quiet(corpus: Path, packtok_cli: PacktokCli) -> None:
 
 def test_two_tokenizers_of_one_name_are_told_apart(corpus: Path, tmp_path: Path) -> None:
     folders = [str(write_tokenizer(tmp_path / name / "same")) for name in ("x", "y")]
-    report = scanning.count(corpus, folders)
+    report = count(corpus, folders)
     assert [one["name"] for one in report["tokenizers"]] == folders
 
 
@@ -206,7 +206,7 @@ def test_whatever_progress_raises_ends_the_count(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        scanning.count(corpus, ["gpt2"], num_cpus=1, on_progress=stop)
+        count(corpus, ["gpt2"], num_cpus=1, on_progress=stop)
     assert len(seen) == 1
     assert seen[0]["bytes_read"] < seen[0]["total_bytes"] == corpus.stat().st_size
 
@@ -340,7 +340,7 @@ def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path
     folder = write_tokenizer(tmp_path / "mine")
     out = packtok_cli("tokenizer", "verify", folder, "--corpus", corpus, cwd=tmp_path).stdout
     assert re.search(r"^lines +506 = 505 documents \+ 1 empty \+ 0 blank \+ 0 rejected$", out, re.M)
-    tokens = scanning.count(corpus, [str(folder)])["total"]["tokens"][0]
+    tokens = count(corpus, [str(folder)])["total"]["tokens"][0]
     assert re.search(rf"^tokens +{tokens:,}$", out, re.M)
     assert out.splitlines()[-1] == "packtok gives the ids of tokenizers 0.23.2"
     out = packtok_cli("tokenizer", "verify", folder, "--quiet", cwd=tmp_path).stdout

@@ -336,7 +336,14 @@ main()
     "module",
     [
         *("packtok._packtok", "packtok.errors", "packtok.__main__", "packtok.cli", "typer", "typer.core"),
-        *("packtok.cli.retry", "packtok.packing", "pydantic", "pydantic_core", "pydantic.main", "omegaconf"),
+        *(
+            "packtok.cli.retry",
+            "packtok.commands.pack",
+            "pydantic",
+            "pydantic_core",
+            "pydantic.main",
+            "omegaconf",
+        ),
         *("yaml", "packtok.config", "packtok.tokenizer", "packtok.stores"),
     ],
 )

@@ -14,8 +14,8 @@ import reference_order
 import torch
 
 import packtok
+from packtok.commands.locate import locate
 from packtok.errors import ConfigError
-from packtok.locating import locate
 
 LENGTHS = [7, 1, 12, 3, 3, 9, 20, 2, 5, 8]
 CONTEXT_LENGTH = 4

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import packtok
-from packtok.merging import merge
+from packtok.commands.merge import merge
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 

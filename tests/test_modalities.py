@@ -18,7 +18,7 @@ from conftest import PacktokCli
 from test_sentencepiece import train
 
 import packtok
-from packtok.merging import merge
+from packtok.commands.merge import merge
 
 TEXTS = ["the first thing", "a second", "Grüße aus Köln", "数 🙂", "x" * 500, "", f"in{oracle.EOD}side", "z"]
 

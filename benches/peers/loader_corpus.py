@@ -7,7 +7,7 @@ from pathlib import Path
 from cost import run
 from programs import compiled, packtok_pack
 
-from packtok.manifest import write_manifest
+from packtok.commands.manifest import write_manifest
 
 TOKENIZER = "gpt2"
 MANY_FILES = 10_000

@@ -22,6 +22,10 @@ from packtok.errors import (  # noqa: E402
 
 if TYPE_CHECKING:
     from packtok import collate
+    from packtok.commands.join import join
+    from packtok.commands.manifest import write_manifest
+    from packtok.commands.pack import PackReport, pack
+    from packtok.commands.plan import plan
     from packtok.config import PackConfig
     from packtok.dataset import (
         CombinedDataset,
@@ -31,11 +35,8 @@ if TYPE_CHECKING:
     )
     from packtok.fields import document_mask
     from packtok.loader import DataLoader
-    from packtok.manifest import write_manifest
     from packtok.mixture import Mixture
-    from packtok.packing import PackReport, pack
     from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
-    from packtok.shards import join, plan
     from packtok.token_dataset import TokenDataset
 
 __all__ = [
@@ -72,7 +73,7 @@ _HOME = {
     "DataLoader": "packtok.loader",
     "Mixture": "packtok.mixture",
     "PackConfig": "packtok.config",
-    "PackReport": "packtok.packing",
+    "PackReport": "packtok.commands.pack",
     "PackedMemMapDatasetBase": "packtok.dataset",
     "PackedMemMapDatasetContinuous": "packtok.dataset",
     "PackedMemMapDatasetMegatron": "packtok.dataset",
@@ -80,10 +81,10 @@ _HOME = {
     "ResumableDistributedSampler": "packtok.sampler",
     "TokenDataset": "packtok.token_dataset",
     "document_mask": "packtok.fields",
-    "join": "packtok.shards",
-    "pack": "packtok.packing",
-    "plan": "packtok.shards",
-    "write_manifest": "packtok.manifest",
+    "join": "packtok.commands.join",
+    "pack": "packtok.commands.pack",
+    "plan": "packtok.commands.plan",
+    "write_manifest": "packtok.commands.manifest",
 }
 
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands.pack import Packing, PackReport, Progress
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
-from packtok.packing import Packing, PackReport, Progress
 from packtok.shard_folder import read_plan
 from packtok.stores import (
     PLAN,

@@ -57,12 +57,12 @@ def count(
     quiet: QuietOption = False,
 ) -> None:
     """Count documents, bytes and tokens of a corpus of JSON lines; EODs are not counted."""
-    from packtok import scanning
+    from packtok.commands import count as command
 
     check_corpus("CORPUS", corpus)
     check_inputs("--tokenizer", tokenizer)
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        report = scanning.count(
+        report = command.count(
             corpus,
             tokenizer,
             field=field,

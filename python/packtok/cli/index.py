@@ -64,7 +64,7 @@ def index_with(
     quiet: bool,
 ) -> None:
     """Writes the index and prints what was done."""
-    from packtok.indexing import write_raw_index
+    from packtok.commands.index import write_raw_index
 
     check_inputs("SRC", [src])
     check_output("--index-path", index_path)

@@ -26,7 +26,7 @@ def join(
     output: Output,
     manifest: Annotated[
         bool,
-        typer.Option("--manifest", help="Write only a manifest by which datasets open the shards."),
+        typer.Option("--manifest", help="Write only a manifest by which datasets open the command."),
     ] = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
@@ -39,14 +39,14 @@ def join(
     quiet: QuietOption = False,
 ) -> None:
     """Join all shards into the file that packing without shards would have written."""
-    from packtok import shards
+    from packtok.commands import join as command
 
     check_inputs("FOLDER", [folder])
     check_output("--output", output)
     check_output("--staging", staging, is_folder=True)
     policy = existing_policy(existing, file_existence_policy) or "error"
     with progress(quiet=quiet) as on_progress:
-        counts = shards.join(
+        counts = command.join(
             folder,
             output,
             manifest=manifest,

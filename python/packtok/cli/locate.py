@@ -18,12 +18,12 @@ def locate(
     as_json: JsonOption = False,
 ) -> None:
     """Show which documents the batch of a step holds, row by row."""
-    from packtok import locating
+    from packtok.commands import locate as command
 
     check_inputs("CONFIG", [config])
     check_inputs("--state", () if state is None else [state])
     try:
-        rows = locating.locate(config, step, epoch=epoch, state=state)
+        rows = command.locate(config, step, epoch=epoch, state=state)
     except IndexError as error:
         raise ValueError(str(error)) from None
     if as_json:

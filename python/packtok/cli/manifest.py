@@ -24,7 +24,7 @@ def manifest(
     quiet: QuietOption = False,
 ) -> None:
     """List pbins with their lengths and checksums, so that datasets open without touching the files."""
-    from packtok.manifest import write_manifest
+    from packtok.commands.manifest import write_manifest
 
     check_inputs("FILES", files)
     check_output("--output", output)

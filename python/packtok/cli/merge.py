@@ -47,14 +47,14 @@ def merge_with(
     paths: list[str], existing: Existing | None, *, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> None:
     """Joins all but the last of ``paths`` into the last and prints what was done."""
-    from packtok import merging
+    from packtok.commands import merge as command
 
     if len(paths) < 2:
         raise typer.BadParameter("expected at least one PART and then OUT")
     check_inputs("PART", paths[:-1])
     check_output("OUT", paths[-1])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        counts = merging.merge(
+        counts = command.merge(
             paths[:-1], paths[-1], existing=existing or "error", tokenizer=tokenizer, on_progress=on_progress
         )
     show_counts(counts, as_json=as_json, quiet=quiet)

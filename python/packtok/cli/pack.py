@@ -1,4 +1,4 @@
-"""`packtok pack`: flags become config values, `packtok.packing` does the rest."""
+"""`packtok pack`: flags become config values, `packtok.commands.pack` does the rest."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,8 +22,8 @@ from packtok.cli.options import (
 from packtok.cli.progress import engine_checks, progress
 
 if TYPE_CHECKING:
+    from packtok.commands.pack import PackReport
     from packtok.config import PackConfig
-    from packtok.packing import PackReport
 
 # Parameters of `pack` that are no keys of a config.
 NOT_IN_CONFIG = (
@@ -144,9 +144,9 @@ def pack_encoded_data(
 
 
 def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
-    """The config with ``options`` by the names of `packtok.packing.PackOptions` and what ``--set`` says."""
+    """The config with ``options``, named as in `PackOptions`, and what ``--set`` says."""
+    from packtok.commands.pack import option_overrides
     from packtok.config import load_config
-    from packtok.packing import option_overrides
 
     if config is not None:
         check_inputs("CONFIG", [config])
@@ -185,8 +185,8 @@ def show_config(checked: "PackConfig", *, as_json: bool) -> None:
 
 def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
     """Packs as a config says and prints what was done."""
+    from packtok.commands.pack import check_report, prepare
     from packtok.distributed import find_shard
-    from packtok.packing import check_report, prepare
 
     chosen = None if shard is None else find_shard(shard)
     if chosen is None:

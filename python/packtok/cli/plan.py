@@ -22,7 +22,7 @@ _NOT_PLANNED = ("shard", "report")
 
 def plan(**arguments: Any) -> None:
     """Plan how a corpus is packed in shards; write the plan into the folder --output."""
-    from packtok.packing import prepare
+    from packtok.commands.pack import prepare
 
     shards, config = arguments.pop("shards"), arguments.pop("config")
     as_json, quiet = arguments.pop("as_json"), arguments.pop("quiet")

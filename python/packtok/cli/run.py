@@ -211,7 +211,7 @@ def start(
 def _plan(launch: Any, command: Wrapped) -> None:
     """Writes the plan into the folder of shards."""
     from packtok.cli.pack import checked_config
-    from packtok.packing import prepare
+    from packtok.commands.pack import prepare
 
     into_folder = {**command.options, "output": str(launch.outdir)}
     with engine_checks(quiet=False):

@@ -122,12 +122,12 @@ def verify(
     quiet: QuietOption = False,
 ) -> None:
     """Compare the ids of the engine that serves it with Python's package. Exit code 1 if any differ."""
-    from packtok import scanning
+    from packtok.commands import tokenizer as command
 
     check_inputs("TOKENIZER", [tokenizer])
     check_corpus("--corpus", corpus or ())
     with engine_checks(quiet=quiet), progress(quiet=quiet, idle=CHECKING) as on_progress:
-        report = scanning.verify_tokenizer(
+        report = command.verify_tokenizer(
             tokenizer,
             corpus or (),
             field=field,

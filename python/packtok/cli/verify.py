@@ -24,14 +24,14 @@ def verify(
     quiet: QuietOption = False,
 ) -> None:
     """Check a pbin, and on request against its corpus. Exit code 1 if anything is wrong."""
-    from packtok import checking
+    from packtok.commands import verify as command
 
     fraction = fraction_of(sample)
     check_inputs("FILE", [file])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        counts = checking.verify(file, tokenizer=tokenizer, on_progress=on_progress)
+        counts = command.verify(file, tokenizer=tokenizer, on_progress=on_progress)
         if corpus is not None:
-            compared = checking.verify_corpus(
+            compared = command.verify_corpus(
                 file, corpus, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
             )
             counts["compared with the corpus"] = compared["compared"]

@@ -1,40 +1,16 @@
-"""The functions behind `packtok plan` and `packtok join`: a corpus in parts, and the parts in one file."""
+"""The function behind `packtok join`: the shards of a corpus become one file."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from packtok import _packtok
-from packtok.config import ConfigSource
-from packtok.distributed import MAX_SHARDS
+from packtok.commands.manifest import write_manifest
+from packtok.commands.pack import Progress
 from packtok.errors import ConfigError
-from packtok.manifest import write_manifest
-from packtok.packing import PackOptions, Progress, option_overrides, prepare
 from packtok.sources import StrPath
 from packtok.stores import Staging, fetch_shards, is_url
-
-
-def plan(
-    config: ConfigSource | None = None, /, *, shards: int, **options: Unpack[PackOptions]
-) -> dict[str, Any]:
-    """Writes the plan by which a corpus is packed in parts into the folder named as output.
-
-    Args:
-        config: As in `packtok.pack`.
-        shards: Into how many parts of about equal size the corpus is divided.
-        **options: As in `packtok.pack`; the tasks that pack the shards are given the same.
-
-    Returns:
-        ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``source_bytes`` and
-        ``skipped_existing``, which says that the plan was there already.
-
-    Raises:
-        PacktokError: If the plan that is there is of something else.
-    """
-    if not 1 <= shards <= MAX_SHARDS:
-        raise ConfigError(f"--shards: is {shards}; expected 1 to {MAX_SHARDS:,}")
-    return prepare(config, option_overrides(options)).plan(shards)
 
 
 def join(

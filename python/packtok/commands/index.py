@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.merging import Progress
+from packtok.commands.merge import Progress
 from packtok.settings import GIB
 
 

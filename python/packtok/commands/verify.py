@@ -3,9 +3,9 @@
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands.merge import Progress, beside
+from packtok.commands.pack import prepare
 from packtok.config import ConfigSource, load_config
-from packtok.merging import Progress, beside
-from packtok.packing import prepare
 from packtok.tokenizer import find_tokenizer
 
 

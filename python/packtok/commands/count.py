@@ -1,4 +1,4 @@
-"""The functions behind `packtok count` and `packtok tokenizer verify`: they read a corpus and write nothing.
+"""The function behind `packtok count`: it reads a corpus and writes nothing.
 
 Options are checked as those of packing are, under the same names, and the corpus is read in the same way; the
 work is the compiled module's.
@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
 from packtok.config import PackConfig, load_config
-from packtok.errors import ConfigError, PacktokError
+from packtok.errors import ConfigError
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, find_tokenizer
 
@@ -62,7 +62,7 @@ def count(
         tokenizers = [tokenizers]
     if not tokenizers:
         raise ConfigError("no tokenizer is given; name one or more with --tokenizer, such as gpt2")
-    config = _checked(
+    config = corpus_config(
         corpus,
         tokenizers[0],
         options,
@@ -99,44 +99,7 @@ def _labels(names: Sequence[str], found: Sequence[FoundTokenizer]) -> list[str]:
     return own if len(set(own)) == len(own) else list(names)
 
 
-def verify_tokenizer(
-    tokenizer: str,
-    corpus: StrPath | Sequence[StrPath] = (),
-    *,
-    on_progress: Progress | None = None,
-    **options: Unpack[ScanOptions],
-) -> dict[str, Any]:
-    """Compares the engine that serves a tokenizer with the one of Python's package, id by id.
-
-    Args:
-        tokenizer: A path, a built-in name or a name on the hub.
-        corpus: Files, globs and folders whose documents are compared beside the built-in texts.
-        on_progress: As in `packtok.pack`.
-        **options: What the flags of ``packtok tokenizer verify`` say, under the same names.
-
-    Returns:
-        ``engine``, ``oracle`` (``None`` if the tokenizer is served by that engine, so that nothing was
-        compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
-
-    Raises:
-        PacktokError: At the first difference, with file, line, position and both ids; if there is a corpus
-            and all of its documents were rejected.
-    """
-    given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
-    config = _checked(given or "-", tokenizer, options)
-    with config.redactor.guard():
-        found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
-        arguments = config.corpus_options | ({} if given else {"inputs": ()})
-        report = _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
-    if report["oracle"] is not None and report["rejected"] and not report["documents"]:
-        raise PacktokError(
-            f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "
-            "of its text, or leave --on-bad-document out to see why"
-        )
-    return report
-
-
-def _checked(
+def corpus_config(
     corpus: StrPath | Sequence[StrPath], tokenizer: str, options: ScanOptions, **more: Any
 ) -> PackConfig:
     """A pack config that says how the corpus is read; its output is never touched."""

@@ -1,0 +1,1 @@
+"""The function behind each command of `packtok`, complete without the command line."""

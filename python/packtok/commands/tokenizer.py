@@ -1,0 +1,47 @@
+"""The function behind `packtok tokenizer verify`: the engine of a tokenizer against Python's package."""
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+from packtok import _packtok
+from packtok.commands.count import Progress, ScanOptions, corpus_config
+from packtok.errors import PacktokError
+from packtok.sources import StrPath
+from packtok.tokenizer import find_tokenizer
+
+
+def verify_tokenizer(
+    tokenizer: str,
+    corpus: StrPath | Sequence[StrPath] = (),
+    *,
+    on_progress: Progress | None = None,
+    **options: Unpack[ScanOptions],
+) -> dict[str, Any]:
+    """Compares the engine that serves a tokenizer with the one of Python's package, id by id.
+
+    Args:
+        tokenizer: A path, a built-in name or a name on the hub.
+        corpus: Files, globs and folders whose documents are compared beside the built-in texts.
+        on_progress: As in `packtok.pack`.
+        **options: What the flags of ``packtok tokenizer verify`` say, under the same names.
+
+    Returns:
+        ``engine``, ``oracle`` (``None`` if the tokenizer is served by that engine, so that nothing was
+        compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
+
+    Raises:
+        PacktokError: At the first difference, with file, line, position and both ids; if there is a corpus
+            and all of its documents were rejected.
+    """
+    given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)
+    config = corpus_config(given or "-", tokenizer, options)
+    with config.redactor.guard():
+        found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
+        arguments = config.corpus_options | ({} if given else {"inputs": ()})
+        report = _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+    if report["oracle"] is not None and report["rejected"] and not report["documents"]:
+        raise PacktokError(
+            f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "
+            "of its text, or leave --on-bad-document out to see why"
+        )
+    return report
