@@ -22,10 +22,15 @@ from packtok.errors import (  # noqa: E402
 
 if TYPE_CHECKING:
     from packtok import collate
+    from packtok.commands.count import count
+    from packtok.commands.index import index
     from packtok.commands.join import join
+    from packtok.commands.locate import locate
     from packtok.commands.manifest import write_manifest
+    from packtok.commands.merge import merge
     from packtok.commands.pack import PackReport, pack
     from packtok.commands.plan import plan
+    from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
     from packtok.dataset import (
         CombinedDataset,
@@ -61,10 +66,16 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "collate",
+    "count",
     "document_mask",
+    "index",
     "join",
+    "locate",
+    "merge",
     "pack",
     "plan",
+    "verify",
+    "verify_corpus",
     "write_manifest",
 ]
 
@@ -81,9 +92,15 @@ _HOME = {
     "ResumableDistributedSampler": "packtok.sampler",
     "TokenDataset": "packtok.token_dataset",
     "document_mask": "packtok.fields",
+    "count": "packtok.commands.count",
+    "index": "packtok.commands.index",
     "join": "packtok.commands.join",
+    "locate": "packtok.commands.locate",
+    "merge": "packtok.commands.merge",
     "pack": "packtok.commands.pack",
     "plan": "packtok.commands.plan",
+    "verify": "packtok.commands.verify",
+    "verify_corpus": "packtok.commands.verify",
     "write_manifest": "packtok.commands.manifest",
 }
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands.pack import Packing, PackReport, Progress
+from packtok.commands import Progress
+from packtok.commands.pack import Packing, PackReport
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
 from packtok.shard_folder import read_plan

@@ -64,12 +64,12 @@ def index_with(
     quiet: bool,
 ) -> None:
     """Writes the index and prints what was done."""
-    from packtok.commands.index import write_raw_index
+    from packtok.commands import index as command
 
     check_inputs("SRC", [src])
     check_output("--index-path", index_path)
     with progress(quiet=quiet) as on_progress:
-        counts = write_raw_index(
+        counts = command.index(
             src,
             index_path,
             on_bad_document=on_bad_document,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from packtok.cli import console
-
-Progress = Callable[[dict[str, int]], None]
+from packtok.commands import Progress
 
 LINE_SECONDS = 5.0
 

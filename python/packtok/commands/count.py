@@ -4,16 +4,15 @@ Options are checked as those of packing are, under the same names, and the corpu
 work is the compiled module's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
+from packtok.commands import Progress
 from packtok.config import PackConfig, load_config
 from packtok.errors import ConfigError
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, find_tokenizer
-
-Progress = Callable[[dict[str, int]], None]
 
 
 class ScanOptions(TypedDict, total=False):

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands.merge import Progress
+from packtok.commands import Progress
 from packtok.settings import GIB
 
 
-def write_raw_index(
+def index(
     src: str,
     index_path: str | None = None,
     *,

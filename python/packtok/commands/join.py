@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands import Progress
 from packtok.commands.manifest import write_manifest
-from packtok.commands.pack import Progress
 from packtok.errors import ConfigError
 from packtok.sources import StrPath
 from packtok.stores import Staging, fetch_shards, is_url

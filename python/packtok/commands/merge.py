@@ -1,16 +1,15 @@
 """The function behind `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.commands import Progress
 from packtok.errors import ConfigError
 from packtok.sources import StrPath
 from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
-
-Progress = Callable[[dict[str, int]], None]
 
 
 def merge(

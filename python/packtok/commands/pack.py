@@ -9,12 +9,13 @@ import difflib
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from packtok import _packtok
+from packtok.commands import Progress
 from packtok.config import ConfigSource, PackConfig, load_config
 from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
@@ -23,8 +24,6 @@ from packtok.settings import Settings
 from packtok.sources import StrPath
 from packtok.stores import is_url
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
-
-Progress = Callable[[dict[str, int]], None]
 
 
 class PackOptions(TypedDict, total=False):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from packtok import _packtok
-from packtok.commands.count import Progress, ScanOptions, corpus_config
+from packtok.commands import Progress
+from packtok.commands.count import ScanOptions, corpus_config
 from packtok.errors import PacktokError
 from packtok.sources import StrPath
 from packtok.tokenizer import find_tokenizer

@@ -3,7 +3,8 @@
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands.merge import Progress, beside
+from packtok.commands import Progress
+from packtok.commands.merge import beside
 from packtok.commands.pack import prepare
 from packtok.config import ConfigSource, load_config
 from packtok.tokenizer import find_tokenizer

@@ -13,15 +13,14 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from packtok.commands import Progress
 from packtok.errors import PacktokError
 from packtok.launch.script import Launch, log_folder
 from packtok.shard_folder import ShardFolder
-
-Progress = Callable[[dict[str, int]], None]
 
 POLL_SECONDS, CONNECT_SECONDS = 1.0, 10.0
 TASK_POLL_SECONDS = 0.05
