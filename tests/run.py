@@ -35,6 +35,8 @@ MODALITIES_REQUIREMENTS = ("modalities==0.5.0", "transformers==4.57.6")
 SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 # These mostly wait for clusters and servers, so they run beside the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
+# What waits for clusters and signals must not wait for other tests, and no test for a compiler.
+SECOND, LAST = 5, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples")
 
@@ -47,8 +49,8 @@ class Step:
     command: Sequence[str | Path]
     after: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    is_polite: bool = False
-    """Whether it gives way to others: what waits for clusters and signals must not wait for a compiler."""
+    niceness: int = 0
+    """As of `nice`: 0, or `SECOND` or `LAST`."""
 
     status: int | None = None
     seconds: float = 0.0
@@ -61,7 +63,7 @@ class Step:
 
     def run(self) -> None:
         """Runs the command to its end."""
-        nice = ["nice", "-n", "19"] if self.is_polite and shutil.which("nice") else []
+        nice = ["nice", "-n", str(self.niceness)] if self.niceness and shutil.which("nice") else []
         started = time.monotonic()
         with self.log.open("wb") as log:
             process = subprocess.Popen(
@@ -200,28 +202,29 @@ def _wheel(*, is_release: bool) -> list[Step]:
 def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_thorough: bool) -> Step:
     environment = {} if not is_thorough else {"PACKTOK_THOROUGH": "1"}
     environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    if MODALITIES.exists() or _is_ci() or is_thorough:
-        environment.setdefault("PACKTOK_MODALITIES_PYTHON", str(MODALITIES / "bin" / "python"))
+    if "PACKTOK_MODALITIES_PYTHON" not in os.environ and (MODALITIES.exists() or _is_ci() or is_thorough):
+        environment["PACKTOK_MODALITIES_PYTHON"] = str(MODALITIES / "bin" / "python")
     command: list[str | Path] = [BIN / "python", "-m", "pytest", "-rs", "--durations=15"]
     command += [*arguments] if is_thorough else ["-m", "not whole", *arguments]
-    return Step(name, command, after=after, environment=environment)
+    niceness = 0 if arguments is CLUSTER_TESTS else SECOND
+    return Step(name, command, after=after, environment=environment, niceness=niceness)
 
 
 def _static_steps() -> list[Step]:
     """What needs no build; mypy and stubtest need the installed package."""
     ruff = BIN / "ruff"
     return [
-        Step("rustfmt", ["cargo", "fmt", "--all", "--check"], is_polite=True),
-        Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], is_polite=True),
-        Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], is_polite=True),
+        Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
+        Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
+        Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
         Step(
             "shellcheck",
             [BIN / "shellcheck", *sorted(ROOT.glob("slurm/*.sbatch")), *sorted(ROOT.glob("tests/**/*.sh"))],
             ["environment"],
-            is_polite=True,
+            niceness=LAST,
         ),
-        Step("mypy", [BIN / "mypy"], ["install"], is_polite=True),
-        Step("stubtest", [BIN / "stubtest", "packtok._packtok"], ["install"], is_polite=True),
+        Step("mypy", [BIN / "mypy"], ["install"], niceness=LAST),
+        Step("stubtest", [BIN / "stubtest", "packtok._packtok"], ["install"], niceness=LAST),
     ]
 
 
@@ -230,14 +233,14 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
     fuzz_seconds = "60" if is_thorough else "10"
     steps = [
-        Step("cargo test", ["cargo", "test", "--locked", "-q"], [after], is_polite=True),
-        Step("clippy", clippy, ["cargo test"], is_polite=True),
+        Step("cargo test", ["cargo", "test", "--locked", "-q"], [after], niceness=LAST),
+        Step("clippy", clippy, ["cargo test"], niceness=LAST),
     ]
     if shutil.which("g++"):
-        steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], is_polite=True))
+        steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], niceness=LAST))
     if is_thorough:
         whole = ["cargo", "test", "--release", "--locked", "-q", "--", "--ignored"]
-        steps.append(Step("cargo test of wholes", whole, ["clippy"], is_polite=True))
+        steps.append(Step("cargo test of wholes", whole, ["clippy"], niceness=LAST))
     if _is_ci():
         for step in steps:
             step.environment = {"CARGO_INCREMENTAL": "0"}

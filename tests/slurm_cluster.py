@@ -63,6 +63,7 @@ KillWait=3
 CompleteWait=0
 InactiveLimit=0
 SlurmctldTimeout=10
+MessageTimeout=30
 SlurmdTimeout=15
 ReturnToService=2
 PropagateResourceLimits=NONE
