@@ -85,8 +85,9 @@ _AFFECTED = {
     "tests/stories.py": "loader_examples",
     "tests/worker_memory.py": "memory",
 }
-# Their tests are in Rust.
-_RUST = ("crates/", "benches/", "Cargo.toml", "Cargo.lock", "tests/golden/")
+CRATES = ("benches", "packtok-bpe", "packtok-core", "packtok-pbin", "packtok-store")
+# What the tests of all crates depend on.
+_OF_ALLCRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,13 @@ class Affected:
 
     python: tuple[str, ...]
     """Names of files in ``tests``."""
-    has_rust: bool
+    crates: tuple[str, ...]
+    """Folders of crates whose Rust tests are affected."""
 
     @property
     def names(self) -> list[str]:
         """All of it, for people."""
-        return [*(["cargo test"] if self.has_rust else []), *self.python]
+        return [*self.crates, *self.python]
 
 
 def changed_files(root: Path) -> list[str]:
@@ -129,9 +131,10 @@ def tests_of(files: Iterable[str]) -> Affected:
     """The tests that changes of these files affect, by the table above."""
     everything = sorted(path.name for path in Path(__file__).parent.glob("test_*.py"))
     found: set[str] = set()
-    has_rust = False
+    crates: set[str] = set()
     for file in files:
-        has_rust |= file.startswith(_RUST)
+        of_all = file.startswith(_OF_ALL_CRATES)
+        crates.update(crate for crate in CRATES if of_all or f"/{crate}/" in f"/{file}")
         name = file.removeprefix("tests/")
         if name in everything:
             found.add(name)
@@ -141,4 +144,4 @@ def tests_of(files: Iterable[str]) -> Affected:
             found.update(f"test_{one}.py" for one in _AFFECTED[max(prefixes, key=len)].split())
         else:
             found.update(everything)
-    return Affected(tuple(sorted(found)), has_rust)
+    return Affected(tuple(sorted(found)), tuple(sorted(crates)))

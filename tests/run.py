@@ -282,12 +282,12 @@ def _changed_steps() -> list[Step]:
         steps.append(
             _pytest("pytest", ["-n", "2", "--dist", "loadfile", *paths], ["install"], is_thorough=False)
         )
-    if tests.has_rust:
-        # Not after the wheel: its result is wanted first.
-        steps.append(Step("cargo test", ["cargo", "test", "--locked", "-q"]))
+    if tests.crates:
+        steps.append(Step("crate tests", [sys.executable, "tests/crate_tests.py", *tests.crates]))
         for step in steps:
             if step.name == "wheel":
-                step.after = ["cargo test"]
+                # Both build, and the crate's own tests answer first.
+                step.after = ["crate tests"]
     return steps
 
 

@@ -17,14 +17,18 @@ def test_the_table_names_what_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "python", "has_rust"),
+    ("files", "python", "crates"),
     [
-        ([], (), False),
-        (["tests/test_cli.py"], ("test_cli.py",), False),
-        (["crates/packtok-store/src/lib.rs"], ("test_stores.py",), True),
-        (["python/packtok/launch/submit.py"], ("test_launch.py", "test_ray.py", "test_slurm.py"), False),
-        (["pyproject.toml"], tuple(sorted(TESTS)), False),
+        ([], (), ()),
+        (["tests/test_cli.py"], ("test_cli.py",), ()),
+        (["crates/packtok-store/src/lib.rs"], ("test_stores.py",), ("packtok-store",)),
+        (["python/packtok/launch/submit.py"], ("test_launch.py", "test_ray.py", "test_slurm.py"), ()),
+        (["benches/src/lib.rs"], (), ("benches",)),
+        (["Cargo.lock"], tuple(sorted(TESTS)), affected.CRATES),
+        (["pyproject.toml"], tuple(sorted(TESTS)), ()),
     ],
 )
-def test_the_longest_prefix_counts(files: list[str], python: tuple[str, ...], has_rust: bool) -> None:
-    assert affected.tests_of(files) == affected.Affected(python, has_rust)
+def test_the_longest_prefix_counts(
+    files: list[str], python: tuple[str, ...], crates: tuple[str, ...]
+) -> None:
+    assert affected.tests_of(files) == affected.Affected(python, crates)
