@@ -87,7 +87,7 @@ _AFFECTED = {
 }
 CRATES = ("benches", "packtok-bpe", "packtok-core", "packtok-pbin", "packtok-store")
 # What the tests of all crates depend on.
-_OF_ALLCRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
+_OF_ALL_CRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
 
 
 @dataclass(frozen=True)
