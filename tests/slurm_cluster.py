@@ -302,10 +302,10 @@ class SlurmCluster:
             return not steps and all(self._is_up(node) for node in self.nodes)
 
         wait_for(recovered, "all nodes take jobs", seconds=60)
-        # A step that was killed leaves its socket, by which its node takes the job of that number for a running one.
-        for socket in self.folder.glob("spool/*/*_*.*"):
-            if socket.is_socket():
-                socket.unlink()
+        # A killed step leaves its socket, and the node then refuses another job of that number as running.
+        for leftover in self.folder.glob("spool/*/*_*.*"):
+            if leftover.is_socket():
+                leftover.unlink()
 
     def _steps(self) -> list[int]:
         """The daemons of the steps on all nodes."""
