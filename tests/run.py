@@ -212,6 +212,22 @@ def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_tho
     return Step(name, command, after=after, environment=environment, niceness=niceness)
 
 
+# Steps that need more than a Rust toolchain of the smallest profile, and the program that each needs.
+_NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz": "g++"}
+
+
+def _left_out() -> dict[str, str]:
+    """The steps that this machine cannot run, with the reason."""
+    return {step: f"{program} is not installed" for step, program in _NEEDS.items() if not _has(program)}
+
+
+def _has(program: str) -> bool:
+    # rustup has a program of this name also where the component is missing.
+    return shutil.which(program) is not None and (
+        subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
+    )
+
+
 def _static_steps() -> list[Step]:
     """What needs no build; mypy and stubtest need the installed package."""
     ruff = BIN / "ruff"
@@ -237,9 +253,8 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     steps = [
         Step("cargo test", ["cargo", "test", "--locked", "-q"], [after], niceness=LAST),
         Step("clippy", clippy, ["cargo test"], niceness=LAST),
+        Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], niceness=LAST),
     ]
-    if shutil.which("g++"):
-        steps.append(Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], niceness=LAST))
     if is_thorough:
         whole = ["cargo", "test", "--release", "--locked", "-q", "--", "--ignored"]
         steps.append(Step("cargo test of wholes", whole, ["clippy"], niceness=LAST))
@@ -264,13 +279,14 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         steps.append(_slurm())
         ready.append("slurm")
     others = [*IN_TWO_PROCESSES, *(f"--ignore={path}" for path in CLUSTER_TESTS)]
-    return [
-        *steps,
+    checks = [
         _pytest("pytest of clusters", CLUSTER_TESTS, ready, is_thorough=is_thorough),
         _pytest("pytest", others, ready, is_thorough=is_thorough),
         *_static_steps(),
         *_cargo_steps("wheel", is_thorough=is_thorough),
     ]
+    left_out = _left_out()
+    return [*steps, *(step for step in checks if step.name not in left_out)]
 
 
 def _changed_steps() -> list[Step]:
@@ -281,9 +297,7 @@ def _changed_steps() -> list[Step]:
     if tests.python:
         steps += [*_wheel(is_release=False), _environment("environment", ENVIRONMENT, _requirements())]
         paths = [f"tests/{name}" for name in tests.python]
-        steps.append(
-            _pytest("pytest", ["-n", "2", "--dist", "loadfile", *paths], ["install"], is_thorough=False)
-        )
+        steps.append(_pytest("pytest", [*IN_TWO_PROCESSES, *paths], ["install"], is_thorough=False))
     if tests.crates:
         steps.append(Step("crate tests", [sys.executable, "tests/crate_tests.py", *tests.crates]))
         for step in steps:
@@ -311,8 +325,8 @@ def main(arguments: Sequence[str]) -> int:
         steps = _changed_steps() if given.changed else _all_steps(is_thorough=given.thorough)
     run = Run(steps)
     run.run()
-    lacking = [] if shutil.which("g++") or given.changed or given.pytest else ["fuzz: g++ is not installed"]
-    return run.report(lacking)
+    left_out = {} if given.pytest or given.changed else _left_out()
+    return run.report([f"{step}: {reason}" for step, reason in left_out.items()])
 
 
 if __name__ == "__main__":
