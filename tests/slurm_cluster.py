@@ -96,6 +96,7 @@ class SlurmCluster:
         }
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._hurried: dict[str, float] = {}
+        self._has_forgotten = False
 
     def start(self) -> None:
         """Starts everything and returns when all nodes wait for work."""
@@ -156,6 +157,7 @@ class SlurmCluster:
         """Starts the controller, with the jobs and the last number that an earlier one saved, or without."""
         for path in (self.folder / "state").glob("job_state*") if forget else ():
             path.unlink()
+        self._has_forgotten |= forget
         self._run("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
         wait_for(lambda: "is UP" in self.output("scontrol", "ping"), "the controller answers", seconds=20)
 
@@ -302,10 +304,12 @@ class SlurmCluster:
             return not steps and all(self._is_up(node) for node in self.nodes)
 
         wait_for(recovered, "all nodes take jobs", seconds=60)
-        # A killed step leaves its socket, and the node then refuses another job of that number as running.
-        for leftover in self.folder.glob("spool/*/*_*.*"):
-            if leftover.is_socket():
-                leftover.unlink()
+        if self._has_forgotten:
+            # A node refuses a job whose number it knows, until a controller ends the job of that number.
+            for node in [node for node in self.nodes if node in self._processes]:
+                self.kill_node(node)
+                self.start_node(node)
+            self._has_forgotten = False
 
     def _steps(self) -> list[int]:
         """The daemons of the steps on all nodes."""
