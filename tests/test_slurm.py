@@ -366,7 +366,7 @@ def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> N
 
 def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--shards", "8%2")
-    wait_for(lambda: len(site.status()["done"]) >= 2, "two shards are done", seconds=30)
+    wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=30)
     site.cluster.run("scancel", jobs[0][0])
     states = site.wait(jobs)
     cancelled = sorted(int(k) for k, state in states[0].items() if state == "CANCELLED")
