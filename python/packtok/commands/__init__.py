@@ -1,4 +1,4 @@
-"""The function behind each command of `packtok`, complete without the command line."""
+"""The function of each command of `packtok`, complete without the command line."""
 
 from collections.abc import Callable
 

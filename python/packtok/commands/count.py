@@ -1,4 +1,4 @@
-"""The function behind `packtok count`: it reads a corpus and writes nothing.
+"""The function of `packtok count`: it reads a corpus and writes nothing.
 
 Options are checked as those of packing are, under the same names, and the corpus is read in the same way; the
 work is the compiled module's.

@@ -1,4 +1,4 @@
-"""The function behind `packtok index`: where lines of a JSONL file begin, as Modalities' tools read it."""
+"""The function of `packtok index`: where lines of a JSONL file begin, as Modalities' tools read it."""
 
 from pathlib import Path
 from typing import Any

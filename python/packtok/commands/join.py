@@ -1,4 +1,4 @@
-"""The function behind `packtok join`: the shards of a corpus become one file."""
+"""The function of `packtok join`: the shards of a corpus become one file."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The function behind `packtok locate`: the documents of a step's batch, from a config or a saved state."""
+"""The function of `packtok locate`: the documents of a step's batch, from a config or a saved state."""
 
 import inspect
 import json

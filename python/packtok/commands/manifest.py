@@ -1,4 +1,4 @@
-"""The function behind `packtok manifest`: a list of pbins by which datasets open without touching them."""
+"""The function of `packtok manifest`: a list of pbins by which datasets open without touching them."""
 
 import os
 from collections.abc import Sequence

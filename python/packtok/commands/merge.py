@@ -1,4 +1,4 @@
-"""The function behind `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
+"""The function of `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The function behind `packtok pack`: config and tokenizer in, a pbin and a report out.
+"""The function of `packtok pack`: config and tokenizer in, a pbin and a report out.
 
 The work itself is the compiled module's; here the config is turned into its arguments, and its counts into a
 `PackReport` that holds nothing secret.

@@ -1,4 +1,4 @@
-"""The function behind `packtok plan`: a corpus is divided into shards."""
+"""The function of `packtok plan`: a corpus is divided into shards."""
 
 from typing import Any, Unpack
 

@@ -1,4 +1,4 @@
-"""The function behind `packtok tokenizer verify`: the engine of a tokenizer against Python's package."""
+"""The function of `packtok tokenizer verify`: the engine of a tokenizer against Python's package."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack

@@ -1,4 +1,4 @@
-"""The function behind `packtok verify`: is a pbin whole, and does it hold what its corpus says?"""
+"""The function of `packtok verify`: is a pbin whole, and does it hold what its corpus says?"""
 
 from typing import Any
 
