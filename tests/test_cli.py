@@ -343,7 +343,7 @@ def _temporaries(folder: Path) -> list[Path]:
     ("statement", "absent"),
     [
         ("import packtok", ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer")),
-        ("import packtok.cli", ("numpy", "torch", "omegaconf", "yaml", "packtok.config")),
+        ("import packtok.cli", ("numpy", "torch", "omegaconf", "yaml", "pydantic", "packtok.config.load")),
         ("import packtok; packtok.PackConfig, packtok.pack, packtok.PackReport", ("torch", "typer")),
     ],
 )

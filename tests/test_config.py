@@ -9,8 +9,9 @@ from omegaconf import OmegaConf
 
 from packtok import _packtok
 from packtok.commands.pack import option_overrides, prepare
-from packtok.config import ConfigError, PackConfig, load_config
-from packtok.redact import Redactor
+from packtok.config import PackConfig, load_config
+from packtok.config.redact import Redactor
+from packtok.errors import ConfigError
 
 MODALITIES = """\
 settings:

@@ -14,7 +14,7 @@ from processes import names
 from test_faults import small_tokenizer
 
 import packtok
-from packtok.redact import Redactor
+from packtok.config.redact import Redactor
 
 # What a path, a jq string and a token can hold.
 SECRET = "hunter2-Zürich_42"

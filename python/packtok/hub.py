@@ -5,8 +5,8 @@ This is the only module that names `huggingface_hub`. Nothing but the two tokeni
 
 from pathlib import Path
 
+from packtok.config.redact import Redactor
 from packtok.errors import TokenizerError
-from packtok.redact import Redactor
 
 _FILES = ("tokenizer.json", "tokenizer_config.json")
 

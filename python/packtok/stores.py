@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.config.redact import Redactor
 from packtok.errors import ConfigError, PacktokError
-from packtok.redact import Redactor
 
 PLAN, PLAN_TOKENIZER = _packtok.PLAN_NAME, _packtok.PLAN_TOKENIZER_NAME
 # What may lie beside a pbin.

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok._packtok import Tokenizer
+from packtok.config.options import HfTokenizer
 from packtok.errors import ConfigError, TokenizerError
-from packtok.settings import HfTokenizer
 
 TOKENIZER_FILE = "tokenizer.json"
 TEKKEN_FILE = "tekken.json"

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
-from packtok.redact import Redactor
+from packtok.config.redact import Redactor
 
 # Controls, formatting marks (which can reorder or hide text), line separators, surrogates and private use.
 _ESCAPED_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}

@@ -209,7 +209,7 @@ def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet:
 
 
 def _assignment(text: str) -> tuple[str, Any]:
-    from packtok.interpolation import parse_value
+    from packtok.config.interpolation import parse_value
 
     key, equals, value = text.partition("=")
     if not equals or not key:

@@ -44,7 +44,7 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a tokenizer is: vocabulary, special tokens, engine, and what its components became."""
-    from packtok.redact import Redactor
+    from packtok.config.redact import Redactor
     from packtok.tokenizer import find_tokenizer
 
     check_inputs("TOKENIZER", [tokenizer])

@@ -8,8 +8,8 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from packtok.config.interpolation import Resolvers, read_yaml
 from packtok.errors import ConfigError
-from packtok.interpolation import Resolvers, read_yaml
 from packtok.state import check_form
 
 _DATASETS = ("TokenDataset", "Mixture")

@@ -17,10 +17,10 @@ from typing import Any, TypedDict, Unpack
 from packtok import _packtok
 from packtok.commands import Progress
 from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.config.options import Settings
+from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
-from packtok.redact import Redactor
-from packtok.settings import Settings
 from packtok.sources import StrPath
 from packtok.stores import is_url
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer

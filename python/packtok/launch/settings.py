@@ -15,10 +15,10 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from packtok.config.interpolation import Resolvers, parse_value, read_yaml
+from packtok.config.schema import Schema
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
-from packtok.interpolation import Resolvers, parse_value, read_yaml
-from packtok.schema import Schema
 
 __all__ = ["Environment", "LaunchSettings", "Ray", "Slurm", "changed", "load_settings"]
 

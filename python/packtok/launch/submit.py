@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtok import _packtok
+from packtok.config.redact import Redactor
 from packtok.errors import OUTPUT_EXISTS, PacktokError
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
@@ -23,7 +24,6 @@ from packtok.launch.script import (
 )
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
-from packtok.redact import Redactor
 from packtok.shard_folder import ShardFolder, read_plan
 from packtok.stores import exists
 

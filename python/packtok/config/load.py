@@ -1,7 +1,7 @@
 """From a Modalities pack config, a dict or options alone to one checked, frozen `PackConfig`.
 
 A value is taken from the options if they have it, else from the config, else from the defaults in
-`packtok.settings`. Every error names the key, and nothing that came from the environment is shown.
+`packtok.config.options`. Every error names the key, and nothing that came from the environment is shown.
 """
 
 import os
@@ -15,11 +15,11 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from packtok import _packtok
+from packtok.config.interpolation import Resolvers, read_yaml, references
+from packtok.config.options import FLAGS, IGNORED_KEYS, KNOWN_KEYS, Component, Settings
+from packtok.config.redact import Redactor
+from packtok.config.schema import Schema
 from packtok.errors import ConfigError
-from packtok.interpolation import Resolvers, read_yaml, references
-from packtok.redact import Redactor
-from packtok.schema import Schema
-from packtok.settings import FLAGS, IGNORED_KEYS, KNOWN_KEYS, Component, Settings
 
 __all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
 

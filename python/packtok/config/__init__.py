@@ -1,0 +1,21 @@
+"""Pack configs: their options, how they are read and checked, and what stays secret.
+
+Responsible for everything between a YAML file, a mapping or keyword arguments and one checked `PackConfig`.
+The names below are imported when they are first used, since importing pydantic, OmegaConf and YAML takes
+longer than most commands run.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packtok.config.load import ConfigSource, PackConfig, load_config
+
+__all__ = ["ConfigSource", "PackConfig", "load_config"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from packtok.config import load
+
+    return getattr(load, name)
