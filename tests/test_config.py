@@ -1,5 +1,6 @@
 """Configs: what a Modalities config means, what is refused and with which words, what stays secret."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def test_each_reason_is_noted_once(modalities_file: Path) -> None:
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     config = load_config(minimal())
-    assert config.settings.model_dump(exclude={"num_cpus"}) == {
+    settings = dataclasses.asdict(config.settings)
+    del settings["num_cpus"]
+    assert settings == {
         "src_path": ("a.jsonl",),
         "dst_path": "a.pbin",
         "index_path": None,
@@ -369,7 +372,7 @@ def test_the_printed_config_means_the_same(modalities_file: Path) -> None:
 
 def test_a_config_is_frozen() -> None:
     config = load_config(minimal())
-    with pytest.raises(ValueError, match="frozen"):
+    with pytest.raises(dataclasses.FrozenInstanceError):
         config.settings.num_cpus = 3
     assert isinstance(config, PackConfig)
 

@@ -35,7 +35,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
     };
     let mut num_tokens = token_counter(tokenizer, EngineChoice::Auto);
     run();
-    check(&options.output, tokenizer, corpus, options.eod.id);
+    check(&options.spec.output, tokenizer, corpus, options.eod.id);
 
     let mut group = criterion.benchmark_group("pack/gpt2");
     group.throughput(Throughput::Bytes(corpus.text_bytes()));

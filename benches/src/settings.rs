@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
-use packtok_core::corpus::ReadOptions;
-use packtok_core::field::Field;
-use packtok_core::pack::{EmptyDocument, Existing, OnBadDocument, PackOptions};
-use packtok_pbin::SpecialToken;
+use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
+use packtok_core::pack::{Existing, OnBadDocument, PackOptions, PackSpec};
+use packtok_pbin::Options;
 
 /// The token that closes documents in all benches.
 const EOD: &str = "<|endoftext|>";
@@ -48,7 +47,7 @@ pub fn token_counter(
 /// How corpora are read.
 pub fn read_options() -> ReadOptions {
     ReadOptions {
-        chunk_bytes: 1 << 18,
+        chunk_bytes: CHUNK_BYTES,
         max_document_bytes: 1 << 30,
         zstd_window_log_max: 27,
     }
@@ -64,29 +63,30 @@ pub fn pack_options(
     output: PathBuf,
     num_threads: usize,
 ) -> PackOptions {
-    PackOptions {
-        inputs: vec![input.display().to_string()],
+    let spec = PackSpec {
+        input: vec![input.display().to_string()],
         output,
         index_path: None,
-        span_bytes: 16 << 20,
-        max_rejects: None,
-        restart: false,
-        field: Field::compile(".text").expect("the pattern is jq"),
-        encode: encode_options(),
-        eod: SpecialToken {
-            token: EOD.to_owned(),
-            id: tokenizer
-                .token_to_id(EOD)
-                .expect("the tokenizers of the benches have this EOD"),
-        },
+        eod: Some(EOD.to_owned()),
         bos: None,
-        empty_document: EmptyDocument::Skip,
+        recorded: Options {
+            field: ".text".to_owned(),
+            add_special_tokens: true,
+            max_document_bytes: 1 << 30,
+            ..Options::default()
+        },
+        engine: EngineChoice::Auto,
+        cache_bytes: None,
         on_bad_document: OnBadDocument::Fail,
-        max_documents: None,
-        max_tokens: None,
-        num_threads,
-        read: read_options(),
+        max_rejects: None,
+        num_cpus: num_threads,
+        zstd_window_log: 27,
         existing: Existing::Replace,
+        span_bytes: 16 << 20,
+        restart: false,
         redactions: Vec::new(),
-    }
+        chunk_bytes: CHUNK_BYTES,
+    };
+    spec.resolve(tokenizer)
+        .expect("the tokenizers of the benches have this EOD")
 }

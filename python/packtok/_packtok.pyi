@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, SupportsIndex, TypedDict, Unpack, final, overload
+from typing import Any, SupportsIndex, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,10 @@ from packtok.callable_tokenizer import CallableTokenizer
 
 __all__ = [
     "OUTPUT_EXISTS",
+    "PLAN_NAME",
+    "PLAN_TOKENIZER_NAME",
+    "REJECTS_SUFFIX",
+    "SHARD_PREFIX",
     "Blocks",
     "DocumentError",
     "Mixture",
@@ -37,7 +41,9 @@ __all__ = [
     "join_shards",
     "list_objects",
     "list_shards",
+    "marker_name",
     "merge",
+    "natural_sorted",
     "object_bytes",
     "on_engine_check",
     "pack",
@@ -45,7 +51,10 @@ __all__ = [
     "plan_shards",
     "publish_bytes",
     "read_plan",
+    "report_of_marker",
+    "shard_name",
     "upload",
+    "user_cache",
     "verify",
     "verify_corpus",
     "write_manifest",
@@ -288,72 +297,25 @@ def download(url: str, path: _StrPath) -> None: ...
 def upload(path: _StrPath, url: str, replace: bool) -> None: ...
 def delete_object(url: str) -> None: ...
 
-class _Corpus(TypedDict):
-    inputs: Sequence[str]
-    tokenizer: Tokenizer
-    field: str
-    eod_token: str
-    bos_token: str | None
-    index_path: str | None
-    num_cpus: int
-    add_special_tokens: bool
-    special_tokens_in_text: str
-    truncate_to: int | None
-    engine: str
-    cache_bytes: int | None
-    empty_document: str
-    on_bad_document: str
-    max_rejects: str | None
-    max_document_bytes: int
-    max_documents: int | None
-    max_tokens: int | None
-    zstd_window_log: int
-    on_progress: _Progress | None
-
-class _Pack(_Corpus):
-    output: str
-    existing: str
-    span_bytes: int
-    restart: bool
-    redactions: Sequence[tuple[str, str]]
-
-class _PlanShards(_Corpus):
-    output: str
-    redactions: Sequence[tuple[str, str]]
-    num_shards: int
-
-class _PackShard(_Pack):
-    shard_index: int
-    num_shards: int | None
-    default_num_shards: int | None
-
-class _VerifyCorpus(_Corpus):
-    path: str
-    sample: float
-
-class _Scan(TypedDict):
-    inputs: Sequence[str]
-    field: str
-    num_cpus: int
-    on_bad_document: str
-    max_document_bytes: int
-    max_documents: int | None
-    zstd_window_log: int
-    on_progress: _Progress | None
-
-class _CountTokens(_Scan):
-    tokenizers: Sequence[Tokenizer]
-    add_special_tokens: bool
-    special_tokens_in_text: str
-
-class _CompareEngines(_Scan):
-    tokenizer: Tokenizer
-
-def count_tokens(**options: Unpack[_CountTokens]) -> dict[str, Any]: ...
-def compare_engines(**options: Unpack[_CompareEngines]) -> dict[str, Any]: ...
-def pack(**options: Unpack[_Pack]) -> dict[str, Any]: ...
-def plan_shards(**options: Unpack[_PlanShards]) -> dict[str, Any]: ...
-def pack_shard(**options: Unpack[_PackShard]) -> dict[str, Any]: ...
+# Options are JSON; see `PackConfig.spec`.
+def count_tokens(
+    spec: str, tokenizers: Sequence[Tokenizer], on_progress: _Progress | None
+) -> dict[str, Any]: ...
+def compare_engines(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
+def pack(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
+def plan_shards(
+    spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, *, num_shards: int
+) -> dict[str, Any]: ...
+def pack_shard(
+    spec: str,
+    tokenizer: Tokenizer,
+    on_progress: _Progress | None,
+    *,
+    shard_index: int,
+    num_shards: int | None,
+    default_num_shards: int | None,
+) -> dict[str, Any]: ...
+def report_of_marker(spec: str, tokenizer: Tokenizer, marker: str) -> dict[str, Any]: ...
 def join_shards(
     *,
     folder: str,
@@ -365,7 +327,9 @@ def join_shards(
 def read_plan(folder: _StrPath) -> tuple[str, int, int] | None: ...
 def find_marker(path: _StrPath) -> dict[str, Any] | None: ...
 def list_shards(folder: str, max_rejects: str | None) -> list[Path]: ...
-def verify_corpus(**options: Unpack[_VerifyCorpus]) -> dict[str, Any]: ...
+def verify_corpus(
+    spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, *, sample: float
+) -> dict[str, Any]: ...
 def write_raw_index(
     *,
     src: str,

@@ -1,7 +1,6 @@
 """Packing with an output in an object store: into the staging folder first, and from there to its URL."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 from packtok import _packtok
@@ -20,26 +19,11 @@ from packtok.stores import (
     share_plan,
 )
 
-# Settings that decide nothing about the bytes of the output.
-_NOT_IN_BYTES = (
-    "engine",
-    "cache_bytes",
-    "num_cpus",
-    "existing",
-    "span_bytes",
-    "restart",
-    "max_rejects",
-    "report",
-    "staging",
-)
-
 
 def _base_and_key(packing: Packing) -> tuple[str | None, Any]:
     """The folder of all staging folders, and the key of this one: the same for the same bytes."""
-    config = packing.config
-    key = config.settings.model_dump(mode="json", exclude=set(_NOT_IN_BYTES))
-    tokenizer = packing.found.tokenizer.fingerprint
-    return config.settings.staging, [key, tokenizer, config.truncate_to]
+    key = [packing.config.what_changes_bytes(), packing.found.tokenizer.fingerprint]
+    return packing.config.settings.staging, key
 
 
 def _staging(packing: Packing) -> Staging:
@@ -87,7 +71,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
     name = _packtok.shard_name(shard.shard_index, plan.num_shards)
     marker = finished_shard(staging, name, plan.fingerprint)
     if marker is not None:
-        return _report_of_marker(packing, staging.url_of(name), marker)
+        return _renamed(here.report_of(marker), staging.url_of(name), skipped_existing=True)
     report = here.run_here(on_progress, shard)
     send_shard(staging, name)
     return _renamed(report, staging.url_of(name))
@@ -103,40 +87,11 @@ def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
     return report | {"plan": staging.url_of(PLAN), "skipped_existing": is_there}
 
 
-def _renamed(report: PackReport, url: str) -> PackReport:
-    """The report of what was made here and lies under a URL now."""
+def _renamed(report: PackReport, url: str, *, skipped_existing: bool = False) -> PackReport:
+    """The report of what lies under a URL now."""
     rejects = None if report.rejects_path is None else f"{url}{_packtok.REJECTS_SUFFIX}"
     folder = url.rsplit("/", 1)[0]
     tokenizer = f"{url}.tokenizer.json" if report.shard_index is None else f"{folder}/{PLAN_TOKENIZER}"
     return dataclasses.replace(
-        report, output=url, tokenizer_path=tokenizer, rejects_path=rejects, skipped_existing=False
-    )
-
-
-def _report_of_marker(packing: Packing, url: str, marker: Mapping[str, Any]) -> PackReport:
-    """The report of a shard that is in the store already."""
-    counts, tokenizer = marker["counts"], packing.found.tokenizer
-    token_bytes = tokenizer.token_bytes
-    names = ("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "eods_in_text")
-    return PackReport(
-        **{name: counts[name] for name in names},
-        output=url,
-        tokenizer_path=f"{url.rsplit('/', 1)[0]}/{PLAN_TOKENIZER}",
-        rejects_path=f"{url}{_packtok.REJECTS_SUFFIX}" if counts["rejected"] else None,
-        shard_index=marker["index"],
-        num_shards=marker["count"],
-        file_bytes=marker["file_bytes"],
-        data_bytes=token_bytes * counts["tokens"],
-        token_bytes=token_bytes,
-        source_bytes=marker["source_bytes"],
-        num_sources=marker["num_sources"],
-        stopped_early=False,
-        skipped_existing=True,
-        warnings=packing.notes,
-        resumed_bytes=0,
-        removed_temporary=(),
-        seconds=0.0,
-        num_cpus=packing.config.settings.num_cpus,
-        engine=tokenizer.engine,
-        redactor=packing.config.redactor,
+        report, output=url, tokenizer_path=tokenizer, rejects_path=rejects, skipped_existing=skipped_existing
     )

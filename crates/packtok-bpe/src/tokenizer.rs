@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::builtin::builtin_json;
@@ -16,7 +17,8 @@ use crate::reference::Reference;
 use crate::sentencepiece::{self, Plain};
 
 /// What becomes of a special token's text inside a document.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SpecialTokensInText {
     /// It becomes the special token, as Hugging Face does.
     #[default]
@@ -28,7 +30,8 @@ pub enum SpecialTokensInText {
 }
 
 /// Which engine is asked for; the ids are the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
     /// The fast one where it covers the file, else the one that knows all of it.
     #[default]

@@ -17,6 +17,9 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The options of a run do not fit its tokenizer.
+    #[error(transparent)]
+    Spec(#[from] crate::pack::SpecError),
     /// The list of inputs is empty.
     #[error("no input is given; name at least one file, folder or glob")]
     NoInput,

@@ -10,8 +10,8 @@ use crate::corpus::{Chunk, ReadOptions, Reader, Source, explain};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
 use crate::pack::{
-    Consume, Flow, Monitor, OnBadDocument, Outcome, Progress, Reason, Reject, Work, name_panic,
-    run, tell, text_of,
+    Consume, Flow, Monitor, OnBadDocument, Outcome, PackSpec, Progress, Reason, Reject, Work,
+    name_panic, run, tell, text_of,
 };
 
 /// Which texts of which corpus.
@@ -29,6 +29,23 @@ pub struct ScanOptions {
     pub num_threads: usize,
     /// How sources are read.
     pub read: ReadOptions,
+}
+
+impl ScanOptions {
+    /// The part of a run's options that says how a corpus is read.
+    ///
+    /// # Errors
+    /// The filter is not jq.
+    pub fn of(spec: &PackSpec) -> Result<Self> {
+        Ok(Self {
+            inputs: spec.input.clone(),
+            field: Field::compile(&spec.recorded.field)?,
+            on_bad_document: spec.on_bad_document,
+            max_documents: spec.recorded.max_documents,
+            num_threads: spec.num_cpus,
+            read: spec.read(),
+        })
+    }
 }
 
 /// What the lines of a source are: `lines = documents + empty + blank + rejected`.

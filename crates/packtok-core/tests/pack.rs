@@ -37,7 +37,7 @@ proptest! {
         for (i, (num_threads, chunk_bytes)) in [(1, 1 << 20), (1, 1), (2, 40), (7, 64)].into_iter().enumerate() {
             let output = folder.path().join(format!("{i}.pbin"));
             let mut options = options(&inputs, &output, num_threads, chunk_bytes);
-            (options.max_documents, options.max_tokens) = (max_documents, max_tokens);
+            (options.spec.recorded.max_documents, options.spec.recorded.max_tokens) = (max_documents, max_tokens);
             let report = run(&options).unwrap();
             prop_assert_eq!(report.lines, report.packed + report.empty + report.blank + report.rejected);
             let file = Reader::open(&output).unwrap();
@@ -61,8 +61,8 @@ proptest! {
         for (num_threads, chunk_bytes) in [(1, 1 << 20), (1, 1), (2, 40), (7, 64)] {
             let output = folder.path().join("out.pbin");
             let mut options = options(&inputs, &output, num_threads, chunk_bytes);
-            options.on_bad_document = OnBadDocument::Fail;
-            options.existing = Existing::Replace;
+            options.spec.on_bad_document = OnBadDocument::Fail;
+            options.spec.existing = Existing::Replace;
             messages.push(match run(&options) {
                 Ok(report) => format!("{} documents", report.documents),
                 Err(error) => error.to_string(),

@@ -65,10 +65,9 @@ fn write_sources(folder: &Path) -> Vec<PathBuf> {
 
 fn resumable(folder: &Path) -> PackOptions {
     let inputs = write_sources(&folder.join("corpus"));
-    PackOptions {
-        span_bytes: 3000,
-        ..options(&inputs, &folder.join("out.pbin"), 2, 500)
-    }
+    let mut options = options(&inputs, &folder.join("out.pbin"), 2, 500);
+    options.spec.span_bytes = 3000;
+    options
 }
 
 /// Everything in a folder by name, but the corpus.
@@ -151,10 +150,8 @@ fn a_leftover_without_documents_is_discarded_by_a_run_with_other_options() {
     // Not even one that had only begun is in the way.
     let folder = tempfile::TempDir::new().unwrap();
     assert!(killed_at("journal begun", 0, folder.path()));
-    let other = PackOptions {
-        max_documents: Some(3),
-        ..resumable(folder.path())
-    };
+    let mut other = resumable(folder.path());
+    other.spec.recorded.max_documents = Some(3);
     assert_eq!(run(&other).unwrap().documents, 3);
 }
 
@@ -163,10 +160,8 @@ fn a_leftover_without_documents_is_discarded_by_a_join() {
     let folder = tempfile::TempDir::new().unwrap();
     leave_nothing_packed(folder.path());
     let shards = folder.path().join("shards");
-    let options = PackOptions {
-        output: shards.clone(),
-        ..resumable(folder.path())
-    };
+    let mut options = resumable(folder.path());
+    options.spec.output.clone_from(&shards);
     let choice = Choice {
         index: 0,
         count: Some(1),
@@ -214,7 +209,7 @@ fn a_run_killed_anywhere_goes_on_to_the_same_files() {
             let mut options = resumable(folder.path());
             if place == "journal removed" {
                 // Nothing tells that run from one that ended.
-                options.existing = Existing::Skip;
+                options.spec.existing = Existing::Skip;
             }
             let report = run(&options).unwrap();
             assert_eq!(files_in(folder.path()), expected, "killed at {place}");
@@ -257,10 +252,8 @@ proptest! {
         fs::write(&input, lines.join(&b'\n')).unwrap();
         let undisturbed = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
         run(&undisturbed).unwrap();
-        let options = PackOptions {
-            span_bytes,
-            ..options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes)
-        };
+        let mut options = options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes);
+        options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
             let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
                 match progress.documents < num_documents {
@@ -268,10 +261,10 @@ proptest! {
                     false => ControlFlow::Break(()),
                 }
             });
-            fs::remove_file(&options.output).ok();
+            fs::remove_file(&options.spec.output).ok();
         }
         run(&options).unwrap();
-        prop_assert_eq!(fs::read(&options.output).unwrap(), fs::read(&undisturbed.output).unwrap());
+        prop_assert_eq!(fs::read(&options.spec.output).unwrap(), fs::read(&undisturbed.spec.output).unwrap());
         let rejects = |options: &PackOptions| fs::read(options.rejects_path()).ok();
         prop_assert_eq!(rejects(&options), rejects(&undisturbed));
     }
@@ -287,7 +280,7 @@ fn an_interrupted_run_says_that_its_work_is_kept() {
         "interrupted; nothing was written; what is done is kept beside the output, and the same command goes on \
          from there"
     );
-    assert!(!options.output.exists());
+    assert!(!options.spec.output.exists());
     let report = run(&options).unwrap();
     assert!(report.resumed_bytes > 0);
     assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
@@ -320,14 +313,14 @@ fn what_was_torn_is_made_again() {
 #[test]
 fn a_mended_source_is_taken_up_where_it_changed() {
     let folder = tempfile::TempDir::new().unwrap();
-    let fail = |options: &mut PackOptions| options.on_bad_document = OnBadDocument::Fail;
+    let fail = |options: &mut PackOptions| options.spec.on_bad_document = OnBadDocument::Fail;
     let mut options = resumable(folder.path());
     fail(&mut options);
     let good = |i: usize| format!("{{\"text\": \"{i} {}\"}}\n", "a".repeat(i % 90));
     let mut lines: Vec<String> = (0..3 * NUM_LINES).map(good).collect();
     lines[700] = "{broken\n".to_owned();
     let source = folder.path().join("corpus/part0.jsonl");
-    options.inputs = vec![source.display().to_string()];
+    options.spec.input = vec![source.display().to_string()];
     fs::write(&source, lines.concat()).unwrap();
     let error = run(&options).unwrap_err();
     assert!(error.to_string().contains("part0.jsonl:701:"), "{error}");
@@ -336,11 +329,11 @@ fn a_mended_source_is_taken_up_where_it_changed() {
     let report = run(&options).unwrap();
     let before: usize = lines[..700].iter().map(String::len).sum();
     assert!(report.resumed_bytes <= before as u64);
-    assert!(report.resumed_bytes + 3 * options.span_bytes > before as u64);
-    let resumed = fs::read(&options.output).unwrap();
-    options.existing = Existing::Replace;
+    assert!(report.resumed_bytes + 3 * options.spec.span_bytes > before as u64);
+    let resumed = fs::read(&options.spec.output).unwrap();
+    options.spec.existing = Existing::Replace;
     assert_eq!(run(&options).unwrap().resumed_bytes, 0);
-    assert_eq!(fs::read(&options.output).unwrap(), resumed);
+    assert_eq!(fs::read(&options.spec.output).unwrap(), resumed);
 }
 
 #[test]
@@ -349,21 +342,24 @@ fn skipping_bad_documents_builds_on_what_failed_at_them_and_failing_looks_again(
     let mut options = resumable(folder.path());
     let good = "{\"text\": \"a\"}\n".repeat(1000);
     fs::write(folder.path().join("corpus/part0.jsonl"), good + "{broken\n").unwrap();
-    options.on_bad_document = OnBadDocument::Fail;
+    options.spec.on_bad_document = OnBadDocument::Fail;
     run(&options).unwrap_err();
-    options.on_bad_document = OnBadDocument::Skip;
+    options.spec.on_bad_document = OnBadDocument::Skip;
     interrupted(&options, 100);
-    options.on_bad_document = OnBadDocument::Fail;
+    options.spec.on_bad_document = OnBadDocument::Fail;
     let error = run(&options).unwrap_err();
     assert!(error.to_string().contains("part0.jsonl:1001:"), "{error}");
-    options.on_bad_document = OnBadDocument::Skip;
+    options.spec.on_bad_document = OnBadDocument::Skip;
     assert!(run(&options).unwrap().resumed_bytes > 0);
 }
 
 #[test]
 fn limits_hold_over_interruptions() {
     let limited = |options: &mut PackOptions| {
-        (options.max_documents, options.max_tokens) = (Some(333), Some(9000));
+        (
+            options.spec.recorded.max_documents,
+            options.spec.recorded.max_tokens,
+        ) = (Some(333), Some(9000));
     };
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
@@ -389,8 +385,8 @@ fn a_run_by_index_goes_on_too() {
         pairs.rotate_left(7);
         let path = folder.join("corpus/part0.idx");
         write_pairs(&mut fs::File::create(&path).unwrap(), pairs.into_iter()).unwrap();
-        options.inputs = vec![source.display().to_string()];
-        options.index_path = Some(path);
+        options.spec.input = vec![source.display().to_string()];
+        options.spec.index_path = Some(path);
     };
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
@@ -409,7 +405,7 @@ fn another_config_is_refused_by_name_and_restart_begins_anew() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
     interrupted(&options, 100);
-    options.read.max_document_bytes = 100;
+    options.spec.recorded.max_document_bytes = 100;
     let partial = folder.path().join("out.pbin.partial");
     assert_eq!(
         run(&options).unwrap_err().to_string(),
@@ -419,16 +415,16 @@ fn another_config_is_refused_by_name_and_restart_begins_anew() {
             partial.display()
         )
     );
-    options.read.max_document_bytes = 200;
-    let inputs = options.inputs.clone();
-    options.inputs.remove(0);
+    options.spec.recorded.max_document_bytes = 200;
+    let inputs = options.spec.input.clone();
+    options.spec.input.remove(0);
     let error = run(&options).unwrap_err().to_string();
     assert!(
         error.contains("differs in its source 0: found part0.jsonl, expected part1.jsonl.gz"),
         "{error}"
     );
-    options.restart = true;
-    options.inputs = inputs;
+    options.spec.restart = true;
+    options.spec.input = inputs;
     assert_eq!(run(&options).unwrap().resumed_bytes, 0);
     assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
 }
@@ -446,7 +442,7 @@ fn the_second_of_two_runs_is_told_who_has_the_output() {
     let told = told.unwrap();
     let me = format!(
         "{}: process {} on ",
-        options.output.display(),
+        options.spec.output.display(),
         std::process::id()
     );
     assert!(told.starts_with(&me), "{told}");

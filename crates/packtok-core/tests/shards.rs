@@ -211,7 +211,7 @@ proptest! {
         let lines: Vec<_> = lines.iter().enumerate().map(text).collect();
         let setting = Setting::new(&[bytes_of(&lines, Kind::Plain)]);
         let mut options = setting.options("out");
-        options.on_bad_document = OnBadDocument::Fail;
+        options.spec.on_bad_document = OnBadDocument::Fail;
         let failed: Vec<_> = (0..count).filter_map(|index| pack_one(&options, index, Some(count)).err()).collect();
         let [Error::Document { line, .. }] = &failed[..] else {
             panic!("{failed:?}");
@@ -275,7 +275,7 @@ fn a_shard_that_is_whole_is_left_alone() {
     assert_eq!((kept.shard_index, kept.num_shards), (Some(1), Some(3)));
     assert_eq!(kept.tokenizer_path, setting.path("out/tokenizer.json"));
     let mut options = setting.options("out");
-    options.existing = Existing::Replace;
+    options.spec.existing = Existing::Replace;
     assert!(!pack_one(&options, 1, None).unwrap().skipped_existing);
     assert_ne!(inode(&path), before);
 }
@@ -367,16 +367,16 @@ fn another_config_over_the_same_folder_is_refused() {
     type Change = fn(&mut PackOptions);
     let changes: [(Change, &str); 4] = [
         (
-            |options| options.encode.truncate_to = Some(5),
+            |options| options.spec.recorded.truncate_to = Some(5),
             "options.truncate_to is none, expected 5",
         ),
         (
-            |options| options.read.max_document_bytes = 9,
+            |options| options.spec.recorded.max_document_bytes = 9,
             "options.max_document_bytes is 200, expected 9",
         ),
         (|options| options.eod.id = 7, "eod.id is 256, expected 7"),
         (
-            |options| drop(options.inputs.pop()),
+            |options| drop(options.spec.input.pop()),
             "inputs[1] is \"corpus/part1.jsonl\", expected none",
         ),
     ];
@@ -396,7 +396,7 @@ fn planning_again_notices_that_the_corpus_has_changed() {
     let setting = Setting::small();
     let folder = setting.path("corpus").display().to_string();
     let mut options = setting.options("out");
-    options.inputs = vec![folder];
+    options.spec.input = vec![folder];
     plan_as(&options, 2).unwrap();
     fs::write(setting.path("corpus/part0.jsonl"), b"{}\n").unwrap();
     let message = setting.message(plan_as(&options, 2));
@@ -462,15 +462,15 @@ fn what_shards_cannot_know_is_refused() {
     };
     let limit = "cannot be used with shards: it ends the run where the shards before have packed enough, and a shard does not know that; leave it out, or pack without shards";
     assert_eq!(
-        message(|options| options.max_documents = Some(1)),
+        message(|options| options.spec.recorded.max_documents = Some(1)),
         format!("max_documents {limit}")
     );
     assert_eq!(
-        message(|options| options.max_tokens = Some(1)),
+        message(|options| options.spec.recorded.max_tokens = Some(1)),
         format!("max_tokens {limit}")
     );
     assert_eq!(
-        message(|options| options.index_path = Some("a.idx".into())),
+        message(|options| options.spec.index_path = Some("a.idx".into())),
         "index_path cannot be used with shards: it names lines in an order of its own, and shards are made of the bytes of files in their order; leave it out, or pack without shards"
     );
 }
@@ -493,12 +493,12 @@ fn a_path_that_leads_elsewhere_than_its_name_says_is_refused() {
     fs::write(setting.path("x.jsonl"), b"near\n").unwrap();
     std::os::unix::fs::symlink(setting.path("far/away"), setting.path("link")).unwrap();
     let mut options = setting.options("out");
-    options.inputs = vec![setting.path("link/../x.jsonl").display().to_string()];
+    options.spec.input = vec![setting.path("link/../x.jsonl").display().to_string()];
     assert_eq!(
         setting.message(plan_as(&options, 1)),
         "link/../x.jsonl: goes through a link and back by .., so its name does not say where it is; give the path without .."
     );
-    options.inputs = vec![setting.path("far/../x.jsonl").display().to_string()];
+    options.spec.input = vec![setting.path("far/../x.jsonl").display().to_string()];
     plan_as(&options, 1).unwrap();
 }
 
@@ -510,7 +510,7 @@ fn a_name_that_is_not_utf8_is_refused() {
     let name = std::ffi::OsStr::from_bytes(b"corpus/\xff.jsonl");
     fs::write(setting.folder.path().join(name), b"\n").unwrap();
     let mut options = setting.options("out");
-    options.inputs = vec![setting.path("corpus").display().to_string()];
+    options.spec.input = vec![setting.path("corpus").display().to_string()];
     assert_eq!(
         setting.message(plan_as(&options, 1)),
         "corpus/\u{fffd}.jsonl: the path is not UTF-8, so a plan cannot name it; rename the file or its folders"
@@ -523,7 +523,7 @@ fn secrets_do_not_stand_in_the_plan_and_are_found_again() {
     let folder = setting.folder.path().display().to_string();
     let redacted = |output: &str| {
         let mut options = setting.options(output);
-        options.redactions = vec![
+        options.spec.redactions = vec![
             (folder.clone(), "${oc.env:DATA}".to_owned()),
             ("part".to_owned(), "${oc.env:NAME}".to_owned()),
         ];
@@ -732,7 +732,7 @@ fn rejects_have_to_be_there() {
         format!("{name}: No such file or directory (os error 2)")
     );
     let mut options = setting.options("out");
-    options.on_bad_document = OnBadDocument::Fail;
+    options.spec.on_bad_document = OnBadDocument::Fail;
     assert_eq!(
         setting.message(pack_one(&options, 0, None)),
         format!(
@@ -824,7 +824,7 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
         });
         let is_whole = stopped.is_ok();
         if !is_whole {
-            assert!(!options.output.exists());
+            assert!(!options.spec.output.exists());
             // As if the power had gone while the next shard was written.
             if let Ok(mut data) = fs::File::options().append(true).open(partial.join("data")) {
                 data.write_all(b"torn").unwrap();
@@ -837,9 +837,9 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
             .unwrap();
             most_resumed = most_resumed.max(resumed);
         }
-        assert_eq!(fs::read(&options.output).unwrap(), expected);
+        assert_eq!(fs::read(&options.spec.output).unwrap(), expected);
         assert!(!partial.exists());
-        fs::remove_file(&options.output).unwrap();
+        fs::remove_file(&options.spec.output).unwrap();
         if is_whole {
             break;
         }

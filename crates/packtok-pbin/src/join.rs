@@ -320,14 +320,19 @@ fn described(options: &Options) -> [(&'static str, String); 8] {
         ("add_special_tokens", options.add_special_tokens.to_string()),
         (
             "special_tokens_in_text",
-            format!("{:?}", options.special_tokens_in_text),
+            quoted(&options.special_tokens_in_text),
         ),
-        ("empty_document", format!("{:?}", options.empty_document)),
+        ("empty_document", quoted(&options.empty_document)),
         ("truncate_to", limit(options.truncate_to)),
         ("max_document_bytes", options.max_document_bytes.to_string()),
         ("max_documents", limit(options.max_documents)),
         ("max_tokens", limit(options.max_tokens)),
     ]
+}
+
+/// An option's value as JSON has it.
+fn quoted(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn described_token(token: Option<&SpecialToken>) -> String {

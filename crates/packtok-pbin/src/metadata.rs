@@ -113,6 +113,32 @@ impl Counts {
     }
 }
 
+/// What becomes of a special token's text inside a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpecialTokensInText {
+    /// It becomes the special token, as Hugging Face does.
+    #[default]
+    Parse,
+    /// It is encoded like any other text.
+    Text,
+    /// The document is bad.
+    Fail,
+}
+
+/// What becomes of a document without tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmptyDocument {
+    /// It is counted and left out.
+    #[default]
+    Skip,
+    /// It is packed as EOD alone.
+    Keep,
+    /// It ends the run.
+    Fail,
+}
+
 /// The options of a run that change the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
@@ -120,10 +146,10 @@ pub struct Options {
     pub field: String,
     /// Whether the tokenizer's post-processor added its tokens.
     pub add_special_tokens: bool,
-    /// What special-token text inside documents became: `parse`, `text` or `fail`.
-    pub special_tokens_in_text: String,
-    /// What became of documents without ids: `skip`, `keep` or `fail`.
-    pub empty_document: String,
+    /// What became of a special token's text inside a document.
+    pub special_tokens_in_text: SpecialTokensInText,
+    /// What became of documents without tokens.
+    pub empty_document: EmptyDocument,
     /// The most ids a document was cut to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncate_to: Option<u64>,
@@ -138,7 +164,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether these are the options of nobody: no run leaves the policies empty.
+    /// Whether these are the options of no run: none has an empty filter.
     pub(crate) fn are_unknown(&self) -> bool {
         *self == Self::default()
     }

@@ -186,7 +186,8 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Store(error) => store_error(&error),
         E::OutputExists { path } => file_exists(&path, OUTPUT_EXISTS),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::NoInput
+        E::Spec(_)
+        | E::NoInput
         | E::NotAFile { .. }
         | E::EmptyFolder { .. }
         | E::NothingMatches { .. }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use packtok_core::sampling::planned::{self, Planner, Rule};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use serde::Deserialize;
 
 use crate::blocks::PyBlocks;
 use crate::monitor::watched;
@@ -13,6 +14,13 @@ use crate::operations::choice;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_or_plan, module)?)?;
     module.add_function(wrap_pyfunction!(find_or_split, module)?)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum PlannerName {
+    BestFit,
+    Megatron,
 }
 
 /// Path of the plan of all documents of `blocks`, however these are packed, for `Blocks(plan_path=…)`.
@@ -31,14 +39,12 @@ fn find_or_plan(
     folders: Vec<PathBuf>,
     on_progress: Option<Py<PyAny>>,
 ) -> PyResult<PathBuf> {
-    let best_fit = Planner::BestFit {
-        context_length: block_size,
+    let planner = match choice("planner", planner)? {
+        PlannerName::BestFit => Planner::BestFit {
+            context_length: block_size,
+        },
+        PlannerName::Megatron => Planner::Megatron { block_size },
     };
-    let planners = [
-        ("best_fit", best_fit),
-        ("megatron", Planner::Megatron { block_size }),
-    ];
-    let planner = choice("planner", planner, &planners)?;
     let stream = blocks.get().items.stream();
     watched(py, on_progress, |monitor| {
         planned::find_or_plan(stream, planner, &folders, monitor)

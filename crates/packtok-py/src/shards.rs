@@ -3,45 +3,22 @@
 use std::path::PathBuf;
 
 use packtok_core::shard;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use crate::error::core_error;
-use crate::operations::{
-    CorpusArguments, OutputArguments, existing, extract, reject_limit, run, run_writing,
-};
+use crate::operations::{choice, pack_options, reject_limit, run, run_writing};
+use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plan_shards, module)?)?;
     module.add_function(wrap_pyfunction!(pack_shard, module)?)?;
+    module.add_function(wrap_pyfunction!(report_of_marker, module)?)?;
     module.add_function(wrap_pyfunction!(join_shards, module)?)?;
     module.add_function(wrap_pyfunction!(list_shards, module)?)?;
     module.add_function(wrap_pyfunction!(read_plan, module)?)?;
     module.add_function(wrap_pyfunction!(find_marker, module)?)
-}
-
-/// What planning takes besides the corpus.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct PlanArguments {
-    output: PathBuf,
-    redactions: Vec<(String, String)>,
-    num_shards: u64,
-}
-
-/// What packing a shard takes besides the corpus.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct ShardArguments {
-    output: PathBuf,
-    existing: String,
-    span_bytes: u64,
-    restart: bool,
-    redactions: Vec<(String, String)>,
-    shard_index: u64,
-    num_shards: Option<u64>,
-    default_num_shards: Option<u64>,
 }
 
 /// Fingerprint, number of shards and raw bytes of the plan in a folder; None if there is none.
@@ -67,44 +44,59 @@ fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny
 
 /// Writes the plan of a corpus's shards into a folder and returns a report; see `packtok.plan`.
 #[pyfunction]
-#[pyo3(signature = (**options))]
+#[pyo3(signature = (spec, tokenizer, on_progress, *, num_shards))]
 fn plan_shards<'py>(
     py: Python<'py>,
-    options: Option<&Bound<'py, PyDict>>,
+    spec: &str,
+    tokenizer: Py<PyTokenizer>,
+    on_progress: Option<Py<PyAny>>,
+    num_shards: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (corpus, rest): (CorpusArguments, PlanArguments) = extract(options)?;
-    let options = corpus.pack_options(OutputArguments::untouched(rest.output, rest.redactions))?;
-    let tokenizer = &corpus.tokenizer.get().inner;
-    run(py, corpus.on_progress, |monitor| {
-        shard::plan(&options, tokenizer, rest.num_shards, monitor)
+    let tokenizer = &tokenizer.get().inner;
+    let options = pack_options(spec, tokenizer)?;
+    run(py, on_progress, |monitor| {
+        shard::plan(&options, tokenizer, num_shards, monitor)
     })
 }
 
 /// Packs one shard of a corpus into a folder and returns a report; see `packtok.pack`.
 #[pyfunction]
-#[pyo3(signature = (**options))]
+#[pyo3(signature = (spec, tokenizer, on_progress, *, shard_index, num_shards, default_num_shards))]
 fn pack_shard<'py>(
     py: Python<'py>,
-    options: Option<&Bound<'py, PyDict>>,
+    spec: &str,
+    tokenizer: Py<PyTokenizer>,
+    on_progress: Option<Py<PyAny>>,
+    shard_index: u64,
+    num_shards: Option<u64>,
+    default_num_shards: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (corpus, rest): (CorpusArguments, ShardArguments) = extract(options)?;
-    let options = corpus.pack_options(OutputArguments {
-        output: rest.output,
-        existing: rest.existing,
-        span_bytes: rest.span_bytes,
-        restart: rest.restart,
-        redactions: rest.redactions,
-    })?;
-    let tokenizer = &corpus.tokenizer.get().inner;
+    let tokenizer = &tokenizer.get().inner;
+    let options = pack_options(spec, tokenizer)?;
     let choice = shard::Choice {
-        index: rest.shard_index,
-        count: rest.num_shards,
-        default_count: rest.default_num_shards,
+        index: shard_index,
+        count: num_shards,
+        default_count: default_num_shards,
     };
     memory::give_back();
-    run_writing(py, corpus.on_progress, |monitor| {
+    run_writing(py, on_progress, |monitor| {
         shard::pack_shard(&options, tokenizer, choice, monitor)
     })
+}
+
+/// The report of a shard that is complete already, from its marker's JSON; the output of the options is its pbin.
+#[pyfunction]
+fn report_of_marker<'py>(
+    py: Python<'py>,
+    spec: &str,
+    tokenizer: Py<PyTokenizer>,
+    marker: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tokenizer = &tokenizer.get().inner;
+    let options = pack_options(spec, tokenizer)?;
+    let marker: shard::Marker = serde_json::from_str(marker)
+        .map_err(|error| PyValueError::new_err(format!("marker: {error}")))?;
+    json::to_python(py, &shard::report_of_marker(&options, tokenizer, &marker))
 }
 
 /// Joins the shards in a folder into one pbin and returns a report; see `packtok.join`.
@@ -121,7 +113,7 @@ fn join_shards<'py>(
     let options = shard::JoinOptions {
         folder,
         output,
-        existing: self::existing(existing)?,
+        existing: choice("existing", existing)?,
         max_rejects: max_rejects.map(reject_limit).transpose()?,
     };
     run_writing(py, on_progress, |monitor| shard::join(&options, monitor))

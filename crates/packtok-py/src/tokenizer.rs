@@ -19,7 +19,7 @@ use crate::integers::integers;
 use crate::json;
 use crate::memory::{room_for_ids, without_room};
 use crate::monitor::watched;
-use crate::operations::special_tokens_in_text;
+use crate::operations::choice;
 use crate::proof::proven;
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
@@ -355,7 +355,7 @@ impl PyTokenizer {
 fn options(add_special_tokens: bool, in_text: &str) -> PyResult<EncodeOptions> {
     Ok(EncodeOptions {
         add_special_tokens,
-        special_tokens_in_text: special_tokens_in_text(in_text)?,
+        special_tokens_in_text: choice("special_tokens_in_text", in_text)?,
         ..EncodeOptions::default()
     })
 }

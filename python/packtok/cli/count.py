@@ -4,21 +4,14 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import (
-    CorpusFieldOption,
-    JsonOption,
-    OnBadOption,
-    QuietOption,
-    ThreadsOption,
-    check_corpus,
-    check_inputs,
-)
+from packtok.cli.options import JsonOption, QuietOption, check_corpus, check_inputs, with_options
 from packtok.cli.progress import engine_checks, progress
+from packtok.config.options import SCAN_OPTIONS
 
 ROWS_SHOWN = 20
 BAR_CHARS = 40
@@ -26,6 +19,7 @@ BAR_CHARS = 40
 SOURCE_CHARS = 20
 
 
+@with_options("add_special_tokens", "special_tokens_in_text", *SCAN_OPTIONS)
 def count(
     corpus: Annotated[list[str], typer.Argument(metavar="CORPUS", help="Files, globs and folders.")],
     tokenizer: Annotated[
@@ -36,25 +30,10 @@ def count(
             help="tokenizer.json or its folder, built-in name, or hub name. Repeatable.",
         ),
     ],
-    field: CorpusFieldOption = None,
-    num_cpus: ThreadsOption = None,
-    add_special_tokens: Annotated[
-        bool | None, typer.Option(help="Count what the tokenizer's post-processor adds. [default: yes]")
-    ] = None,
-    special_tokens_in_text: Annotated[
-        Literal["parse", "text", "fail"] | None,
-        typer.Option(help="What special tokens in a text are. [default: parse]"),
-    ] = None,
-    on_bad_document: OnBadOption = None,
-    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
-    max_document_bytes: Annotated[
-        int | None, typer.Option(help="A longer line is bad. [default: 1 GiB]")
-    ] = None,
-    zstd_window_log: Annotated[
-        int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
-    ] = None,
+    *,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    **options: Any,
 ) -> None:
     """Count documents, bytes and tokens of a corpus of JSON lines; EODs are not counted."""
     from packtok.commands import count as command
@@ -62,19 +41,7 @@ def count(
     check_corpus("CORPUS", corpus)
     check_inputs("--tokenizer", tokenizer)
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
-        report = command.count(
-            corpus,
-            tokenizer,
-            field=field,
-            num_cpus=num_cpus,
-            add_special_tokens=add_special_tokens,
-            special_tokens_in_text=special_tokens_in_text,
-            on_bad_document=on_bad_document,
-            max_documents=max_documents,
-            max_document_bytes=max_document_bytes,
-            zstd_window_log=zstd_window_log,
-            on_progress=on_progress,
-        )
+        report = command.count(corpus, tokenizer, on_progress=on_progress, **options)
     console.remarks(report["notes"])
     if as_json:
         console.as_json(report)

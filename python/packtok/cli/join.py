@@ -26,7 +26,7 @@ def join(
     output: Output,
     manifest: Annotated[
         bool,
-        typer.Option("--manifest", help="Write only a manifest by which datasets open the command."),
+        typer.Option("--manifest", help="Write only a manifest by which datasets open the shards."),
     ] = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,

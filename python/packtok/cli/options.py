@@ -1,20 +1,69 @@
 """Flags that several commands share, each declared once, and what no path may be."""
 
 import glob
+import inspect
 import os
-from collections.abc import Iterable
-from typing import Annotated, Literal
+import typing
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
+from packtok.config.option import Option
+from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError
 
+F = TypeVar("F", bound=Callable[..., Any])
 Existing = Literal["error", "skip", "replace"]
 FileExistencePolicy = Literal["error", "skip", "override"]
 
-ExistingOption = Annotated[
-    Existing | None, typer.Option(help="What to do if the output exists. [default: error]")
-]
+
+def flag(keyword: str) -> Any:
+    """The flag of an option of `pack`, as Typer declares one."""
+    option = OPTIONS[keyword]
+    shown = f" [default: {option.default_help}]" if option.default_help is not None else ""
+    # Typer makes --name and --no-name from the parameter's name.
+    names = () if option.has_no_form else option.flags or ()
+    return typer.Option(*names, metavar=option.metavar, help=option.help + shown)
+
+
+def with_options(*keywords: str) -> Callable[[F], F]:
+    """Gives a command the flags of these options of `pack`; it receives them as ``**options``."""
+
+    def decorated(command: F) -> F:
+        signature = inspect.signature(command)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
+        last = [one for one in own if one.kind is one.KEYWORD_ONLY]
+        parameters = [*first, *(_parameter(OPTIONS[keyword]) for keyword in keywords), *last]
+        # Typer reads both.
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return decorated
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """The parameter of a command that takes an option."""
+    shape: Any = option.inner_type
+    if typing.get_origin(shape) is tuple:
+        shape = list[str]
+    elif typing.get_origin(shape) is typing.Union:
+        shape = str
+    annotation = Annotated[shape | None, flag(option.keyword)]
+    return inspect.Parameter(
+        option.keyword, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+# Those of `pack` that have flags.
+PACK_FLAGS = tuple(one.keyword for one in OPTIONS.values() if one.flags)
+
+ExistingOption = Annotated[Existing | None, flag("existing")]
+TokenizerOption = Annotated[str | None, flag("tokenizer")]
+OnBadOption = Annotated[Literal["fail", "skip"] | None, flag("on_bad_document")]
+MaxRejectsOption = Annotated[str | None, flag("max_rejects")]
 PolicyOption = Annotated[
     FileExistencePolicy | None,
     typer.Option("--file_existence_policy", help="Modalities' name for --existing; override is replace."),
@@ -23,28 +72,6 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show no progress, and the result in one line.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
-TokenizerOption = Annotated[
-    str | None,
-    typer.Option("--tokenizer", "-t", help="tokenizer.json or its folder, built-in name, or hub name."),
-]
-CorpusFieldOption = Annotated[
-    str | None, typer.Option("--field", "-f", help="jq filter that gives a document's text. [default: .text]")
-]
-ThreadsOption = Annotated[
-    int | None, typer.Option("--num-cpus", "--threads", "-j", help="Threads. [default: all allowed]")
-]
-OnBadOption = Annotated[
-    Literal["fail", "skip"] | None,
-    typer.Option(help="Stop at a bad document, or leave it out and report it."),
-]
-
-MaxRejectsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N|P%",
-        help="Fail if more documents are rejected, of all or in all. [default: fail if all are]",
-    ),
-]
 
 
 def existing_policy(existing: Existing | None, policy: FileExistencePolicy | None) -> Existing | None:

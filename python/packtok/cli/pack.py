@@ -1,23 +1,21 @@
 """`packtok pack`: flags become config values, `packtok.commands.pack` does the rest."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from packtok.cli import console
 from packtok.cli.options import (
-    ExistingOption,
+    PACK_FLAGS,
     FileExistencePolicy,
     JsonOption,
-    MaxRejectsOption,
-    OnBadOption,
     PolicyOption,
     QuietOption,
-    TokenizerOption,
     check_corpus,
     check_inputs,
     check_output,
     existing_policy,
+    with_options,
 )
 from packtok.cli.progress import engine_checks, progress
 
@@ -25,81 +23,23 @@ if TYPE_CHECKING:
     from packtok.commands.pack import PackReport
     from packtok.config import PackConfig
 
-# Parameters of `pack` that are no keys of a config.
-NOT_IN_CONFIG = (
-    "config",
-    "shard",
-    "set_values",
-    "print_config",
-    "as_json",
-    "quiet",
-    "file_existence_policy",
-)
 Config = Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set any config key; a bare name is in settings. Repeatable."
+    ),
+]
+PrintConfigOption = Annotated[
+    bool, typer.Option("--print-config", help="Print the resolved config and stop.")
+]
 
 
+@with_options(*PACK_FLAGS)
 def pack(
     config: Config = None,
-    input: Annotated[
-        list[str] | None,
-        typer.Option("--input", "-i", help="File, glob or folder; repeatable. Order is kept."),
-    ] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="The pbin to write.")] = None,
-    tokenizer: TokenizerOption = None,
-    field: Annotated[
-        str | None,
-        typer.Option("--field", "-f", help="jq filter that gives a document's text. [default: .text]"),
-    ] = None,
-    eod: Annotated[
-        str | None, typer.Option(help="Token that closes each document. [default: the tokenizer's]")
-    ] = None,
-    bos: Annotated[str | None, typer.Option(help="Token that opens each document. [default: none]")] = None,
-    index_path: Annotated[
-        str | None,
-        typer.Option("--index-path", "--index_path", help="Pack only the lines of this raw index."),
-    ] = None,
-    num_cpus: Annotated[
-        int | None, typer.Option("--num-cpus", "-j", help="Threads. [default: all allowed]")
-    ] = None,
-    add_special_tokens: Annotated[
-        bool | None, typer.Option(help="Add what the tokenizer's post-processor adds. [default: yes]")
-    ] = None,
-    special_tokens_in_text: Annotated[
-        Literal["parse", "text", "fail"] | None,
-        typer.Option(help="What special tokens in a text are. [default: parse]"),
-    ] = None,
-    engine: Annotated[
-        Literal["auto", "fast", "reference"] | None,
-        typer.Option(help="What encodes; the ids are the same. [default: the fastest that is exact]"),
-    ] = None,
-    truncation: Annotated[
-        bool | None, typer.Option(help="Cut documents to --max-length ids. [default: no]")
-    ] = None,
-    max_length: Annotated[int | None, typer.Option(help="Ids a document keeps under --truncation.")] = None,
-    empty_document: Annotated[
-        Literal["skip", "keep", "fail"] | None,
-        typer.Option(help="What to do with one without ids. [default: skip]"),
-    ] = None,
-    on_bad_document: OnBadOption = None,
-    max_rejects: MaxRejectsOption = None,
-    max_document_bytes: Annotated[
-        int | None, typer.Option(help="A longer line is bad. [default: 1 GiB]")
-    ] = None,
-    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Stop before this many tokens are exceeded.")] = None,
-    existing: ExistingOption = None,
+    *,
     file_existence_policy: PolicyOption = None,
-    zstd_window_log: Annotated[
-        int | None, typer.Option(help="Largest zstd window, as a power of two. [default: 27]")
-    ] = None,
-    staging: Annotated[
-        str | None,
-        typer.Option(help="Where the output is made if it goes to a URL. [default: in the user's cache]"),
-    ] = None,
-    restart: Annotated[
-        bool | None, typer.Option("--restart", help="Discard what an unfinished run has left of the output.")
-    ] = None,
-    report: Annotated[str | None, typer.Option(help="Also write the result to this file, as JSON.")] = None,
     shard: Annotated[
         str | None,
         typer.Option(
@@ -107,23 +47,14 @@ def pack(
             help="Pack only part k of N, from 0, into the folder --output; auto: ask Slurm.",
         ),
     ] = None,
-    set_values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Set any config key; a bare name is in settings. Repeatable."
-        ),
-    ] = None,
-    print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print the resolved config and stop.")
-    ] = False,
+    set_values: SetOption = None,
+    print_config: PrintConfigOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    **options: Any,
 ) -> None:
     """Pack a corpus of JSON lines into a pbin."""
-    options = dict(locals())
-    for name in NOT_IN_CONFIG:
-        del options[name]
-    options["existing"] = existing_policy(existing, file_existence_policy)
+    options["existing"] = existing_policy(options["existing"], file_existence_policy)
     checked = checked_config(config, options, set_values or [])
     if print_config:
         show_config(checked, as_json=as_json)

@@ -5,16 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from packtok.cli import console
-from packtok.cli.options import (
-    CorpusFieldOption,
-    JsonOption,
-    OnBadOption,
-    QuietOption,
-    ThreadsOption,
-    check_corpus,
-    check_inputs,
-)
+from packtok.cli.options import JsonOption, QuietOption, check_corpus, check_inputs, with_options
 from packtok.cli.progress import CHECKING, engine_checks, progress
+from packtok.config.options import SCAN_OPTIONS
 
 if TYPE_CHECKING:
     from packtok.tokenizer import FoundTokenizer
@@ -106,6 +99,7 @@ def _token_rows(name: str, tokens: list[dict[str, Any]]) -> list[tuple[str, str]
 
 
 @app.command()
+@with_options(*SCAN_OPTIONS)
 def verify(
     tokenizer: Name,
     corpus: Annotated[
@@ -114,12 +108,10 @@ def verify(
             "--corpus", "-c", help="File, glob or folder whose documents are compared too. Repeatable."
         ),
     ] = None,
-    field: CorpusFieldOption = None,
-    num_cpus: ThreadsOption = None,
-    on_bad_document: OnBadOption = None,
-    max_documents: Annotated[int | None, typer.Option(help="Stop after this many documents.")] = None,
+    *,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    **options: Any,
 ) -> None:
     """Compare the ids of the engine that serves it with Python's package. Exit code 1 if any differ."""
     from packtok.commands import tokenizer as command
@@ -127,15 +119,7 @@ def verify(
     check_inputs("TOKENIZER", [tokenizer])
     check_corpus("--corpus", corpus or ())
     with engine_checks(quiet=quiet), progress(quiet=quiet, idle=CHECKING) as on_progress:
-        report = command.verify_tokenizer(
-            tokenizer,
-            corpus or (),
-            field=field,
-            num_cpus=num_cpus,
-            on_bad_document=on_bad_document,
-            max_documents=max_documents,
-            on_progress=on_progress,
-        )
+        report = command.verify_tokenizer(tokenizer, corpus or (), on_progress=on_progress, **options)
     if as_json:
         console.as_json(report)
         return

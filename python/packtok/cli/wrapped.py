@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from packtok.cli.options import existing_policy
-from packtok.cli.pack import NOT_IN_CONFIG, pack
+from packtok.cli.options import PACK_FLAGS, existing_policy
+from packtok.cli.pack import pack
 
 # What only concerns the run as a whole, or only the terminal.
 _OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config", "as_json")
@@ -56,7 +56,7 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
             # What can be repeated and was not given is empty here.
             name: None if isinstance(value, list | tuple) and not value else value
             for name, value in params.items()
-            if name not in NOT_IN_CONFIG
+            if name in PACK_FLAGS
         }
         | {"existing": existing_policy(params["existing"], params["file_existence_policy"])},
         set_values=tuple(params["set_values"] or ()),

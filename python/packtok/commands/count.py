@@ -5,25 +5,16 @@ work is the compiled module's.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from packtok import _packtok
 from packtok.commands import Progress
+from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
+from packtok.config.keywords import ScanOptions
 from packtok.errors import ConfigError
 from packtok.sources import StrPath
 from packtok.tokenizer import FoundTokenizer, find_tokenizer
-
-
-class ScanOptions(TypedDict, total=False):
-    """Which texts of the corpus, and how they are read; ``None`` counts as not given."""
-
-    field: str | None
-    num_cpus: int | None
-    on_bad_document: str | None
-    max_document_bytes: int | None
-    max_documents: int | None
-    zstd_window_log: int | None
 
 
 def count(
@@ -71,13 +62,7 @@ def count(
     with config.redactor.guard():
         names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
         found = [find_tokenizer(name) for name in names]
-        report = _packtok.count_tokens(
-            **config.corpus_options,
-            tokenizers=[one.tokenizer for one in found],
-            add_special_tokens=config.settings.add_special_tokens,
-            special_tokens_in_text=config.settings.special_tokens_in_text,
-            on_progress=on_progress,
-        )
+        report = _packtok.count_tokens(config.spec(), [one.tokenizer for one in found], on_progress)
     for counted in (*report["sources"], report["total"]):
         counted["bytes_per_token"] = [
             counted["text_bytes"] / tokens if tokens else None for tokens in counted["tokens"]
@@ -102,6 +87,7 @@ def corpus_config(
     corpus: StrPath | Sequence[StrPath], tokenizer: str, options: ScanOptions, **more: Any
 ) -> PackConfig:
     """A pack config that says how the corpus is read; its output is never touched."""
-    values: dict[str, Any] = {"src_path": corpus, "dst_path": "-", **options, **more}
-    overrides = {f"settings.{key}": value for key, value in values.items() if value is not None}
-    return load_config(None, {**overrides, "tokenizer": tokenizer})
+    return load_config(
+        None,
+        option_overrides({"input": corpus, "output": "-", "tokenizer": tokenizer, **options, **more}),
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from packtok import _packtok
 from packtok.commands import Progress
-from packtok.config.options import GIB
+from packtok.config.option import GIB
 
 
 def index(

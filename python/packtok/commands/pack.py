@@ -9,63 +9,21 @@ import difflib
 import errno
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
 from packtok import _packtok
 from packtok.commands import Progress
 from packtok.config import ConfigSource, PackConfig, load_config
-from packtok.config.options import Settings
+from packtok.config.keywords import PackOptions
+from packtok.config.options import OPTIONS, Settings
 from packtok.config.redact import Redactor
 from packtok.distributed import ShardChoice, find_shard
 from packtok.errors import ConfigError
-from packtok.sources import StrPath
 from packtok.stores import is_url
 from packtok.tokenizer import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
-
-
-class PackOptions(TypedDict, total=False):
-    """What `pack` takes by keyword; the names are those of the flags of `packtok pack`."""
-
-    input: StrPath | Sequence[StrPath] | None
-    output: StrPath | None
-    tokenizer: str | None
-    field: str | None
-    eod: str | None
-    bos: str | None
-    index_path: StrPath | None
-    num_cpus: int | None
-    add_special_tokens: bool | None
-    special_tokens_in_text: str | None
-    engine: str | None
-    cache_bytes: int | None
-    truncation: bool | None
-    max_length: int | None
-    empty_document: str | None
-    on_bad_document: str | None
-    max_rejects: int | str | None
-    max_document_bytes: int | None
-    max_documents: int | None
-    max_tokens: int | None
-    existing: str | None
-    zstd_window_log: int | None
-    span_bytes: int | None
-    restart: bool | None
-    report: StrPath | None
-    staging: StrPath | None
-
-
-_KEY_OF = {
-    "input": "settings.src_path",
-    "output": "settings.dst_path",
-    "tokenizer": "tokenizer",
-    "eod": "settings.eod_token",
-    "bos": "settings.bos_token",
-    "truncation": "tokenizer.config.truncation",
-    "max_length": "tokenizer.config.max_length",
-}
 
 
 @dataclass(frozen=True)
@@ -135,24 +93,10 @@ class Packing:
         path = self.config.settings.index_path
         return path if path is not None and os.path.lexists(path) else None
 
-    def document_options(self) -> dict[str, Any]:
-        """The arguments of the compiled module that say which ids the file holds."""
-        settings = self.config.settings
-        return {
-            **self.config.corpus_options,
-            "tokenizer": self.found.tokenizer,
-            "eod_token": self.eod_token,
-            "bos_token": settings.bos_token,
-            "index_path": self.index_path,
-            "add_special_tokens": settings.add_special_tokens,
-            "special_tokens_in_text": settings.special_tokens_in_text,
-            "truncate_to": self.config.truncate_to,
-            "engine": settings.engine,
-            "cache_bytes": settings.cache_bytes,
-            "empty_document": settings.empty_document,
-            "max_rejects": self.config.max_rejects,
-            "max_tokens": settings.max_tokens,
-        }
+    @property
+    def spec(self) -> str:
+        """The options of the compiled module, as JSON."""
+        return self.config.spec(eod=self.eod_token, index_path=self.index_path)
 
     def run(self, on_progress: Progress | None = None, shard: ShardChoice | None = None) -> PackReport:
         """Packs, writes the report file if one is asked for, and returns the report.
@@ -178,27 +122,24 @@ class Packing:
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a file of this machine."""
-        settings = self.config.settings
-        options = self.document_options() | {
-            "output": settings.dst_path,
-            "existing": settings.existing,
-            "span_bytes": settings.span_bytes,
-            "restart": settings.restart,
-            "redactions": self.config.redactions,
-            "on_progress": on_progress,
-        }
+        tokenizer = self.found.tokenizer
         if shard is None:
-            counts = _packtok.pack(**options)
+            counts = _packtok.pack(self.spec, tokenizer, on_progress)
         else:
-            counts = _packtok.pack_shard(**options, **dataclasses.asdict(shard))
+            counts = _packtok.pack_shard(self.spec, tokenizer, on_progress, **dataclasses.asdict(shard))
         return _report(counts, self.notes, self.config.redactor)
 
-    def into(self, output: Path, existing: str) -> "Packing":
+    def report_of(self, marker: Mapping[str, Any]) -> PackReport:
+        """The report of a shard that is complete already, from what its marker says."""
+        counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
+        return _report(counts, self.notes, self.config.redactor)
+
+    def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "Packing":
         """The same, into another output."""
-        settings = self.config.settings.model_copy(
-            update={"dst_path": os.fspath(output), "existing": existing, "report": None}
+        settings = dataclasses.replace(
+            self.config.settings, dst_path=os.fspath(output), existing=existing, report=None
         )
-        return dataclasses.replace(self, config=self.config.model_copy(update={"settings": settings}))
+        return dataclasses.replace(self, config=dataclasses.replace(self.config, settings=settings))
 
     def plan(self, num_shards: int) -> dict[str, Any]:
         """Writes the plan of so many shards into the folder that the output is; returns what it says."""
@@ -208,13 +149,7 @@ class Packing:
             return plan_into_store(self, num_shards)
         with self.config.redactor.guard():
             _refuse_file_as_folder(self.config.settings.dst_path)
-            report = _packtok.plan_shards(
-                **self.document_options(),
-                output=self.config.settings.dst_path,
-                redactions=self.config.redactions,
-                on_progress=None,
-                num_shards=num_shards,
-            )
+            report = _packtok.plan_shards(self.spec, self.found.tokenizer, None, num_shards=num_shards)
             public: dict[str, Any] = self.config.redactor.tree(report)
             return public
 
@@ -288,16 +223,18 @@ def pack(
 
 def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options by the names of the flags as values by dotted config key, without those that are ``None``."""
-    known = PackOptions.__annotations__
     for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+        if name not in OPTIONS:
+            near = difflib.get_close_matches(name, OPTIONS, n=1)
             raise TypeError(
                 f"pack() has no option {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
             )
-    return {
-        _KEY_OF.get(name, f"settings.{name}"): value for name, value in options.items() if value is not None
-    }
+    return {_override_key(name): value for name, value in options.items() if value is not None}
+
+
+def _override_key(name: str) -> str:
+    # A name of a tokenizer replaces a section that is a name too.
+    return "tokenizer" if name == "tokenizer" else OPTIONS[name].key
 
 
 def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:

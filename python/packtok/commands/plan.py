@@ -2,8 +2,9 @@
 
 from typing import Any, Unpack
 
-from packtok.commands.pack import PackOptions, option_overrides, prepare
+from packtok.commands.pack import option_overrides, prepare
 from packtok.config import ConfigSource
+from packtok.config.keywords import PackOptions
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
 

@@ -5,7 +5,8 @@ from typing import Any, Unpack
 
 from packtok import _packtok
 from packtok.commands import Progress
-from packtok.commands.count import ScanOptions, corpus_config
+from packtok.commands.count import corpus_config
+from packtok.config.keywords import ScanOptions
 from packtok.errors import PacktokError
 from packtok.sources import StrPath
 from packtok.tokenizer import find_tokenizer
@@ -38,8 +39,8 @@ def verify_tokenizer(
     config = corpus_config(given or "-", tokenizer, options)
     with config.redactor.guard():
         found = find_tokenizer(config.tokenizer.config.pretrained_model_name_or_path)
-        arguments = config.corpus_options | ({} if given else {"inputs": ()})
-        report = _packtok.compare_engines(**arguments, tokenizer=found.tokenizer, on_progress=on_progress)
+        spec = config.spec() if given else config.spec(input=())
+        report = _packtok.compare_engines(spec, found.tokenizer, on_progress)
     if report["oracle"] is not None and report["rejected"] and not report["documents"]:
         raise PacktokError(
             f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "

@@ -50,6 +50,4 @@ def verify_corpus(
     overrides = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
     packing = prepare(load_config(corpus, overrides))
     with packing.config.redactor.guard():
-        return _packtok.verify_corpus(
-            path=path, sample=sample, on_progress=on_progress, **packing.document_options()
-        )
+        return _packtok.verify_corpus(packing.spec, packing.found.tokenizer, on_progress, sample=sample)

@@ -4,24 +4,26 @@ A value is taken from the options if they have it, else from the config, else fr
 `packtok.config.options`. Every error names the key, and nothing that came from the environment is shown.
 """
 
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from packtok import _packtok
 from packtok.config.interpolation import Resolvers, read_yaml, references
-from packtok.config.options import FLAGS, IGNORED_KEYS, KNOWN_KEYS, Component, Settings
+from packtok.config.model import validated
+from packtok.config.option import Option
+from packtok.config.options import FLAGS, IGNORED_KEYS, KNOWN_KEYS, OPTIONS, Component, Settings
 from packtok.config.redact import Redactor
 from packtok.config.schema import Schema
 from packtok.errors import ConfigError
-
-__all__ = ["ConfigError", "ConfigSource", "PackConfig", "load_config"]
 
 _TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
 # How Modalities names SentencePiece models.
@@ -38,19 +40,44 @@ _SCHEMA = Schema(
 )
 
 
-class PackConfig(BaseModel):
+@dataclass(frozen=True)
+class PackConfig:
     """All that decides what `packtok.pack` does, checked and resolved."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     settings: Settings
     tokenizer: Component
     ignored: tuple[tuple[str, str], ...] = ()
     """Keys that are there and have no effect, each with the reason."""
-    redactor: Redactor = Field(default=Redactor(), repr=False)
+    redactor: Redactor = field(default=Redactor(), repr=False)
 
     def __repr__(self) -> str:
-        return self.redactor(super().__repr__())
+        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
+        return self.redactor(f"{type(self).__name__}({', '.join(shown)})")
+
+    def value_of(self, option: Option) -> Any:
+        """The value of an option."""
+        section: Any = self
+        for name in option.section.split("."):
+            section = getattr(section, name)
+        return getattr(section, option.name)
+
+    def spec(self, **resolved: Any) -> str:
+        """The options of the compiled module, as JSON.
+
+        Args:
+            **resolved: What is known only when a run is prepared, by keyword.
+        """
+        spec = {one.keyword: self.value_of(one) for one in OPTIONS.values() if one.is_for_core}
+        spec |= {
+            "truncate_to": self.truncate_to,
+            "max_rejects": self.max_rejects,
+            "redactions": self.redactions,
+        }
+        return json.dumps(spec | resolved)
+
+    def what_changes_bytes(self) -> dict[str, Any]:
+        """The options that the output's bytes depend on, by key."""
+        return {one.key: self.value_of(one) for one in OPTIONS.values() if one.changes_bytes}
 
     @property
     def truncate_to(self) -> int | None:
@@ -64,20 +91,6 @@ class PackConfig(BaseModel):
         return None if limit is None else str(limit)
 
     @property
-    def corpus_options(self) -> dict[str, Any]:
-        """The arguments of the compiled module that say how the corpus is read."""
-        settings = self.settings
-        return {
-            "inputs": settings.src_path,
-            "field": settings.jq_pattern,
-            "num_cpus": settings.num_cpus,
-            "on_bad_document": settings.on_bad_document,
-            "max_document_bytes": settings.max_document_bytes,
-            "max_documents": settings.max_documents,
-            "zstd_window_log": settings.zstd_window_log,
-        }
-
-    @property
     def redactions(self) -> tuple[tuple[str, str], ...]:
         """(secret, replacement) pairs for everything that is written, longest secret first."""
         return self.redactor.secrets(_strings_of(self))
@@ -88,7 +101,7 @@ class PackConfig(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """The resolved config as JSON can hold it, without secrets and without keys that have no effect."""
-        tree = self.model_dump(mode="json", include={"settings", "tokenizer"})
+        tree = _tree(self)
         for path in IGNORED_KEYS:
             *sections, key = path.split(".")
             section = tree
@@ -116,7 +129,7 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
     if isinstance(source, PackConfig):
         if not overrides:
             return source
-        source = _as_mapping(source)
+        source = _tree(source)
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     resolvers = Resolvers(path)
     try:
@@ -132,9 +145,8 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
         raise ConfigError(redactor(prefix + text)) from None
 
 
-def _as_mapping(config: PackConfig) -> dict[str, Any]:
-    tree = config.model_dump(mode="python", include={"settings", "tokenizer"}, exclude_unset=True)
-    tree["settings"]["src_path"] = list(config.settings.src_path)
+def _tree(config: PackConfig) -> dict[str, Any]:
+    tree: dict[str, Any] = _plain({name: asdict(getattr(config, name)) for name in ("settings", "tokenizer")})
     return tree
 
 
@@ -212,11 +224,11 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
     tokenizer = _by_path(_section(values, "tokenizer"))
     _refuse_other_tokenizers(tokenizer)
     try:
-        checked_settings = Settings.model_validate(settings)
+        checked_settings = validated(Settings, settings)
     except ValidationError as error:
         raise ConfigError(_SCHEMA.worded(error, ("settings",))) from None
     try:
-        component = Component.model_validate(_with_tuples(tokenizer))
+        component = validated(Component, _with_tuples(tokenizer))
     except ValidationError as error:
         raise ConfigError(_SCHEMA.worded(error, ("tokenizer",))) from None
     _check_truncation(component)

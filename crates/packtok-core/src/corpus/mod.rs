@@ -66,6 +66,11 @@ impl Source {
     }
 }
 
+/// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
+/// that lines, texts and tokens of one chunk stay in a core's second-level cache (4 to 7 % less CPU
+/// time than 1 MiB on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
+pub const CHUNK_BYTES: usize = 1 << 18;
+
 /// How sources are read. None of it changes which lines there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {

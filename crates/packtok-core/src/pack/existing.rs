@@ -26,14 +26,16 @@ pub(super) fn check(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<PackReport>> {
-    if !is_there(&options.output)? {
+    if !is_there(&options.spec.output)? {
         return Ok(None);
     }
-    match options.existing {
+    match options.spec.existing {
         Existing::Replace => Ok(None),
-        Existing::Error if !resume::has_published(&options.output) => Err(Error::OutputExists {
-            path: options.output.clone(),
-        }),
+        Existing::Error if !resume::has_published(&options.spec.output) => {
+            Err(Error::OutputExists {
+                path: options.spec.output.clone(),
+            })
+        }
         Existing::Error | Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
 }
@@ -97,15 +99,15 @@ fn prove(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
-    let reader = Reader::open(&options.output)?;
+    let reader = Reader::open(&options.spec.output)?;
     let found = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
-        path: options.output.clone(),
+        path: options.spec.output.clone(),
     })?;
     let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
     compare(found, &expected, &|what, found, expected| {
         differing(options, what, found, expected)
     })?;
-    if options.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
+    if options.spec.on_bad_document == OnBadDocument::Fail && found.counts.rejected > 0 {
         let num_rejected = found.counts.rejected.to_string();
         differing(
             options,
@@ -145,11 +147,11 @@ fn prove(
 
 /// Fails as the run would that made the output, if it has more rejects than are allowed.
 fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
-    let fault = RejectFault::of_whole(options.max_rejects, &found.counts, found.stopped_early);
+    let fault = RejectFault::of_whole(options.spec.max_rejects, &found.counts, found.stopped_early);
     fault.map_or(Ok(()), |fault| {
         let rejects = options.rejects_path();
         Err(Error::TooManyRejects {
-            path: options.output.clone(),
+            path: options.spec.output.clone(),
             fault,
             first: first_reject(&rejects),
             rejects,
@@ -219,7 +221,7 @@ fn differing(options: &PackOptions, what: &str, found: String, expected: String)
         return Ok(());
     }
     Err(Error::ExistingDiffers {
-        path: options.output.clone(),
+        path: options.spec.output.clone(),
         what: what.to_owned(),
         found,
         expected,

@@ -28,7 +28,7 @@ use packtok_pbin::{
     remove_abandoned,
 };
 
-pub use options::{EmptyDocument, Existing, OnBadDocument, PackOptions};
+pub use options::{Existing, OnBadDocument, PackOptions, PackSpec, SpecError};
 pub use reason::Reason;
 pub use reject_limit::{NotALimit, RejectFault, RejectLimit};
 pub use report::PackReport;
@@ -82,12 +82,12 @@ pub fn pack(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let started = Instant::now();
-    let sources = corpus::expand(&options.inputs)?;
+    let sources = corpus::expand(&options.spec.input)?;
     refuse_output_among(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
         Some(report) => {
-            remove_leftover(&options.output)?;
+            remove_leftover(&options.spec.output)?;
             report
         }
         None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
@@ -163,7 +163,7 @@ pub(crate) fn write(
     };
     notes.remove()?;
     if job.shard.is_some() {
-        remove_asides(&options.output)?;
+        remove_asides(&options.spec.output)?;
     }
     let mut report = report(
         options,
@@ -208,16 +208,19 @@ fn publish(
 ) -> Result<(Summary, Option<PathBuf>)> {
     let tokenizer_copy = match job.shard {
         Some(_) => None,
-        None => Some(write_tokenizer(&options.output, tokenizer)?),
+        None => Some(write_tokenizer(&options.spec.output, tokenizer)?),
     };
     // All that needs room on the disk is there: from here on names are given.
-    options.existing.refuse_newcomer(&options.output)?;
+    options
+        .spec
+        .existing
+        .refuse_newcomer(&options.spec.output)?;
     let rejects_path = rejects.publish()?;
     if let Some(tokenizer_copy) = tokenizer_copy {
         tokenizer_copy.publish(Replace::Existing)?;
     }
     crash::point("tokenizer published");
-    let summary = finished.publish(options.existing.replace())?;
+    let summary = finished.publish(options.spec.existing.replace())?;
     crash::point("pbin published");
     remove_if_there(&options.failed_rejects_path())?;
     Ok((summary, rejects_path))
@@ -234,10 +237,10 @@ pub(crate) fn process(
     sample: Sample,
     consumer: &mut impl Consume<DocBatch>,
 ) -> Result<Vec<Option<u32>>> {
-    let workers = (0..options.num_threads.max(1))
+    let workers = (0..options.spec.num_cpus.max(1))
         .map(|_| Worker::new(tokenizer, options, sample))
         .collect::<Result<Vec<_>>>()?;
-    run(reader, workers, 4 * options.read.chunk_bytes, consumer)
+    run(reader, workers, 4 * options.spec.chunk_bytes, consumer)
         .map_err(|error| name_panic(error, sources))
 }
 
@@ -251,8 +254,8 @@ pub(crate) fn tell(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()>
 
 /// A reader of the corpus from its start.
 pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
-    let Some(index_path) = &options.index_path else {
-        return Ok(corpus::Reader::new(sources.to_vec(), options.read));
+    let Some(index_path) = &options.spec.index_path else {
+        return Ok(corpus::Reader::new(sources.to_vec(), options.spec.read()));
     };
     let [source] = sources else {
         return Err(Error::IndexForMany {
@@ -261,7 +264,7 @@ pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus
         });
     };
     let entries = read_raw_index(index_path)?;
-    corpus::Reader::indexed(source.clone(), entries, options.read)
+    corpus::Reader::indexed(source.clone(), entries, options.spec.read())
 }
 
 /// The thread that panicked knows only the number of the source.
@@ -280,7 +283,7 @@ pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
 
 /// Writing the output would destroy, or grow, what is being read.
 fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> {
-    let Ok(output) = options.output.canonicalize() else {
+    let Ok(output) = options.spec.output.canonicalize() else {
         return Ok(());
     };
     let is_output = |source: &&Source| source.path.canonicalize().is_ok_and(|path| path == output);
@@ -294,7 +297,7 @@ fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> 
 
 fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
     let dsts = [
-        &*options.output,
+        &*options.spec.output,
         &options.rejects_path(),
         &options.failed_rejects_path(),
         &options.tokenizer_path(),

@@ -1,11 +1,11 @@
 //! What the trailer says of a run: a function of the documents, the options that change bytes and
 //! the version, without secrets.
 
-use packtok_bpe::{SpecialTokensInText, Tokenizer};
+use packtok_bpe::Tokenizer;
 use packtok_pbin::{Counts, Metadata, Options, SpecialToken, TokenizerInfo, WriterInfo};
 
 use super::sink::Sink;
-use super::{Consume, EmptyDocument, PackOptions};
+use super::{Consume, PackOptions};
 use crate::corpus::{self, Source};
 use crate::error::Result;
 
@@ -20,7 +20,7 @@ pub(crate) fn metadata(
     stopped_early: bool,
 ) -> Metadata {
     let recorded_token = |special: &SpecialToken| SpecialToken {
-        token: redacted(&special.token, &options.redactions),
+        token: redacted(&special.token, &options.spec.redactions),
         id: special.id,
     };
     Metadata {
@@ -29,14 +29,17 @@ pub(crate) fn metadata(
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         tokenizer: Some(TokenizerInfo {
-            name: redacted(tokenizer.name(), &options.redactions),
+            name: redacted(tokenizer.name(), &options.spec.redactions),
             fingerprint: tokenizer.fingerprint().to_owned(),
             vocab_size: tokenizer.vocab_size(),
         }),
         eod: Some(recorded_token(&options.eod)),
         bos: options.bos.as_ref().map(recorded_token),
         counts,
-        options: recorded_options(options),
+        options: Options {
+            field: redacted(options.field.pattern(), &options.spec.redactions),
+            ..options.spec.recorded.clone()
+        },
         stopped_early,
         shard: None,
         parts: Vec::new(),
@@ -53,7 +56,7 @@ pub(super) fn recorded_digests(
     digests: Vec<Option<u32>>,
     sink: &mut Sink<'_>,
 ) -> Result<Vec<Option<u32>>> {
-    match options.index_path {
+    match options.spec.index_path {
         _ if sink.stopped_early => Ok(vec![None; sources.len()]),
         Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
         None => Ok(digests),
@@ -69,36 +72,12 @@ pub(super) fn recorded_sources(
     let recorded = sources.iter().zip(digests);
     recorded
         .map(|(source, crc32c)| packtok_pbin::Source {
-            path: redacted(&source.label, &options.redactions),
+            path: redacted(&source.label, &options.spec.redactions),
             bytes: source.bytes,
             // What was read of a part says nothing of the whole.
             crc32c: crc32c.filter(|_| source.range.is_none()),
         })
         .collect()
-}
-
-/// The options that change bytes, as the trailer has them.
-fn recorded_options(options: &PackOptions) -> Options {
-    Options {
-        field: redacted(options.field.pattern(), &options.redactions),
-        add_special_tokens: options.encode.add_special_tokens,
-        special_tokens_in_text: match options.encode.special_tokens_in_text {
-            SpecialTokensInText::Parse => "parse",
-            SpecialTokensInText::Text => "text",
-            SpecialTokensInText::Fail => "fail",
-        }
-        .to_owned(),
-        empty_document: match options.empty_document {
-            EmptyDocument::Skip => "skip",
-            EmptyDocument::Keep => "keep",
-            EmptyDocument::Fail => "fail",
-        }
-        .to_owned(),
-        truncate_to: options.encode.truncate_to.map(|tokens| tokens as u64),
-        max_document_bytes: options.read.max_document_bytes,
-        max_documents: options.max_documents,
-        max_tokens: options.max_tokens,
-    }
 }
 
 /// `text` with every secret replaced.

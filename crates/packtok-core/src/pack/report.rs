@@ -79,7 +79,7 @@ pub(crate) fn report(
     let shard = metadata.shard.as_ref();
     let token_bytes = TokenWidth::for_vocab(tokenizer.vocab_size()).bytes();
     PackReport {
-        output: options.output.clone(),
+        output: options.spec.output.clone(),
         shard_index: shard.map(|shard| shard.index),
         num_shards: shard.map(|shard| shard.count),
         documents: counts.documents,
@@ -103,8 +103,8 @@ pub(crate) fn report(
         rejects_path,
         tokenizer_path: options.tokenizer_path(),
         seconds: 0.0,
-        num_cpus: options.num_threads,
-        engine: tokenizer.engine_chosen(options.encode.engine).name(),
+        num_cpus: options.spec.num_cpus,
+        engine: tokenizer.engine_chosen(options.spec.engine).name(),
     }
 }
 

@@ -113,9 +113,9 @@ pub(super) fn begin(
         tell(monitor, &progress)
     };
     let mut journal = match job.shard {
-        None => Journal::open(&options.output, &mut || tick(0))?,
+        None => Journal::open(&options.spec.output, &mut || tick(0))?,
         // A task that is taken for dead may run on beside the one that takes its place.
-        Some(_) => Journal::open_or_aside(&options.output, &mut || tick(0))?,
+        Some(_) => Journal::open_or_aside(&options.spec.output, &mut || tick(0))?,
     };
     match go_on(options, tokenizer, job, &mut journal, &mut tick) {
         Ok(parts) => Ok(parts.begun(options, journal)),
@@ -148,7 +148,7 @@ fn go_on(
     let checkpoints: Vec<Checkpoint> = spans.iter().map(|span| span.pbin).collect();
     let mut stop = None;
     let writer = Writer::keep(
-        &options.output,
+        &options.spec.output,
         TokenWidth::for_vocab(tokenizer.vocab_size()),
         journal.folder(),
         &checkpoints,
@@ -191,7 +191,7 @@ impl Parts {
     fn begun(self, options: &PackOptions, journal: Journal) -> Begun {
         let notes = Notes {
             journal,
-            span_bytes: options.span_bytes,
+            span_bytes: options.spec.span_bytes,
             place: self.span.place,
             closed: Vec::new(),
             num_closed: self.num_closed,
@@ -235,12 +235,13 @@ fn spans_of(
             ..metadata(options, tokenizer, Counts::default(), false)
         },
         index_crc32c: options
+            .spec
             .index_path
             .as_ref()
             .map(|path| digest(path))
             .transpose()?,
     };
-    let found = match options.restart {
+    let found = match options.spec.restart {
         true => None,
         false => journal.read::<Head, Span>()?,
     };
@@ -274,12 +275,12 @@ fn spans_of(
     };
     differing("its raw index", index(&found), index(&head))?;
     // Lines that were skipped then, and now end the run, are looked at again.
-    if options.on_bad_document == OnBadDocument::Fail {
+    if options.spec.on_bad_document == OnBadDocument::Fail {
         keep_while(&mut spans, |counts| counts.rejected == 0);
     }
     // The error names the reject that is one too many, so that is looked for again.
     keep_while(&mut spans, |counts| {
-        RejectFault::of_part(options.max_rejects, counts.rejected).is_none()
+        RejectFault::of_part(options.spec.max_rejects, counts.rejected).is_none()
     });
     Ok(spans)
 }
@@ -344,11 +345,11 @@ fn check_labels(
     for (i, noted) in (num_closed..).zip(closed.chain(&span.source)) {
         let found = sources.get(i).map_or_else(
             || "none".to_owned(),
-            |source| redacted(&source.label, &options.redactions),
+            |source| redacted(&source.label, &options.spec.redactions),
         );
         if *noted != found {
             return Err(Error::JournalDiffers {
-                path: crate::journal::folder_of(&options.output),
+                path: crate::journal::folder_of(&options.spec.output),
                 what: format!("its source {i}"),
                 found: noted.clone(),
                 expected: found,
@@ -365,12 +366,12 @@ fn reader_at(
     place: Place,
     closed: &[u32],
 ) -> Result<corpus::Reader> {
-    if options.index_path.is_some() {
+    if options.spec.index_path.is_some() {
         let mut reader = reader(options, sources)?;
         reader.pass(place, closed, &mut |_| Ok(()))?;
         return Ok(reader);
     }
-    corpus::Reader::at(sources.to_vec(), options.read, place, closed)
+    corpus::Reader::at(sources.to_vec(), options.spec.read(), place, closed)
 }
 
 impl Notes {
@@ -426,7 +427,7 @@ impl Notes {
             closed: recorded_sources(options, ended, closed),
             source: sources
                 .get(self.place.source)
-                .map(|source| redacted(&source.label, &options.redactions)),
+                .map(|source| redacted(&source.label, &options.spec.redactions)),
             place: self.place,
             lines: done.lines,
             part_lines: done.part_lines,

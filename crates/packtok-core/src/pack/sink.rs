@@ -22,7 +22,9 @@ pub(crate) struct LineNumbers {
 
 impl LineNumbers {
     pub(crate) fn new(options: &PackOptions, sources: &[Source]) -> Self {
-        let indexed = sources.first().filter(|_| options.index_path.is_some());
+        let indexed = sources
+            .first()
+            .filter(|_| options.spec.index_path.is_some());
         Self {
             counter: indexed.map(LineCounter::new),
         }
@@ -90,7 +92,11 @@ impl<'a> Sink<'a> {
             options,
             sources,
             lines: LineNumbers::new(options, sources),
-            limits: Limits::new(options.max_documents, options.max_tokens).after(&span.counts),
+            limits: Limits::new(
+                options.spec.recorded.max_documents,
+                options.spec.recorded.max_tokens,
+            )
+            .after(&span.counts),
             writer,
             rejects,
             notes,
@@ -159,7 +165,11 @@ impl<'a> Sink<'a> {
 
     /// Fails if the account of the whole corpus has more rejects than are allowed.
     pub(crate) fn judge_rejects(&mut self) -> Result<()> {
-        match RejectFault::of_whole(self.options.max_rejects, &self.counts, self.stopped_early) {
+        match RejectFault::of_whole(
+            self.options.spec.max_rejects,
+            &self.counts,
+            self.stopped_early,
+        ) {
             None => Ok(()),
             Some(fault) => Err(self.too_many_rejects(fault)),
         }
@@ -169,7 +179,7 @@ impl<'a> Sink<'a> {
     ///
     /// What was done before the batch is noted first: the rejects that are written for the user go beyond it.
     fn stop_at_limit(&mut self, batch: &mut DocBatch) -> Result<()> {
-        let Some(limit @ RejectLimit::Count(allowed)) = self.options.max_rejects else {
+        let Some(limit @ RejectLimit::Count(allowed)) = self.options.spec.max_rejects else {
             return Ok(());
         };
         let num_rejected = batch.rejects.len() - usize::from(batch.is_fatal);
@@ -188,7 +198,7 @@ impl<'a> Sink<'a> {
 
     /// The error of a run that failed for its rejects, which are published for the user to look at.
     fn too_many_rejects(&mut self, fault: RejectFault) -> Error {
-        let output = &self.options.output;
+        let output = &self.options.spec.output;
         // An output that is there has rejects of its own, if any.
         let rejects = match output.symlink_metadata() {
             Ok(_) => self.options.failed_rejects_path(),
@@ -232,11 +242,11 @@ impl<'a> Sink<'a> {
                 _ => LineNumber::LineInShard(line),
             };
             self.rejects.write(&RejectRecord {
-                source: redacted(&source.label, &self.options.redactions).into(),
+                source: redacted(&source.label, &self.options.spec.redactions).into(),
                 number,
                 offset_bytes: reject.offset_bytes,
                 len_bytes: reject.len_bytes,
-                reason: redacted(&reject.reason.to_string(), &self.options.redactions).into(),
+                reason: redacted(&reject.reason.to_string(), &self.options.spec.redactions).into(),
             })?;
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! One thread's work: the lines of a chunk become token bytes, lengths and an account of each line.
 
 use packtok_bpe::{Encoder, Tokenizer};
-use packtok_pbin::TokenWidth;
+use packtok_pbin::{EmptyDocument, TokenWidth};
 
 use super::ordered::Work;
 use super::reason::Reason;
-use super::{EmptyDocument, OnBadDocument, PackOptions};
+use super::{OnBadDocument, PackOptions};
 use crate::corpus::{Chunk, Line, Place};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
@@ -158,15 +158,15 @@ impl Worker {
     ) -> Result<Self> {
         Ok(Self {
             extractor: options.field.extractor(),
-            encoder: tokenizer.encoder(&options.encode)?,
+            encoder: tokenizer.encoder(&options.spec.encode())?,
             ids: Vec::new(),
             eod_id: options.eod.id,
             bos_id: options.bos.as_ref().map(|bos| bos.id),
             width: TokenWidth::for_vocab(tokenizer.vocab_size()),
             vocab_size: tokenizer.vocab_size(),
-            empty_document: options.empty_document,
-            on_bad_document: options.on_bad_document,
-            max_document_bytes: options.read.max_document_bytes,
+            empty_document: options.spec.recorded.empty_document,
+            on_bad_document: options.spec.on_bad_document,
+            max_document_bytes: options.spec.recorded.max_document_bytes,
             sample,
             place: (0, 0),
         })

@@ -20,5 +20,5 @@ pub use division::Shard;
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};
 pub use marker::{Marker, Place, SourcePart};
-pub use pack::{Choice, pack_shard};
+pub use pack::{Choice, pack_shard, report_of_marker};
 pub use plan::{Plan, PlanReport, plan};

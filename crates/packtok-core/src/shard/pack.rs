@@ -32,7 +32,7 @@ pub struct Choice {
     pub default_count: Option<u64>,
 }
 
-/// Packs a shard into the folder `options.output`, unless its marker says that it is whole.
+/// Packs a shard into the folder `options.spec.output`, unless its marker says that it is whole.
 ///
 /// If there is no plan yet, it is made first.
 ///
@@ -47,24 +47,23 @@ pub fn pack_shard(
     let started = Instant::now();
     let plan = find_or_make(options, tokenizer, choice, monitor)?;
     let shard = Shard::new(choice.index, plan.num_shards())?;
-    let tokenizer_path = provide_tokenizer(&options.output, tokenizer)?;
+    let tokenizer_path = provide_tokenizer(&options.spec.output, tokenizer)?;
+    let mut of_shard = options.clone();
+    of_shard.spec.output = shard_path(&options.spec.output, shard);
+    // What another process has made of the same shard is the same.
+    of_shard.spec.existing = Existing::Replace;
     let run = Run {
         shard,
         plan: &plan,
-        options: PackOptions {
-            output: shard_path(&options.output, shard),
-            // What another process has made of the same shard is the same.
-            existing: Existing::Replace,
-            ..options.clone()
-        },
+        options: of_shard,
         tokenizer,
     };
-    let kept = match options.existing {
+    let kept = match options.spec.existing {
         Existing::Replace => None,
         Existing::Error | Existing::Skip => run.kept()?,
     };
     let mut report = match kept {
-        Some(marker) => run.report_of(&marker),
+        Some(marker) => report_of_marker(&run.options, tokenizer, &marker),
         None => run.pack(started, monitor)?,
     };
     report.tokenizer_path = tokenizer_path;
@@ -78,13 +77,13 @@ fn find_or_make(
     choice: Choice,
     monitor: &mut Monitor<'_>,
 ) -> Result<Plan> {
-    if let Some(plan) = Plan::find(&options.output)? {
+    if let Some(plan) = Plan::find(&options.spec.output)? {
         plan.check(options, tokenizer, choice.count)?;
         return Ok(plan);
     }
     let count = choice.count.or(choice.default_count);
     let count = count.ok_or_else(|| ShardError::NoPlan {
-        path: options.output.clone(),
+        path: options.spec.output.clone(),
     })?;
     Shard::new(choice.index, count)?;
     Ok(Plan::make(options, tokenizer, count, monitor)?.0)
@@ -122,6 +121,37 @@ pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
     .into())
 }
 
+/// The report of a shard that is whole already, as its marker tells; `options.spec.output` is the shard.
+pub fn report_of_marker(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    marker: &Marker,
+) -> PackReport {
+    let metadata = Metadata {
+        shard: Some(ShardInfo {
+            index: marker.index,
+            count: marker.count,
+            plan: marker.plan.clone(),
+        }),
+        ..metadata(options, tokenizer, marker.counts, false)
+    };
+    let rejects = rejects_path(&options.spec.output);
+    let has_rejects = marker.counts.rejected > 0;
+    PackReport {
+        source_bytes: marker.source_bytes,
+        num_sources: usize::try_from(marker.num_sources).unwrap_or(usize::MAX),
+        skipped_existing: true,
+        ..report(
+            options,
+            tokenizer,
+            &[],
+            &metadata,
+            marker.file_bytes,
+            has_rejects.then_some(rejects),
+        )
+    }
+}
+
 /// One process's work on a shard.
 struct Run<'a> {
     shard: Shard,
@@ -134,17 +164,18 @@ struct Run<'a> {
 impl Run<'_> {
     /// The marker of a shard that is whole already.
     fn kept(&self) -> Result<Option<Marker>> {
-        let output = &self.options.output;
+        let output = &self.options.spec.output;
         let Some(marker) = Marker::find(output)? else {
             return Ok(None);
         };
         marker.check(self.shard, self.plan.fingerprint(), output)?;
-        if self.options.on_bad_document == OnBadDocument::Fail {
+        if self.options.spec.on_bad_document == OnBadDocument::Fail {
             let found = marker.counts.rejected.to_string();
             let what = "its number of rejected documents";
             differing(&marker_path(output), what, found, "0".to_owned())?;
         }
-        if let Some(fault) = RejectFault::of_part(self.options.max_rejects, marker.counts.rejected)
+        if let Some(fault) =
+            RejectFault::of_part(self.options.spec.max_rejects, marker.counts.rejected)
         {
             let rejects = rejects_path(output);
             return Err(Error::TooManyRejects {
@@ -157,29 +188,8 @@ impl Run<'_> {
         Ok(Some(marker))
     }
 
-    fn report_of(&self, marker: &Marker) -> PackReport {
-        let metadata = Metadata {
-            shard: Some(self.info()),
-            ..metadata(&self.options, self.tokenizer, marker.counts, false)
-        };
-        let rejects = rejects_path(&self.options.output);
-        PackReport {
-            source_bytes: marker.source_bytes,
-            num_sources: usize::try_from(marker.num_sources).unwrap_or(usize::MAX),
-            skipped_existing: true,
-            ..report(
-                &self.options,
-                self.tokenizer,
-                &[],
-                &metadata,
-                marker.file_bytes,
-                (marker.counts.rejected > 0).then_some(rejects),
-            )
-        }
-    }
-
     fn pack(&self, started: Instant, monitor: &mut Monitor<'_>) -> Result<PackReport> {
-        let output = &self.options.output;
+        let output = &self.options.spec.output;
         let removed = remove_abandoned(&[
             output,
             &self.options.rejects_path(),
@@ -211,7 +221,7 @@ impl Run<'_> {
     }
 
     fn marker(&self, first: usize, sources: &[Source], written: &Written) -> Result<Marker> {
-        let output = &self.options.output;
+        let output = &self.options.spec.output;
         let trailer_crc32c = Reader::open(output)?.trailer_crc32c();
         let number = |i: usize| (first + i) as u64;
         let place = |i: usize, offset_bytes| Place {
@@ -246,7 +256,7 @@ impl Run<'_> {
             first: sources.first().map(|source| place(0, source.span().start)),
             last: last.map(|i| place(i, sources[i].span().end)),
             parts: sources.iter().enumerate().filter_map(part).collect(),
-            max_rejects: self.options.max_rejects,
+            max_rejects: self.options.spec.max_rejects,
             seconds: 0.0,
             hostname: rustix::system::uname()
                 .nodename()

@@ -46,7 +46,7 @@ pub struct PlanReport {
     pub skipped_existing: bool,
 }
 
-/// Lists the inputs and writes the plan of `num_shards` shards into the folder `options.output`.
+/// Lists the inputs and writes the plan of `num_shards` shards into the folder `options.spec.output`.
 ///
 /// # Errors
 /// What listing the inputs says; an option that shards cannot have; a plan of something else is there.
@@ -94,17 +94,17 @@ impl Plan {
         monitor: &mut Monitor<'_>,
     ) -> Result<(Self, bool)> {
         refuse_unknowable(options)?;
-        let path = plan_path(&options.output);
-        let sources = corpus::expand(&options.inputs)?;
+        let path = plan_path(&options.spec.output);
+        let sources = corpus::expand(&options.spec.input)?;
         // A corpus in another format is told before any task starts. One file stands for all: opening
         // each of a million would take longer than the plan.
         if let Some(first) = sources.first() {
             corpus::compression(first)?;
         }
         tell(monitor, &Progress::default())?;
-        let root = root_of(&sources, &options.output)?;
+        let root = root_of(&sources, &options.spec.output)?;
         let mut header = Header {
-            root: redacted(&root, &options.redactions),
+            root: redacted(&root, &options.spec.redactions),
             num_sources: sources.len() as u64,
             total_bytes: sources.iter().map(|source| source.bytes).sum(),
             ..expected(options, tokenizer, num_shards)?
@@ -112,7 +112,7 @@ impl Plan {
         let lines = || sources.iter().map(|source| line_of(source, options));
         header.fingerprint = plan_file::fingerprint(&header, lines(), &path)?;
         let made = Self { path, header };
-        if let Some(found) = Self::find(&options.output)? {
+        if let Some(found) = Self::find(&options.spec.output)? {
             found.compare(&made, lines())?;
             return Ok((found, false));
         }
@@ -168,7 +168,7 @@ impl Plan {
         options: &PackOptions,
         monitor: &mut Monitor<'_>,
     ) -> Result<(usize, Vec<Source>)> {
-        let root = PathBuf::from(restored(&self.header.root, &options.redactions));
+        let root = PathBuf::from(restored(&self.header.root, &options.spec.redactions));
         let total_bytes = self.header.total_bytes;
         let (mut shares, mut ordinal, mut bytes_before) = (Vec::new(), 0, 0);
         plan_file::for_each_source(&self.path, &self.header, |line| {
@@ -289,10 +289,10 @@ fn shown(value: &Value) -> String {
 /// The first line of a plan, but for what listing the inputs tells.
 fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Result<Header> {
     let recorded = metadata(options, tokenizer, Counts::default(), false);
-    let current = CurrentFolder::of(options.inputs.iter().map(Path::new))?;
+    let current = CurrentFolder::of(options.spec.input.iter().map(Path::new))?;
     let named = |input: &String| {
         let path = current.absolute(Path::new(input));
-        redacted(&path.to_string_lossy(), &options.redactions)
+        redacted(&path.to_string_lossy(), &options.spec.redactions)
     };
     Ok(Header {
         packtok_plan: VERSION,
@@ -303,7 +303,7 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
         eod: recorded.eod,
         bos: recorded.bos,
         options: recorded.options,
-        inputs: options.inputs.iter().map(named).collect(),
+        inputs: options.spec.input.iter().map(named).collect(),
         root: String::new(),
         num_sources: 0,
         total_bytes: 0,
@@ -314,11 +314,19 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
 fn refuse_unknowable(options: &PackOptions) -> Result<()> {
     let limit = "it ends the run where the shards before have packed enough, and a shard does not know that";
     let refused = [
-        ("max_documents", options.max_documents.is_some(), limit),
-        ("max_tokens", options.max_tokens.is_some(), limit),
+        (
+            "max_documents",
+            options.spec.recorded.max_documents.is_some(),
+            limit,
+        ),
+        (
+            "max_tokens",
+            options.spec.recorded.max_tokens.is_some(),
+            limit,
+        ),
         (
             "index_path",
-            options.index_path.is_some(),
+            options.spec.index_path.is_some(),
             "it names lines in an order of its own, and shards are made of the bytes of files in their order",
         ),
     ];
@@ -373,13 +381,13 @@ fn refuse_other_file(path: &Path, named: &Path) -> Result<()> {
 
 fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
     SourceLine {
-        path: redacted(&source.label, &options.redactions).into(),
+        path: redacted(&source.label, &options.spec.redactions).into(),
         bytes: source.bytes,
     }
 }
 
 fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source {
-    let label = restored(&line.path, &options.redactions);
+    let label = restored(&line.path, &options.spec.redactions);
     Source {
         path: root.join(&label),
         label,

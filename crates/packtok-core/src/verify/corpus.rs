@@ -7,8 +7,8 @@ use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
     UNSAMPLED, process, reader, tell,
 };
-use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
-use packtok_pbin::{Reader, TokenWidth};
+use packtok_bpe::{EngineChoice, Tokenizer};
+use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
 use serde::Serialize;
 
 /// What a comparison with the corpus covered.
@@ -20,7 +20,7 @@ pub struct CorpusReport {
     pub compared: u64,
 }
 
-/// Tokenizes about `fraction` of the corpus again, by the reference engine, and compares with the pbin at `options.output`.
+/// Tokenizes about `fraction` of the corpus again, by the reference engine, and compares with the pbin at `options.spec.output`.
 ///
 /// # Errors
 /// The first difference, with document, file and line.
@@ -31,23 +31,19 @@ pub fn verify_corpus(
     monitor: &mut Monitor<'_>,
 ) -> Result<CorpusReport> {
     // The engine that all others are held against, whichever one packed.
-    let options = &PackOptions {
-        encode: EncodeOptions {
-            engine: EngineChoice::Reference,
-            ..options.encode.clone()
-        },
-        ..options.clone()
-    };
-    let file = Reader::open(&options.output)?;
+    let mut options = options.clone();
+    options.spec.engine = EngineChoice::Reference;
+    let options = &options;
+    let file = Reader::open(&options.spec.output)?;
     let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
     if file.width() != expected_width {
         return Err(Error::WidthDiffers {
-            path: options.output.clone(),
+            path: options.spec.output.clone(),
             found_bytes: file.width().bytes(),
             expected_bytes: expected_width.bytes(),
         });
     }
-    let sources = corpus::expand(&options.inputs)?;
+    let sources = corpus::expand(&options.spec.input)?;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {
         options,
@@ -76,7 +72,7 @@ pub fn verify_corpus(
     )?;
     if comparison.report.documents != file.len() {
         return Err(Error::CorpusShorter {
-            path: options.output.clone(),
+            path: options.spec.output.clone(),
             found: file.len(),
             expected: comparison.report.documents,
         });
@@ -86,7 +82,7 @@ pub fn verify_corpus(
 
 /// Whether a document may be packed at all takes its tokens where special tokens are forbidden.
 fn sample(options: &PackOptions, fraction: f64) -> Sample {
-    match options.encode.special_tokens_in_text {
+    match options.spec.recorded.special_tokens_in_text {
         SpecialTokensInText::Fail => Sample::ALL,
         _ => Sample::fraction(fraction),
     }
@@ -112,7 +108,7 @@ impl Comparison<'_, '_> {
             true => self.file.document(i)?,
             false => {
                 return Err(Error::CorpusLonger {
-                    path: self.options.output.clone(),
+                    path: self.options.spec.output.clone(),
                     found: self.file.len(),
                     source_path: self.sources[source].path.clone(),
                     line,
@@ -131,7 +127,7 @@ impl Comparison<'_, '_> {
             .count();
         let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
         Err(Error::DocumentDiffers {
-            path: self.options.output.clone(),
+            path: self.options.spec.output.clone(),
             document: i,
             token: differing as u64,
             found: id(found),

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{
-    Counts, Metadata, Options, Reader, Replace, Source, SpecialToken, Summary, TokenWidth,
-    TokenizerInfo, Writer, WriterInfo,
+    Counts, EmptyDocument, Metadata, Options, Reader, Replace, Source, SpecialToken,
+    SpecialTokensInText, Summary, TokenWidth, TokenizerInfo, Writer, WriterInfo,
 };
 
 pub(crate) const DOCUMENTS: [&[u32]; 4] = [&[1, 2, 3], &[], &[250, 255], &[7]];
@@ -96,8 +96,8 @@ pub(crate) fn example_metadata() -> Metadata {
         options: Options {
             field: ".text".into(),
             add_special_tokens: true,
-            special_tokens_in_text: "parse".into(),
-            empty_document: "keep".into(),
+            special_tokens_in_text: SpecialTokensInText::Parse,
+            empty_document: EmptyDocument::Keep,
             max_document_bytes: 1 << 30,
             ..Options::default()
         },

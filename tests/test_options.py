@@ -1,0 +1,49 @@
+"""The table of options: all that is made from it is up to date, and each option reaches what it is for."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+import generate
+from packtok.config import load_config
+from packtok.config.options import OPTIONS, SCAN_OPTIONS, SECTIONS, Settings
+
+
+@pytest.mark.parametrize("path", list(generate.generated()), ids=lambda path: path.name)
+def test_generated_files_are_up_to_date(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == generate.generated()[path], "run python tests/generate.py"
+
+
+def test_every_key_has_an_effect_or_a_reason_for_having_none() -> None:
+    named = {one.key for one in OPTIONS.values()}
+    for field in dataclasses.fields(Settings):
+        assert f"settings.{field.name}" in named or "ignored" in field.metadata
+
+
+def test_keywords_and_flags_name_one_option_each() -> None:
+    flags = [flag for one in OPTIONS.values() for flag in one.flags or ()]
+    assert len(flags) == len(set(flags))
+    assert set(SCAN_OPTIONS) <= set(OPTIONS)
+    assert {one.section for one in OPTIONS.values()} <= set(SECTIONS)
+
+
+def test_the_spec_holds_every_option_of_the_core() -> None:
+    config = load_config(
+        {"settings": {"src_path": "a.jsonl", "dst_path": "a.pbin", "max_rejects": "0.50%"}},
+        {"tokenizer": "gpt2", "tokenizer.config.truncation": True, "tokenizer.config.max_length": 7},
+    )
+    spec = json.loads(config.spec(eod="<eod>"))
+    assert set(spec) == {one.keyword for one in OPTIONS.values() if one.is_for_core} | {
+        "redactions",
+        "truncate_to",
+    }
+    given = ("input", "eod", "max_rejects", "truncate_to", "existing")
+    assert {name: spec[name] for name in given} == {
+        "input": ["a.jsonl"],
+        "eod": "<eod>",
+        "max_rejects": "0.5%",
+        "truncate_to": 7,
+        "existing": "error",
+    }
