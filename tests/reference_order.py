@@ -1,4 +1,4 @@
-"""The order of items as docs/order.md has it, naively and sharing no code with packtok.
+"""The order of items as docs/order_rules.md has it, naively and sharing no code with packtok.
 
 The oracle of everything that shuffles, cuts epochs into global batches and shares them among ranks.
 """
@@ -19,7 +19,7 @@ def _mixed(word: int) -> int:
 
 
 def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
-    """The endless numbers that make the order of an epoch, as docs/order.md has them."""
+    """The endless numbers that make the order of an epoch, as docs/order_rules.md has them."""
     state = 0
     for word in (seed, epoch, num_items):
         state = _mixed(state + word + _GAMMA & _U64)
@@ -29,7 +29,7 @@ def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
 
 
 def permutation(num_items: int, seed: int, epoch: int) -> Callable[[int], int]:
-    """The item at a position of a shuffled epoch, by docs/order.md."""
+    """The item at a position of a shuffled epoch, by docs/order_rules.md."""
     keys = _keys(num_items, seed, epoch)
     if num_items <= 1024:
         table = list(range(num_items))

@@ -40,7 +40,7 @@ SECOND, LAST = 5, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 # Files of other projects, which are beside the repository on some machines only.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
-PYTHON_FOLDERS = ("python", "tests", "benches", "examples")
+PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
 
 
 @dataclass
@@ -158,9 +158,10 @@ def _tools() -> Path:
 
 
 def _requirements() -> list[str]:
-    """What the package and its tests need, from pyproject.toml."""
+    """What the package, its tests and its documentation need, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    extras = project["optional-dependencies"]
+    return [*project["dependencies"], *extras["test"], *extras["docs"]]
 
 
 def _environment(name: str, folder: Path, requirements: Sequence[str]) -> Step:
@@ -243,6 +244,14 @@ def _static_steps() -> list[Step]:
         ),
         Step("mypy", [BIN / "mypy"], ["install"], niceness=LAST),
         Step("stubtest", [BIN / "stubtest", "packtok._packtok"], ["install"], niceness=LAST),
+        Step(
+            "docs",
+            [BIN / "mkdocs", "build", "--strict", "--config-file", "docs/site/mkdocs.yml"],
+            ["install"],
+            # mkdocstrings formats signatures with ruff; the theme advertises its successor.
+            environment={"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_MKDOCS_2_WARNING": "1"},
+            niceness=LAST,
+        ),
     ]
 
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # In the order of a reader; guides that are not named here come after these.
 FIRST = [
     "README.md",
+    "docs/get_started.md",
     "docs/tokenizer.md",
     "docs/config.md",
     "docs/corpus.md",
@@ -83,6 +84,10 @@ def of(document: str) -> list[Snippet]:
     return snippets(Path(document), (ROOT / document).read_text(encoding="utf-8"))
 
 
+def shell_snippets(document: str) -> list[Snippet]:
+    return [snippet for snippet in of(document) if snippet.language == "sh"]
+
+
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(tmp_path_factory.mktemp("story"))
@@ -94,7 +99,7 @@ def test_all_snippets_run(story: Story, document: str) -> None:
 
 
 def test_the_first_command_packs_the_corpus(story: Story) -> None:
-    first = of("README.md")[0]
+    first = shell_snippets("README.md")[0]
     install, _, rest = first.code.partition(".venv/bin/pip install . && ")
     assert install == "python3 -m venv .venv && "
     with Reader(story.folder, story.env) as reader:
@@ -105,18 +110,22 @@ def test_the_first_command_packs_the_corpus(story: Story) -> None:
 
 def test_the_second_command_runs_the_tests() -> None:
     # .ci/run runs the first line of the README that names tests/run.py.
-    second = of("README.md")[1]
+    second = shell_snippets("README.md")[1]
     line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "tests/run.py" in line)
     assert second.code == f"{line}\n"
     assert line == "python3 tests/run.py"
 
 
-def test_the_readme_ends_in_training_steps_whose_losses_it_shows(story: Story) -> None:
-    output = story.read("README.md")
+def test_the_tour_of_the_readme_prints_what_it_shows(story: Story) -> None:
+    assert story.read("README.md") == "96 23765\nThe lighthouse at the end\n"
+
+
+def test_get_started_ends_in_training_steps_whose_losses_it_shows(story: Story) -> None:
+    output = story.read("docs/get_started.md")
     found = {step: float(loss) for step, loss in re.findall(r"^step (\d+): loss ([\d.]+)$", output, re.M)}
     assert list(found) == ["1", "2", "3", "4", "5"]
     assert found["5"] < found["1"] - 0.3
-    shown = re.findall(r"^step (\d+): loss ([\d.]+)$", (ROOT / "README.md").read_text(), re.M)
+    shown = re.findall(r"^step (\d+): loss ([\d.]+)$", (ROOT / "docs/get_started.md").read_text(), re.M)
     assert [step for step, _ in shown] == ["1", "5"]
     # Another version of torch or another processor rounds otherwise.
     assert [float(loss) for _, loss in shown] == pytest.approx([found[step] for step, _ in shown], abs=0.2)
@@ -153,7 +162,7 @@ def test_a_term_is_explained_where_it_is_first_used(document: str, term: str) ->
     text = prose(document)
     first = re.search(rf"\b{term}s?\b", text)
     if first is None:
-        assert document != "README.md"
+        assert document != "docs/get_started.md"
         return
     explained = re.search(rf"\*\*{term}s?\*\*|\[{term}s?\]", text)
     assert explained is not None, f"{document} uses {term!r} without an explanation"

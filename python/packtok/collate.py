@@ -154,7 +154,7 @@ def gpt_2_llm_collator(
         ValueError: If the items are of different length.
 
     Example:
-        >>> collate_fn = functools.partial(gpt_2_llm_collator, sample_key="x", target_key="y")
+        >>> collate_fn = functools.partial(packtok.collate.gpt_2_llm_collator, sample_key="x", target_key="y")
         >>> collate_fn([{"x": np.array([7, 8, 9])}]).targets["y"]
         tensor([[8, 9]])
     """

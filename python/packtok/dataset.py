@@ -163,7 +163,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
     much of that document as fits, and the next block starts with the same document anew. A document longer
     than a block is cut after ``block_size`` tokens, and the next block starts with the document after it.
     Only blocks of ``block_size`` tokens are served: one that the end of the data would cut short is not.
-    This is what Modalities' class of this name is meant to do; docs/datasets.md has an example.
+    This is what Modalities' class of this name is meant to do; docs/packing.md has an example.
 
     Which tokens a block has is planned once, by one process while others wait, and kept in a file.
 

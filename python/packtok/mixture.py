@@ -57,7 +57,8 @@ class Mixture(Dataset[Any]):
             options but no path.
 
     Example:
-        >>> packtok.Mixture({"web.pbin": 0.7, "code.pbin": 0.3}, context_length=2048)  # doctest: +SKIP
+        >>> packtok.Mixture({"web.pbin": 0.7, "code.pbin": 0.3}, context_length=128).counts(10)
+        {'web.pbin': 7, 'code.pbin': 3}
     """
 
     orders_itself = True

@@ -69,11 +69,11 @@ class TokenDataset(Dataset[Item]):
         PbinFormatError: If a file is damaged.
 
     Example:
-        >>> dataset = packtok.TokenDataset("train.pbin", 2048, cu_seqlens=True)  # doctest: +SKIP
-        >>> loader = torch.utils.data.DataLoader(dataset, batch_size=8)  # doctest: +SKIP
-        >>> held_out = packtok.TokenDataset(
-        ...     "train.pbin", 2048, split="validation", validation_fraction=0.01
-        ... )  # doctest: +SKIP
+        >>> dataset = packtok.TokenDataset("train.pbin", 128, cu_seqlens=True)
+        >>> loader = torch.utils.data.DataLoader(dataset, batch_size=8)
+        >>> next(iter(loader))["input_ids"].shape
+        torch.Size([8, 128])
+        >>> held_out = packtok.TokenDataset("train.pbin", 128, split="validation", validation_fraction=0.1)
     """
 
     def __init__(

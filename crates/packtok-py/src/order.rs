@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// The numbers `0..num_items` in an order given by a seed and an epoch, without a list of them.
 ///
 /// `permutation[i]` is the number at position i. The order is packtok's own and never changes;
-/// docs/order.md specifies it.
+/// docs/order_rules.md specifies it.
 #[pyclass(frozen, name = "Permutation", module = "packtok")]
 pub(crate) struct PyPermutation {
     permutation: Permutation,

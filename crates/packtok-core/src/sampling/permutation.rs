@@ -10,7 +10,7 @@
 //! *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
 //!
 //! The order is a promise to every stopped run: a change of any constant here breaks resuming, so
-//! `docs/order.md` specifies it and golden values hold it.
+//! `docs/order_rules.md` specifies it and golden values hold it.
 
 use std::num::NonZeroU64;
 

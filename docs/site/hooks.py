@@ -1,0 +1,171 @@
+"""Hooks of MkDocs: pages from outside docs/, generated pages, and links that work on the site too.
+
+Pages are written to be read in the repository, with links relative to their place in it. On the site, a link
+to another page leads to that page, and a link to any other file, such as examples/corpus.jsonl, to a copy of
+it.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import packtok
+from packtok.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# Pages outside docs/: their path in the repository, and their path on the site.
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code_of_conduct.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "benches/README.md": "benchmarks.md",
+    "examples/README.md": "examples/index.md",
+    "examples/getting_started/README.md": "examples/getting_started.md",
+    "examples/loaders/README.md": "examples/loaders.md",
+    "slurm/README.md": "slurm/scripts.md",
+    "tests/fuzz/README.md": "tests/fuzzing.md",
+    "tests/golden/README.md": "tests/golden_files.md",
+}
+SOURCES = {site: repository for repository, site in PAGES.items()}
+# Where copies of other files go.
+COPIES = "repository/"
+
+_FENCE = re.compile(r"^( *)(```+)([^\n]*)\n(.*?\n)?\1\2 *$", re.M | re.S)
+_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages outside docs/, the generated ones, and copies of the files that pages link to."""
+    for repository, site in PAGES.items():
+        files.append(File.generated(config, site, abs_src_path=str(ROOT / repository)))
+    linked: set[str] = set()
+    for file in files.documentation_pages():
+        linked.update(_linked_files(file.src_uri, file.content_string))
+    for site, page in GENERATED.items():
+        files.append(File.generated(config, site, content=page()))
+    for repository in sorted(linked):
+        files.append(File.generated(config, COPIES + repository, abs_src_path=str(ROOT / repository)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Rewrites links, and removes the marks of code blocks for tests/snippets.py, such as `no-run`."""
+    site = page.file.src_uri
+
+    def rewrite(link: re.Match[str]) -> str:
+        target = _site_path(_repository_path(site, link[1]))
+        return os.path.relpath(target, PurePosixPath(site).parent).replace(os.sep, "/")
+
+    if site in GENERATED:
+        return markdown
+    return "".join(
+        re.sub(r"\A( *```+\w*)[^\n]*", r"\1", text) if is_code else _LINK.sub(rewrite, text)
+        for is_code, text in _split(markdown)
+    )
+
+
+def _split(markdown: str) -> Iterator[tuple[bool, str]]:
+    """The text in parts: whether each is a fenced block, and the part."""
+    end = 0
+    for fence in _FENCE.finditer(markdown):
+        yield False, markdown[end : fence.start()]
+        yield True, fence[0]
+        end = fence.end()
+    yield False, markdown[end:]
+
+
+def _linked_files(site: str, markdown: str) -> Iterator[str]:
+    """The files of the repository that a page links to and that are not pages."""
+    for is_code, text in _split(markdown):
+        for link in [] if is_code else _LINK.findall(text):
+            path = _repository_path(site, link)
+            if _site_path(path) == COPIES + path and (ROOT / path).is_file():
+                yield path
+
+
+def _repository_path(site: str, link: str) -> str:
+    """The path in the repository that a link of a page leads to."""
+    source = SOURCES.get(site, f"docs/{site}")
+    return os.path.normpath(PurePosixPath(source).parent / link).replace(os.sep, "/")
+
+
+def _site_path(repository: str) -> str:
+    """The path on the site of a file of the repository."""
+    if repository.startswith("docs/"):
+        return repository.removeprefix("docs/")
+    return PAGES.get(repository, COPIES + repository)
+
+
+def command_line() -> str:
+    """The page of the command line, from the commands themselves."""
+    program = typer.main.get_command(app)
+    context = program.context_class(program, info_name="packtok")
+    lines = ["# Command line", "", _plain(program.help), ""]
+    lines += ["This page shows what `packtok COMMAND --help` prints.", ""]
+    for command, path in _commands(program, context):
+        if hasattr(command, "commands"):
+            continue
+        lines += [f"## {path.command_path}", "", _plain(command.help), "", "```text"]
+        lines += [command.get_usage(path).removeprefix("Usage: "), "```", ""]
+        records = [record for param in command.get_params(path) if (record := param.get_help_record(path))]
+        if records:
+            lines += ["| | |", "| --- | --- |"]
+            lines += [f"| {_code(name)} | {_plain(text)} |" for name, text in records]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _commands(command: Any, context: Any) -> Iterator[tuple[Any, Any]]:
+    yield command, context
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield from _commands(child, child.context_class(child, info_name=name, parent=context))
+
+
+def _code(text: str) -> str:
+    escaped = text.replace("|", "\\|")
+    return f"`{escaped}`"
+
+
+def _plain(text: str | None) -> str:
+    """A text as Markdown that shows it unchanged."""
+    return re.sub(r"([|*_<>\[\]\\])", r"\\\1", " ".join((text or "").split()))
+
+
+def python_api() -> str:
+    """The page of the Python API: every public name of the package, by what it is for."""
+    groups: dict[str, list[str]] = {
+        title: [] for title in ("Packing and files", "Tokenizers and readers", "Training", "Errors")
+    }
+    for name in packtok.__all__:
+        if name != "__version__":
+            groups[_group(name)].append(name)
+    lines = ["# Python API", "", "The public names of `packtok`, and all of their arguments.", ""]
+    for title, names in groups.items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            lines += [f"::: packtok.{name}", ""]
+    return "\n".join(lines)
+
+
+def _group(name: str) -> str:
+    if name.endswith("Error"):
+        return "Errors"
+    home = packtok._HOME.get(name)
+    if home is None:
+        return "Training" if name == "collate" else "Tokenizers and readers"
+    if home == "packtok.config" or home.startswith("packtok.commands."):
+        return "Packing and files"
+    return "Training"
+
+
+GENERATED = {"cli.md": command_line, "api.md": python_api}

@@ -1,0 +1,82 @@
+"""The examples in the docstrings of the public interface, compiled classes included: all of them run."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import inspect
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+
+import torch
+
+import packtok
+
+CORPUS = Path(__file__).resolve().parent.parent / "examples" / "corpus.jsonl"
+# What an example may use without making it; `packtok.pack` makes `train.pbin` itself.
+PBINS = ("train.pbin", "web.pbin", "code.pbin")
+NAMES = {"functools": functools, "np": np, "packtok": packtok, "torch": torch}
+
+
+def docstrings(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The docstrings of a public object and of its public members, each with its name."""
+    yield name, inspect.getdoc(value) or ""
+    if isinstance(value, ModuleType):
+        members = {member: getattr(value, member) for member in value.__all__}
+    else:
+        members = dict(vars(value)) if inspect.isclass(value) else {}
+    for member, raw in members.items():
+        if not member.startswith("_") or member in ("__init__", "__getitem__"):
+            # Static methods of compiled classes have their docstring only once they are bound.
+            bound = getattr(value, member) if isinstance(raw, staticmethod | classmethod) else raw
+            yield from docstrings(f"{name}.{member}", bound)
+
+
+def with_examples() -> dict[str, str]:
+    found = [pair for name in packtok.__all__ for pair in docstrings(name, getattr(packtok, name))]
+    return {name: text for name, text in found if ">>>" in text}
+
+
+EXAMPLES = with_examples()
+
+
+@pytest.fixture(scope="module")
+def pbins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pbins")
+    for name in PBINS:
+        packtok.pack(input=CORPUS, output=folder / name, tokenizer="gpt2")
+    return folder
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_of_a_docstring_print_what_they_show(
+    name: str, pbins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CORPUS, "corpus.jsonl")
+    if name != "pack":
+        shutil.copytree(pbins, tmp_path, dirs_exist_ok=True)
+    examples = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(NAMES), name, None, None)
+    report: list[str] = []
+    failures, attempts = doctest.DocTestRunner().run(examples, out=report.append)
+    assert failures == 0, "".join(report)
+    assert attempts > 0
+
+
+def test_no_example_is_skipped() -> None:
+    assert [name for name, text in EXAMPLES.items() if "doctest:" in text] == []
+
+
+def test_examples_and_compiled_docstrings_are_found() -> None:
+    assert {"Mixture", "TokenDataset", "collate.gpt_2_llm_collator", "pack"} <= set(EXAMPLES)
+    compiled = dict(docstrings("Tokenizer", packtok.Tokenizer))
+    assert {"Tokenizer", "Tokenizer.encode", "Tokenizer.from_file", "Tokenizer.name"} <= set(compiled)
+    assert all(compiled.values())
