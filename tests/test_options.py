@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-import generate
+import generated_files
 from packtok.config import load_config
 from packtok.config.options import OPTIONS, SCAN_OPTIONS, SECTIONS, Settings
 
 
-@pytest.mark.parametrize("path", list(generate.generated()), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", list(generated_files.generated()), ids=lambda path: path.name)
 def test_generated_files_are_up_to_date(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == generate.generated()[path], "run python tests/generate.py"
+    assert path.read_text(encoding="utf-8") == generated_files.generated()[path], (
+        "run python tests/generated_files.py"
+    )
 
 
 def test_every_key_has_an_effect_or_a_reason_for_having_none() -> None:
