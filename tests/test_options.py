@@ -4,9 +4,9 @@ import dataclasses
 import json
 from pathlib import Path
 
+import generated_files
 import pytest
 
-import generated_files
 from packtok.config import load_config
 from packtok.config.options import OPTIONS, SCAN_OPTIONS, SECTIONS, Settings
 
