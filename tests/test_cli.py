@@ -139,6 +139,12 @@ def test_print_config_resolves_and_packs_nothing(folder: Path) -> None:
     assert not list(folder.glob("*.pbin"))
 
 
+def test_the_memory_of_the_word_cache_has_a_flag(folder: Path) -> None:
+    arguments = ("pack", "-i", "corpus.jsonl", "-o", "q.pbin", "-t", "gpt2", "--cache-bytes", 1_000_000)
+    out, _ = run(*arguments, "--print-config", cwd=folder)
+    assert "cache_bytes: 1000000\n" in out
+
+
 def test_secrets_reach_nothing_that_is_written_or_printed(folder: Path) -> None:
     secret = "hunter2hunter2"
     (folder / secret).mkdir()

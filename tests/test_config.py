@@ -139,7 +139,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"settings.num_cpus": True}, "--num-cpus: settings.num_cpus is True; expected a whole number"),
         ({"settings.num_cpus": 0}, "--num-cpus: settings.num_cpus is 0; expected at least 1"),
         ({"settings.processing_batch_size": 0}, "settings.processing_batch_size is 0; expected at least 1"),
-        ({"settings.cache_bytes": 0}, "settings.cache_bytes is 0; expected at least 1"),
+        ({"settings.cache_bytes": 0}, "--cache-bytes: settings.cache_bytes is 0; expected at least 1"),
         (
             {"settings.zstd_window_log": 40},
             "--zstd-window-log: settings.zstd_window_log is 40; expected at most 31",

@@ -130,7 +130,6 @@ class Settings:
         changes_bytes=False,
         default=None,
         default_text="48 MiB",
-        flags=None,
         limits=Limits(at_least=1, at_most=4 * GIB),
     )
     empty_document: Literal["skip", "keep", "fail"] = option(
