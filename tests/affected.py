@@ -12,7 +12,7 @@ from pathlib import Path
 # Prefix of paths: names of test files, without `test_` and `.py`.
 _AFFECTED = {
     "crates/packtok-pbin/": "format merge modalities reader",
-    "crates/packtok-bpe/": (
+    "crates/packtok-tokenizer/": (
         "engines exact families finding_tokenizers odd_tokenizers sentencepiece splits tokenizer"
     ),
     "crates/packtok-store/": "stores",
@@ -91,7 +91,7 @@ _AFFECTED = {
     "tests/stories.py": "loader_examples",
     "tests/worker_memory.py": "memory",
 }
-CRATES = ("benches", "packtok-bpe", "packtok-core", "packtok-pbin", "packtok-store")
+CRATES = ("benches", "packtok-tokenizer", "packtok-core", "packtok-pbin", "packtok-store")
 # What the tests of all crates depend on.
 _OF_ALL_CRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
 

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, pack_options, token_counter};
-use packtok_bpe::{EngineChoice, Tokenizer};
 use packtok_core::pack::pack;
 use packtok_pbin::Reader;
+use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 const CORPUS_BYTES: usize = 32 << 20;
 

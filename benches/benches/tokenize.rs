@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, token_counter};
-use packtok_bpe::{EngineChoice, Tokenizer};
+use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 /// Lines per corpus; enough words that the engine's cache does not hold them all.
 const CORPUS_BYTES: usize = 16 << 20;

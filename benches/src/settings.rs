@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
 use packtok_core::pack::{Existing, OnBadDocument, PackOptions, PackSpec};
 use packtok_pbin::Options;
+use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 
 /// The token that closes documents in all benches.
 const EOD: &str = "<|endoftext|>";

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use packtok_benches::{Corpus, token_counter};
-use packtok_bpe::{EngineChoice, Tokenizer};
+use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

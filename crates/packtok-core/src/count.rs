@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use packtok_bpe::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
 use crate::corpus;

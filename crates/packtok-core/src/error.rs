@@ -349,7 +349,7 @@ pub enum Error {
         /// Its position there, from 0.
         item: usize,
         /// What the tokenizer said.
-        source: Box<packtok_bpe::Error>,
+        source: Box<packtok_tokenizer::Error>,
     },
     /// The engine panicked with one of many texts, or lists of ids.
     #[error(
@@ -565,7 +565,7 @@ pub enum Error {
     Pbin(#[from] packtok_pbin::Error),
     /// The tokenizer's own errors.
     #[error(transparent)]
-    Tokenizer(#[from] packtok_bpe::Error),
+    Tokenizer(#[from] packtok_tokenizer::Error),
 }
 
 /// An error and its causes, joined by `: `.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{JoinOptions, Reader, Replace, TokenizerInfo, join, remove_abandoned};
+use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 //! Lines are read and judged as packing reads and judges them. What is to be done with a text is
 //! the caller's: an examiner per thread, whose findings are handed over in the order of the corpus.
 
-use packtok_bpe::Result as BpeResult;
+use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
 use crate::corpus::{Chunk, ReadOptions, Reader, Source, explain};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use packtok_bpe::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 
 use crate::error::{Error, Result};
 use crate::pack::KEPT_IDS;
@@ -576,7 +576,7 @@ mod tests {
         texts[900] += "<|endoftext|>";
         texts[1800] += "<|endoftext|>";
         let options = EncodeOptions {
-            special_tokens_in_text: packtok_bpe::SpecialTokensInText::Fail,
+            special_tokens_in_text: packtok_tokenizer::SpecialTokensInText::Fail,
             ..EncodeOptions::default()
         };
         for num_threads in [1, 2, 7] {

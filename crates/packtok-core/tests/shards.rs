@@ -760,7 +760,7 @@ fn an_output_that_is_there_is_kept_proven_or_replaced() {
         );
     }
     let mut other = setting.options("other.pbin");
-    other.encode.truncate_to = Some(3);
+    other.spec.recorded.truncate_to = Some(3);
     run(&other).unwrap();
     assert_eq!(
         setting.message(setting.join_as("other.pbin", Existing::Skip)),
@@ -824,7 +824,7 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
         });
         let is_whole = stopped.is_ok();
         if !is_whole {
-            assert!(!options.spec.output.exists());
+            assert!(!options.output.exists());
             // As if the power had gone while the next shard was written.
             if let Ok(mut data) = fs::File::options().append(true).open(partial.join("data")) {
                 data.write_all(b"torn").unwrap();
@@ -837,9 +837,9 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
             .unwrap();
             most_resumed = most_resumed.max(resumed);
         }
-        assert_eq!(fs::read(&options.spec.output).unwrap(), expected);
+        assert_eq!(fs::read(&options.output).unwrap(), expected);
         assert!(!partial.exists());
-        fs::remove_file(&options.spec.output).unwrap();
+        fs::remove_file(&options.output).unwrap();
         if is_whole {
             break;
         }
@@ -854,8 +854,8 @@ fn joining_does_not_take_the_place_of_a_run_that_packs() {
     setting.pack_all(2);
     let mut looks = 0;
     let mut packing = setting.options("joined.pbin");
-    packing.span_bytes = 1;
-    packing.read.chunk_bytes = 16;
+    packing.spec.span_bytes = 1;
+    packing.spec.chunk_bytes = 16;
     let stopped = packtok_core::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
         looks += 1;
         match looks > 6 {

@@ -114,8 +114,8 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
 }
 
 /// Maps an error of the engine.
-pub(crate) fn tokenizer_error(error: packtok_bpe::Error) -> PyErr {
-    use packtok_bpe::Error as E;
+pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
+    use packtok_tokenizer::Error as E;
     match &error {
         E::Io { path, source } => os_error(path, source),
         E::UnknownBuiltin { .. }
@@ -210,7 +210,8 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Kept { source } => core_error(*source),
         E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
         E::Item { ref source, .. } => match **source {
-            packtok_bpe::Error::Encode { .. } | packtok_bpe::Error::SpecialTokenInText { .. } => {
+            packtok_tokenizer::Error::Encode { .. }
+            | packtok_tokenizer::Error::SpecialTokenInText { .. } => {
                 DocumentError::new_err(chain(&error))
             }
             _ => TokenizerError::new_err(chain(&error)),

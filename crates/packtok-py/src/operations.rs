@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use packtok_bpe::Tokenizer;
 use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{NotALimit, PackOptions, PackSpec, Progress, RejectLimit};
 use packtok_core::pbin::{self, Replace};
 use packtok_core::raw_index::RawIndexOptions;
+use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;

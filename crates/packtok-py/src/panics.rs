@@ -6,7 +6,7 @@ use std::panic;
 pub(crate) fn hush_contained() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        if !packtok_bpe::is_panic_contained() {
+        if !packtok_tokenizer::is_panic_contained() {
             print(info);
         }
     }));

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use packtok_bpe::Tokenizer;
 use packtok_core::user_cache;
 use packtok_core::verify::prove;
+use packtok_tokenizer::Tokenizer;
 use pyo3::prelude::*;
 
 use crate::monitor::watched;

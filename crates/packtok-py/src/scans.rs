@@ -1,9 +1,9 @@
 //! Functions that go over the texts of a corpus and write nothing.
 
-use packtok_bpe::EncodeOptions;
 use packtok_core::count::count;
 use packtok_core::scan::ScanOptions;
 use packtok_core::verify::verify_engines;
+use packtok_tokenizer::EncodeOptions;
 use pyo3::prelude::*;
 
 use crate::error::core_error;

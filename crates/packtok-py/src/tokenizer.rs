@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1};
-use packtok_bpe::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
 use packtok_core::pack::Progress;
 use packtok_core::pbin::TokenWidth;
 use packtok_core::texts::Encoders;
+use packtok_tokenizer::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;

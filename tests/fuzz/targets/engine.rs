@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde_json::{Map, Value, json};
 
 const BLANK: &str = "▁";

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_bpe::{EncodeOptions, EngineChoice, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineChoice, Tokenizer};
 use tempfile::TempDir;
 
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| TempDir::new().expect("a temporary folder"));

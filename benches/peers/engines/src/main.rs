@@ -8,7 +8,7 @@
 
 use std::process::exit;
 
-use packtok_bpe::{EncodeOptions, EngineChoice, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineChoice, Tokenizer};
 
 type Encode = Box<dyn FnMut(&str, &mut Vec<u32>)>;
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Replace, TempFile};
+use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
 

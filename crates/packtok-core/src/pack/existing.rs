@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
+use packtok_tokenizer::Tokenizer;
 
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;

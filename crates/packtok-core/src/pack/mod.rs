@@ -22,11 +22,11 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{
     Counts, Finished, Metadata, Replace, ShardInfo, Summary, crash, read_raw_index,
     remove_abandoned,
 };
+use packtok_tokenizer::Tokenizer;
 
 pub use options::{Existing, OnBadDocument, PackOptions, PackSpec, SpecError};
 pub use reason::Reason;

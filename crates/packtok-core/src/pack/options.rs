@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use packtok_bpe::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use packtok_pbin::{Options, SpecialToken};
+use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde::Deserialize;
 
 use super::RejectLimit;
@@ -244,7 +244,7 @@ mod tests {
         let encode = spec.encode();
         assert_eq!(
             encode.special_tokens_in_text,
-            packtok_bpe::SpecialTokensInText::Text
+            packtok_tokenizer::SpecialTokensInText::Text
         );
         assert_eq!(
             (encode.truncate_to, encode.engine),

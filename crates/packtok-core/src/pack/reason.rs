@@ -11,7 +11,7 @@ pub enum Reason {
     Field(#[from] BadDocument),
     /// The tokenizer refused the text.
     #[error("{}", chain(.0))]
-    Tokenizer(packtok_bpe::Error),
+    Tokenizer(packtok_tokenizer::Error),
     /// It has no tokens, and that was forbidden.
     #[error("the document is empty: it has no tokens before EOD")]
     Empty,
@@ -23,7 +23,7 @@ impl Reason {
         const SKIP: &str = "or set on_bad_document to skip";
         match self {
             Self::Field(reason) => reason.remedy().to_string(),
-            Self::Tokenizer(packtok_bpe::Error::SpecialTokenInText { .. }) => {
+            Self::Tokenizer(packtok_tokenizer::Error::SpecialTokenInText { .. }) => {
                 format!("mend the text, set special_tokens_in_text to parse or text, {SKIP}")
             }
             Self::Tokenizer(_) => format!("mend the text {SKIP}"),

@@ -1,8 +1,8 @@
 //! What the trailer says of a run: a function of the documents, the options that change bytes and
 //! the version, without secrets.
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Counts, Metadata, Options, SpecialToken, TokenizerInfo, WriterInfo};
+use packtok_tokenizer::Tokenizer;
 
 use super::sink::Sink;
 use super::{Consume, PackOptions};

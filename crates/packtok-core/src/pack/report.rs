@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Counts, Metadata, TokenWidth};
+use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use super::PackOptions;

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
+use packtok_tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
 
 use super::existing::compare;

@@ -1,7 +1,7 @@
 //! One thread's work: the lines of a chunk become token bytes, lengths and an account of each line.
 
-use packtok_bpe::{Encoder, Tokenizer};
 use packtok_pbin::{EmptyDocument, TokenWidth};
+use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::ordered::Work;
 use super::reason::Reason;

@@ -6,10 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use packtok_bpe::{Tokenizer, fingerprint_of};
 use packtok_pbin::{
     Metadata, Reader, Replace, ShardInfo, WriterInfo, publish_bytes, remove_abandoned,
 };
+use packtok_tokenizer::{Tokenizer, fingerprint_of};
 
 use super::folder::{marker_path, rejects_path, shard_path, tokenizer_path};
 use super::marker::{VERSION, differing};

@@ -6,8 +6,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::Counts;
+use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 use serde_json::Value;
 

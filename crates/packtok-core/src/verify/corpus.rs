@@ -7,8 +7,8 @@ use crate::pack::{
     Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
     UNSAMPLED, process, reader, tell,
 };
-use packtok_bpe::{EngineChoice, Tokenizer};
 use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
+use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
 
 /// What a comparison with the corpus covered.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use packtok_bpe::{
+use packtok_tokenizer::{
     EncodeOptions, Encoder, Result as BpeResult, SpecialTokensInText, Tokenizer, nasty_texts,
 };
 use serde::Serialize;
@@ -276,7 +276,7 @@ mod tests {
 
     /// GPT-2's tokenizer and one without merges, which stand for engines that differ.
     fn unlike() -> (Tokenizer, Tokenizer) {
-        let gpt2 = packtok_bpe::builtin_json("gpt2").unwrap();
+        let gpt2 = packtok_tokenizer::builtin_json("gpt2").unwrap();
         let mut file: serde_json::Value = serde_json::from_str(&gpt2).unwrap();
         file["model"]["merges"] = serde_json::json!([]);
         (

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Dialect, Reader};
+use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use super::id_of;

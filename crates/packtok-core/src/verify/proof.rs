@@ -8,8 +8,8 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use packtok_bpe::Tokenizer;
 use packtok_pbin::{Replace, publish_bytes};
+use packtok_tokenizer::Tokenizer;
 
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub fn prove(
 
 fn prove_against(
     tokenizer: &Tokenizer,
-    reference: impl Fn(&Tokenizer) -> packtok_bpe::Result<Option<Tokenizer>>,
+    reference: impl Fn(&Tokenizer) -> packtok_tokenizer::Result<Option<Tokenizer>>,
     folder: Option<&Path>,
     num_threads: usize,
     monitor: &mut Monitor<'_>,
@@ -117,7 +117,7 @@ mod tests {
     use std::ops::ControlFlow;
     use std::os::unix::fs::PermissionsExt;
 
-    use packtok_bpe::EngineKind;
+    use packtok_tokenizer::EngineKind;
 
     use super::*;
     use crate::pack::Progress;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn without_merges() -> Tokenizer {
-        let gpt2 = packtok_bpe::builtin_json("gpt2").unwrap();
+        let gpt2 = packtok_tokenizer::builtin_json("gpt2").unwrap();
         let mut file: serde_json::Value = serde_json::from_str(&gpt2).unwrap();
         file["model"]["merges"] = serde_json::json!([]);
         Tokenizer::from_json("t", file.to_string()).unwrap()

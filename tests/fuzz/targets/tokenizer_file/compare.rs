@@ -1,6 +1,6 @@
 //! Compares packtok with `tokenizers` on one case.
 
-use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
+use packtok_tokenizer::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
 use serde_json::Value;
 
 use crate::generate::{Case, Limits};
@@ -58,14 +58,14 @@ fn is_documented(error: &Error, oracle: &Oracle) -> bool {
 }
 
 /// Loads a file with both; `None` if both refuse it, or packtok does as documented.
-fn load(json: &str) -> Result<Option<(Oracle, packtok_bpe::Tokenizer)>, Finding> {
+fn load(json: &str) -> Result<Option<(Oracle, packtok_tokenizer::Tokenizer)>, Finding> {
     let finding = |whose: &str, reason: String| Finding {
         kind: format!("load: only {whose} refuses: {}", shape_of(&reason)),
         detail: reason,
     };
     let oracle = Oracle::load(json);
     let loaded = own("load", || {
-        packtok_bpe::Tokenizer::from_json("t.json", json.to_owned())
+        packtok_tokenizer::Tokenizer::from_json("t.json", json.to_owned())
     })?;
     match (oracle, loaded) {
         (Ok(oracle), Ok(_)) if !oracle.has_ids_of_texts() => Err(Finding {
@@ -120,7 +120,7 @@ pub(crate) fn compare(case: &Case) -> Result<Compared, Finding> {
     })
 }
 
-fn names(tokenizer: &packtok_bpe::Tokenizer) -> String {
+fn names(tokenizer: &packtok_tokenizer::Tokenizer) -> String {
     let other = tokenizer.engine_chosen(EngineChoice::Reference).name();
     format!("{}, {other}", tokenizer.engine().name())
 }
@@ -128,7 +128,7 @@ fn names(tokenizer: &packtok_bpe::Tokenizer) -> String {
 /// A file loaded by both.
 struct Pair {
     oracle: Oracle,
-    tokenizer: packtok_bpe::Tokenizer,
+    tokenizer: packtok_tokenizer::Tokenizer,
     /// The engine that serves the file, and both engines.
     engine: &'static str,
     names: String,

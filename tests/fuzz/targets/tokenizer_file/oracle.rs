@@ -1,6 +1,6 @@
 //! `tokenizers` itself. Its panics count as refusals.
 
-use packtok_bpe::{EncodeOptions, SpecialTokensInText};
+use packtok_tokenizer::{EncodeOptions, SpecialTokensInText};
 use tokenizers::{PostProcessor, TruncationParams};
 
 use crate::panics::catch;

@@ -1,6 +1,6 @@
 //! The engines agree wherever the fast ones are trusted, scalar value by scalar value.
 
-use packtok_bpe::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
 
 mod patterns;
@@ -23,7 +23,8 @@ fn through_reference_engine(json: &str) -> Tokenizer {
 
 /// A built-in file that splits in another way.
 fn with_splits(name: &str, pre_tokenizer: Option<Value>, ignore_merges: bool) -> String {
-    let mut file: Value = serde_json::from_str(&packtok_bpe::builtin_json(name).unwrap()).unwrap();
+    let mut file: Value =
+        serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap();
     if let Some(pre_tokenizer) = pre_tokenizer {
         file["pre_tokenizer"] = pre_tokenizer;
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use packtok_bpe::{EncodeOptions, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use tiktoken_rs::CoreBPE;
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use packtok_bpe::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use serde_json::{Value, json};
 
 fn small() -> Value {

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use packtok_bpe::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;

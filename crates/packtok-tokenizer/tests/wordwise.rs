@@ -1,6 +1,6 @@
 //! Words that are remembered have the ids that whole texts have, whatever the model.
 
-use packtok_bpe::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

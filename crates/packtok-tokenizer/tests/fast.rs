@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use packtok_bpe::{EncodeOptions, EngineChoice, EngineKind, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn tokenizers() -> &'static [Tokenizer] {
             ("o200k_base", Some(splits(&[TEKKEN])), None),
         ] {
             let mut file: Value =
-                serde_json::from_str(&packtok_bpe::builtin_json(name).unwrap()).unwrap();
+                serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap();
             if let Some(pre_tokenizer) = pre_tokenizer {
                 file["pre_tokenizer"] = pre_tokenizer;
             }
@@ -279,7 +279,7 @@ fn more_words_than_the_cache_has_room_for_are_no_matter() {
 /// GPT-2's without some of its merges, so that tokens are left which only `ignore_merges` gives.
 fn with_tokens_that_nothing_merges() -> Tokenizer {
     let mut file: Value =
-        serde_json::from_str(&packtok_bpe::builtin_json("gpt2").unwrap()).unwrap();
+        serde_json::from_str(&packtok_tokenizer::builtin_json("gpt2").unwrap()).unwrap();
     file["model"]["ignore_merges"] = true.into();
     let merges = file["model"]["merges"].as_array_mut().unwrap();
     let mut number = 0;

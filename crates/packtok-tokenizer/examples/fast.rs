@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use packtok_bpe::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+use packtok_tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
