@@ -21,7 +21,7 @@ pub enum Error {
     #[error(transparent)]
     Spec(#[from] crate::pack::SpecError),
     /// The list of inputs is empty.
-    #[error("no input is given; name at least one file, folder or glob")]
+    #[error("no input given; give at least one file, folder or glob")]
     NoInput,
     /// An input is neither a file nor a folder.
     #[error("{}: is a {found}, not a file; give a regular file, a folder or a glob", path.display())]
@@ -33,7 +33,7 @@ pub enum Error {
     },
     /// A folder holds no corpus file.
     #[error(
-        "{}: the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+        "{}: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
         path.display()
     )]
     EmptyFolder {
@@ -41,13 +41,13 @@ pub enum Error {
         path: PathBuf,
     },
     /// A glob matches no file.
-    #[error("{pattern:?}: no file matches; hidden files must be named")]
+    #[error("{pattern:?}: no file matches; globs skip hidden files, give those by name")]
     NothingMatches {
         /// The glob.
         pattern: String,
     },
     /// A glob cannot be understood.
-    #[error("{pattern:?}: is not a valid glob; write [[] for a literal bracket")]
+    #[error("{pattern:?}: not a valid glob; write [[] for a literal bracket")]
     BadGlob {
         /// The glob.
         pattern: String,
@@ -56,7 +56,7 @@ pub enum Error {
     },
     /// An input is a URL, and this build knows no object stores.
     #[error(
-        "an input is a URL, and packtok was built without object stores; build it with the feature remote"
+        "an input is a URL, but packtok was built without object-store support; build it with the feature remote"
     )]
     NoStores,
     /// An object store refused something.
@@ -65,7 +65,7 @@ pub enum Error {
     Store(#[from] packtok_store::Error),
     /// A file is named twice, perhaps through a link.
     #[error(
-        "{}: is the same file as {}, named before; name each file once",
+        "{}: same file as the earlier input {}; give each file once",
         path.display(),
         first.display()
     )]
@@ -77,8 +77,7 @@ pub enum Error {
     },
     /// A source has another length than it had at the start.
     #[error(
-        "{}: changed while it was being read: it had {expected_bytes} bytes, now {found_bytes}; \
-         start again when nothing writes to it",
+        "{}: file changed while it was read: found {found_bytes} bytes, expected {expected_bytes}; run again when no process writes to it",
         path.display()
     )]
     SourceChanged {
@@ -91,8 +90,7 @@ pub enum Error {
     },
     /// Compressed data cannot be decompressed.
     #[error(
-        "{}: compressed data is damaged, cut off or followed by something else at about byte \
-         {position_bytes} of the file; get the file again or repair it",
+        "{}: compressed data is corrupt, truncated or followed by other data near byte {position_bytes} of the file; download the file again or repair it",
         path.display()
     )]
     DamagedCompression {
@@ -105,8 +103,7 @@ pub enum Error {
     },
     /// A zstd frame asks for more memory than is allowed.
     #[error(
-        "{}: a zstd frame needs a window over 2^{window_log_max} bytes; raise zstd_window_log \
-         (at most 31)",
+        "{}: a zstd frame needs a window larger than 2^{window_log_max} bytes; raise zstd_window_log (at most 31)",
         path.display()
     )]
     ZstdWindow {
@@ -117,8 +114,7 @@ pub enum Error {
     },
     /// An index was given for, or asked of, a compressed file.
     #[error(
-        "{}: is compressed, and a raw index counts bytes of a plain file; decompress it, or pack \
-         it without an index",
+        "{}: file is compressed, but a raw index needs an uncompressed file; decompress it, or pack it without an index",
         path.display()
     )]
     IndexedCompressed {
@@ -128,7 +124,7 @@ pub enum Error {
     /// An entry of an index does not lie in the file.
     #[error(
         "{}: index entry {entry} covers {len_bytes} bytes from byte {offset_bytes}, but the file \
-         has {file_bytes} bytes; make the index again from this file",
+         has {file_bytes} bytes; rebuild the index from this file",
         path.display()
     )]
     IndexEntryOutside {
@@ -176,14 +172,15 @@ pub enum Error {
         reason: Box<crate::pack::Reason>,
     },
     /// The output is there already.
-    #[error("{}: the output exists already; name another, or set --existing (existing in a config) to skip or replace", path.display())]
+    #[error("{}: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace", path.display())]
     OutputExists {
         /// The output.
         path: PathBuf,
     },
     /// A run ended before its time, and what it has done is kept.
     #[error(
-        "{source}; what is done is kept beside the output, and the same command goes on from there"
+        "{}; finished work is kept next to the output; run the same command again to resume",
+        ended_by(source)
     )]
     Kept {
         /// Why it ended.
@@ -191,7 +188,7 @@ pub enum Error {
     },
     /// More documents were rejected than are allowed.
     #[error(
-        "{}: {fault}{first}; see {}; correct the corpus or the options, {}",
+        "{}: {fault}{first}; see {}; fix the corpus or the options, {}",
         path.display(),
         rejects.display(),
         fault.remedy()
@@ -208,7 +205,7 @@ pub enum Error {
     },
     /// An index of a file of which every line was left out.
     #[error(
-        "{}: nothing was indexed: none of the {rejected} lines that are not blank is JSON{first}; see {}",
+        "{}: nothing was indexed: none of the {rejected} non-blank lines is valid JSON{first}; see {}",
         path.display(),
         rejects.display()
     )]
@@ -224,7 +221,7 @@ pub enum Error {
     },
     /// Packing has begun under the name that shards are to be joined under.
     #[error(
-        "{}: holds what an unfinished run of packtok pack has packed under this name; finish that run, or delete this folder, then join again",
+        "{}: an unfinished run of packtok pack has the same output; finish that run, or delete this folder, then join again",
         path.display()
     )]
     JournalOfPacking {
@@ -232,7 +229,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another process is making the output.
-    #[error("{}: {holder} is writing it; wait for that run, or stop it and run this again", path.display())]
+    #[error("{}: {holder} is writing this output; wait for it to finish, or stop it and run this command again", path.display())]
     OutputHeld {
         /// The output.
         path: PathBuf,
@@ -241,7 +238,7 @@ pub enum Error {
     },
     /// Another process has taken the output, for this one was not seen to be alive.
     #[error(
-        "{}: another run has gone on with it, since this one was taken for dead; let that one finish",
+        "{}: another process took over this output because this one appeared dead; let it finish",
         path.display()
     )]
     OutputTaken {
@@ -250,8 +247,7 @@ pub enum Error {
     },
     /// An earlier run over the same output was another one.
     #[error(
-        "{}: a run that was not finished differs in {what}: found {found}, expected {expected}; finish it as it \
-         was begun, or begin anew with --restart",
+        "{}: the unfinished run differs from this one: {what} is {found}, expected {expected}; finish it with its own options and inputs, or start over with --restart",
         path.display()
     )]
     JournalDiffers {
@@ -265,7 +261,7 @@ pub enum Error {
         expected: String,
     },
     /// The output is a folder, a device or the like, which a file must not replace.
-    #[error("{}: the output is a {found}, not a file; name another", path.display())]
+    #[error("{}: the output is a {found}, not a file; choose another path", path.display())]
     OutputNotAFile {
         /// The output.
         path: PathBuf,
@@ -273,14 +269,14 @@ pub enum Error {
         found: &'static str,
     },
     /// The output would be written over a source.
-    #[error("{}: is both input and output; name another output", path.display())]
+    #[error("{}: file is both input and output; choose another output", path.display())]
     OutputIsInput {
         /// The file.
         path: PathBuf,
     },
     /// The existing output does not say what it was made from.
     #[error(
-        "{}: the existing output has no trailer, so nothing proves what it was made from; set existing to replace",
+        "{}: the existing output has no trailer, so its origin cannot be verified; set existing to replace",
         path.display()
     )]
     ExistingUnknown {
@@ -289,7 +285,7 @@ pub enum Error {
     },
     /// The existing output was made from something else.
     #[error(
-        "{}: the existing output is not what this run would write: {what} is {found}, expected {expected}; set existing to replace, or name another output",
+        "{}: the existing output differs from what this run would write: {what} is {found}, expected {expected}; set existing to replace, or choose another output",
         path.display()
     )]
     ExistingDiffers {
@@ -304,7 +300,7 @@ pub enum Error {
     },
     /// An index was given for more than one source.
     #[error(
-        "{}: a raw index belongs to one file, but the inputs are {num_sources} files; pack them one by one, or without index_path",
+        "{}: a raw index belongs to one file, but there are {num_sources} input files; pack them one at a time, or without index_path",
         path.display()
     )]
     IndexForMany {
@@ -314,7 +310,7 @@ pub enum Error {
         num_sources: usize,
     },
     /// The threads could not be started.
-    #[error("the worker threads cannot be started; set num_cpus lower")]
+    #[error("cannot start the worker threads; lower num_cpus")]
     Threads {
         /// What the system said.
         source: rayon::ThreadPoolBuildError,
@@ -328,11 +324,11 @@ pub enum Error {
         offset_bytes: u64,
     },
     /// A worker ended before its work did.
-    #[error("a worker thread died, which is a bug; nothing was written; please report it")]
+    #[error("a worker thread died; this is a bug, please report it")]
     WorkerDied,
     /// A worker panicked.
     #[error(
-        "{}: byte {offset_bytes}: packtok failed on this document, which is a bug; please report it with this line",
+        "{}: byte {offset_bytes}: packtok panicked on this document; this is a bug, please report it with this line",
         path.display()
     )]
     EnginePanicked {
@@ -353,7 +349,7 @@ pub enum Error {
     },
     /// The engine panicked with one of many texts, or lists of ids.
     #[error(
-        "{argument}[{item}]: packtok failed on this one, which is a bug; please report it with what is there"
+        "{argument}[{item}]: packtok panicked on this item; this is a bug, please report it with the item"
     )]
     ItemPanicked {
         /// Name of the argument that has it.
@@ -362,7 +358,7 @@ pub enum Error {
         item: usize,
     },
     /// An id that no token has, to be decoded.
-    #[error("ids[{position}] is {found}; the ids of this tokenizer are below {vocab_size}")]
+    #[error("ids[{position}] is {found}, expected an id below {vocab_size}")]
     NoSuchId {
         /// Its position among all ids, from 0.
         position: usize,
@@ -372,7 +368,9 @@ pub enum Error {
         vocab_size: u64,
     },
     /// Offsets of lists of ids are out of order.
-    #[error("offsets[{position}] is {found}, below the {before} before it; offsets never fall")]
+    #[error(
+        "offsets[{position}] is {found}, less than the preceding {before}; offsets must not decrease"
+    )]
     OffsetsFall {
         /// Position of the one that is too low, from 0.
         position: usize,
@@ -397,7 +395,7 @@ pub enum Error {
     Cancelled,
     /// The file has another token width than the tokenizer asks for.
     #[error(
-        "{}: tokens are {found_bytes} bytes wide, this tokenizer's are {expected_bytes}; name the tokenizer that made the file",
+        "{}: tokens are {found_bytes} bytes wide, but this tokenizer needs {expected_bytes}; use the tokenizer that packed the file",
         path.display()
     )]
     WidthDiffers {
@@ -434,7 +432,7 @@ pub enum Error {
     },
     /// The corpus gives more documents than the file has.
     #[error(
-        "{}: has {found} documents, but {}:{line} gives one more",
+        "{}: file has {found} documents, but the corpus has one more at {}:{line}",
         path.display(),
         source_path.display()
     )]
@@ -449,7 +447,7 @@ pub enum Error {
         line: u64,
     },
     /// The file has more documents than the corpus gives.
-    #[error("{}: has {found} documents, the corpus gives {expected}", path.display())]
+    #[error("{}: file has {found} documents, the corpus has {expected}", path.display())]
     CorpusShorter {
         /// The pbin.
         path: PathBuf,
@@ -460,7 +458,7 @@ pub enum Error {
     },
     /// An id that the tokenizer does not have.
     #[error(
-        "{}: document {document} has id {found} at token {token}, beyond the vocabulary of {vocab_size}",
+        "{}: document {document} has id {found} at token {token}, outside the vocabulary of {vocab_size}",
         path.display()
     )]
     IdBeyondVocab {
@@ -493,7 +491,7 @@ pub enum Error {
     },
     /// The file was made with another tokenizer.
     #[error(
-        "{}: made with tokenizer {found}, the one given is {expected}; name the tokenizer that made the file",
+        "{}: packed with tokenizer {found}, but the given tokenizer is {expected}; use the tokenizer that packed the file",
         path.display()
     )]
     TokenizerDiffers {
@@ -527,7 +525,7 @@ pub enum Error {
     },
     /// A split beyond the last document.
     #[error(
-        "no document {document} to begin the validation side with, the data has {num_documents}"
+        "the validation side starts at document {document}, but the data has {num_documents} documents"
     )]
     NoSuchSplit {
         /// The first document of the validation side.
@@ -537,7 +535,7 @@ pub enum Error {
     },
     /// No folder takes a plan file.
     #[error(
-        "{name} can be written nowhere; name a folder that takes it{}",
+        "cannot write {name} to any folder; give a writable folder{}",
         reasons(refusals)
     )]
     NoWritableFolder {
@@ -547,7 +545,7 @@ pub enum Error {
         refusals: Vec<Error>,
     },
     /// A plan file that cannot be used.
-    #[error("{}: {fault}; delete it, and it is made again", path.display())]
+    #[error("{}: {fault}; delete the file to rebuild it", path.display())]
     PlanFile {
         /// The plan file.
         path: PathBuf,
@@ -578,6 +576,15 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// What ended a run that keeps its finished work.
+fn ended_by(error: &Error) -> String {
+    match error {
+        // Its own text says that nothing was written, which is wrong here.
+        Error::Cancelled => "interrupted".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 /// Each error with its causes, for the end of a message.

@@ -199,7 +199,7 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
         path: existing.to_owned(),
         what: "its content".to_owned(),
         found: format!("{} bytes", found.len()),
-        expected: format!("{} bytes, the index of the file as it is", expected.len()),
+        expected: format!("{} bytes, the index of the current file", expected.len()),
     })
 }
 

@@ -609,7 +609,7 @@ mod tests {
             );
             assert_eq!(
                 found.unwrap_err().to_string(),
-                "texts[5]: packtok failed on this one, which is a bug; please report it with what is there"
+                "texts[5]: packtok panicked on this item; this is a bug, please report it with the item"
             );
         }
     }
@@ -627,7 +627,7 @@ mod tests {
         let error = encoders().decode(&[1, 50_257], false).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "ids[1] is 50257; the ids of this tokenizer are below 50257"
+            "ids[1] is 50257, expected an id below 50257"
         );
     }
 }

@@ -111,10 +111,10 @@ fn a_corpus_that_gives_other_ids_is_found_out() {
     );
     assert_eq!(
         compare("{\"text\": \"one\"}\n"),
-        format!("{out}: has 2 documents, the corpus gives 1")
+        format!("{out}: file has 2 documents, the corpus has 1")
     );
     assert_eq!(
         compare("{\"text\": \"one\"}\n{\"text\": \"two\"}\n\n{\"text\": \"three\"}"),
-        format!("{out}: has 2 documents, but {source}:4 gives one more")
+        format!("{out}: file has 2 documents, but the corpus has one more at {source}:4")
     );
 }

@@ -277,8 +277,7 @@ fn an_interrupted_run_says_that_its_work_is_kept() {
     let error = interrupted(&options, 100);
     assert_eq!(
         error.to_string(),
-        "interrupted; nothing was written; what is done is kept beside the output, and the same command goes on \
-         from there"
+        "interrupted; finished work is kept next to the output; run the same command again to resume"
     );
     assert!(!options.spec.output.exists());
     let report = run(&options).unwrap();
@@ -410,8 +409,7 @@ fn another_config_is_refused_by_name_and_restart_begins_anew() {
     assert_eq!(
         run(&options).unwrap_err().to_string(),
         format!(
-            "{}: a run that was not finished differs in its option max_document_bytes: found 200, expected 100; \
-             finish it as it was begun, or begin anew with --restart",
+            "{}: the unfinished run differs from this one: its option max_document_bytes is 200, expected 100; finish it with its own options and inputs, or start over with --restart",
             partial.display()
         )
     );
@@ -447,7 +445,9 @@ fn the_second_of_two_runs_is_told_who_has_the_output() {
     );
     assert!(told.starts_with(&me), "{told}");
     assert!(
-        told.ends_with(" is writing it; wait for that run, or stop it and run this again"),
+        told.ends_with(
+            " is writing this output; wait for it to finish, or stop it and run this command again"
+        ),
         "{told}"
     );
     assert_eq!(files_in(folder.path()), undisturbed(|_| ()));

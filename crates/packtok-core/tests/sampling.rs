@@ -309,7 +309,7 @@ fn plans_and_splits_of_other_files_are_refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: plans 4 tokens, the dataset has 3; delete it, and it is made again",
+            "{}: plans 4 tokens, the dataset has 3; delete the file to rebuild it",
             path.display()
         )
     );
@@ -357,6 +357,6 @@ fn batches_that_32_bits_cannot_count_are_refused() {
     let error = fill(&[(&items, 0), (&items, 0)], filling, &mut batch).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a batch of 4294967294 tokens is too long for cu_seqlens, which are 32 bits wide; make it smaller"
+        "a batch of 4294967294 tokens is too long for the 32-bit cu_seqlens; make it smaller"
     );
 }

@@ -294,7 +294,7 @@ fn a_marker_without_its_shard_counts_for_nothing() {
         assert_eq!(Marker::find(&path).unwrap(), None);
         assert_eq!(
             setting.message(setting.join()),
-            "out: not all shards are there: missing 1 of 2; pack them, then join again"
+            "out: shards are missing: 1 of 2; pack them, then join again"
         );
         assert!(!setting.pack(1, None).unwrap().skipped_existing);
         assert_eq!(fs::read(&path).unwrap(), whole);
@@ -309,15 +309,15 @@ fn the_missing_shards_are_named() {
     }
     assert_eq!(
         setting.message(setting.join()),
-        "out: not all shards are there: missing 3, 7-9 of 10; pack them, then join again"
+        "out: shards are missing: 3, 7-9 of 10; pack them, then join again"
     );
     assert_eq!(
         setting.message(list(&setting.path("out"), None)),
-        "out: not all shards are there: missing 3, 7-9 of 10; pack them, then join again"
+        "out: shards are missing: 3, 7-9 of 10; pack them, then join again"
     );
     assert_eq!(
         setting.message(list(&setting.path("corpus"), None)),
-        "corpus: there is no plan; name the folder that the shards were packed into"
+        "corpus: no plan found; give the folder that the shards were packed into"
     );
 }
 
@@ -326,7 +326,7 @@ fn the_number_of_shards_is_the_plan_s() {
     let setting = Setting::small();
     assert_eq!(
         setting.message(setting.pack(0, None)),
-        "out: there is no plan, so nothing says how many shards there are; write one with packtok plan --shards N, or give the shard as k/N"
+        "out: no plan found, so the number of shards is unknown; write a plan with packtok plan --shards N, or give the shard as k/N"
     );
     let planned = plan_as(&setting.options("out"), 4).unwrap();
     assert!(!planned.skipped_existing);
@@ -336,7 +336,7 @@ fn the_number_of_shards_is_the_plan_s() {
             .unwrap()
             .skipped_existing
     );
-    let differs = "out/plan.jsonl: the plan that is there is not this run's: num_shards is 4, expected 5; pack into another folder, or remove the plan and its shards";
+    let differs = "out/plan.jsonl: the existing plan does not match this run: num_shards is 4, expected 5; pack into another folder, or remove the plan and its shards";
     assert_eq!(setting.message(setting.pack(0, Some(5))), differs);
     assert_eq!(
         setting.message(plan_as(&setting.options("out"), 5)),
@@ -344,7 +344,7 @@ fn the_number_of_shards_is_the_plan_s() {
     );
     assert_eq!(
         setting.message(setting.pack(4, None)),
-        "there is no shard 4 of 4; shards are numbered 0 to 3"
+        "no shard 4 of 4; shards are numbered 0 to 3"
     );
     let choice = Choice {
         index: 3,
@@ -384,7 +384,7 @@ fn another_config_over_the_same_folder_is_refused() {
         let mut options = setting.options("out");
         change(&mut options);
         let expected = format!(
-            "out/plan.jsonl: the plan that is there is not this run's: {what}; pack into another folder, or remove the plan and its shards"
+            "out/plan.jsonl: the existing plan does not match this run: {what}; pack into another folder, or remove the plan and its shards"
         );
         assert_eq!(setting.message(pack_one(&options, 1, None)), expected);
         assert_eq!(setting.message(plan_as(&options, 2)), expected);
@@ -402,7 +402,7 @@ fn planning_again_notices_that_the_corpus_has_changed() {
     let message = setting.message(plan_as(&options, 2));
     assert!(
         message.starts_with(
-            "out/plan.jsonl: the plan that is there is not this run's: total_bytes is "
+            "out/plan.jsonl: the existing plan does not match this run: total_bytes is "
         ),
         "{message}"
     );
@@ -423,7 +423,7 @@ fn planning_again_notices_that_the_corpus_has_changed() {
     let message = setting.message(plan_as(&options, 2));
     assert_eq!(
         message,
-        "out/plan.jsonl: the plan that is there is not this run's: source 0 is part0.jsonl of 120 bytes, expected part0.jsonl of 1 bytes; pack into another folder, or remove the plan and its shards"
+        "out/plan.jsonl: the existing plan does not match this run: source 0 is part0.jsonl of 120 bytes, expected part0.jsonl of 1 bytes; pack into another folder, or remove the plan and its shards"
     );
 }
 
@@ -440,7 +440,7 @@ fn a_shard_looks_at_its_own_files_only_and_at_their_length() {
     fs::write(&setting.inputs[0], b"\n").unwrap();
     assert_eq!(
         setting.message(setting.pack(0, None)),
-        "corpus/part0.jsonl: has 1 bytes, the plan says 120; put the file back as it was, or plan again in another folder"
+        "corpus/part0.jsonl: file has 1 bytes, the plan expects 120; restore the file, or plan again in another folder"
     );
     fs::remove_file(&setting.inputs[0]).unwrap();
     fs::create_dir(&setting.inputs[0]).unwrap();
@@ -460,7 +460,7 @@ fn what_shards_cannot_know_is_refused() {
         assert_eq!(setting.message(plan_as(&options, 1)), message);
         message
     };
-    let limit = "cannot be used with shards: it ends the run where the shards before have packed enough, and a shard does not know that; leave it out, or pack without shards";
+    let limit = "cannot be used with shards: where it stops depends on the preceding shards, which a shard does not see; remove it, or pack without shards";
     assert_eq!(
         message(|options| options.spec.recorded.max_documents = Some(1)),
         format!("max_documents {limit}")
@@ -471,7 +471,7 @@ fn what_shards_cannot_know_is_refused() {
     );
     assert_eq!(
         message(|options| options.spec.index_path = Some("a.idx".into())),
-        "index_path cannot be used with shards: it names lines in an order of its own, and shards are made of the bytes of files in their order; leave it out, or pack without shards"
+        "index_path cannot be used with shards: it selects lines in its own order, but shards are byte ranges of the files in order; remove it, or pack without shards"
     );
 }
 
@@ -481,7 +481,7 @@ fn sources_among_the_shards_are_refused() {
     let message = setting.message(pack_one(&setting.options("corpus"), 0, Some(1)));
     assert_eq!(
         message,
-        "corpus/part0.jsonl: lies in the folder corpus that the shards go to; name another folder"
+        "corpus/part0.jsonl: the source is inside the shards' output folder corpus; choose another folder"
     );
 }
 
@@ -496,7 +496,7 @@ fn a_path_that_leads_elsewhere_than_its_name_says_is_refused() {
     options.spec.input = vec![setting.path("link/../x.jsonl").display().to_string()];
     assert_eq!(
         setting.message(plan_as(&options, 1)),
-        "link/../x.jsonl: goes through a link and back by .., so its name does not say where it is; give the path without .."
+        "link/../x.jsonl: the path follows a symbolic link and then .., so its location is ambiguous; give the path without .."
     );
     options.spec.input = vec![setting.path("far/../x.jsonl").display().to_string()];
     plan_as(&options, 1).unwrap();
@@ -513,7 +513,7 @@ fn a_name_that_is_not_utf8_is_refused() {
     options.spec.input = vec![setting.path("corpus").display().to_string()];
     assert_eq!(
         setting.message(plan_as(&options, 1)),
-        "corpus/\u{fffd}.jsonl: the path is not UTF-8, so a plan cannot name it; rename the file or its folders"
+        "corpus/\u{fffd}.jsonl: the path is not UTF-8, so a plan cannot contain it; rename the file or its folders"
     );
 }
 
@@ -548,7 +548,7 @@ fn a_damaged_plan_is_noticed() {
     let path = setting.path("out/plan.jsonl");
     let planned = plan_as(&setting.options("out"), 2).unwrap();
     let whole = fs::read_to_string(&path).unwrap();
-    let remedy = "remove the plan and make it again";
+    let remedy = "remove the plan and write it again";
     let after = |from: &str, to: &str| {
         assert!(whole.contains(from));
         fs::write(&path, whole.replace(from, to)).unwrap();
@@ -557,7 +557,7 @@ fn a_damaged_plan_is_noticed() {
     assert_eq!(
         after("{\"path\":\"part1.jsonl\"", "{\"path\":5"),
         format!(
-            "out/plan.jsonl:3: is no line of a plan; {remedy}: invalid type: integer `5`, expected a string at line 1 column 9"
+            "out/plan.jsonl:3: not a valid plan line; {remedy}: invalid type: integer `5`, expected a string at line 1 column 9"
         )
     );
     assert_eq!(
@@ -622,7 +622,7 @@ fn shards_of_something_else_are_refused() {
     assert_eq!(
         setting.message(setting.join()),
         format!(
-            "{marker}: is no marker of a shard; delete it and pack the shard again: EOF while parsing an object at line 1 column 1"
+            "{marker}: not a valid shard marker; delete it and pack the shard again: EOF while parsing an object at line 1 column 1"
         )
     );
 }
@@ -658,13 +658,13 @@ fn what_a_marker_says_is_held_against_the_shard() {
         (
             |marker| marker["parts"][0]["start"] = 100.into(),
             format!(
-                "{shard}: source \"part1.jsonl\" is covered up to byte 48, and then not before byte 100"
+                "{shard}: source \"part1.jsonl\" is covered up to byte 48, but the next part starts at byte 100"
             ),
         ),
         (
             |marker| marker["first"]["source"] = 0.into(),
             format!(
-                "{shard}: source \"part1.jsonl\" is covered up to byte 48, and then not before byte 360"
+                "{shard}: source \"part1.jsonl\" is covered up to byte 48, but the next part starts at byte 360"
             ),
         ),
     ];
@@ -721,9 +721,7 @@ fn rejects_have_to_be_there() {
     fs::write(&path, "{}\n").unwrap();
     let message = setting.message(setting.join());
     assert!(
-        message.starts_with(&format!(
-            "{name}:1: is no line of a rejects file; {again}: "
-        )),
+        message.starts_with(&format!("{name}:1: not a valid rejects line; {again}: ")),
         "{message}"
     );
     fs::remove_file(&path).unwrap();
@@ -748,7 +746,7 @@ fn an_output_that_is_there_is_kept_proven_or_replaced() {
     let output = setting.path("joined.pbin");
     setting.join().unwrap();
     let whole = fs::read(&output).unwrap();
-    let exists = "joined.pbin: the output exists already; name another, or set --existing (existing in a config) to skip or replace";
+    let exists = "joined.pbin: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
     assert_eq!(setting.message(setting.join()), exists);
     for place in (0..whole.len()).step_by(13) {
         let mut damaged = whole.clone();
@@ -764,17 +762,17 @@ fn an_output_that_is_there_is_kept_proven_or_replaced() {
     run(&other).unwrap();
     assert_eq!(
         setting.message(setting.join_as("other.pbin", Existing::Skip)),
-        "other.pbin: the existing output is not what this run would write: its counts.tokens is 80, expected 240; set existing to replace, or name another output"
+        "other.pbin: the existing output differs from what this run would write: its counts.tokens is 80, expected 240; set existing to replace, or choose another output"
     );
     setting.join_as("joined.pbin", Existing::Replace).unwrap();
     assert_eq!(fs::read(&output).unwrap(), whole);
     assert_eq!(
         setting.message(setting.join_as("out/shard-00001-of-00002.pbin", Existing::Replace)),
-        "out/shard-00001-of-00002.pbin: is both input and output; name another output"
+        "out/shard-00001-of-00002.pbin: file is both input and output; choose another output"
     );
     assert_eq!(
         setting.message(setting.join_as("corpus", Existing::Replace)),
-        "corpus: the output is a folder, not a file; name another"
+        "corpus: the output is a folder, not a file; choose another path"
     );
 }
 
@@ -790,7 +788,7 @@ fn another_tokenizer_among_the_shards_is_refused() {
         setting.message(setting.pack(0, None)),
     ] {
         let prefix =
-            "out/tokenizer.json: is another tokenizer than the plan's: its fingerprint is sha256:";
+            "out/tokenizer.json: the tokenizer differs from the plan's: its fingerprint is sha256:";
         assert!(message.starts_with(prefix), "{message}");
         assert!(message.ends_with("; pack into another folder"), "{message}");
     }
@@ -866,8 +864,7 @@ fn joining_does_not_take_the_place_of_a_run_that_packs() {
     assert!(stopped.is_err());
     assert_eq!(
         setting.message(setting.join()),
-        "joined.pbin.partial: holds what an unfinished run of packtok pack has packed under this name; finish that \
-         run, or delete this folder, then join again"
+        "joined.pbin.partial: an unfinished run of packtok pack has the same output; finish that run, or delete this folder, then join again"
     );
 }
 

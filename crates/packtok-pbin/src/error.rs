@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused to read or write.
-    #[error("{}: input or output failed", path.display())]
+    #[error("{}: I/O error", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The destination's name is taken.
-    #[error("{}: file exists already; name another one or ask for it to be replaced", path.display())]
+    #[error("{}: file already exists; choose another path, or allow it to be replaced", path.display())]
     Exists {
         /// The destination.
         path: PathBuf,
@@ -32,7 +32,7 @@ pub enum Error {
     #[error("cancelled")]
     Cancelled,
     /// A destination without a file name, such as `/` or `..`.
-    #[error("{}: path names no file", path.display())]
+    #[error("{}: path has no file name", path.display())]
     NoFileName {
         /// The destination.
         path: PathBuf,
@@ -53,7 +53,7 @@ pub enum Error {
         actual: u64,
     },
     /// A token width that no pbin has.
-    #[error("{}: header at byte 8 gives {found} bytes a token, expected 1, 2 or 4; this is no pbin", path.display())]
+    #[error("{}: header at byte 8 gives {found} bytes per token, expected 1, 2 or 4; this is not a pbin", path.display())]
     TokenWidth {
         /// The pbin.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum Error {
         found: u32,
     },
     /// Data that ends inside a token.
-    #[error("{}: data segment of {data_bytes} bytes is no whole number of {width}-byte tokens", path.display())]
+    #[error("{}: data segment of {data_bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     PartialToken {
         /// The pbin.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// A file that ends inside its data.
     #[error(
-        "{}: header announces {data_bytes} data bytes, file has {file_bytes} bytes in all; the file is truncated or the header is wrong",
+        "{}: header specifies {data_bytes} data bytes, file has {file_bytes} bytes in total; the file is truncated or the header is wrong",
         path.display()
     )]
     DataTruncated {
@@ -95,7 +95,7 @@ pub enum Error {
     },
     /// Bytes behind the index that are no trailer.
     #[error(
-        "{}: index ends at byte {offset}, {bytes} more bytes follow and are no trailer; the file is truncated or damaged",
+        "{}: index ends at byte {offset}, but the {bytes} bytes after it are not a trailer; the file is truncated or damaged",
         path.display()
     )]
     BytesAfterIndex {
@@ -108,7 +108,7 @@ pub enum Error {
     },
     /// Documents that are not back to back.
     #[error(
-        "{}: document {document} starts at data byte {found}, expected {expected}, where the one before ends; the index is wrong",
+        "{}: document {document} starts at data byte {found}, expected {expected}, the end of the previous document; the index is wrong",
         path.display()
     )]
     DocumentStart {
@@ -161,7 +161,7 @@ pub enum Error {
         fault: TrailerFault,
     },
     /// A JSON section that is no JSON of the known shape.
-    #[error("{}: {section} at byte {offset}: not the JSON that belongs there", path.display())]
+    #[error("{}: {section} at byte {offset}: not the expected JSON", path.display())]
     Json {
         /// The pbin.
         path: PathBuf,
@@ -193,7 +193,7 @@ pub enum Error {
     },
     /// Index and trailer that give a document two places.
     #[error(
-        "{}: document {document} spans data bytes {pickled_start}..{pickled_stop} by the index and {start}..{stop} by the trailer",
+        "{}: document {document} spans data bytes {pickled_start}..{pickled_stop} in the index, but {start}..{stop} in the trailer",
         path.display()
     )]
     IndexDisagrees {
@@ -212,7 +212,7 @@ pub enum Error {
     },
     /// An index that is right but not written as a writer writes it.
     #[error(
-        "{}: index differs at byte {offset} from what its documents are written as; the file was changed",
+        "{}: index differs at byte {offset} from the encoding of its documents; the file was modified",
         path.display()
     )]
     IndexBytes {
@@ -258,7 +258,7 @@ pub enum Error {
     },
 
     /// Documents whose lengths do not add up to the data given.
-    #[error("{}: documents of {found} bytes in all were given {expected} bytes of data", path.display())]
+    #[error("{}: documents have {found} bytes in total, but {expected} bytes of data were given", path.display())]
     AppendedBytes {
         /// The destination.
         path: PathBuf,
@@ -268,7 +268,7 @@ pub enum Error {
         expected: u64,
     },
     /// A document to write that ends inside a token.
-    #[error("{}: document {document} of {bytes} bytes is no whole number of {width}-byte tokens", path.display())]
+    #[error("{}: document {document} of {bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     AppendedTokens {
         /// The destination.
         path: PathBuf,
@@ -280,7 +280,7 @@ pub enum Error {
         width: u64,
     },
     /// Metadata that is too long to be written.
-    #[error("{}: metadata of {bytes} bytes exceeds the 16777216 that a pbin holds", path.display())]
+    #[error("{}: metadata is {bytes} bytes, at most 16777216 are allowed", path.display())]
     MetadataTooLarge {
         /// The destination.
         path: PathBuf,
@@ -289,13 +289,13 @@ pub enum Error {
     },
 
     /// A join of nothing.
-    #[error("{}: no parts to join; name at least one", path.display())]
+    #[error("{}: no parts to join; give at least one", path.display())]
     NoParts {
         /// The destination.
         path: PathBuf,
     },
     /// A part that would be overwritten by the result.
-    #[error("{}: file is both a part and the output of the join; name another output", path.display())]
+    #[error("{}: file is both a part and the output of the join; choose another output", path.display())]
     PartIsOutput {
         /// The part.
         path: PathBuf,
@@ -316,14 +316,14 @@ pub enum Error {
         expected: u64,
     },
     /// A part of which nobody knows what its ids mean.
-    #[error("{}: file does not say which tokenizer made it; name the tokenizer to vouch for it", path.display())]
+    #[error("{}: file does not record which tokenizer packed it; give that tokenizer to confirm it", path.display())]
     PartTokenizerUnknown {
         /// The part.
         path: PathBuf,
     },
     /// Parts whose ids or options mean different things.
     #[error(
-        "{}: {what} is {found}, in {} it is {expected}; parts must be packed alike",
+        "{}: {what} is {found}, in {} it is {expected}; pack all parts with the same options",
         path.display(), first.display()
     )]
     PartDiffers {
@@ -339,7 +339,7 @@ pub enum Error {
         expected: String,
     },
     /// A part whose tokenizer is not the one that the user vouched with.
-    #[error("{}: tokenizer fingerprint is {found:?}, the vouched one is {expected:?}", path.display())]
+    #[error("{}: tokenizer fingerprint is {found:?}, expected {expected:?}, that of the given tokenizer", path.display())]
     VouchedDiffers {
         /// The part.
         path: PathBuf,

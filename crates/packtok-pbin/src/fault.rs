@@ -17,24 +17,22 @@ pub enum Checked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PickleFault {
     /// The bytes end inside the pickle.
-    #[error("pickle ends before its STOP; the file is truncated")]
+    #[error("pickle ends without STOP; the file is truncated")]
     Truncated,
     /// An opcode that lists of pairs do not need; nothing is executed.
-    #[error(
-        "opcode {name} is refused; an index is a pickled list of pairs of integers and nothing else"
-    )]
+    #[error("opcode {name} is not allowed; an index is a pickled list of pairs of integers")]
     Refused {
         /// The opcode's name in Python's pickletools.
         name: &'static str,
     },
     /// A byte that is no opcode.
-    #[error("0x{byte:02x} is no pickle opcode; this is no index")]
+    #[error("0x{byte:02x} is not a pickle opcode; this is not an index")]
     NoOpcode {
         /// The byte.
         byte: u8,
     },
     /// An opcode at a place where a list of pairs cannot have it.
-    #[error("opcode {name} does not belong here in a list of pairs")]
+    #[error("opcode {name} is not valid at this position in a list of pairs")]
     Misplaced {
         /// The opcode's name in Python's pickletools.
         name: &'static str,
@@ -46,7 +44,7 @@ pub enum PickleFault {
         found: u8,
     },
     /// A frame that opens inside another, overruns the file or cuts an opcode.
-    #[error("frame of {bytes} bytes does not fit the opcodes around it")]
+    #[error("frame of {bytes} bytes does not match the opcodes around it")]
     Frame {
         /// Bytes the frame announces.
         bytes: u64,
@@ -71,7 +69,7 @@ pub enum PickleFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TrailerFault {
     /// A version this reader does not know.
-    #[error("format version {found}, this packtok reads 1; use a newer packtok")]
+    #[error("format version is {found}, this packtok reads 1; use a newer packtok")]
     Version {
         /// The version announced.
         found: u32,
@@ -98,7 +96,7 @@ pub enum TrailerFault {
     #[error("copy of the header differs from the header; one of them is damaged")]
     HeaderCopy,
     /// A length that leaves no room for the index or no room for the trailer's own parts.
-    #[error("trailer of {bytes} bytes cannot be in this file")]
+    #[error("trailer of {bytes} bytes does not fit in this file")]
     TrailerBytes {
         /// Bytes the tail announces.
         bytes: u64,
@@ -107,10 +105,10 @@ pub enum TrailerFault {
     #[error("start magic is missing")]
     StartMagic,
     /// An index that does not end where the trailer starts.
-    #[error("index before it does not end in STOP and at most 7 zero bytes")]
+    #[error("index before it does not end with STOP and at most 7 zero bytes")]
     IndexEnd,
     /// A section table that is not between the sections and the tail, or too long.
-    #[error("section table cannot be there or is no 1 to 1024 entries of 32 bytes")]
+    #[error("section table is misplaced or does not have 1 to 1024 entries of 32 bytes")]
     TablePlace,
     /// Bits that this version keeps zero.
     #[error("section of type {section}: reserved bits are set")]
@@ -150,9 +148,7 @@ pub enum TrailerFault {
     #[error("padding is not zero")]
     Padding,
     /// Sections that are not in ascending order of type.
-    #[error(
-        "section of type {section} stands behind one of type {previous}, expected ascending types"
-    )]
+    #[error("section of type {section} follows one of type {previous}, expected ascending types")]
     Order {
         /// The section's type.
         section: u32,
@@ -160,7 +156,7 @@ pub enum TrailerFault {
         previous: u32,
     },
     /// A required section that this reader does not know.
-    #[error("section of type {section} is required and unknown; use a newer packtok")]
+    #[error("section of type {section} is required but unknown; use a newer packtok")]
     UnknownRequired {
         /// The section's type.
         section: u32,

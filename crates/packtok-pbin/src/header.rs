@@ -161,11 +161,11 @@ mod tests {
         );
         assert_eq!(
             text(&[4, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]),
-            "x.pbin: header at byte 8 gives 3 bytes a token, expected 1, 2 or 4; this is no pbin"
+            "x.pbin: header at byte 8 gives 3 bytes per token, expected 1, 2 or 4; this is not a pbin"
         );
         assert_eq!(
             text(&[5, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]),
-            "x.pbin: data segment of 5 bytes is no whole number of 2-byte tokens"
+            "x.pbin: data segment of 5 bytes is not a whole number of 2-byte tokens"
         );
     }
 }

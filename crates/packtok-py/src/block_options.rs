@@ -132,7 +132,7 @@ impl PackingOptions {
             (Some(path), Some("validation")) => (path, Side::Validation),
             _ => {
                 return Err(PyValueError::new_err(format!(
-                    "split_path and side {:?} do not go together, expected a split and \"train\" or \"validation\"",
+                    "split_path and side {:?} do not match, expected a split and \"train\" or \"validation\"",
                     self.side
                 )));
             }

@@ -44,7 +44,7 @@ create_exception!(
 );
 
 /// What is said of an output that is there, by all commands.
-const OUTPUT_EXISTS: &str = "the output exists already; name another, or set --existing (existing in a config) to skip or replace";
+const OUTPUT_EXISTS: &str = "the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
 
 /// `ENOENT` and `EEXIST` on every Unix.
 const ENOENT: i32 = 2;
@@ -251,11 +251,11 @@ pub(crate) fn store_error(error: &StoreError) -> PyErr {
         E::Local { path, source } => os_error(path, source),
         E::Exists { url } => file_exists(
             Path::new(url),
-            "the object exists already; name another, or set existing to replace",
+            "the object already exists; choose another URL, or set existing to replace",
         ),
         E::Absent { url } => PyFileNotFoundError::new_err((
             ENOENT,
-            "there is no such object",
+            "no such object",
             Path::new(url).as_os_str().to_owned(),
         )),
         E::NotAStore { .. } | E::HasCredentials { .. } => PyValueError::new_err(chain(error)),

@@ -24,7 +24,7 @@ impl Integer for u32 {
 }
 
 impl Integer for usize {
-    const EXPECTED: &'static str = "a number from 0 on";
+    const EXPECTED: &'static str = "a number of at least 0";
 }
 
 /// The numbers of `value`, the argument `name`: an array, a tensor or a sequence.
@@ -56,7 +56,7 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
             U::EXPECTED
         ))),
         None => Err(PyTypeError::new_err(format!(
-            "{name}: found {} of {} with {} dimensions, expected integers in one dimension",
+            "{name}: found {} of {} with {} dimensions, expected a one-dimensional array of integers",
             value.get_type().name()?,
             array.getattr("dtype")?,
             array.getattr("ndim")?,

@@ -36,7 +36,7 @@ impl PyMixture {
                 passes: Passes::new(num_items, seed),
             }),
             _ => Err(PyValueError::new_err(format!(
-                "lengths are {lengths:?}, expected {} numbers above 0",
+                "lengths are {lengths:?}, expected {} positive numbers",
                 weights.len()
             ))),
         }

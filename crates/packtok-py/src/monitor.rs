@@ -16,10 +16,10 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Said with an error that ends a run before its time.
 const KEPT_NOTE: &str =
-    "what is done is kept beside the output, and the same command goes on from there";
+    "finished work is kept next to the output; run the same command again to resume";
 
 /// Said with an interruption that came when nothing was left that could be interrupted.
-const WHOLE_NOTE: &str = "by then the pbin was whole";
+const WHOLE_NOTE: &str = "the pbin was already complete";
 
 /// Asks Python, now and then, whether to go on.
 struct Watch {

@@ -46,7 +46,7 @@ impl PyPermutation {
         };
         if position >= num_items {
             return Err(PyIndexError::new_err(format!(
-                "position {i} is out of range, {num_items} items are permuted"
+                "position {i} is out of range, the permutation has {num_items} items"
             )));
         }
         Ok(self.permutation.at(position))
@@ -97,8 +97,11 @@ impl PyOrder {
         global_batch_size: i64,
         at_epoch_end: &str,
     ) -> PyResult<Self> {
-        let num_items = u64::try_from(num_items)
-            .map_err(|_| PyValueError::new_err(format!("num_items is {num_items}")))?;
+        let num_items = u64::try_from(num_items).map_err(|_| {
+            PyValueError::new_err(format!(
+                "num_items is {num_items}, expected at least 0, expected at least 0"
+            ))
+        })?;
         let batch_len = positive("global_batch_size", global_batch_size)?;
         let order = Order::new(num_items, seed, batch_len, epoch_end(at_epoch_end)?);
         Ok(Self { order })
@@ -113,7 +116,7 @@ impl PyOrder {
     fn epoch_of(&self, step: u64) -> PyResult<(u64, u64)> {
         self.order.epoch_of(step).ok_or_else(|| {
             PyIndexError::new_err(
-                "an epoch has fewer items than a global batch, so there is no step",
+                "an epoch has fewer items than a global batch, so it has no steps",
             )
         })
     }
@@ -161,7 +164,9 @@ fn filled(
     let mut numbers: Vec<u64> = Vec::new();
     // Without asking, too large a number would end the process and not raise.
     if numbers.try_reserve_exact(num).is_err() {
-        return Err(PyMemoryError::new_err(format!("{num} items at once")));
+        return Err(PyMemoryError::new_err(format!(
+            "cannot allocate cannot allocate {num} items at once"
+        )));
     }
     numbers.resize(num, 0);
     py.detach(|| fill(&mut numbers));

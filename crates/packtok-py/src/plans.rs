@@ -79,7 +79,7 @@ fn find_or_split(
         (None, None, None, Some(document)) => Rule::From { document },
         _ => {
             return Err(PyTypeError::new_err(
-                "give one of fraction (perhaps with seed), last and first_document",
+                "give exactly one of fraction (optionally with seed), last and first_document",
             ));
         }
     };

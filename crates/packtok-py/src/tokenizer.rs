@@ -169,7 +169,9 @@ impl PyTokenizer {
     fn notes(&self) -> Vec<String> {
         let distrust = self.inner.distrust().map(|difference| {
             let engine = self.inner.engine().name();
-            format!("served by {engine}, because packtok's own engine differs: {difference}")
+            format!(
+                "uses {engine}, because packtok's fast engine gives different ids: {difference}"
+            )
         });
         let distrust: Vec<String> = distrust.into_iter().collect();
         [self.inner.notes(), &distrust, &self.remarks].concat()
@@ -372,7 +374,7 @@ fn num_threads(threads: Option<usize>) -> PyResult<usize> {
 
 /// The strings of an iterable, without copies of those that Python has in UTF-8.
 fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
-    let expected = "expected a list of str, or another iterable of them";
+    let expected = "expected a list or another iterable of str";
     let found = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
     if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyDict>() {
         return Err(PyTypeError::new_err(format!(

@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// No URL of a store that is known.
     #[error(
-        "{url}: {reason}; expected s3://, gs://, az://, http:// or https:// with a name behind it"
+        "{url}: {reason}; expected s3://, gs://, az://, http:// or https:// followed by a name"
     )]
     NotAStore {
         /// What was given.
@@ -18,27 +18,28 @@ pub enum Error {
     },
     /// The URL holds a user, a password or a query.
     #[error(
-        "{url}: has credentials or a query in it, which would be written down with it; give credentials by the \
-         environment, such as AWS_ACCESS_KEY_ID"
+        "{url}: the URL contains credentials or a query, which would be recorded with it; set credentials in the environment, such as AWS_ACCESS_KEY_ID"
     )]
     HasCredentials {
         /// What was given, without them.
         url: String,
     },
     /// There is nothing of that name.
-    #[error("{url}: there is no such object")]
+    #[error("{url}: no such object")]
     Absent {
         /// Its URL.
         url: String,
     },
     /// There is something of that name already.
-    #[error("{url}: exists already; name another, or set existing to replace")]
+    #[error("{url}: the object already exists; choose another URL, or set existing to replace")]
     Exists {
         /// Its URL.
         url: String,
     },
     /// The object is not the one that was looked at first.
-    #[error("{url}: was replaced while it was read; start again when nobody writes it")]
+    #[error(
+        "{url}: the object was replaced while it was read; run again when no process writes it"
+    )]
     Changed {
         /// Its URL.
         url: String,

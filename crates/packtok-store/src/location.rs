@@ -52,10 +52,10 @@ impl Location {
         // A `?` or `#` is refused above, so that all there is besides is the name, taken as it is.
         let (place, name) = split(text);
         let url = Url::parse(place).map_err(|error| wrong(error.to_string()))?;
-        let (scheme, _) =
-            ObjectStoreScheme::parse(&url).map_err(|_| wrong("is no URL of a store".to_owned()))?;
+        let (scheme, _) = ObjectStoreScheme::parse(&url)
+            .map_err(|_| wrong("not an object-store URL".to_owned()))?;
         if matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory) {
-            return Err(wrong("is no URL of a store".to_owned()));
+            return Err(wrong("not an object-store URL".to_owned()));
         }
         let store = connect::store(&url, &scheme).map_err(|error| Error::of(&shown, &error))?;
         let path = Path::parse(name).map_err(|error| wrong(error.to_string()))?;

@@ -144,7 +144,7 @@ impl RemoteFile {
             return Err(Error::Refused {
                 url: self.location.url().to_owned(),
                 reason: format!(
-                    "the store sent {} bytes for the {} from {} on",
+                    "the store returned {} bytes, expected {} from byte {}",
                     fetched.len(),
                     range.end - range.start,
                     range.start

@@ -139,7 +139,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             builtin_json("gpt3").unwrap_err().to_string(),
-            "\"gpt3\" is not a built-in tokenizer; built-in are gpt2, r50k_base, cl100k_base, o200k_base"
+            "\"gpt3\" is not a built-in tokenizer, expected one of gpt2, r50k_base, cl100k_base, o200k_base"
         );
     }
 }

@@ -51,9 +51,10 @@ impl Tokenizer {
                 match num_added {
                     0 => "nothing to do".to_owned(),
                     _ if self.is_sentencepiece() => {
-                        "found in the text; a special one's name is text".to_owned()
+                        "matched in the text; the name of a special token is ordinary text"
+                            .to_owned()
                     }
-                    _ => "found in the text before anything else".to_owned(),
+                    _ => "matched in the text before all other steps".to_owned(),
                 },
             ),
             by_engine("normalizer"),
@@ -71,12 +72,12 @@ impl Tokenizer {
             used(
                 "decoder",
                 decoder,
-                "for ids to text; no id depends on it".to_owned(),
+                "used for decoding only; ids do not depend on it".to_owned(),
             ),
             switched_off(
                 "truncation",
                 &file,
-                "texts are encoded whole; a config's truncation and max_length cut them",
+                "texts are not truncated; set truncation and max_length in the config to truncate them",
             ),
             switched_off("padding", &file, "ids are stored without padding"),
         ]
@@ -89,7 +90,7 @@ impl Tokenizer {
             EngineKind::Fast => {
                 if let Some(words) = self.words_for_others() {
                     return format!(
-                        "it is the fastest, and white space parts the words of this file's texts; {words} are for {}",
+                        "it is the fastest engine, and this tokenizer splits text at whitespace; {words} fall back to {}",
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }
@@ -107,19 +108,19 @@ impl Tokenizer {
                 let others = match &shown[..] {
                     [] => String::new(),
                     _ => format!(
-                        "; texts that hold {}{more} are for {}",
+                        "; texts that contain {}{more} fall back to {}",
                         shown.join(", "),
                         self.engine_chosen(EngineChoice::Reference).name()
                     ),
                 };
-                format!("it is the fastest, and covers this file{others}")
+                format!("it is the fastest engine and covers this tokenizer{others}")
             }
             EngineKind::Reference => format!(
-                "it is the code of Python's tokenizers; packtok's own engine does not serve, because {}",
+                "it is the engine of the tokenizers library; packtok's fast engine does not cover this tokenizer, because {}",
                 not_fast()
             ),
             EngineKind::SentencePiece => format!(
-                "it gives the ids of the sentencepiece library; packtok's quick one does not serve, because {}",
+                "it gives the ids of the sentencepiece library; packtok's fast SentencePiece engine does not cover this tokenizer, because {}",
                 not_fast()
             ),
         }
@@ -135,11 +136,11 @@ impl Tokenizer {
             ids.iter().map(name).collect::<Vec<_>>().join(", ")
         };
         match (self.prefix(), self.suffix()) {
-            ([], []) => "adds no token".to_owned(),
-            (prefix, []) => format!("puts {} before each document", names(prefix)),
-            ([], suffix) => format!("puts {} after each document", names(suffix)),
+            ([], []) => "adds no tokens".to_owned(),
+            (prefix, []) => format!("adds {} before each document", names(prefix)),
+            ([], suffix) => format!("adds {} after each document", names(suffix)),
             (prefix, suffix) => format!(
-                "puts {} before and {} after each document",
+                "adds {} before and {} after each document",
                 names(prefix),
                 names(suffix)
             ),
@@ -242,7 +243,7 @@ mod tests {
         );
         assert_eq!(
             named(&components, "post_processor").became,
-            "puts \"<s>\" = 1 before each document"
+            "adds \"<s>\" = 1 before each document"
         );
         let truncation = named(&components, "truncation");
         assert_eq!(
@@ -253,8 +254,7 @@ mod tests {
         assert!(!named(&components, "decoder").is_used);
         assert_eq!(
             tokenizer.engine_reason(),
-            "it is the fastest, and white space parts the words of this file's texts; words that it has not met \
-             are for tokenizers 0.23.2"
+            "it is the fastest engine, and this tokenizer splits text at whitespace; words not seen before fall back to tokenizers 0.23.2"
         );
     }
 }

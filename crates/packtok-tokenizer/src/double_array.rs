@@ -41,7 +41,7 @@ impl DoubleArray {
                 Ok(Self { units, root })
             }
             _ => Err(format!(
-                "{} bytes make no whole number of units",
+                "{} bytes are not a whole number of units",
                 bytes.len()
             )),
         }
@@ -63,7 +63,7 @@ impl DoubleArray {
             .iter()
             .find(|(key, _)| key.is_empty() || key.contains(&0))
         {
-            return Err(format!("the key {key:?} is empty or holds a zero"));
+            return Err(format!("the key {key:?} is empty or contains a NUL"));
         }
         let bytes = DoubleArrayBuilder::build(&entries).map_err(|error| error.to_string())?;
         Self::from_bytes(&bytes)

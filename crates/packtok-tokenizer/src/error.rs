@@ -17,7 +17,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file is not text.
-    #[error("{name}: is no tokenizer.json, tekken.json or SentencePiece .model")]
+    #[error("{name}: not a tokenizer.json, tekken.json or SentencePiece .model")]
     NotUtf8 {
         /// The tokenizer's name.
         name: String,
@@ -62,7 +62,7 @@ pub enum Error {
     },
     /// A list of ranks is not as it must be, or is not enough.
     #[error(
-        "{name}: not a list of tiktoken's ranks that packtok knows: {reason}; use the tokenizer.json of the same model"
+        "{name}: not a tiktoken rank file that packtok supports: {reason}; use the tokenizer.json of the same model"
     )]
     Ranks {
         /// The tokenizer's name.
@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// The file asks for something that would make ids depend on chance.
     #[error(
-        "{name}: model.dropout is {dropout}, so that ids would differ from run to run; set it to null in tokenizer.json"
+        "{name}: model.dropout is {dropout}, so ids would differ from run to run; set it to null in tokenizer.json"
     )]
     Dropout {
         /// The tokenizer's name.
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// An added token has another id in the reference engine than the one read from the file.
     #[error(
-        "{name}: the id of the added token {token:?} is {expected} as packtok reads the file, and {} as tokenizers does; please report this file",
+        "{name}: added token {token:?} has id {expected} in packtok, but {} in the tokenizers library; please report this file",
         found.map_or_else(|| "none".to_owned(), |id| id.to_string())
     )]
     Disagreement {
@@ -105,7 +105,7 @@ pub enum Error {
     },
     /// Two added tokens are found by the same text.
     #[error(
-        "{name}: the added tokens {first:?} and {second:?} are the same text once they are normalized, so that ids would depend on chance; remove one of them from tokenizer.json"
+        "{name}: the added tokens {first:?} and {second:?} are equal after normalization, so ids would be nondeterministic; remove one of them from tokenizer.json"
     )]
     SameAddedTokens {
         /// The tokenizer's name.
@@ -117,7 +117,7 @@ pub enum Error {
     },
     /// An added token is found by the empty text, and others are looked for with it.
     #[error(
-        "{name}: nothing is left of the added token {token:?} once it is normalized, and looking for it and others may never end; remove it from tokenizer.json, or set its \"normalized\" to false"
+        "{name}: the added token {token:?} is empty after normalization, so searching for added tokens may never end; remove it from tokenizer.json, or set its \"normalized\" to false"
     )]
     EmptyAddedToken {
         /// The tokenizer's name.
@@ -126,7 +126,7 @@ pub enum Error {
         token: String,
     },
     /// A built-in name that does not exist.
-    #[error("{name:?} is not a built-in tokenizer; built-in are {}", known.join(", "))]
+    #[error("{name:?} is not a built-in tokenizer, expected one of {}", known.join(", "))]
     UnknownBuiltin {
         /// The name asked for.
         name: String,
@@ -155,7 +155,7 @@ pub enum Error {
     },
     /// Ids of two bytes were asked for, and the tokenizer has greater ones.
     #[error(
-        "{name}: its vocabulary of {vocab_size} does not fit into ids of two bytes, which hold 65536; use ids of four"
+        "{name}: vocabulary of {vocab_size} ids does not fit 2-byte ids, which hold 65536; use 4-byte ids"
     )]
     WideIds {
         /// The tokenizer's name.

@@ -130,7 +130,7 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
         file["normalizer"] = flattened(understood.normalizer);
         file["pre_tokenizer"] = understood.pre_tokenizer;
         if !understood.is_model_known {
-            file["model"]["type"] = "of no type that it states".into();
+            file["model"]["type"] = "of undeclared type".into();
         }
     }
     Ok((description, file))
@@ -203,14 +203,14 @@ pub(crate) fn type_of(component: &Value) -> &str {
     if component.is_null() {
         return "null";
     }
-    component["type"].as_str().unwrap_or("without a type")
+    component["type"].as_str().unwrap_or("of unknown type")
 }
 
 /// The model's type; files older than the `type` key are told apart by their other keys.
 pub(crate) fn model_type(model: &Value) -> &str {
     match model["type"].as_str() {
         Some(kind) => kind,
-        None if model.get("type").is_some() => "of no known type",
+        None if model.get("type").is_some() => "of unknown type",
         None if model["merges"].is_array() => "BPE",
         None if model["vocab"].is_array() => "Unigram",
         None if model.get("max_input_chars_per_word").is_some() => "WordPiece",
@@ -264,7 +264,7 @@ fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
         });
         if let Some(declared) = declared.filter(|&declared| declared != u64::from(id)) {
             notes.push(format!(
-                "added token {content:?} is declared with id {declared}, but tokenizers gives it {id}, and so does packtok"
+                "added token {content:?} is declared with id {declared}, but the tokenizers library and packtok assign id {id}"
             ));
         }
         tokens.push(AddedToken {
@@ -426,6 +426,6 @@ mod tests {
         );
         assert_eq!(model_type(&json!({"vocab": {}})), "WordLevel");
         let no_type = json!({"type": null, "vocab": {}, "merges": []});
-        assert_eq!(model_type(&no_type), "of no known type");
+        assert_eq!(model_type(&no_type), "of unknown type");
     }
 }

@@ -54,9 +54,9 @@ impl Own {
     pub(crate) fn words_for_others(&self) -> Option<&'static str> {
         match self {
             Self::Wordwise(wordwise) if wordwise.has_model() => {
-                Some("words that may hold an added token")
+                Some("words that may contain an added token")
             }
-            Self::Wordwise(_) => Some("words that it has not met"),
+            Self::Wordwise(_) => Some("words not seen before"),
             Self::Fast(_) | Self::SentencePiece(_) => None,
         }
     }

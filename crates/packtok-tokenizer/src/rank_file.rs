@@ -45,15 +45,14 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
             }
             None => {
                 return Err(refused(format!(
-                    "line {number} is no token in base64, a blank and a rank"
+                    "line {number} is not a base64 token, a space and a rank"
                 )));
             }
         }
     }
     builtin_json_of_ranks(&tokens)?.ok_or_else(|| {
         refused(format!(
-            "its {} tokens are none of OpenAI's encodings that are known here ({}), and such a file does not say how \
-             texts are split",
+            "its {} tokens match none of the supported OpenAI encodings ({}), and a rank file does not specify how to split text",
             tokens.len(),
             BUILTIN_NAMES.join(", ")
         ))
@@ -83,12 +82,12 @@ mod tests {
         assert!(!is_one(b""));
         assert_eq!(
             refused(b"IQ== 0\nIg== 2\n"),
-            "t: not a list of tiktoken's ranks that packtok knows: line 2 has rank 2, expected 1; use the \
+            "t: not a tiktoken rank file that packtok supports: line 2 has rank 2, expected 1; use the \
              tokenizer.json of the same model"
         );
         assert!(
             refused(b"IQ== 0\n\nIg==\n")
-                .contains("line 3 is no token in base64, a blank and a rank;")
+                .contains("line 3 is not a base64 token, a space and a rank;")
         );
         assert!(refused(b"IQ== 0\r\nIg== 1\r\n").contains("its 2 tokens are none of"));
     }

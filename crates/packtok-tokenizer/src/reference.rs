@@ -117,7 +117,9 @@ fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<
     outcome.unwrap_or_else(|panicked| {
         let message = message_of(&*panicked);
         if let Some(reason) = message.strip_prefix(GAVE_UP) {
-            return Err(format!("a pattern of the tokenizer gives up on it ({reason})").into());
+            return Err(
+                format!("a pattern of the tokenizer stopped without a result ({reason})").into(),
+            );
         }
         let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = line.chars().take(SHOWN_CHARS).collect();
@@ -129,7 +131,7 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
     let message = panicked.downcast_ref::<String>().map(String::as_str);
     message
         .or_else(|| panicked.downcast_ref::<&str>().copied())
-        .unwrap_or("it gives no reason")
+        .unwrap_or("no reason given")
 }
 
 /// Components of a tokenizer.json as the crate writes what it understood: a type that it does not know, or keys of another

@@ -85,7 +85,7 @@ fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
         .and_then(|num_tokens| vocab.get(..num_tokens as usize));
     let tokens = tokens.ok_or_else(|| {
         let num_tokens = vocab.len();
-        format!("{num_tokens} tokens and {num_special} special tokens make no {num_ids} ids")
+        format!("default_vocab_size is {num_ids}, but the file has {num_tokens} tokens and {num_special} special tokens")
     })?;
     let tokens = (0u64..).zip(tokens).map(|(rank, entry)| {
         let bytes = entry["token_bytes"]
@@ -115,7 +115,7 @@ fn special_tokens(
     let mut put = |id: u64, name: &str| {
         let place = names.get_mut(id as usize);
         let place = place.ok_or_else(|| {
-            format!("special token {name:?} has id {id}, but there are {num_special}")
+            format!("special token {name:?} has id {id}, expected an id below {num_special}")
         })?;
         name.clone_into(place);
         Ok::<(), String>(())
@@ -130,7 +130,7 @@ fn special_tokens(
                 .ok_or_else(|| format!("special token {entry} has no rank or no token_str"))?;
             put(id, name)
         })?,
-        _ => return Err("special_tokens is no array".to_owned()),
+        _ => return Err("special_tokens is not an array".to_owned()),
     }
     Ok(names.into_iter().zip(0..).collect())
 }
@@ -181,13 +181,17 @@ mod tests {
     fn what_is_wrong_is_named() {
         let mut wrong = file();
         wrong["config"]["default_vocab_size"] = json!(5);
-        assert!(refused(&wrong).ends_with("258 tokens and 22 special tokens make no 5 ids"));
+        assert!(refused(&wrong).ends_with(
+            "default_vocab_size is 5, but the file has 258 tokens and 22 special tokens"
+        ));
         let mut wrong = file();
         wrong["vocab"][7]["token_bytes"] = json!("?");
         assert!(refused(&wrong).contains("vocab[7] is {"));
         let mut wrong = file();
         wrong["special_tokens"] = json!([{"rank": 22, "token_str": "<x>"}]);
-        assert!(refused(&wrong).ends_with("special token \"<x>\" has id 22, but there are 22"));
+        assert!(
+            refused(&wrong).ends_with("special token \"<x>\" has id 22, expected an id below 22")
+        );
         let mut wrong = file();
         wrong["config"]["default_num_special_tokens"] = json!(u64::MAX);
         assert!(refused(&wrong).contains("expected a number of tokens"));

@@ -211,7 +211,7 @@ impl Tokenizer {
             });
             if let (Err(reason), Whole::Reference(_)) = (&fast, &loaded) {
                 description.notes.push(format!(
-                    "served by {}, which is exact but slower, because {reason}",
+                    "uses {}, which is exact but slower, because {reason}",
                     loaded.kind().name()
                 ));
             }
@@ -510,7 +510,7 @@ impl Tokenizer {
                 name: self.name().to_owned(),
                 json: self.json().to_owned(),
                 description: self.shared.description.clone(),
-                fast: Err(format!("{} was asked for", whole.kind().name())),
+                fast: Err(format!("{} was requested", whole.kind().name())),
                 whole: OnceLock::from(Ok(whole)),
                 distrust: OnceLock::new(),
                 // The engine that was asked for decodes, too.

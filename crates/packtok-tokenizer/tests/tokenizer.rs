@@ -121,7 +121,7 @@ fn ids_of_two_bytes_are_those_of_four() {
     let error = encoder.encode_u16_into("", &mut narrow).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cl100k_base: its vocabulary of 100277 does not fit into ids of two bytes, which hold 65536; use ids of four"
+        "cl100k_base: vocabulary of 100277 ids does not fit 2-byte ids, which hold 65536; use 4-byte ids"
     );
 }
 
@@ -134,7 +134,7 @@ fn added_tokens_past_a_gap_are_renumbered_and_that_is_said() {
     assert_eq!(tokenizer.token_to_id("nothing"), None);
     assert_eq!(
         tokenizer.notes()[0],
-        "added token \"<x>\" is declared with id 20, but tokenizers gives it 10, and so does packtok"
+        "added token \"<x>\" is declared with id 20, but the tokenizers library and packtok assign id 10"
     );
 }
 
@@ -160,7 +160,7 @@ fn dropout_is_refused() {
         Tokenizer::from_json("d.json", file.to_string())
             .unwrap_err()
             .to_string(),
-        "d.json: model.dropout is 0.1, so that ids would differ from run to run; set it to null in tokenizer.json"
+        "d.json: model.dropout is 0.1, so ids would differ from run to run; set it to null in tokenizer.json"
     );
 }
 
@@ -209,7 +209,7 @@ fn a_pattern_that_tries_too_many_ways_gives_up_on_the_text_and_not_on_the_next()
         let error = encoder.encode_into(&"a".repeat(60), &mut ids).unwrap_err();
         assert_eq!(
             error.source().unwrap().to_string(),
-            "a pattern of the tokenizer gives up on it (retry-limit-in-match over)"
+            "a pattern of the tokenizer stopped without a result (retry-limit-in-match over)"
         );
         encoder.encode_into("aac", &mut ids).unwrap();
     }
@@ -227,7 +227,7 @@ fn word_level_files_are_served_by_the_reference_engine_and_say_so() {
     assert_eq!(
         tokenizer.notes(),
         [
-            "served by tokenizers 0.23.2, which is exact but slower, because its pre-tokenizer Split does not take out white space"
+            "uses tokenizers 0.23.2, which is exact but slower, because its pre-tokenizer Split does not remove whitespace"
         ]
     );
     assert_eq!(

@@ -255,13 +255,13 @@ fn what_is_not_apart_is_not_covered() {
             Value::Null,
             json!({"type": "Punctuation", "behavior": "Isolated"})
         ),
-        "its pre-tokenizer Punctuation does not take out white space"
+        "its pre-tokenizer Punctuation does not remove whitespace"
     );
     let first =
         json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true});
     let steps = json!({"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, first]});
     assert_eq!(
         reason(Value::Null, steps),
-        "its pre-tokenizer Metaspace asks where in the text a word is"
+        "its pre-tokenizer Metaspace depends on where in the text a word is"
     );
 }

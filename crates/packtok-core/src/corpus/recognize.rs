@@ -68,7 +68,7 @@ pub enum Format {
     Utf32,
     #[error("a JSON array")]
     JsonArray,
-    #[error("JSON with objects over several lines")]
+    #[error("JSON with objects that span several lines")]
     PrettyJson,
     #[error("a table of comma-separated values (CSV)")]
     Csv,
@@ -93,32 +93,30 @@ impl Format {
             }
             Self::Avro => "convert it: avro-tools tojson FILE > FILE.jsonl",
             Self::Numpy | Self::Hdf5 | Self::Sqlite | Self::Pdf => {
-                "write its texts to a .jsonl file, one JSON object to a line, such as {\"text\": \"...\"}"
+                "write its texts to a .jsonl file, one JSON object per line, such as {\"text\": \"...\"}"
             }
             Self::Zip => {
-                "unpack it: unzip -p FILE | zstd > FILE.jsonl.zst, or unzip it and name its files"
+                "unpack it: unzip -p FILE | zstd > FILE.jsonl.zst, or unzip it and give the extracted files"
             }
-            Self::SevenZip => "unpack it: 7z x FILE, and name its files",
-            Self::Tar => "unpack it: tar -xf FILE, and name its files or their folder",
+            Self::SevenZip => "unpack it: 7z x FILE, and give the extracted files",
+            Self::Tar => "unpack it: tar -xf FILE, and give the extracted files or their folder",
             Self::Xz => {
-                "decompress it: xz -d FILE, or make it zstd: xz -dc FILE | zstd > FILE.jsonl.zst"
+                "decompress it: xz -d FILE, or convert it to zstd: xz -dc FILE | zstd > FILE.jsonl.zst"
             }
             Self::Bzip2 => {
-                "decompress it: bzip2 -d FILE, or make it zstd: bzip2 -dc FILE | zstd > FILE.jsonl.zst"
+                "decompress it: bzip2 -d FILE, or convert it to zstd: bzip2 -dc FILE | zstd > FILE.jsonl.zst"
             }
             Self::Lz4 => {
-                "decompress it: lz4 -d FILE, or make it zstd: lz4 -dc FILE | zstd > FILE.jsonl.zst"
+                "decompress it: lz4 -d FILE, or convert it to zstd: lz4 -dc FILE | zstd > FILE.jsonl.zst"
             }
             Self::Snappy => "decompress it: snzip -d FILE",
             Self::TwiceGzip | Self::TwiceZstd => {
-                "remove the outer compression: gzip -dc FILE (or zstd -dc FILE), into a new file"
+                "remove the outer compression: gzip -dc FILE (or zstd -dc FILE) into a new file"
             }
             Self::Utf16Le => "convert it: iconv -f UTF-16LE -t UTF-8 FILE > FILE.jsonl",
             Self::Utf16Be => "convert it: iconv -f UTF-16BE -t UTF-8 FILE > FILE.jsonl",
             Self::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8 FILE > FILE.jsonl",
-            Self::JsonArray => {
-                "write each element on a line of its own: jq -c '.[]' FILE > FILE.jsonl"
-            }
+            Self::JsonArray => "write each element on its own line: jq -c '.[]' FILE > FILE.jsonl",
             Self::PrettyJson => "write each object on one line: jq -c . FILE > FILE.jsonl",
             Self::Csv => {
                 "convert it: python -c \"import pandas; pandas.read_csv('FILE').to_json('FILE.jsonl', orient='records', lines=True)\""
@@ -127,7 +125,7 @@ impl Format {
                 "convert it: python -c \"import pandas; pandas.read_csv('FILE', sep='\\t').to_json('FILE.jsonl', orient='records', lines=True)\""
             }
             Self::PlainText => {
-                "make JSON of it: jq -Rc '{text: .}' FILE > FILE.jsonl with each line a document, or jq -Rsc '{text: .}' FILE > FILE.jsonl with the file one document"
+                "convert it: jq -Rc '{text: .}' FILE > FILE.jsonl for one document per line, or jq -Rsc '{text: .}' FILE > FILE.jsonl for one document per file"
             }
         }
     }
@@ -522,15 +520,15 @@ mod tests {
         for (format, expected) in [
             (
                 Format::Xz,
-                "x: is compressed with xz, not JSON lines; decompress it: xz -d FILE, or make it zstd: xz -dc FILE | zstd > FILE.jsonl.zst",
+                "x: is compressed with xz, not JSON lines; decompress it: xz -d FILE, or convert it to zstd: xz -dc FILE | zstd > FILE.jsonl.zst",
             ),
             (
                 Format::TwiceGzip,
-                "x: is a gzip file within a compressed file, not JSON lines; remove the outer compression: gzip -dc FILE (or zstd -dc FILE), into a new file",
+                "x: is a gzip file within a compressed file, not JSON lines; remove the outer compression: gzip -dc FILE (or zstd -dc FILE) into a new file",
             ),
             (
                 Format::JsonArray,
-                "x: is a JSON array, not JSON lines; write each element on a line of its own: jq -c '.[]' FILE > FILE.jsonl",
+                "x: is a JSON array, not JSON lines; write each element on its own line: jq -c '.[]' FILE > FILE.jsonl",
             ),
             (
                 Format::Parquet,

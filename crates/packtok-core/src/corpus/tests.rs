@@ -248,7 +248,7 @@ fn damaged_compression_is_an_error() {
     let error = texts(file(&folder, "a.jsonl.gz", b"")).unwrap_err();
     assert_eq!(
         message(&error, &folder),
-        "a.jsonl.gz: compressed data is damaged, cut off or followed by something else at about byte 0 of the file; get the file again or repair it"
+        "a.jsonl.gz: compressed data is corrupt, truncated or followed by other data near byte 0 of the file; download the file again or repair it"
     );
 }
 
@@ -263,7 +263,7 @@ fn a_large_zstd_window_needs_the_option() {
     let error = read(source.clone(), OPTIONS).unwrap_err();
     assert_eq!(
         message(&error, &folder),
-        "a.zst: a zstd frame needs a window over 2^27 bytes; raise zstd_window_log (at most 31)"
+        "a.zst: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log (at most 31)"
     );
     let options = ReadOptions {
         zstd_window_log_max: 28,
@@ -284,7 +284,7 @@ fn a_source_that_changes_is_an_error() {
             assert_eq!(
                 message(&error, &folder),
                 format!(
-                    "{name}: changed while it was being read: it had {expected_bytes} bytes, now {found_bytes}; start again when nothing writes to it"
+                    "{name}: file changed while it was read: found {found_bytes} bytes, expected {expected_bytes}; run again when no process writes to it"
                 )
             );
             source.bytes = found_bytes as u64;
@@ -346,14 +346,14 @@ fn an_index_chooses_lines_and_their_order() {
         .unwrap();
     assert_eq!(
         message(&error, &folder),
-        "a.jsonl: index entry 1 covers 3 bytes from byte 30, but the file has 32 bytes; make the index again from this file"
+        "a.jsonl: index entry 1 covers 3 bytes from byte 30, but the file has 32 bytes; rebuild the index from this file"
     );
     let error = Reader::indexed(file(&folder, "a.gz", &gzip(text)), vec![], OPTIONS)
         .err()
         .unwrap();
     assert_eq!(
         message(&error, &folder),
-        "a.gz: is compressed, and a raw index counts bytes of a plain file; decompress it, or pack it without an index"
+        "a.gz: file is compressed, but a raw index needs an uncompressed file; decompress it, or pack it without an index"
     );
 }
 
@@ -525,18 +525,21 @@ mod expanding {
         let socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         for (names, expected) in [
             (&["missing.jsonl"][..], "missing.jsonl"),
-            (&["x*"], "no file matches; hidden files must be named"),
+            (
+                &["x*"],
+                "no file matches; globs skip hidden files, give those by name",
+            ),
             (
                 &["empty"],
-                "empty: the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+                "empty: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
             ),
             (
                 &["a.jsonl", "link"],
-                "link: is the same file as a.jsonl, named before; name each file once",
+                "link: same file as the earlier input a.jsonl; give each file once",
             ),
             (
                 &["a.jsonl", "*.jsonl"],
-                "a.jsonl: is the same file as a.jsonl, named before; name each file once",
+                "a.jsonl: same file as the earlier input a.jsonl; give each file once",
             ),
             (
                 &["socket"],
@@ -544,7 +547,7 @@ mod expanding {
             ),
             (
                 &["a**b"],
-                "is not a valid glob; write [[] for a literal bracket",
+                "not a valid glob; write [[] for a literal bracket",
             ),
         ] {
             let complaint = complaint(&folder, names);
@@ -554,7 +557,7 @@ mod expanding {
         let error = expand(&[]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no input is given; name at least one file, folder or glob"
+            "no input given; give at least one file, folder or glob"
         );
         let error = expand(&["/dev/null".to_owned()]).unwrap_err();
         assert_eq!(
@@ -573,9 +576,8 @@ mod expanding {
             ["a.jsonl", "b.jsonl"]
         );
         assert!(
-            complaint(&folder, &["a.jsonl", "b.jsonl", "./b.jsonl"]).ends_with(
-                "b.jsonl: is the same file as b.jsonl, named before; name each file once"
-            )
+            complaint(&folder, &["a.jsonl", "b.jsonl", "./b.jsonl"])
+                .ends_with("b.jsonl: same file as the earlier input b.jsonl; give each file once")
         );
     }
 

@@ -28,13 +28,13 @@ pub enum BadDocument {
         at_byte: usize,
     },
     /// A string has one half of a surrogate pair.
-    #[error("lone surrogate escape at byte {at_byte} of the line: it stands for no character")]
+    #[error("lone surrogate escape at byte {at_byte} of the line: not a valid character")]
     LoneSurrogate {
         /// 1-based position of its backslash.
         at_byte: usize,
     },
     /// An integer has too many digits.
-    #[error("integer of more than {max_digits} digits at byte {at_byte} of the line")]
+    #[error("integer with more than {max_digits} digits at byte {at_byte} of the line")]
     LongInteger {
         /// 1-based position of its first digit.
         at_byte: usize,
@@ -78,7 +78,7 @@ pub enum BadDocument {
         reason: String,
     },
     /// The filter uses up what it may on one document.
-    #[error("filter {pattern} does too much work on this document: stopped after {used}")]
+    #[error("filter {pattern} exceeds a limit on this document: {used}")]
     Runaway {
         /// The pattern.
         pattern: Arc<str>,
@@ -86,7 +86,7 @@ pub enum BadDocument {
         used: Excess,
     },
     /// The line is longer than `max_document_bytes`.
-    #[error("line of {len_bytes} bytes, over max_document_bytes {max_document_bytes}")]
+    #[error("line of {len_bytes} bytes exceeds max_document_bytes {max_document_bytes}")]
     Oversize {
         /// Its length.
         len_bytes: u64,
@@ -126,10 +126,10 @@ pub enum Excess {
     #[error("too many steps")]
     Steps,
     /// Recursion that is not a tail call.
-    #[error("recursing too deeply")]
+    #[error("recursion too deep")]
     Stack,
     /// A value too large or too deeply nested.
-    #[error("making too large a value")]
+    #[error("value too large")]
     Value,
 }
 
@@ -154,7 +154,7 @@ impl BadDocument {
                 "change --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Runaway { .. } => {
-                "change --field (jq_pattern) so that it does less, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
+                "simplify --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Oversize { .. } => {
                 "raise --max-document-bytes (max_document_bytes), or skip such lines with --on-bad-document skip (on_bad_document: skip)"
@@ -192,7 +192,7 @@ pub enum PatternError {
     },
     /// It is too long.
     #[error(
-        "it has {len_bytes} bytes, at most {max_bytes} are allowed; shorten it, or prepare the text in the corpus"
+        "length is {len_bytes} bytes, at most {max_bytes} are allowed; shorten it, or preprocess the corpus"
     )]
     TooLong {
         /// Its length.
@@ -202,23 +202,21 @@ pub enum PatternError {
     },
     /// It nests too deeply.
     #[error(
-        "its terms are nested deeper than {max} levels; shorten chains of operators and nested brackets"
+        "terms are nested deeper than {max} levels; shorten chains of operators and nested brackets"
     )]
     TooDeep {
         /// The limit.
         max: usize,
     },
     /// A path in it has too many parts.
-    #[error(
-        "a path in it has more than {max} parts; write it as several paths with | between them"
-    )]
+    #[error("a path has more than {max} parts; write it as several paths joined by |")]
     LongPath {
         /// The limit.
         max: usize,
     },
     /// There is no thread to compile it on.
     #[error(
-        "cannot start a thread with a stack of {stack_bytes} bytes to compile it: {reason}; raise the limit of memory (ulimit -v)"
+        "cannot start a thread with a {stack_bytes}-byte stack to compile it: {reason}; raise the memory limit (ulimit -v)"
     )]
     NoThread {
         /// How large its stack would be.
@@ -228,7 +226,7 @@ pub enum PatternError {
     },
     /// It names something that packtok leaves out of jq.
     #[error(
-        "{name} is not available in packtok because the output must depend on the documents alone"
+        "{name} is not available in packtok because the output must depend only on the documents"
     )]
     Unavailable {
         /// Its name.
@@ -236,7 +234,7 @@ pub enum PatternError {
     },
     /// It has a module directive or an import.
     #[error(
-        "modules and imports are not available in packtok; write the definitions into the pattern"
+        "modules and imports are not available in packtok; put the definitions into the pattern"
     )]
     Module,
 }

@@ -116,12 +116,12 @@ fn bad_documents_say_what_is_wrong() {
         (
             ".t",
             r#"{"t":"\ud800"}"#,
-            "lone surrogate escape at byte 7 of the line: it stands for no character",
+            "lone surrogate escape at byte 7 of the line: not a valid character",
         ),
         (
             ".t",
             r#"{"t":"a","u":"\udc00\ud800"}"#,
-            "lone surrogate escape at byte 15 of the line: it stands for no character",
+            "lone surrogate escape at byte 15 of the line: not a valid character",
         ),
         ("empty", "1", "filter empty has no output"),
         ("error(\"no\")", "1", "filter error(\"no\") fails: \"no\""),
@@ -146,7 +146,7 @@ fn bad_documents_say_what_is_wrong() {
     };
     assert_eq!(
         oversize.to_string(),
-        "line of 9 bytes, over max_document_bytes 8"
+        "line of 9 bytes exceeds max_document_bytes 8"
     );
 }
 
@@ -209,7 +209,7 @@ fn strange_numbers_are_accepted() {
     let bad = complaint(".t | .", &format!(r#"{{"t":"a","n":{digits}}}"#));
     assert_eq!(
         bad,
-        "integer of more than 100000 digits at byte 14 of the line"
+        "integer with more than 100000 digits at byte 14 of the line"
     );
 }
 
@@ -271,7 +271,7 @@ fn filters_that_run_away_are_stopped() {
     }
     assert_eq!(
         complaint("def f: f; f", "1"),
-        "filter def f: f; f does too much work on this document: stopped after too many steps"
+        "filter def f: f; f exceeds a limit on this document: too many steps"
     );
     assert_eq!(
         complaint("[] | .[1000000000000] = 1", "1"),
@@ -643,15 +643,15 @@ fn patterns_that_nest_deeply_are_refused_or_run() {
     for (pattern, expected) in [
         (
             ".".repeat(32_769),
-            "it has 32769 bytes, at most 32768 are allowed; shorten it, or prepare the text in the corpus",
+            "length is 32769 bytes, at most 32768 are allowed; shorten it, or preprocess the corpus",
         ),
         (
             repeated("[", ".", "]", 2001),
-            "its terms are nested deeper than 2000 levels; shorten chains of operators and nested brackets",
+            "terms are nested deeper than 2000 levels; shorten chains of operators and nested brackets",
         ),
         (
             ".a".repeat(257),
-            "a path in it has more than 256 parts; write it as several paths with | between them",
+            "a path has more than 256 parts; write it as several paths joined by |",
         ),
     ] {
         let error = Field::compile(&pattern).err().unwrap().to_string();
@@ -743,11 +743,11 @@ fn patterns_that_cannot_be_compiled_say_why() {
         ("$x", "jq pattern \"$x\": variable $x is not defined"),
         (
             "include \"m\"; .",
-            "jq pattern \"include \\\"m\\\"; .\": modules and imports are not available in packtok; write the definitions into the pattern",
+            "jq pattern \"include \\\"m\\\"; .\": modules and imports are not available in packtok; put the definitions into the pattern",
         ),
         (
             "module {}; .",
-            "jq pattern \"module {}; .\": modules and imports are not available in packtok; write the definitions into the pattern",
+            "jq pattern \"module {}; .\": modules and imports are not available in packtok; put the definitions into the pattern",
         ),
         (
             ".) | (.",
@@ -777,7 +777,7 @@ fn patterns_that_cannot_be_compiled_say_why() {
         assert_eq!(
             error.to_string(),
             format!(
-                "jq pattern \". | {name}\": {name} is not available in packtok because the output must depend on the documents alone"
+                "jq pattern \". | {name}\": {name} is not available in packtok because the output must depend only on the documents"
             )
         );
     }

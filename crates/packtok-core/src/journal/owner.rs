@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}: process 7 on elsewhere is writing it; wait for that run, or stop it and run this again",
+                "{}: process 7 on elsewhere is writing this output; wait for it to finish, or stop it and run this command again",
                 output.display()
             )
         );
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "{}: another run has gone on with it, since this one was taken for dead; let that one finish",
+                "{}: another process took over this output because this one appeared dead; let it finish",
                 output.display()
             )
         );

@@ -139,7 +139,7 @@ fn prove(
     report.skipped_existing = true;
     if found.stopped_early {
         report.warnings.push(
-            "the existing output was ended by a limit; its sources were compared by name and size only".to_owned(),
+            "the existing output stopped at a limit; its sources were compared by name and size only".to_owned(),
         );
     }
     Ok(report)

@@ -24,9 +24,9 @@ impl Reason {
         match self {
             Self::Field(reason) => reason.remedy().to_string(),
             Self::Tokenizer(packtok_tokenizer::Error::SpecialTokenInText { .. }) => {
-                format!("mend the text, set special_tokens_in_text to parse or text, {SKIP}")
+                format!("fix the text, set special_tokens_in_text to parse or text, {SKIP}")
             }
-            Self::Tokenizer(_) => format!("mend the text {SKIP}"),
+            Self::Tokenizer(_) => format!("fix the text {SKIP}"),
             Self::Empty => "set empty_document to skip or keep".to_owned(),
         }
     }

@@ -112,13 +112,13 @@ pub enum RejectFault {
         documents: u64,
     },
     /// More than a number.
-    #[error("more documents were rejected than the {allowed} that max_rejects allows")]
+    #[error("more documents were rejected than max_rejects allows ({allowed})")]
     Count {
         /// The limit.
         allowed: u64,
     },
     /// More than a share.
-    #[error("{} rejected, and max_rejects allows {allowed}", share(*.rejected, *.documents))]
+    #[error("{} rejected, but max_rejects allows {allowed}", share(*.rejected, *.documents))]
     Percent {
         /// Documents rejected.
         rejected: u64,
@@ -286,7 +286,7 @@ mod tests {
             .to_string();
         assert_eq!(
             said,
-            "1 of 4 documents was rejected, and max_rejects allows 24.999999999%"
+            "1 of 4 documents was rejected, but max_rejects allows 24.999999999%"
         );
         assert_eq!(fault("1", counts(1, 1, 0, 0)), None);
         assert_eq!(

@@ -111,11 +111,11 @@ pub(crate) fn report(
 fn warnings(options: &PackOptions, counts: &Counts) -> Vec<String> {
     let mut warnings = Vec::new();
     if counts.documents == 0 {
-        warnings.push("no document was packed: the output is valid and empty".to_owned());
+        warnings.push("no document was packed; the output is valid but empty".to_owned());
     }
     if counts.eods_in_text > 0 {
         warnings.push(format!(
-            "{} {:?} inside documents were parsed from their text; set --special-tokens-in-text (special_tokens_in_text) to text or fail if they do not end documents",
+            "{} {:?} tokens inside documents were parsed from text; if they do not end documents, set --special-tokens-in-text (special_tokens_in_text) to text or fail",
             counts.eods_in_text, options.eod.token
         ));
     }

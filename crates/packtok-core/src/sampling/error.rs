@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum SamplingError {
     /// There is no file.
-    #[error("no pbin is given; name at least one")]
+    #[error("no pbin given; give at least one")]
     NoFiles,
     /// Files of different token widths.
     #[error(
@@ -40,7 +40,7 @@ pub enum SamplingError {
     },
     /// A manifest that is not the one that was seen before.
     #[error(
-        "{}: lists files of fingerprint {found}, expected {expected}; the manifest was replaced since it was first opened",
+        "{}: the fingerprint of the listed files is {found}, expected {expected}; the manifest was replaced since it was first opened",
         path.display()
     )]
     ManifestReplaced {
@@ -52,7 +52,7 @@ pub enum SamplingError {
         expected: String,
     },
     /// A line of a manifest that cannot be understood.
-    #[error("{}:{line}: not an entry of a manifest", path.display())]
+    #[error("{}:{line}: not a valid manifest entry", path.display())]
     ManifestLine {
         /// The manifest.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum SamplingError {
         source: serde_json::Error,
     },
     /// An entry whose numbers cannot be a pbin's.
-    #[error("{}: {tokens} tokens of {token_bytes} bytes do not fit {file_bytes} bytes; the entry is wrong", path.display())]
+    #[error("{}: {tokens} tokens of {token_bytes} bytes do not fit in {file_bytes} bytes; the manifest entry is wrong", path.display())]
     ImpossibleEntry {
         /// The file.
         path: PathBuf,
@@ -74,13 +74,13 @@ pub enum SamplingError {
         file_bytes: u64,
     },
     /// A path that JSON cannot hold.
-    #[error("{}: the path is not UTF-8; a manifest cannot name it", path.display())]
+    #[error("{}: the path is not UTF-8, so a manifest cannot contain it", path.display())]
     NotUtf8 {
         /// The file.
         path: PathBuf,
     },
     /// Files with more tokens or documents than 64 bits count.
-    #[error("{}: with this file there are more than 2^64 tokens or documents; its entry is wrong", path.display())]
+    #[error("{}: with this file the total exceeds 2^64 tokens or documents; its manifest entry is wrong", path.display())]
     TooMany {
         /// The file at which the count overflows.
         path: PathBuf,
@@ -93,8 +93,7 @@ pub enum SamplingError {
     },
     /// There is no room for more of the files of object stores.
     #[error(
-        "{}: what is open at once needs more than the {bytes} bytes that files of object stores may take there; \
-         raise PACKTOK_CACHE_BYTES",
+        "{}: the open files need more than the {bytes} bytes that this cache of object-store files may hold; raise PACKTOK_CACHE_BYTES",
         folder.display()
     )]
     CacheFull {
@@ -104,7 +103,7 @@ pub enum SamplingError {
         bytes: u64,
     },
     /// A file that has nothing to verify its data by.
-    #[error("{}: has no checksums, so verify cannot check it; pack it again, or leave verify out", path.display())]
+    #[error("{}: file has no checksums to verify; pack it again, or remove verify", path.display())]
     NoChecksums {
         /// The file.
         path: PathBuf,
@@ -124,7 +123,7 @@ pub enum SamplingError {
         block_size: u64,
     },
     /// Not a single block.
-    #[error("{}: block_size {block_size} exceeds the {tokens} tokens there", shown(path, *more))]
+    #[error("{}: block_size {block_size} exceeds the {tokens} available tokens", shown(path, *more))]
     TooFewTokens {
         /// The first file.
         path: PathBuf,
@@ -137,8 +136,7 @@ pub enum SamplingError {
     },
     /// Not a single row.
     #[error(
-        "{}: context_length {context_length} takes {} tokens, the inputs and the last label, and there are {tokens}; \
-         lower context_length, or give more data",
+        "{}: context_length {context_length} needs {} tokens (the inputs and the last label), found {tokens}; lower context_length, or add data",
         shown(path, *more), u128::from(*context_length) + 1
     )]
     TooFewTokensForRow {
@@ -152,7 +150,7 @@ pub enum SamplingError {
         tokens: u64,
     },
     /// A plan for another number of tokens.
-    #[error("{}: plans {found} tokens, the dataset has {expected}; delete it, and it is made again", path.display())]
+    #[error("{}: the plan covers {found} tokens, the dataset has {expected}; delete the file to rebuild it", path.display())]
     PlanTokens {
         /// The plan.
         path: PathBuf,
@@ -162,22 +160,22 @@ pub enum SamplingError {
         expected: u64,
     },
     /// A split of other files.
-    #[error("{}: is not a split of these files; delete it, and it is made again", path.display())]
+    #[error("{}: not a split of these files; delete the file to rebuild it", path.display())]
     SplitDisagrees {
         /// The split.
         path: PathBuf,
     },
     /// A split of what was split already.
-    #[error("one side of a split cannot be split again; split the whole, with another rule")]
+    #[error("one side of a split cannot be split again; split the whole dataset with another rule")]
     SplitOfSplit,
     /// A share that is none.
-    #[error("a fraction of {found} of the documents cannot be held out, expected 0 to 1")]
+    #[error("the held-out fraction is {found}, expected 0 to 1")]
     Fraction {
         /// The share asked for.
         found: f64,
     },
     /// More documents to hold out than there are.
-    #[error("{expected} documents cannot be held out, the data has {found}")]
+    #[error("cannot hold out {expected} documents, the data has {found}")]
     TooFewDocuments {
         /// Documents to hold out.
         expected: u64,
@@ -185,7 +183,7 @@ pub enum SamplingError {
         found: u64,
     },
     /// Blocks within files whose documents are only in part there.
-    #[error("blocks by file and a split exclude each other; leave by_file out")]
+    #[error("by_file cannot be combined with a split; remove by_file")]
     ByFileOfSplit,
     /// An item past the end.
     #[error("item {item} is out of range, the dataset has {items}")]
@@ -196,7 +194,7 @@ pub enum SamplingError {
         items: u64,
     },
     /// An id that the type asked for cannot hold.
-    #[error("{}: an id among tokens {start}..{stop} is {id}, more than {dtype} holds; ask for a wider type", path.display())]
+    #[error("{}: id {id} in tokens {start}..{stop} does not fit {dtype}; request a wider type", path.display())]
     IdTooLarge {
         /// The file.
         path: PathBuf,
@@ -210,19 +208,17 @@ pub enum SamplingError {
         dtype: &'static str,
     },
     /// A batch that 32-bit boundaries cannot count.
-    #[error(
-        "a batch of {tokens} tokens is too long for cu_seqlens, which are 32 bits wide; make it smaller"
-    )]
+    #[error("a batch of {tokens} tokens is too long for the 32-bit cu_seqlens; make it smaller")]
     BatchTooLong {
         /// Tokens of the batch, padding included.
         tokens: u64,
     },
     /// Items that have no row form.
-    #[error("whole documents have no common length; take packing \"document\" for batches")]
+    #[error("whole documents have no common length; use packing \"document\" for batches")]
     NoRows,
     /// Sources whose items cannot be rows of one batch.
     #[error(
-        "a source has rows of {found} inputs, another of {first}; give both the same context_length"
+        "one source has rows of {found} inputs, another of {first}; use the same context_length for both"
     )]
     RowsDiffer {
         /// Inputs in a row of the first source.
@@ -231,17 +227,17 @@ pub enum SamplingError {
         found: u64,
     },
     /// A mixture of nothing.
-    #[error("the mixture has no source; name at least one")]
+    #[error("the mixture has no source; give at least one")]
     MixtureWithoutSources,
     /// A source that would never come.
-    #[error("the weight of source {source_index} is 0; leave the source out")]
+    #[error("the weight of source {source_index} is 0; remove the source")]
     MixtureWeightZero {
         /// Position of the source among the weights.
         source_index: usize,
     },
     /// Weights that cannot be added and multiplied exactly.
     #[error(
-        "the weights add up to {sum}, more than {}; divide them by a common number",
+        "the weights add up to {sum}, more than {}; divide them by a common factor",
         super::mixture::MAX_TOTAL_WEIGHT
     )]
     MixtureWeightsTooLarge {

@@ -436,15 +436,14 @@ mod tests {
     #[test]
     fn weights_that_cannot_be_are_refused() {
         let message = |weights: &[u64]| Mixture::new(weights).unwrap_err().to_string();
-        assert_eq!(message(&[]), "the mixture has no source; name at least one");
+        assert_eq!(message(&[]), "the mixture has no source; give at least one");
         assert_eq!(
             message(&[1, 0]),
-            "the weight of source 1 is 0; leave the source out"
+            "the weight of source 1 is 0; remove the source"
         );
         assert_eq!(
             message(&[u64::MAX, 2]),
-            "the weights add up to 18446744073709551617, more than 4611686018427387904; \
-             divide them by a common number"
+            "the weights add up to 18446744073709551617, more than 4611686018427387904; divide them by a common factor"
         );
     }
 

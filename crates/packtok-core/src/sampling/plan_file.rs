@@ -81,7 +81,7 @@ pub enum PlanFault {
         found: u64,
     },
     /// Other first bytes.
-    #[error("the first bytes are not those of a plan file")]
+    #[error("not a plan file: the magic bytes differ")]
     Magic,
     /// A layout of another packtok.
     #[error("format version is {found}, expected {VERSION}")]
@@ -98,7 +98,7 @@ pub enum PlanFault {
         expected: u32,
     },
     /// A number that stands for nothing.
-    #[error("kind {found} is not known")]
+    #[error("unknown kind {found}")]
     UnknownKind {
         /// The number.
         found: u32,
@@ -112,7 +112,7 @@ pub enum PlanFault {
         expected: &'static str,
     },
     /// A file worked out from other tokens or with other options.
-    #[error("file was made {found}, expected {expected}; the data or the options have changed")]
+    #[error("file was built {found}, expected {expected}; the data or the options have changed")]
     Key {
         /// What it was made from.
         found: Box<str>,
@@ -121,7 +121,7 @@ pub enum PlanFault {
     },
     /// A body that does not end where the header says.
     #[error(
-        "file has {found} bytes, its header gives {expected}; the file is truncated or damaged"
+        "file has {found} bytes, its header specifies {expected}; the file is truncated or damaged"
     )]
     Length {
         /// Bytes of the file.
@@ -150,7 +150,11 @@ pub enum PlanFault {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second] = self.options;
-        write!(f, "as {} {first} {second} of data ", self.kind.name())?;
+        write!(
+            f,
+            "as {} with options {first} and {second} from data ",
+            self.kind.name()
+        )?;
         hex(&self.data[..8], f)
     }
 }

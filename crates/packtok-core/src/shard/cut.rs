@@ -283,7 +283,7 @@ mod tests {
             assert_eq!(
                 error.to_string(),
                 format!(
-                    "{}: changed while it was being read: it had 19 bytes, now {}; start again when nothing writes to it",
+                    "{}: file changed while it was read: found {} bytes, expected 19; run again when no process writes to it",
                     source.path.display(),
                     bytes.len()
                 )

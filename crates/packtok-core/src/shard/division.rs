@@ -120,10 +120,7 @@ mod tests {
     #[test]
     fn numbers_outside_are_refused() {
         let message = |index, count| Shard::new(index, count).unwrap_err().to_string();
-        assert_eq!(
-            message(4, 4),
-            "there is no shard 4 of 4; shards are numbered 0 to 3"
-        );
+        assert_eq!(message(4, 4), "no shard 4 of 4; shards are numbered 0 to 3");
         assert_eq!(
             message(0, 0),
             "the number of shards is 0, expected at least 1"

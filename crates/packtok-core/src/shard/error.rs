@@ -9,7 +9,7 @@ pub enum ShardError {
     #[error("the number of shards is 0, expected at least 1")]
     NoShards,
     /// A number that no shard has.
-    #[error("there is no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
+    #[error("no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
     NoSuchShard {
         /// The number asked for, from 0.
         index: u64,
@@ -17,7 +17,7 @@ pub enum ShardError {
         count: u64,
     },
     /// An option that is not known to hold before all of the corpus has been read in order.
-    #[error("{option} cannot be used with shards: {reason}; leave it out, or pack without shards")]
+    #[error("{option} cannot be used with shards: {reason}; remove it, or pack without shards")]
     NotForShards {
         /// The option.
         option: &'static str,
@@ -26,7 +26,7 @@ pub enum ShardError {
     },
     /// There is no plan, and nothing says how many shards there are.
     #[error(
-        "{}: there is no plan, so nothing says how many shards there are; write one with packtok plan --shards N, or give the shard as k/N",
+        "{}: no plan found, so the number of shards is unknown; write a plan with packtok plan --shards N, or give the shard as k/N",
         path.display()
     )]
     NoPlan {
@@ -34,14 +34,14 @@ pub enum ShardError {
         path: PathBuf,
     },
     /// There is nothing to join.
-    #[error("{}: there is no plan; name the folder that the shards were packed into", path.display())]
+    #[error("{}: no plan found; give the folder that the shards were packed into", path.display())]
     NothingPlanned {
         /// Where the plan would be.
         path: PathBuf,
     },
     /// The plan that is there was made for something else.
     #[error(
-        "{}: the plan that is there is not this run's: {what} is {found}, expected {expected}; pack into another folder, or remove the plan and its shards",
+        "{}: the existing plan does not match this run: {what} is {found}, expected {expected}; pack into another folder, or remove the plan and its shards",
         path.display()
     )]
     PlanDiffers {
@@ -55,7 +55,7 @@ pub enum ShardError {
         expected: String,
     },
     /// A line of a plan is not what plans are made of.
-    #[error("{}:{line}: is no line of a plan; remove the plan and make it again", path.display())]
+    #[error("{}:{line}: not a valid plan line; remove the plan and write it again", path.display())]
     PlanLine {
         /// The plan.
         path: PathBuf,
@@ -66,7 +66,7 @@ pub enum ShardError {
     },
     /// A plan does not hold what its first line says.
     #[error(
-        "{}: the plan is damaged: {what} is {found}, expected {expected}; remove the plan and make it again",
+        "{}: the plan is damaged: {what} is {found}, expected {expected}; remove the plan and write it again",
         path.display()
     )]
     PlanDamaged {
@@ -80,14 +80,14 @@ pub enum ShardError {
         expected: String,
     },
     /// A path that no line of text can hold.
-    #[error("{}: the path is not UTF-8, so a plan cannot name it; rename the file or its folders", path.display())]
+    #[error("{}: the path is not UTF-8, so a plan cannot contain it; rename the file or its folders", path.display())]
     NotUtf8 {
         /// The path.
         path: PathBuf,
     },
     /// A path whose name says nothing of where it leads.
     #[error(
-        "{}: goes through a link and back by .., so its name does not say where it is; give the path without ..",
+        "{}: the path follows a symbolic link and then .., so its location is ambiguous; give the path without ..",
         path.display()
     )]
     ThroughLink {
@@ -96,7 +96,7 @@ pub enum ShardError {
     },
     /// A source lies where the shards are to be written.
     #[error(
-        "{}: lies in the folder {} that the shards go to; name another folder",
+        "{}: the source is inside the shards' output folder {}; choose another folder",
         path.display(),
         folder.display()
     )]
@@ -108,7 +108,7 @@ pub enum ShardError {
     },
     /// A source has another length than the plan says.
     #[error(
-        "{}: has {found_bytes} bytes, the plan says {planned_bytes}; put the file back as it was, or plan again in another folder",
+        "{}: file has {found_bytes} bytes, the plan expects {planned_bytes}; restore the file, or plan again in another folder",
         path.display()
     )]
     SourceNotAsPlanned {
@@ -121,7 +121,7 @@ pub enum ShardError {
     },
     /// The folder has another tokenizer.
     #[error(
-        "{}: is another tokenizer than the plan's: its fingerprint is {found}, expected {expected}; pack into another folder",
+        "{}: the tokenizer differs from the plan's: its fingerprint is {found}, expected {expected}; pack into another folder",
         path.display()
     )]
     TokenizerDiffers {
@@ -133,7 +133,7 @@ pub enum ShardError {
         expected: String,
     },
     /// A marker that cannot be read.
-    #[error("{}: is no marker of a shard; delete it and pack the shard again", path.display())]
+    #[error("{}: not a valid shard marker; delete it and pack the shard again", path.display())]
     Marker {
         /// The marker.
         path: PathBuf,
@@ -157,7 +157,7 @@ pub enum ShardError {
     },
     /// Shards are missing.
     #[error(
-        "{}: not all shards are there: missing {shards} of {count}; pack them, then join again",
+        "{}: shards are missing: {shards} of {count}; pack them, then join again",
         folder.display()
     )]
     Missing {
@@ -170,7 +170,7 @@ pub enum ShardError {
     },
     /// The shards' parts of a source do not make it whole.
     #[error(
-        "{}: source {label:?} is covered up to byte {expected}, and then not before byte {found}; pack the shard again with existing set to replace",
+        "{}: source {label:?} is covered up to byte {expected}, but the next part starts at byte {found}; pack the shard again with existing set to replace",
         path.display()
     )]
     NotCovered {
@@ -184,7 +184,7 @@ pub enum ShardError {
         expected: u64,
     },
     /// A line of a rejects file cannot be read.
-    #[error("{}:{line}: is no line of a rejects file; pack the shard again with existing set to replace", path.display())]
+    #[error("{}:{line}: not a valid rejects line; pack the shard again with existing set to replace", path.display())]
     RejectLine {
         /// The rejects file.
         path: PathBuf,

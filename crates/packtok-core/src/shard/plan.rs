@@ -312,7 +312,7 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
 
 /// A limit that only the run as a whole knows to be reached, and an index of lines in an order of its own.
 fn refuse_unknowable(options: &PackOptions) -> Result<()> {
-    let limit = "it ends the run where the shards before have packed enough, and a shard does not know that";
+    let limit = "where it stops depends on the preceding shards, which a shard does not see";
     let refused = [
         (
             "max_documents",
@@ -327,7 +327,7 @@ fn refuse_unknowable(options: &PackOptions) -> Result<()> {
         (
             "index_path",
             options.spec.index_path.is_some(),
-            "it names lines in an order of its own, and shards are made of the bytes of files in their order",
+            "it selects lines in its own order, but shards are byte ranges of the files in order",
         ),
     ];
     match refused.into_iter().find(|(_, is_given, _)| *is_given) {

@@ -177,7 +177,7 @@ fn folders_that_take_nothing_are_all_named() {
     assert_eq!(
         packtok_core::chain(&error),
         format!(
-            "{} can be written nowhere; name a folder that takes it: {}: Not a directory (os error 20); \
+            "cannot write {} to any folder; give a writable folder: {}: Not a directory (os error 20); \
              {}: Not a directory (os error 20)",
             file_name(&KEY),
             folders[0].display(),
@@ -186,7 +186,7 @@ fn folders_that_take_nothing_are_all_named() {
     );
     let error = find(&[], refuse).expect_err("there is no folder");
     let text = format!(
-        "{} can be written nowhere; name a folder that takes it",
+        "cannot write {} to any folder; give a writable folder",
         file_name(&KEY)
     );
     assert_eq!(packtok_core::chain(&error), text);

@@ -157,8 +157,8 @@ fn a_plan_of_other_data_is_refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: file was made as best_fit 10 0 of data 0707070707070707, expected as best_fit 10 0 of \
-             data 0808080808080808; the data or the options have changed; delete it, and it is made again",
+            "{}: file was built as best_fit with options 10 and 0 from data 0707070707070707, expected as best_fit with \
+             options 10 and 0 from data 0808080808080808; the data or the options have changed; delete the file to rebuild it",
             path.display()
         )
     );

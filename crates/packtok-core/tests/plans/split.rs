@@ -128,7 +128,7 @@ fn a_split_beyond_the_end_is_refused() {
     let error = write_at(&path, key_at(DATA, 4), 6, 3, 6).expect_err("there are three");
     assert_eq!(
         error.to_string(),
-        "no document 4 to begin the validation side with, the data has 3"
+        "the validation side starts at document 4, but the data has 3 documents"
     );
     assert!(!path.exists());
 }

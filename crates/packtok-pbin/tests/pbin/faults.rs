@@ -63,11 +63,11 @@ fn header_that_lies_is_refused() {
     );
     assert_eq!(
         open_fault(b"\x10\0\0\0\0\0\0\0\x02\0\0\0abcd"),
-        "header announces 16 data bytes, file has 16 bytes in all; the file is truncated or the header is wrong"
+        "header specifies 16 data bytes, file has 16 bytes in total; the file is truncated or the header is wrong"
     );
     assert_eq!(
         open_fault(b"\xfe\xff\xff\xff\xff\xff\xff\xff\x02\0\0\0abcd"),
-        "header announces 18446744073709551614 data bytes, file has 16 bytes in all; the file is truncated or the header is wrong"
+        "header specifies 18446744073709551614 data bytes, file has 16 bytes in total; the file is truncated or the header is wrong"
     );
 }
 
@@ -76,43 +76,43 @@ fn index_that_is_no_list_of_pairs_is_refused() {
     for (index, text) in [
         (
             &b""[..],
-            "index at byte 14: pickle ends before its STOP; the file is truncated",
+            "index at byte 14: pickle ends without STOP; the file is truncated",
         ),
         (
             b"\x80\x04](K\0K",
-            "index at byte 20: pickle ends before its STOP; the file is truncated",
+            "index at byte 20: pickle ends without STOP; the file is truncated",
         ),
         (
             b"\x80\x04cos\nsystem\n.",
-            "index at byte 16: opcode GLOBAL is refused; an index is a pickled list of pairs of integers and nothing else",
+            "index at byte 16: opcode GLOBAL is not allowed; an index is a pickled list of pairs of integers",
         ),
         (
             b"\x80\x04]\x94\x8c\x05posix.",
-            "index at byte 18: opcode SHORT_BINUNICODE is refused; an index is a pickled list of pairs of integers and nothing else",
+            "index at byte 18: opcode SHORT_BINUNICODE is not allowed; an index is a pickled list of pairs of integers",
         ),
         (
             b"\x80\x04\xff",
-            "index at byte 16: 0xff is no pickle opcode; this is no index",
+            "index at byte 16: 0xff is not a pickle opcode; this is not an index",
         ),
         (
             b"\xff",
-            "index at byte 14: 0xff is no pickle opcode; this is no index",
+            "index at byte 14: 0xff is not a pickle opcode; this is not an index",
         ),
         (
             b"].",
-            "index at byte 14: opcode EMPTY_LIST does not belong here in a list of pairs",
+            "index at byte 14: opcode EMPTY_LIST is not valid at this position in a list of pairs",
         ),
         (
             b"\x80\x04.",
-            "index at byte 16: opcode STOP does not belong here in a list of pairs",
+            "index at byte 16: opcode STOP is not valid at this position in a list of pairs",
         ),
         (
             b"\x80\x04]K\0K\x02K\x02",
-            "index at byte 21: opcode BININT1 does not belong here in a list of pairs",
+            "index at byte 21: opcode BININT1 is not valid at this position in a list of pairs",
         ),
         (
             b"\x80\x04](K\0K\x02\x86.",
-            "index at byte 23: opcode STOP does not belong here in a list of pairs",
+            "index at byte 23: opcode STOP is not valid at this position in a list of pairs",
         ),
         (
             b"\x80\x06].",
@@ -125,11 +125,11 @@ fn index_that_is_no_list_of_pairs_is_refused() {
         ),
         (
             b"\x80\x04\x95\x09\0\0\0\0\0\0\0]\x94.",
-            "index at byte 16: pickle ends before its STOP; the file is truncated",
+            "index at byte 16: pickle ends without STOP; the file is truncated",
         ),
         (
             b"\x80\x04\x95\x04\0\0\0\0\0\0\0].  ",
-            "index at byte 26: frame of 4 bytes does not fit the opcodes around it",
+            "index at byte 26: frame of 4 bytes does not match the opcodes around it",
         ),
         (
             b"\x80\x04](J\xff\xff\xff\xffK\x02\x86e.",
@@ -149,7 +149,7 @@ fn documents_that_are_not_back_to_back_are_refused() {
     for (index, text) in [
         (
             &b"\x80\x04](K\x02K\x02\x86e."[..],
-            "document 0 starts at data byte 2, expected 0, where the one before ends; the index is wrong",
+            "document 0 starts at data byte 2, expected 0, the end of the previous document; the index is wrong",
         ),
         (
             b"\x80\x04](K\0K\x01\x86e.",
@@ -169,7 +169,7 @@ fn documents_that_are_not_back_to_back_are_refused() {
         ),
         (
             b"\x80\x04](K\0K\x02\x86e.xyz",
-            "index ends at byte 25, 3 more bytes follow and are no trailer; the file is truncated or damaged",
+            "index ends at byte 25, but the 3 bytes after it are not a trailer; the file is truncated or damaged",
         ),
     ] {
         assert_eq!(open_fault(&with_index(index)), text);
@@ -222,7 +222,7 @@ fn an_index_written_in_another_way_is_found() {
     assert_eq!(
         found.unwrap_err().to_string(),
         format!(
-            "{}: index differs at byte 27 from what its documents are written as; the file was changed",
+            "{}: index differs at byte 27 from the encoding of its documents; the file was modified",
             path.display()
         )
     );
@@ -252,7 +252,7 @@ fn damaged_tail_and_table_are_refused() {
     let short = [&example()[..26], b"packtok\x89"].concat();
     assert_eq!(
         open_fault(&short),
-        "trailer at byte 0: trailer of 34 bytes cannot be in this file"
+        "trailer at byte 0: trailer of 34 bytes does not fit in this file"
     );
 }
 
@@ -262,7 +262,7 @@ fn tail_that_lies_is_refused() {
         (
             TAIL + 28,
             2,
-            "trailer at byte 768: format version 2, this packtok reads 1; use a newer packtok",
+            "trailer at byte 768: format version is 2, this packtok reads 1; use a newer packtok",
         ),
         (
             TAIL + 24,
@@ -272,23 +272,23 @@ fn tail_that_lies_is_refused() {
         (
             TAIL + 8,
             1,
-            "trailer at byte 768: trailer of 513 bytes cannot be in this file",
+            "trailer at byte 768: trailer of 513 bytes does not fit in this file",
         ),
         (
             TAIL,
             0x81,
-            "trailer at byte 768: section table cannot be there or is no 1 to 1024 entries of 32 bytes",
+            "trailer at byte 768: section table is misplaced or does not have 1 to 1024 entries of 32 bytes",
         ),
         (0x40, 0, "trailer at byte 64: start magic is missing"),
         (
             0x3b,
             b'x',
-            "trailer at byte 64: index before it does not end in STOP and at most 7 zero bytes",
+            "trailer at byte 64: index before it does not end with STOP and at most 7 zero bytes",
         ),
         (
             0x3f,
             1,
-            "trailer at byte 64: index before it does not end in STOP and at most 7 zero bytes",
+            "trailer at byte 64: index before it does not end with STOP and at most 7 zero bytes",
         ),
     ] {
         let bytes = edited(|bytes| {
@@ -318,7 +318,7 @@ fn section_table_that_lies_is_refused() {
         (
             entry(1, 0),
             1,
-            "trailer at byte 672: section of type 1 stands behind one of type 1, expected ascending types",
+            "trailer at byte 672: section of type 1 follows one of type 1, expected ascending types",
         ),
         (
             entry(1, 8),
@@ -333,7 +333,7 @@ fn section_table_that_lies_is_refused() {
         (
             entry(0, 0),
             0,
-            "trailer at byte 640: section of type 0 is required and unknown; use a newer packtok",
+            "trailer at byte 640: section of type 0 is required but unknown; use a newer packtok",
         ),
         (entry(1, 16), 3, "trailer at byte 672: padding is not zero"),
         (
@@ -368,7 +368,7 @@ fn section_table_that_lies_is_refused() {
     });
     assert_eq!(
         open_fault(&bytes),
-        "trailer at byte 768: section table cannot be there or is no 1 to 1024 entries of 32 bytes"
+        "trailer at byte 768: section table is misplaced or does not have 1 to 1024 entries of 32 bytes"
     );
     let bytes = edited(|bytes| {
         bytes[entry(0, 0)] = 0;
@@ -421,7 +421,7 @@ fn verify_compares_index_and_offsets() {
     let bytes = with(0x48, &[0u64, 6, 10, 14].map(u64::to_le_bytes).concat());
     assert_eq!(
         verify_fault(&bytes),
-        "document 0 spans data bytes 0..8 by the index and 0..6 by the trailer"
+        "document 0 spans data bytes 0..8 in the index, but 0..6 in the trailer"
     );
     // The index `[(0, 14)]`, padded with zeros that belong to nothing or not.
     let mut bytes = example();
@@ -430,7 +430,7 @@ fn verify_compares_index_and_offsets() {
     bytes[0x3f] = b'.';
     assert_eq!(
         verify_fault(&bytes),
-        "document 0 spans data bytes 0..14 by the index and 0..8 by the trailer"
+        "document 0 spans data bytes 0..14 in the index, but 0..8 in the trailer"
     );
     let mut bytes = example();
     bytes[0x1a..0x40].fill(0);
@@ -473,7 +473,7 @@ fn verify_finds_damage_that_opening_does_not() {
 #[test]
 fn json_that_is_none_is_refused_when_it_is_read() {
     let bytes = with(METADATA, b"[");
-    let text = "metadata at byte 112: not the JSON that belongs there";
+    let text = "metadata at byte 112: not the expected JSON";
     assert_eq!(
         fault(&bytes, |path| Reader::open(path)?.metadata().map(drop)),
         text
@@ -481,7 +481,7 @@ fn json_that_is_none_is_refused_when_it_is_read() {
     // The second line starts behind the 49 bytes of the first.
     let bytes = with(SOURCES + 49, b"!");
     assert_eq!(bytes[SOURCES + 48], b'\n');
-    let text = "sources at byte 601: not the JSON that belongs there";
+    let text = "sources at byte 601: not the expected JSON";
     assert_eq!(
         fault(&bytes, |path| Reader::open(path)?.sources().map(drop)),
         text
@@ -543,7 +543,7 @@ fn what_is_no_file_is_refused_without_waiting() {
     let error = Reader::open(&missing).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{}: input or output failed", missing.display())
+        format!("{}: I/O error", missing.display())
     );
     assert!(
         matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
@@ -555,11 +555,11 @@ fn raw_index_that_is_none_is_refused() {
     let raw = |bytes: &[u8]| fault(bytes, |path| read_raw_index(path).map(drop));
     assert_eq!(
         raw(b""),
-        "index at byte 0: pickle ends before its STOP; the file is truncated"
+        "index at byte 0: pickle ends without STOP; the file is truncated"
     );
     assert_eq!(
         raw(b"\x80\x04].\n"),
-        "index ends at byte 4, 1 more bytes follow and are no trailer; the file is truncated or damaged"
+        "index ends at byte 4, but the 1 bytes after it are not a trailer; the file is truncated or damaged"
     );
     assert_eq!(
         raw(b"\x80\x04]K\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\0\x86a."),
@@ -575,11 +575,11 @@ fn writer_refuses_what_is_inconsistent() {
     let at = path.display();
     assert_eq!(
         writer.append(b"abcd", &[2]).unwrap_err().to_string(),
-        format!("{at}: documents of 2 bytes in all were given 4 bytes of data")
+        format!("{at}: documents have 2 bytes in total, but 4 bytes of data were given")
     );
     assert_eq!(
         writer.append(b"abcd", &[2, 1, 1]).unwrap_err().to_string(),
-        format!("{at}: document 1 of 1 bytes is no whole number of 2-byte tokens")
+        format!("{at}: document 1 of 1 bytes is not a whole number of 2-byte tokens")
     );
     writer.append(b"abcd", &[4]).unwrap();
     let metadata = Metadata {
@@ -605,7 +605,7 @@ fn writer_refuses_what_is_inconsistent() {
     };
     assert_eq!(
         error.to_string(),
-        format!("{at}: metadata of {bytes} bytes exceeds the 16777216 that a pbin holds")
+        format!("{at}: metadata is {bytes} bytes, at most 16777216 are allowed")
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

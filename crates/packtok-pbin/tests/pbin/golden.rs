@@ -111,7 +111,7 @@ fn unknown_required_section_is_refused() {
     let path = golden("unknown_required.pbin");
     let error = Reader::open(&path).unwrap_err().to_string();
     let fault =
-        "trailer at byte 784: section of type 99 is required and unknown; use a newer packtok";
+        "trailer at byte 784: section of type 99 is required but unknown; use a newer packtok";
     assert_eq!(error, format!("{}: {fault}", path.display()));
 }
 

@@ -139,7 +139,7 @@ fn vouched_parts_without_trailer_are_joined() {
     let dst = folder.path().join("joined.pbin");
     let parts = [golden("plain_u16.pbin"), golden("plain_legacy.pbin")];
     let error = join(&parts, &dst, &NEVER, &mut go_on).unwrap_err();
-    let text = "file does not say which tokenizer made it; name the tokenizer to vouch for it";
+    let text = "file does not record which tokenizer packed it; give that tokenizer to confirm it";
     assert_eq!(error.to_string(), format!("{}: {text}", parts[0].display()));
 
     let vouched = Some(TokenizerInfo {
@@ -167,7 +167,7 @@ fn vouched_parts_without_trailer_are_joined() {
     );
 
     let known = two(|_| example_metadata());
-    let text = "part0.pbin: tokenizer fingerprint is \"sha256:00\", the vouched one is \"f\"";
+    let text = "part0.pbin: tokenizer fingerprint is \"sha256:00\", expected \"f\", that of the given tokenizer";
     assert_eq!(known.refusal(&options), text);
 }
 
@@ -216,7 +216,7 @@ fn parts_that_do_not_fit_are_refused() {
         });
         assert_eq!(
             parts.refusal(&NEVER),
-            format!("part1.pbin: {text}; parts must be packed alike")
+            format!("part1.pbin: {text}; pack all parts with the same options")
         );
     }
 }
@@ -269,7 +269,7 @@ fn output_is_neither_a_part_nor_there_already() {
         vouched: None,
     };
     let error = join(&parts.paths, &parts.paths[1], &replace, &mut go_on).unwrap_err();
-    let text = "file is both a part and the output of the join; name another output";
+    let text = "file is both a part and the output of the join; choose another output";
     assert_eq!(
         error.to_string(),
         format!("{}: {text}", parts.paths[1].display())
@@ -293,7 +293,7 @@ fn join_of_nothing_and_cancelled_join_leave_nothing() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: no parts to join; name at least one",
+            "{}: no parts to join; give at least one",
             parts.dst().display()
         )
     );

@@ -58,7 +58,7 @@ fn existing_file_is_replaced_only_when_asked() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: file exists already; name another one or ask for it to be replaced",
+            "{}: file already exists; choose another path, or allow it to be replaced",
             dst.display()
         )
     );
@@ -127,5 +127,5 @@ fn folder_of_nothing_has_nothing_to_remove() {
 fn path_without_file_name_is_refused() {
     let error = TempFile::create(Path::new("/")).unwrap_err();
     assert!(matches!(error, Error::NoFileName { .. }));
-    assert_eq!(error.to_string(), "/: path names no file");
+    assert_eq!(error.to_string(), "/: path has no file name");
 }

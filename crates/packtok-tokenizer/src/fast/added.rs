@@ -89,7 +89,7 @@ impl Added {
         let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         ids.sort_unstable();
         if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
-            return Err(format!("two added tokens have the id {}", two[0]));
+            return Err(format!("two added tokens have id {}", two[0]));
         }
         let normal = match form.spelling {
             Spelling::Text => Normal::WithBlanks(Box::new(memmem::Finder::new(BLANK))),
@@ -215,7 +215,7 @@ impl Round {
         sorted.sort_unstable();
         if let Some(two) = sorted.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!(
-                "two added tokens are {:?} once they are normalized",
+                "two added tokens are both {:?} after normalization",
                 two[0]
             ));
         }

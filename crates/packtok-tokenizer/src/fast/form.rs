@@ -49,19 +49,18 @@ impl Form {
             is_nfc: false,
         };
         if normalizer.is_null() {
-            let (prefix, each_blank) = metaspace(pre_tokenizer)
-                .ok_or("its pre-tokenizer is not one that it has by hand")?;
+            let (prefix, each_blank) =
+                metaspace(pre_tokenizer).ok_or("its pre-tokenizer is not supported")?;
             return Ok(text(prefix, each_blank));
         }
-        let prefix =
-            blanks_replaced(normalizer).ok_or("its normalizer is not one that it has by hand")?;
+        let prefix = blanks_replaced(normalizer).ok_or("its normalizer is not supported")?;
         // Texts have no blanks any more that it could split at.
         let splits_at_blanks = pre_tokenizer["type"] == "Split"
             && pre_tokenizer["pattern"]["String"] == " "
             && pre_tokenizer["behavior"] == "MergedWithPrevious"
             && pre_tokenizer["invert"] != true;
         if !pre_tokenizer.is_null() && !splits_at_blanks {
-            return Err("its pre-tokenizer is not one that it has by hand".to_owned());
+            return Err("its pre-tokenizer is not supported".to_owned());
         }
         Ok(text(prefix, false))
     }

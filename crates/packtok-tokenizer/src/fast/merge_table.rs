@@ -76,7 +76,7 @@ impl MergeTable {
                 factor = factor.wrapping_mul(0xd134_2543_de82_ef95).rotate_left(23);
             }
         }
-        Err("no table was found for its merges".to_owned())
+        Err("no hash table was found for its merges".to_owned())
     }
 
     /// The table by this mix, if there are seeds for it.

@@ -80,7 +80,7 @@ impl Model {
         }
         let vocab = model["vocab"]
             .as_object()
-            .ok_or("its vocabulary is none of BPE's")?;
+            .ok_or("its vocabulary is not a BPE vocabulary")?;
         let letters = Letters::new();
         let mut ids = Ids(HashMap::with_capacity(vocab.len()));
         let mut tokens = Tokens::default();
@@ -90,7 +90,7 @@ impl Model {
             let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
             // `tokenizers` merges by ids: what merges one of two tokens with one id merges the other.
             if std::mem::replace(&mut is_taken[id as usize], true) {
-                return Err(format!("two of its tokens have the id {id}"));
+                return Err(format!("two of its tokens have id {id}"));
             }
             ids.0.insert(name, id);
             if spelling == Spelling::Bytes {
@@ -99,7 +99,7 @@ impl Model {
         }
         let listed = model["merges"]
             .as_array()
-            .ok_or("its merges are none of BPE's")?;
+            .ok_or("its merges are not BPE merges")?;
         // One file spells all of them in one way; a list of lines may begin with the line of a file of merges.
         let are_lines = listed.first().is_some_and(Value::is_string);
         let is_merge = |merge: &&Value| {
@@ -122,7 +122,7 @@ impl Model {
                 },
                 _ => None,
             };
-            let (left, right) = pair.ok_or("its merges are none of BPE's")?;
+            let (left, right) = pair.ok_or("its merges are not BPE merges")?;
             name.clear();
             name.push_str(left);
             name.push_str(right);
@@ -130,7 +130,7 @@ impl Model {
             merges.push([ids.of(left)?, ids.of(right)?, id]);
             if spelling == Spelling::Text {
                 if [left, right, &name].into_iter().any(is_byte) {
-                    return Err("it merges bytes that stand for no text".to_owned());
+                    return Err("it merges byte-fallback tokens".to_owned());
                 }
                 tokens.push_text(&name, id);
             }
@@ -171,10 +171,10 @@ impl Ids<'_> {
     /// The ids of characters, and of the bytes of all others.
     fn of_chars(&self, model: &Value) -> Result<Alphabet, String> {
         if model["byte_fallback"] != true {
-            return Err("it has no tokens for the bytes of unknown characters".to_owned());
+            return Err("it has no byte-fallback tokens for unknown characters".to_owned());
         }
         if model["ignore_merges"] == true {
-            return Err("it takes whole texts for tokens".to_owned());
+            return Err("its model sets ignore_merges".to_owned());
         }
         let mut of_byte = [0; 256];
         for (byte, id) in of_byte.iter_mut().enumerate() {

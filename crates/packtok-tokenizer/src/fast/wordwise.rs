@@ -112,7 +112,7 @@ impl Wordwise {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
-    /// Why white space does not part its words.
+    /// Why white space does not separate words.
     pub(crate) fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
@@ -125,7 +125,7 @@ impl Wordwise {
         };
         match added_tokens.iter().find(may_hold_white_space) {
             Some(token) => Err(format!(
-                "the added token {:?} may be found across words",
+                "the added token {:?} may match across words",
                 token.content
             )),
             None => Ok(Self {
@@ -161,7 +161,7 @@ impl Wordwise {
                 for (second, of_second) in &words {
                     let text = format!("{separator}{first}{separator}{second}{separator}");
                     if ids_of(&text)? != [&of_first[..], of_second].concat() {
-                        return Err(format!("{separator:?} does not part its words"));
+                        return Err(format!("{separator:?} does not separate words"));
                     }
                 }
             }
@@ -294,11 +294,11 @@ fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String>
     };
     let (before, behind) = (&steps[..map], &steps[map + 1..]);
     if behind.iter().any(is_map) {
-        return Err("it has more than one normalizer Precompiled".to_owned());
+        return Err("it has more than one Precompiled normalizer".to_owned());
     }
     // White space beyond what words are cut at would be stripped off each word, which a map may make text of.
     if before.iter().any(|step| type_of(step) == "Strip") {
-        return Err("its normalizer Precompiled comes after a Strip".to_owned());
+        return Err("its Precompiled normalizer follows a Strip".to_owned());
     }
     // No other step makes anything else of ASCII.
     let replaces_by_others = |step: &&Value| {
@@ -307,7 +307,7 @@ fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String>
     };
     if before.iter().any(replaces_by_others) {
         return Err(
-            "its normalizer Precompiled comes behind a Replace by other than ASCII".to_owned(),
+            "its Precompiled normalizer follows a Replace with non-ASCII content".to_owned(),
         );
     }
     let before = match before {
@@ -332,7 +332,7 @@ fn check_separators(normalizer: &Value) -> Result<(), String> {
         };
         let normalized = normalizer.normalized(&format!("a{separator}a"));
         if !normalized.is_some_and(is_white_space) {
-            return Err(format!("its normalizer makes text of {separator:?}"));
+            return Err(format!("its normalizer turns {separator:?} into text"));
         }
     }
     Ok(())
@@ -377,7 +377,7 @@ fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
             others.iter().try_for_each(check_later_step)
         }
         other => Err(format!(
-            "its pre-tokenizer {other} does not take out white space"
+            "its pre-tokenizer {other} does not remove whitespace"
         )),
     }
 }
@@ -391,7 +391,7 @@ fn check_later_step(step: &Value) -> Result<(), String> {
         // Old files say nothing, and mean always.
         "Metaspace" if step["prepend_scheme"] != "first" => Ok(()),
         other => Err(format!(
-            "its pre-tokenizer {other} asks where in the text a word is"
+            "its pre-tokenizer {other} depends on where in the text a word is"
         )),
     }
 }
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(check_separators(&Value::Null), Ok(()));
         assert_eq!(check_separators(&map_of_blank("\u{3000}")), Ok(()));
         for text in ["b", "", " b"] {
-            let reason = "its normalizer makes text of ' '".to_owned();
+            let reason = "its normalizer turns ' ' into text".to_owned();
             assert_eq!(check_separators(&map_of_blank(text)), Err(reason));
         }
     }

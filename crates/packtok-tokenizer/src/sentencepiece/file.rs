@@ -101,11 +101,17 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
     for (id, piece) in proto.pieces.iter().enumerate() {
         let text = piece.piece.as_deref().unwrap_or_default();
         let kind = Kind::of_number(piece.kind.unwrap_or(1));
-        let kind = kind
-            .ok_or_else(|| format!("piece {id} is of type {}", piece.kind.unwrap_or_default()))?;
+        let kind = kind.ok_or_else(|| {
+            format!(
+                "piece {id} has unknown type {}",
+                piece.kind.unwrap_or_default()
+            )
+        })?;
         let score = piece.score.unwrap_or(0.0);
         if !score.is_finite() {
-            return Err(format!("piece {id} has the score {score}"));
+            return Err(format!(
+                "piece {id} has score {score}, expected a finite number"
+            ));
         }
         if matches!(kind, Kind::Control | Kind::UserDefined) {
             added_tokens.push(json!({
@@ -121,7 +127,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
     let model_type = ModelType::of_number(trainer.model_type.unwrap_or(1));
     let model_type = model_type.ok_or_else(|| {
         format!(
-            "its model_type is {}",
+            "unknown model_type {}",
             trainer.model_type.unwrap_or_default()
         )
     })?;
@@ -217,8 +223,11 @@ mod tests {
         assert!(refused(b"hello").starts_with("t: not a SentencePiece model: failed to decode"));
         let mut wrong = proto();
         wrong.pieces[2].score = Some(f32::NAN);
-        assert!(refused(&wrong.encode_to_vec()).ends_with("piece 2 has the score NaN"));
+        assert!(
+            refused(&wrong.encode_to_vec())
+                .ends_with("piece 2 has score NaN, expected a finite number")
+        );
         wrong.pieces[2] = piece("a", 0.0, 7);
-        assert!(refused(&wrong.encode_to_vec()).ends_with("piece 2 is of type 7"));
+        assert!(refused(&wrong.encode_to_vec()).ends_with("piece 2 has unknown type 7"));
     }
 }

@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(covers("a▁", "normal"), None);
         assert_eq!(
             covers("ab", "unused").unwrap(),
-            "its piece \"ab\" is not to be used"
+            "its piece \"ab\" is marked unused"
         );
         let words = file("SentencePieceWord", &[], &[], [true; 4]);
         assert_eq!(

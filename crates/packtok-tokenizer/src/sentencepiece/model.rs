@@ -132,13 +132,13 @@ impl Charsmap {
         let parts = bytes
             .split_first_chunk::<4>()
             .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
-        let (trie, replacements) = parts.ok_or("its precompiled_charsmap is cut short")?;
+        let (trie, replacements) = parts.ok_or("its precompiled_charsmap is truncated")?;
         // So that every replacement ends somewhere.
         if replacements.last().is_some_and(|&last| last != 0) {
-            return Err("its precompiled_charsmap is cut short".to_owned());
+            return Err("its precompiled_charsmap is truncated".to_owned());
         }
         let trie = DoubleArray::from_bytes(trie)
-            .map_err(|reason| format!("its precompiled_charsmap is broken: {reason}"))?;
+            .map_err(|reason| format!("its precompiled_charsmap is invalid: {reason}"))?;
         Ok(Self {
             trie,
             replacements: replacements.to_owned(),
@@ -302,7 +302,7 @@ impl Model {
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let model = &json["model"];
         let model_type = model["type"].as_str().and_then(ModelType::of_name);
-        let model_type = model_type.ok_or("its model is none of SentencePiece's")?;
+        let model_type = model_type.ok_or("its model is not a SentencePiece model")?;
         let vocab = model["vocab"].as_array().map_or(&[][..], Vec::as_slice);
         let pieces = vocab.iter().map(piece).collect::<Result<Vec<_>, _>>()?;
         check_differ(&pieces)?;
@@ -434,16 +434,16 @@ fn piece(entry: &Value) -> Result<Piece, String> {
             kind: Kind::of_name(kind.as_str()?)?,
         })
     };
-    let piece = read().ok_or_else(|| format!("{entry} is no piece"))?;
+    let piece = read().ok_or_else(|| format!("{entry} is not a piece"))?;
     if piece.text.is_empty() || piece.text.contains('\0') {
         return Err(format!(
-            "the piece {:?} is empty or holds a zero",
+            "the piece {:?} is empty or contains a NUL",
             piece.text
         ));
     }
     match piece.text.len() {
         ..MOST_PIECE_BYTES => Ok(piece),
-        num_bytes => Err(format!("a piece has {num_bytes} bytes")),
+        num_bytes => Err(format!("a piece of {num_bytes} bytes is too long")),
     }
 }
 
@@ -462,12 +462,12 @@ fn check_differ(pieces: &[Piece]) -> Result<(), String> {
 fn rules_of(normalizer: &Value, pieces: &[Piece]) -> Result<Rules, String> {
     let is_set = |key: &str| {
         let set = normalizer[key].as_bool();
-        set.ok_or_else(|| format!("its normalizer does not say {key}"))
+        set.ok_or_else(|| format!("its normalizer does not set {key}"))
     };
     let charsmap = normalizer["precompiled_charsmap"]
         .as_str()
         .and_then(|text| BASE64_STANDARD.decode(text).ok());
-    let charsmap = charsmap.ok_or("its precompiled_charsmap is no base64")?;
+    let charsmap = charsmap.ok_or("its precompiled_charsmap is not base64")?;
     let charsmap = match charsmap.is_empty() {
         true => None,
         false => Some(Charsmap::from_bytes(&charsmap)?),
@@ -499,11 +499,11 @@ fn byte_ids<'a>(pieces: impl Iterator<Item = (u32, &'a Piece)>) -> Result<Box<[u
     let mut ids = Box::new([None; 256]);
     for (id, piece) in pieces.filter(|(_, piece)| piece.kind == Kind::Byte) {
         let byte = byte_of(&piece.text);
-        let byte = byte.ok_or_else(|| format!("{:?} is no piece of a byte", piece.text))?;
+        let byte = byte.ok_or_else(|| format!("{:?} is not a byte piece", piece.text))?;
         ids[usize::from(byte)] = Some(id);
     }
     if let Some(missing) = ids.iter().position(Option::is_none) {
-        return Err(format!("it has no piece for the byte {missing}"));
+        return Err(format!("it has no piece for byte {missing}"));
     }
     Ok(Box::new(ids.map(Option::unwrap_or_default)))
 }

@@ -57,7 +57,7 @@ impl Quick {
     pub(crate) fn load(json: &Value) -> Result<Self, String> {
         let model = Model::read(json)?;
         if !model.rules.escape_whitespaces {
-            return Err("its texts keep their blanks".to_owned());
+            return Err("its normalizer does not set escape_whitespaces".to_owned());
         }
         let chooser = match model.model_type {
             ModelType::Unigram => Chooser::Sums(Sums::new(&model)?),
@@ -156,10 +156,10 @@ fn check_parts(model: &Model) -> Result<(), String> {
     let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
     if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
         // It comes apart as it was last put together, which may be in another part.
-        return Err(format!("its piece {:?} is not to be used", unused.text));
+        return Err(format!("its piece {:?} is marked unused", unused.text));
     }
     if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE) {
-        return Err("white space is unknown to it".to_owned());
+        return Err("it has no piece for whitespace".to_owned());
     }
     Ok(())
 }
