@@ -21,7 +21,7 @@ _AFFECTED = {
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
-    "crates/packtok-core/src/sampling/": (
+    "crates/packtok-sampling/": (
         "batch_memory dataset loader locate manifest mixture permutation plans sampler token_dataset"
     ),
     "crates/packtok-core/src/shard/": "faults max_rejects shards",
@@ -43,20 +43,17 @@ _AFFECTED = {
     "python/packtok/commands/plan.py": "launch shards",
     "python/packtok/commands/tokenizer.py": "count engines",
     "python/packtok/commands/verify.py": "cli reader",
-    "python/packtok/config.py": "cli config newcomer pack",
+    "python/packtok/config/": "cli config newcomer options pack secrets",
     "python/packtok/dataset.py": "dataset modalities",
     "python/packtok/distributed.py": "loader sampler",
     "python/packtok/epochs.py": "loader sampler",
     "python/packtok/fields.py": "token_dataset",
     "python/packtok/hub.py": "finding_tokenizers",
-    "python/packtok/interpolation.py": "config newcomer secrets",
     "python/packtok/interrupts.py": "interrupt",
     "python/packtok/launch/": "launch ray slurm",
     "python/packtok/loader.py": "loader loader_examples sampler",
     "python/packtok/mixture.py": "docstrings mixture",
-    "python/packtok/redact.py": "secrets",
     "python/packtok/sampler.py": "loader sampler",
-    "python/packtok/schema.py": "config launch",
     "python/packtok/shard_folder.py": "launch shards",
     "python/packtok/split.py": "dataset token_dataset",
     "python/packtok/state.py": "loader locate sampler",
@@ -91,7 +88,14 @@ _AFFECTED = {
     "tests/stories.py": "loader_examples",
     "tests/worker_memory.py": "memory",
 }
-CRATES = ("benches", "packtok-tokenizer", "packtok-core", "packtok-pbin", "packtok-store")
+CRATES = (
+    "benches",
+    "packtok-core",
+    "packtok-pbin",
+    "packtok-sampling",
+    "packtok-store",
+    "packtok-tokenizer",
+)
 # What the tests of all crates depend on.
 _OF_ALL_CRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
 
@@ -150,4 +154,4 @@ def tests_of(files: Iterable[str]) -> Affected:
             found.update(f"test_{one}.py" for one in _AFFECTED[max(prefixes, key=len)].split())
         else:
             found.update(everything)
-    return Affected(tuple(sorted(found)), tuple(sorted(crates)))
+    return Affected(tuple(sorted(found)), tuple(one for one in CRATES if one in crates))

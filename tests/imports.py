@@ -23,8 +23,15 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-pbin": (),
     "packtok-tokenizer": (),
     "packtok-store": (),
-    "packtok-core": ("packtok-pbin", "packtok-tokenizer", "packtok-store"),
-    "packtok-py": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-core"),
+    "packtok-sampling": ("packtok-pbin", "packtok-store"),
+    "packtok-core": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-sampling"),
+    "packtok-py": (
+        "packtok-pbin",
+        "packtok-tokenizer",
+        "packtok-store",
+        "packtok-sampling",
+        "packtok-core",
+    ),
 }
 
 

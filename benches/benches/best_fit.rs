@@ -10,9 +10,9 @@ use std::path::Path;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, SplitMix, token_counter};
-use packtok_core::sampling::best_fit::{WINDOW_PIECES, plan_best_fit};
-use packtok_core::sampling::plan::{Piece, PlanWriter};
-use packtok_core::sampling::plan_file::{Key, Kind};
+use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
+use packtok_sampling::plans::plan::{Piece, PlanWriter};
+use packtok_sampling::plans::plan_file::{Key, Kind};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 const NUM_DOCUMENTS: usize = 4 << 20;

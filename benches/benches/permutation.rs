@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use packtok_benches::SplitMix;
-use packtok_core::sampling::permutation::Permutation;
+use packtok_sampling::order::permutation::Permutation;
 
 /// Items asked for at a time, as the sampler does.
 const CHUNK_ITEMS: u64 = 4096;

@@ -502,59 +502,6 @@ pub enum Error {
         /// Fingerprint of the tokenizer given.
         expected: String,
     },
-    /// A block longer than planners can do.
-    #[error(
-        "{name} is {found}, expected 1 to {}",
-        crate::sampling::plan::MAX_BLOCK_TOKENS
-    )]
-    BlockTokens {
-        /// What the caller's option is called.
-        name: &'static str,
-        /// The length asked for.
-        found: u64,
-    },
-    /// A block number past the end.
-    #[error("{}: no block {block}, the plan has {num_blocks}", path.display())]
-    NoSuchBlock {
-        /// The plan.
-        path: PathBuf,
-        /// Number asked for.
-        block: u64,
-        /// Blocks there are.
-        num_blocks: u64,
-    },
-    /// A split beyond the last document.
-    #[error(
-        "the validation side starts at document {document}, but the data has {num_documents} documents"
-    )]
-    NoSuchSplit {
-        /// The first document of the validation side.
-        document: u64,
-        /// Documents there are.
-        num_documents: u64,
-    },
-    /// No folder takes a plan file.
-    #[error(
-        "cannot write {name} to any folder; give a writable folder{}",
-        reasons(refusals)
-    )]
-    NoWritableFolder {
-        /// Name of the file.
-        name: String,
-        /// Why each folder takes nothing.
-        refusals: Vec<Error>,
-    },
-    /// A plan file that cannot be used.
-    #[error("{}: {fault}; delete the file to rebuild it", path.display())]
-    PlanFile {
-        /// The plan file.
-        path: PathBuf,
-        /// What is wrong with it.
-        fault: crate::sampling::plan_file::PlanFault,
-    },
-    /// What keeps files from serving items.
-    #[error(transparent)]
-    Sampling(#[from] crate::sampling::SamplingError),
     /// What is wrong with shards, their plan or their markers.
     #[error(transparent)]
     Shard(#[from] crate::shard::ShardError),
@@ -566,18 +513,6 @@ pub enum Error {
     Tokenizer(#[from] packtok_tokenizer::Error),
 }
 
-/// An error and its causes, joined by `: `.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
 /// What ended a run that keeps its finished work.
 fn ended_by(error: &Error) -> String {
     match error {
@@ -585,14 +520,6 @@ fn ended_by(error: &Error) -> String {
         Error::Cancelled => "interrupted".to_owned(),
         error => error.to_string(),
     }
-}
-
-/// Each error with its causes, for the end of a message.
-fn reasons(errors: &[Error]) -> String {
-    let texts = errors.iter().enumerate();
-    texts
-        .map(|(i, error)| [": ", "; "][i.min(1)].to_owned() + &chain(error))
-        .collect()
 }
 
 /// An id for a message.

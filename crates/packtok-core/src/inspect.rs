@@ -1,8 +1,6 @@
 //! What a pbin looks like from afar.
 
-use packtok_pbin::Reader;
-
-use crate::error::Result;
+use packtok_pbin::{Reader, Result};
 
 /// Document lengths in buckets `(least tokens, most tokens + 1, documents)`, doubling in width:
 /// 0, 1, 2-3, 4-7 and so on; from the shortest document's bucket to the longest's.

@@ -584,7 +584,7 @@ mod tests {
                 .encode_batch(&texts, &options, num_threads, vec![7; 3], &mut go_on)
                 .unwrap_err();
             assert_eq!(
-                crate::error::chain(&error),
+                packtok_pbin::chain(&error),
                 "texts[900]: the text contains the special token \"<|endoftext|>\""
             );
         }

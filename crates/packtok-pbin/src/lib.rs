@@ -30,7 +30,7 @@ mod verify;
 mod writer;
 
 pub use checkpoint::Checkpoint;
-pub use error::{Error, Result};
+pub use error::{Error, Result, chain};
 pub use fault::{Checked, PickleFault, TrailerFault};
 pub use header::{HEADER_BYTES, Header, TokenWidth};
 pub use index::{Dialect, read_raw_index};

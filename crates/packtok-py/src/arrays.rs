@@ -3,7 +3,7 @@
 use numpy::{
     Element, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray, PyUntypedArrayMethods,
 };
-use packtok_core::sampling::IdsMut;
+use packtok_sampling::items::IdsMut;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 

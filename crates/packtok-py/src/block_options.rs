@@ -4,20 +4,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
-use packtok_core::Result;
 use packtok_core::pbin::TokenWidth;
-use packtok_core::sampling::SamplingError;
-use packtok_core::sampling::files::Files;
-use packtok_core::sampling::items::Packing;
-use packtok_core::sampling::manifest::{self, Entry};
-use packtok_core::sampling::plan::Plan;
-use packtok_core::sampling::split::{Runs, Side};
-use packtok_core::sampling::stream::Stream;
+use packtok_sampling::Error as SamplingError;
+use packtok_sampling::Result;
+use packtok_sampling::files::file_set::Files;
+use packtok_sampling::files::manifest::{self, Entry};
+use packtok_sampling::items::items::Packing;
+use packtok_sampling::items::stream::Stream;
+use packtok_sampling::plans::plan::Plan;
+use packtok_sampling::plans::split::{Runs, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::core_error;
+use crate::error::sampling_error;
 use crate::views;
 
 /// Where the files are: one of the first three, and what is known of a manifest.
@@ -46,7 +46,7 @@ impl Sources {
                 ));
             }
         };
-        Ok((files.map_err(core_error)?, self.manifest))
+        Ok((files.map_err(sampling_error)?, self.manifest))
     }
 
     /// Adds what a copy of `files`, listed in `manifest`, is to be made of.
@@ -137,8 +137,8 @@ impl PackingOptions {
                 )));
             }
         };
-        let runs = Runs::open(path, &files.fingerprint(), side).map_err(core_error)?;
-        Stream::selected(files, runs).map_err(core_error)
+        let runs = Runs::open(path, &files.fingerprint(), side).map_err(sampling_error)?;
+        Stream::selected(files, runs).map_err(sampling_error)
     }
 
     /// What the options ask for, of `stream`.
@@ -166,7 +166,7 @@ impl PackingOptions {
                     .plan_path
                     .as_ref()
                     .ok_or_else(|| missing("plan_path"))?;
-                let plan = Plan::open(path, &stream.fingerprint()).map_err(core_error)?;
+                let plan = Plan::open(path, &stream.fingerprint()).map_err(sampling_error)?;
                 Ok(Packing::Planned(plan))
             }
             "whole" => Ok(Packing::Whole),

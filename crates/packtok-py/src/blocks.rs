@@ -6,15 +6,17 @@ use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyReadonlyArray1};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
-use packtok_core::sampling::batch::Filling;
-use packtok_core::sampling::items::Items;
-use packtok_core::sampling::{Id, SamplingError, manifest};
+use packtok_sampling::Error as SamplingError;
+use packtok_sampling::files::manifest;
+use packtok_sampling::items::Id;
+use packtok_sampling::items::batch::Filling;
+use packtok_sampling::items::items::Items;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
 
 use crate::block_options::{Dtype, EntryTuple, PackingOptions, Sources};
-use crate::error::core_error;
+use crate::error::sampling_error;
 use crate::rows::{Boundaries, fill_rows};
 use crate::views;
 
@@ -91,7 +93,7 @@ impl PyBlocks {
         let dtype = dtype.map_or(Ok(Dtype::File), |dtype| Dtype::parse(&dtype, files.width()))?;
         let stream = packing.stream(files)?;
         let parsed = packing.parse(&stream)?;
-        let items = Items::new(stream, parsed).map_err(core_error)?;
+        let items = Items::new(stream, parsed).map_err(sampling_error)?;
         Ok(Self {
             items,
             manifest,
@@ -122,7 +124,7 @@ impl PyBlocks {
                 error
             }
         })?;
-        let i = slf.get().items.ordinal(item).map_err(core_error)?;
+        let i = slf.get().items.ordinal(item).map_err(sampling_error)?;
         Self::array(slf, i)
     }
 
@@ -163,9 +165,9 @@ impl PyBlocks {
     /// The documents that `item` has tokens of: (path, document in that file, start, stop), the last two
     /// counted in tokens from the document's start.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
-        let i = self.items.ordinal(item).map_err(core_error)?;
+        let i = self.items.ordinal(item).map_err(sampling_error)?;
         let files = self.items.stream().files();
-        let parts = self.items.locate(i).map_err(core_error)?;
+        let parts = self.items.locate(i).map_err(sampling_error)?;
         let told = parts.into_iter().map(|part| {
             let path = files.path(part.file).as_os_str().to_owned();
             (path, part.document, part.tokens.start, part.tokens.end)
@@ -186,21 +188,21 @@ impl PyBlocks {
             }
         };
         let files = self.items.stream().files();
-        files.advise(pattern).map_err(core_error)
+        files.advise(pattern).map_err(sampling_error)
     }
 
     /// Asks the system to read the pages of `items`, and does not wait for them.
     fn prefetch(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let items = self.ordinals(items)?;
         py.detach(|| items.iter().try_for_each(|&i| self.items.prefetch(i)))
-            .map_err(core_error)
+            .map_err(sampling_error)
     }
 
     /// Number of inputs in a row of a batch.
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| core_error(SamplingError::NoRows.into()))
+        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows.into()))
     }
 
     /// Number of tokens, those of items and those that are in none.
@@ -219,14 +221,14 @@ impl PyBlocks {
     #[getter]
     fn num_dropped_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_dropped_tokens())
-            .map_err(core_error)
+            .map_err(sampling_error)
     }
 
     /// Number of inputs that are padding, in batches of all items.
     #[getter]
     fn num_padding_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_padding_tokens())
-            .map_err(core_error)
+            .map_err(sampling_error)
     }
 
     /// dtype of the items.
@@ -241,7 +243,7 @@ impl PyBlocks {
         let files = self.items.stream().files();
         let metadata = py
             .detach(|| Ok(files.reader(0)?.metadata()?))
-            .map_err(core_error)?;
+            .map_err(sampling_error)?;
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
@@ -309,7 +311,7 @@ impl PyBlocks {
     fn array<'py>(slf: &Bound<'py, Self>, i: u64) -> PyResult<Bound<'py, PyAny>> {
         let (this, py) = (slf.get(), slf.py());
         if this.dtype == Dtype::File
-            && let Some(bytes) = this.items.one_piece(i).map_err(core_error)?
+            && let Some(bytes) = this.items.one_piece(i).map_err(sampling_error)?
         {
             // SAFETY: the bytes are whole tokens of a map of the files; the class is frozen and files that are
             // open stay so, so the map lives as long as the object.
@@ -330,7 +332,7 @@ impl PyBlocks {
     {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
-            .map_err(core_error)?;
+            .map_err(sampling_error)?;
         // A copy that stands for a view cannot be written either: which items are copies is the files' matter.
         Ok(match self.dtype {
             Dtype::File => views::own_read_only(py, ids),
@@ -340,7 +342,7 @@ impl PyBlocks {
 
     /// Ordinals of items given as any iterable of integers.
     fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let ordinal = |item| self.items.ordinal(item).map_err(core_error);
+        let ordinal = |item| self.items.ordinal(item).map_err(sampling_error);
         if let Ok(items) = items.extract::<PyReadonlyArray1<'_, i64>>() {
             return items.as_array().iter().map(|&item| ordinal(item)).collect();
         }

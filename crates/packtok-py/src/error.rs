@@ -7,9 +7,9 @@
 use std::io;
 use std::path::Path;
 
-use packtok_core::sampling::SamplingError;
 use packtok_core::shard::ShardError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_sampling::Error as SamplingError;
 use packtok_store::Error as StoreError;
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -139,11 +139,18 @@ pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
 }
 
 /// Maps an error of items and batches.
-fn sampling_error(error: &SamplingError) -> PyErr {
+pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
     use SamplingError as E;
     match error {
-        E::NoSuchItem { .. } => PyIndexError::new_err(chain(error)),
+        E::Pbin(error) => pbin_error(error),
+        E::Io { path, source } => os_error(&path, &source),
+        E::Store(error) => store_error(&error),
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
+        E::NoSuchItem { .. } | E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::NoFiles
+        | E::BlockTokens { .. }
+        | E::NoSuchSplit { .. }
         | E::NotUtf8 { .. }
         | E::NoChecksums { .. }
         | E::CacheBytes { .. }
@@ -161,15 +168,16 @@ fn sampling_error(error: &SamplingError) -> PyErr {
         | E::RowsDiffer { .. }
         | E::MixtureWithoutSources
         | E::MixtureWeightZero { .. }
-        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(error)),
+        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(&error)),
         E::WidthDiffers { .. }
         | E::PlanTokens { .. }
+        | E::PlanFile { .. }
         | E::CacheFull { .. }
         | E::SplitDisagrees { .. }
         | E::FileReplaced { .. }
-        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
+        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(&error)),
         E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
-            PbinFormatError::new_err(chain(error))
+            PbinFormatError::new_err(chain(&error))
         }
     }
 }
@@ -178,7 +186,6 @@ fn sampling_error(error: &SamplingError) -> PyErr {
 pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {
-        E::Sampling(error) => sampling_error(&error),
         E::Shard(error) => shard_error(&error),
         E::Pbin(error) => pbin_error(error),
         E::Tokenizer(error) => tokenizer_error(error),
@@ -199,14 +206,10 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::IndexedCompressed { .. }
         | E::IndexForMany { .. }
         | E::BadPattern { .. }
-        | E::BlockTokens { .. }
-        | E::NoSuchSplit { .. }
         | E::NoSuchId { .. }
         | E::OffsetsFall { .. }
         | E::OffsetsBeyond { .. }
         | E::Threads { .. } => PyValueError::new_err(chain(&error)),
-        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
-        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
         E::Kept { source } => core_error(*source),
         E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
         E::Item { ref source, .. } => match **source {
@@ -239,7 +242,6 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         | E::CorpusShorter { .. }
         | E::IdBeyondVocab { .. }
         | E::NoEod { .. }
-        | E::PlanFile { .. }
         | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
     }
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use packtok_core::pbin::Replace;
-use packtok_core::sampling::files::Files;
-use packtok_core::sampling::manifest::{self, Entry};
+use packtok_sampling::files::file_set::Files;
+use packtok_sampling::files::manifest::{self, Entry};
 use pyo3::prelude::*;
 
-use crate::error::core_error;
+use crate::error::sampling_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write_manifest, module)?)
@@ -37,5 +37,5 @@ fn write_manifest(
         manifest::write_manifest(&output, &entries, replace)?;
         Ok((files.len(), files.num_documents(), files.num_tokens()))
     })
-    .map_err(core_error)
+    .map_err(sampling_error)
 }

@@ -3,12 +3,12 @@
 use std::num::NonZeroU64;
 
 use numpy::{IntoPyArray, PyArray1};
-use packtok_core::sampling::mixture::Mixture;
-use packtok_core::sampling::passes::Passes;
+use packtok_sampling::order::mixture::Mixture;
+use packtok_sampling::order::passes::Passes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::core_error;
+use crate::error::sampling_error;
 
 /// An endless sequence of items of several sources, each in exact proportion to its weight.
 ///
@@ -32,7 +32,7 @@ impl PyMixture {
         let num_items: Option<Vec<_>> = lengths.iter().copied().map(NonZeroU64::new).collect();
         match num_items {
             Some(num_items) if num_items.len() == weights.len() => Ok(Self {
-                mixture: Mixture::new(&weights).map_err(core_error)?,
+                mixture: Mixture::new(&weights).map_err(sampling_error)?,
                 passes: Passes::new(num_items, seed),
             }),
             _ => Err(PyValueError::new_err(format!(

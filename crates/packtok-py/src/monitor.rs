@@ -8,7 +8,7 @@ use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::core_error;
+use crate::error::{core_error, sampling_error};
 
 /// Time between two looks for a signal, which is also the longest that one goes unnoticed.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
@@ -100,6 +100,27 @@ pub(crate) fn watched<R: Send>(
         }
         error => watch.error_or(core_error(error)),
     })
+}
+
+/// Runs `call`, which plans or splits, as [`watched`] does.
+pub(crate) fn watched_planning<R: Send>(
+    py: Python<'_>,
+    on_progress: Option<Py<PyAny>>,
+    call: impl FnOnce(&mut packtok_sampling::Monitor<'_>) -> packtok_sampling::Result<R> + Send,
+) -> PyResult<R> {
+    let mut watch = Watch::new(on_progress);
+    let outcome = py.detach(|| {
+        call(&mut |progress| {
+            watch.look(&Progress {
+                bytes_read: progress.bytes_read,
+                total_bytes: progress.total_bytes,
+                documents: progress.documents,
+                tokens: progress.tokens,
+                ..Progress::default()
+            })
+        })
+    });
+    outcome.map_err(|error| watch.error_or(sampling_error(error)))
 }
 
 /// [`watched`] for a call that writes a pbin: an interruption that comes too late to be one says that the file is there.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use packtok_core::corpus::sort_naturally;
 use packtok_core::shard::folder;
-use packtok_core::user_cache as core_user_cache;
+use packtok_sampling::files::user_cache as core_user_cache;
 use pyo3::prelude::*;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

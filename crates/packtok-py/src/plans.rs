@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use packtok_core::sampling::planned::{self, Planner, Rule};
+use packtok_sampling::plans::planned::{self, Planner, Rule};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::blocks::PyBlocks;
-use crate::monitor::watched;
+use crate::monitor::watched_planning;
 use crate::operations::choice;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -43,10 +43,10 @@ fn find_or_plan(
         PlannerName::BestFit => Planner::BestFit {
             context_length: block_size,
         },
-        PlannerName::Megatron => Planner::Megatron { block_size },
+        PlannerName::Megatron => Planner::WholeDocuments { block_size },
     };
     let stream = blocks.get().items.stream();
-    watched(py, on_progress, |monitor| {
+    watched_planning(py, on_progress, |monitor| {
         planned::find_or_plan(stream, planner, &folders, monitor)
     })
 }
@@ -84,7 +84,7 @@ fn find_or_split(
         }
     };
     let stream = blocks.get().items.stream();
-    watched(py, on_progress, |monitor| {
+    watched_planning(py, on_progress, |monitor| {
         planned::find_or_split(stream, rule, &folders, monitor)
     })
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_core::pbin::{Dialect, Reader};
-use packtok_core::sampling::opened::Opened;
+use packtok_sampling::files::opened::Opened;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
-use crate::error::{core_error, pbin_error};
+use crate::error::{pbin_error, sampling_error};
 use crate::{json, views};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, EOD included.
@@ -31,13 +31,13 @@ impl PyPbinReader {
     fn read<'a>(
         &'a self,
         py: Python<'_>,
-        call: impl FnOnce(&'a Opened) -> packtok_core::Result<&'a [u8]> + Send,
+        call: impl FnOnce(&'a Opened) -> packtok_sampling::Result<&'a [u8]> + Send,
     ) -> PyResult<&'a [u8]> {
         match self.opened.is_ready() {
             true => call(&self.opened),
             false => py.detach(|| call(&self.opened)),
         }
-        .map_err(core_error)
+        .map_err(sampling_error)
     }
 }
 
@@ -49,7 +49,7 @@ impl PyPbinReader {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py
             .detach(|| Opened::open(&path, false))
-            .map_err(core_error)?;
+            .map_err(sampling_error)?;
         Ok(Self { path, opened })
     }
 
@@ -151,7 +151,7 @@ impl PyPbinReader {
     /// Document lengths in buckets (least tokens, most tokens + 1, documents), doubling in width.
     fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
         py.detach(|| packtok_core::document_lengths_histogram(self.reader()))
-            .map_err(core_error)
+            .map_err(pbin_error)
     }
 
     fn __reduce__(slf: Bound<'_, Self>) -> (Bound<'_, PyAny>, (PathBuf,)) {

@@ -1,14 +1,14 @@
 //! Rows of batches: from items of one or many sources into the caller's arrays.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use packtok_core::sampling::batch::{Batch, Filling, context_length, fill};
-use packtok_core::sampling::items::Items;
+use packtok_sampling::items::batch::{Batch, Filling, context_length, fill};
+use packtok_sampling::items::items::Items;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
 use crate::blocks::PyBlocks;
-use crate::error::core_error;
+use crate::error::sampling_error;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fill_from, module)?)
@@ -40,12 +40,12 @@ fn fill_from<'py>(
             .ok()
             .and_then(|source| blocks.get(source));
         let source = *source.ok_or_else(|| PyIndexError::new_err("a source is out of range"))?;
-        Ok((source, source.ordinal(item).map_err(core_error)?))
+        Ok((source, source.ordinal(item).map_err(sampling_error)?))
     };
     let (sources, items) = (sources.as_array(), items.as_array());
     let rows = sources.iter().zip(items.iter()).map(row);
     let rows = rows.collect::<PyResult<Vec<_>>>()?;
-    let context_length = context_length(blocks.iter().copied()).map_err(core_error)?;
+    let context_length = context_length(blocks.iter().copied()).map_err(sampling_error)?;
     let filling = Filling {
         pad_token_id,
         ignore_index,
@@ -103,6 +103,6 @@ pub(crate) fn fill_rows<'py>(
     };
     let segments = py
         .detach(|| fill(rows, filling, &mut batch))
-        .map_err(core_error)?;
+        .map_err(sampling_error)?;
     Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
 }

@@ -595,7 +595,7 @@ mod expanding {
         }
         let error = expand(&inputs(&folder, &[""])).unwrap_err();
         assert_eq!(
-            crate::error::chain(&error),
+            packtok_pbin::chain(&error),
             format!("{}: Permission denied (os error 13)", path.display())
         );
     }

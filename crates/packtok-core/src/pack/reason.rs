@@ -1,6 +1,7 @@
 //! Why a line is not packed, and what to do about it.
 
-use crate::error::chain;
+use packtok_pbin::chain;
+
 use crate::field::BadDocument;
 
 /// Why a line could not become a document.

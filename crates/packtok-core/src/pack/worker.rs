@@ -1,6 +1,7 @@
 //! One thread's work: the lines of a chunk become token bytes, lengths and an account of each line.
 
 use packtok_pbin::{EmptyDocument, TokenWidth};
+use packtok_sampling::order::splitmix::mixed;
 use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::ordered::Work;
@@ -9,7 +10,6 @@ use super::{OnBadDocument, PackOptions};
 use crate::corpus::{Chunk, Line, Place};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
-use crate::splitmix::mixed;
 
 /// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
 /// not leave its buffers behind.

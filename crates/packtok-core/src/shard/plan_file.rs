@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::ShardError;
 use crate::error::{Error, Result};
-use crate::sampling::manifest::hex;
+use packtok_sampling::files::manifest::hex;
 
 /// The version of the lines.
 pub(super) const VERSION: u32 = 1;

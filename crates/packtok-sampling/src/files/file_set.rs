@@ -1,0 +1,284 @@
+//! The pbins of a dataset, in order, as one row of tokens and documents.
+//!
+//! Responsible for opening each when it is first touched, for that it is the file that was listed, and for
+//! checking its data when it is first read if that is asked for.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use packtok_pbin::{AccessPattern, Reader, TokenWidth};
+
+use crate::error::{Error, Result};
+use crate::files::manifest::{self, Entry};
+use crate::files::opened::Opened;
+use crate::files::starts::Starts;
+use crate::plans::plan_file::DataFingerprint;
+
+/// Pbins of one token width.
+#[derive(Debug)]
+pub struct Files {
+    entries: Vec<Entry>,
+    slots: Vec<Slot>,
+    width: TokenWidth,
+    verify: bool,
+    /// What files opened from now on are advised, as in [`PATTERNS`].
+    pattern: AtomicU8,
+    /// The tokens of the files in the row of all.
+    tokens: Starts,
+    /// The documents of the files in the row of all.
+    documents: Starts,
+}
+
+/// A place for an open file. One is one cache line, which is all that an item of a file that is open costs.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot(OnceLock<Opened>);
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+const PATTERNS: [AccessPattern; 3] = [
+    AccessPattern::Normal,
+    AccessPattern::Sequential,
+    AccessPattern::Random,
+];
+
+impl Files {
+    /// Opens all of `paths`.
+    ///
+    /// # Errors
+    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` cannot be
+    /// done, [`packtok_pbin::Error::PartDiffers`] if ids mean different things, and what opening a pbin may find.
+    pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
+        let mut entries = Vec::with_capacity(paths.len());
+        let mut slots = Vec::with_capacity(paths.len());
+        for path in paths {
+            let opened = Opened::open(path, verify)?;
+            entries.push(Entry {
+                path: path.clone(),
+                ..Entry::of(opened.reader())
+            });
+            slots.push(Slot(opened.into()));
+        }
+        check_alike(slots.iter().filter_map(|slot| slot.0.get()))?;
+        Self::new(entries, slots, verify)
+    }
+
+    /// The files that `entries` tell of; none is opened before it is needed.
+    ///
+    /// # Errors
+    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
+    pub fn listed(entries: Vec<Entry>, verify: bool) -> Result<Self> {
+        entries.iter().try_for_each(Entry::check)?;
+        let slots = entries.iter().map(|_| Slot::default()).collect();
+        Self::new(entries, slots, verify)
+    }
+
+    fn new(entries: Vec<Entry>, slots: Vec<Slot>, verify: bool) -> Result<Self> {
+        let first = entries.first().ok_or(Error::NoFiles)?;
+        if let Some(entry) = entries
+            .iter()
+            .find(|entry| entry.token_bytes != first.token_bytes)
+        {
+            return Err(Error::WidthDiffers {
+                path: entry.path.clone(),
+                found: entry.token_bytes,
+                first: first.path.clone(),
+                expected: first.token_bytes,
+            });
+        }
+        Ok(Self {
+            width: match first.token_bytes {
+                1 => TokenWidth::U8,
+                2 => TokenWidth::U16,
+                _ => TokenWidth::U32,
+            },
+            tokens: starts(&entries, |entry| entry.tokens)?,
+            documents: starts(&entries, |entry| entry.documents)?,
+            entries,
+            slots,
+            verify,
+            pattern: AtomicU8::new(0),
+        })
+    }
+
+    /// Number of files.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no files, which is never.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Bytes of one token.
+    pub fn width(&self) -> TokenWidth {
+        self.width
+    }
+
+    /// Path of a file.
+    pub fn path(&self, file: usize) -> &Path {
+        &self.entries[file].path
+    }
+
+    /// What tells the files from others, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter()
+    }
+
+    /// SHA-256 of the entries.
+    pub fn fingerprint(&self) -> DataFingerprint {
+        manifest::fingerprint(self.entries())
+    }
+
+    /// Tokens of a file in the row of all.
+    pub fn tokens_of(&self, file: usize) -> Range<u64> {
+        self.tokens.range(file)
+    }
+
+    /// Documents of a file in the row of all.
+    pub fn documents_of(&self, file: usize) -> Range<u64> {
+        self.documents.range(file)
+    }
+
+    /// Number of tokens in all files.
+    pub fn num_tokens(&self) -> u64 {
+        self.tokens.total()
+    }
+
+    /// Number of documents in all files.
+    pub fn num_documents(&self) -> u64 {
+        self.documents.total()
+    }
+
+    /// The file that holds a token of the row of all, which must be one of them.
+    pub fn file_of_token(&self, token: u64) -> usize {
+        self.tokens.find(token)
+    }
+
+    /// The file that holds a document of the row of all, which must be one of them.
+    pub fn file_of_document(&self, document: u64) -> usize {
+        self.documents.find(document)
+    }
+
+    /// The open file; opened now if it was not touched before.
+    ///
+    /// # Errors
+    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and what opening a pbin may find.
+    pub fn reader(&self, file: usize) -> Result<&Reader> {
+        Ok(self.opened(file)?.reader())
+    }
+
+    fn opened(&self, file: usize) -> Result<&Opened> {
+        match self.slots[file].0.get() {
+            Some(opened) => Ok(opened),
+            None => self.open_now(file),
+        }
+    }
+
+    #[cold]
+    fn open_now(&self, file: usize) -> Result<&Opened> {
+        let entry = &self.entries[file];
+        let opened = Opened::open(&entry.path, self.verify)?;
+        entry.compare(&Entry::of(opened.reader()))?;
+        opened
+            .reader()
+            .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
+        // Another thread may have been faster; both opened the same file.
+        Ok(self.slots[file].0.get_or_init(|| opened))
+    }
+
+    /// Tokens `tokens` of a file as little-endian bytes, checked if that was asked for.
+    ///
+    /// # Errors
+    /// As [`Files::reader`]; [`packtok_pbin::Error::Checksum`].
+    pub fn tokens(&self, file: usize, tokens: Range<u64>) -> Result<&[u8]> {
+        self.opened(file)?.tokens(tokens)
+    }
+
+    /// As [`Files::tokens`] of a file that is open and needs no check, which most items are of; `None` otherwise.
+    #[inline]
+    pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
+        let opened = self.slots.get(file)?.0.get()?;
+        if !opened.is_ready() {
+            return None;
+        }
+        opened.reader().tokens_if_there(tokens)
+    }
+
+    /// Tells the system how the files will be read: those that are open, and the others when they are opened.
+    ///
+    /// # Errors
+    /// [`packtok_pbin::Error::Io`].
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        let code = PATTERNS.iter().position(|&known| known == pattern);
+        self.pattern
+            .store(code.unwrap_or(0) as u8, Ordering::Relaxed);
+        for opened in self.slots.iter().filter_map(|slot| slot.0.get()) {
+            opened.reader().advise(pattern)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks that ids mean the same in all files that say what they mean.
+fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
+    let mut first: Option<(&Reader, Meaning)> = None;
+    for opened in files {
+        let reader = opened.reader();
+        let Some(found) = Meaning::of(reader)? else {
+            continue;
+        };
+        let (first, expected) = first.get_or_insert_with(|| (reader, found.clone()));
+        if let Some((what, found, expected)) = found.difference(expected) {
+            return Err(packtok_pbin::Error::PartDiffers {
+                path: reader.path().into(),
+                what,
+                found: found.to_owned(),
+                first: first.path().into(),
+                expected: expected.to_owned(),
+            }
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// What the ids of a file mean, as its metadata tell it.
+#[derive(Clone)]
+struct Meaning {
+    tokenizer: String,
+    eod: String,
+}
+
+impl Meaning {
+    /// What differs first, here and there.
+    fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
+        [
+            ("tokenizer", &*self.tokenizer, &*other.tokenizer),
+            ("EOD", &*self.eod, &*other.eod),
+        ]
+        .into_iter()
+        .find(|(_, here, there)| here != there)
+    }
+
+    fn of(file: &Reader) -> Result<Option<Self>> {
+        let metadata = file.metadata()?;
+        Ok(metadata.and_then(|metadata| {
+            Some(Self {
+                tokenizer: metadata.tokenizer.as_ref()?.fingerprint.clone(),
+                eod: metadata.eod.as_ref()?.token.clone(),
+            })
+        }))
+    }
+}
+
+/// Where each file starts if they stand one behind the other, counted in what `number` gives.
+fn starts(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Starts> {
+    Starts::new(entries.iter().map(number)).map_err(|file| {
+        let path = entries[file].path.clone();
+        Error::TooMany { path }
+    })
+}

@@ -1,0 +1,194 @@
+//! What is known of a pbin without opening it, and the list of such entries that a manifest is.
+//!
+//! A manifest is JSON lines, one file each, with paths relative to the manifest. Files that it lists are
+//! compared with their entries when they are first opened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::{HEADER_BYTES, Reader, Replace, publish_bytes};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::error::{Error, Result};
+use crate::files::location::is_url;
+use crate::plans::plan_file::DataFingerprint;
+
+/// What tells a pbin from others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Where the file is.
+    pub path: PathBuf,
+    /// Bytes of the whole file.
+    pub file_bytes: u64,
+    /// Bytes of one token.
+    pub token_bytes: u64,
+    /// Number of documents.
+    pub documents: u64,
+    /// Number of tokens.
+    pub tokens: u64,
+    /// Checksum of the trailer, which stands for the whole content; absent without trailer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trailer_crc32c: Option<u32>,
+    /// CRC32C of the pickled index of a file without trailer: it tells files whose documents differ in length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_crc32c: Option<u32>,
+}
+
+impl Entry {
+    /// The entry of an open file.
+    pub fn of(file: &Reader) -> Self {
+        let trailer_crc32c = file.trailer_crc32c();
+        Self {
+            path: file.path().to_owned(),
+            file_bytes: file.file_bytes(),
+            token_bytes: file.width().bytes(),
+            documents: file.len(),
+            tokens: file.num_tokens(),
+            trailer_crc32c,
+            index_crc32c: trailer_crc32c.is_none().then(|| file.index_crc32c()),
+        }
+    }
+
+    /// Checks that a file found under the path is the one that the entry is of.
+    ///
+    /// # Errors
+    /// [`Error::FileReplaced`] names the first number that differs.
+    pub(crate) fn compare(&self, found: &Self) -> Result<()> {
+        let crc = |crc: Option<u32>| u64::from(crc.unwrap_or(0));
+        let numbers = [
+            ("file_bytes", found.file_bytes, self.file_bytes),
+            ("token_bytes", found.token_bytes, self.token_bytes),
+            ("documents", found.documents, self.documents),
+            ("tokens", found.tokens, self.tokens),
+            (
+                "trailer_crc32c",
+                crc(found.trailer_crc32c),
+                crc(self.trailer_crc32c),
+            ),
+            (
+                "index_crc32c",
+                crc(found.index_crc32c),
+                crc(self.index_crc32c),
+            ),
+        ];
+        match numbers
+            .into_iter()
+            .find(|(_, found, expected)| found != expected)
+        {
+            None => Ok(()),
+            Some((what, found, expected)) => Err(Error::FileReplaced {
+                path: self.path.clone(),
+                what,
+                found,
+                expected,
+            }),
+        }
+    }
+
+    /// Checks that the numbers can be a file's, so that sums of them can be trusted.
+    pub(crate) fn check(&self) -> Result<()> {
+        let data_bytes = self.tokens.checked_mul(self.token_bytes);
+        let least = data_bytes.and_then(|bytes| bytes.checked_add(HEADER_BYTES));
+        let width_is_known = matches!(self.token_bytes, 1 | 2 | 4);
+        if width_is_known && least.is_some_and(|least| least <= self.file_bytes) {
+            return Ok(());
+        }
+        Err(Error::ImpossibleEntry {
+            path: self.path.clone(),
+            tokens: self.tokens,
+            token_bytes: self.token_bytes,
+            file_bytes: self.file_bytes,
+        })
+    }
+}
+
+/// SHA-256 of the entries in order: names without folders, numbers and checksums.
+pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFingerprint {
+    let mut hash = Sha256::new();
+    for entry in entries {
+        let name = entry.path.file_name().unwrap_or_default();
+        hash.update((name.len() as u64).to_le_bytes());
+        hash.update(name.as_encoded_bytes());
+        for number in [
+            entry.file_bytes,
+            entry.token_bytes,
+            entry.documents,
+            entry.tokens,
+        ] {
+            hash.update(number.to_le_bytes());
+        }
+        for crc in [entry.trailer_crc32c, entry.index_crc32c] {
+            // One more than 32 bits hold stands for a checksum that is not there.
+            hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
+        }
+    }
+    hash.finalize().into()
+}
+
+/// A fingerprint as people read it.
+pub fn hex(fingerprint: &DataFingerprint) -> String {
+    fingerprint
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The entries of the manifest at `path`; their paths lead from where `path` leads from.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::ManifestLine`].
+pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
+    let text = fs::read(path).map_err(|source| Error::io(path, source))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut entries = parse_entries(&text, path)?;
+    for entry in &mut entries {
+        if !is_url(&entry.path) {
+            entry.path = folder.join(&entry.path);
+        }
+    }
+    Ok(entries)
+}
+
+/// The entries that `text` lists, with the paths that stand there; `path` is named in errors.
+///
+/// # Errors
+/// [`Error::ManifestLine`].
+pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let entry: Entry = serde_json::from_slice(line).map_err(|source| Error::ManifestLine {
+            path: path.into(),
+            line: i + 1,
+            source,
+        })?;
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// `entries` as lines of a manifest.
+///
+/// # Errors
+/// [`Error::NotUtf8`].
+pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    for entry in entries {
+        serde_json::to_writer(&mut text, entry).map_err(|_| Error::NotUtf8 {
+            path: entry.path.clone(),
+        })?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// Writes `entries`, whose paths lead from its folder, to the manifest at `path` in one step.
+///
+/// # Errors
+/// [`Error::NotUtf8`]; [`Error::Io`], [`Error::Pbin`].
+pub fn write_manifest(path: &Path, entries: &[Entry], replace: Replace) -> Result<()> {
+    Ok(publish_bytes(path, &format_entries(entries)?, replace)?)
+}

@@ -1,0 +1,13 @@
+//! Token files: opened one by one or as a set, listed in manifests, fetched from object stores.
+
+#[cfg(feature = "remote")]
+mod fetched;
+pub mod file_set;
+mod location;
+pub mod manifest;
+pub mod opened;
+pub(crate) mod starts;
+mod user_cache;
+
+pub use location::is_url;
+pub use user_cache::user_cache;

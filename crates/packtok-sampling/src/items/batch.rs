@@ -1,0 +1,337 @@
+//! Many items at once: each array of a batch is written once, into the caller's memory.
+//!
+//! A row is an item's inputs and padding behind them. Segments are the stretches of a row that belong to one
+//! document; the padding of a row is one segment too, so that segments tile the batch.
+
+use std::ops::Range;
+
+use packtok_pbin::{Reader, TokenWidth};
+
+use crate::error::{Error, Result};
+use crate::items::ids::{IdsMut, write_ids};
+use crate::items::items::{Items, LastLabel};
+use crate::items::stream::{Piece, Stream};
+
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE_BYTES: usize = 64;
+
+/// The arrays of a batch, each of as many rows as there are items, row by row.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    /// Inputs; padding is [`Filling::pad_token_id`].
+    pub input_ids: IdsMut<'a>,
+    /// What each input is to predict, or the input itself if labels are aligned.
+    pub labels: Option<IdsMut<'a>>,
+    /// Place of each input in its segment, from 0.
+    pub position_ids: Option<IdsMut<'a>>,
+    /// Which segment of its row each input is in, from 0; −1 in padding.
+    pub document_ids: Option<IdsMut<'a>>,
+    /// Whether the label is one.
+    pub loss_mask: Option<&'a mut [bool]>,
+}
+
+/// What is written where there is a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filling {
+    /// Id of inputs that are padding.
+    pub pad_token_id: i32,
+    /// Label of inputs that predict nothing.
+    pub ignore_index: i32,
+    /// Whether labels are the inputs themselves, for models that shift inside.
+    pub aligned: bool,
+    /// Whether the segments of the batch are wanted.
+    pub segments: bool,
+}
+
+/// Where the segments of a batch start and stop, over its rows laid end to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segments {
+    /// Start of each segment and, last, the number of tokens of the batch.
+    pub cu_seqlens: Vec<i32>,
+    /// Length of the longest segment.
+    pub max_seqlen: i32,
+}
+
+/// Writes `rows`, each an item of some source: its ordinal is below [`Items::len`], and all sources have rows of
+/// one length.
+///
+/// # Errors
+/// [`Error::NoRows`], [`Error::RowsDiffer`], [`Error::BatchTooLong`],
+/// [`Error::IdTooLarge`], and what reading files may find. What is in the arrays then is not specified.
+///
+/// # Panics
+/// If an array is shorter than its rows.
+pub fn fill<'a>(
+    rows: &[(&'a Items, u64)],
+    filling: Filling,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Segments>> {
+    let len = context_length(rows.iter().map(|&(source, _)| source))?.unwrap_or(0) as usize;
+    let num_tokens = (rows.len() as u64).saturating_mul(len as u64);
+    if filling.segments && num_tokens > i32::MAX as u64 {
+        return Err(Error::BatchTooLong { tokens: num_tokens });
+    }
+    let wants_segments =
+        filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
+    let mut segments = filling.segments.then(|| Segments {
+        cu_seqlens: Vec::with_capacity(rows.len() * 2 + 1),
+        max_seqlen: 0,
+    });
+    let mut row = Row::default();
+    let mut next = Row::default();
+    let mut upcoming = rows.iter();
+    let mut read = |row: &mut Row<'a>| match upcoming.next() {
+        Some(&(source, item)) => row.read(source, item, len, wants_segments),
+        None => Ok(()),
+    };
+    read(&mut next)?;
+    for (i, &(source, _)) in rows.iter().enumerate() {
+        let place = i * len..(i + 1) * len;
+        // The tokens of the next row come from memory while those of this one are written.
+        std::mem::swap(&mut row, &mut next);
+        read(&mut next)?;
+        row.write_tokens(source.stream(), filling, batch, place.clone())?;
+        row.write_segments(batch, place.clone());
+        if let Some(segments) = &mut segments {
+            row.append_to(segments, place.start);
+        }
+    }
+    if let Some(segments) = &mut segments {
+        segments.cu_seqlens.push(num_tokens as i32);
+    }
+    Ok(segments)
+}
+
+/// Inputs in a row of each of `sources`; `None` if there are none.
+///
+/// # Errors
+/// [`Error::NoRows`]; [`Error::RowsDiffer`].
+pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Result<Option<u64>> {
+    let mut lengths = sources
+        .into_iter()
+        .map(|source| source.context_length().ok_or(Error::NoRows));
+    let Some(first) = lengths.next().transpose()? else {
+        return Ok(None);
+    };
+    for found in lengths {
+        let found = found?;
+        if found != first {
+            return Err(Error::RowsDiffer { first, found });
+        }
+    }
+    Ok(Some(first))
+}
+
+/// One row; kept from row to row, so that its memory is asked for once.
+#[derive(Default)]
+struct Row<'a> {
+    /// The tokens, in order.
+    parts: Vec<Part<'a>>,
+    /// The inputs that predict nothing, unless they are their own labels.
+    unlabelled: Vec<usize>,
+    /// Where segments start, ascending, if they are wanted; the first is 0 unless the row is all padding.
+    starts: Vec<usize>,
+    /// Where padding starts.
+    end: usize,
+    /// Where the row ends.
+    len: usize,
+}
+
+/// Tokens of a row that are one piece of one file.
+struct Part<'a> {
+    piece: Piece,
+    bytes: &'a [u8],
+    /// Place of the first in the row.
+    at: usize,
+    /// How many are inputs; the token behind these is the label of the last.
+    num_inputs: usize,
+    /// Whether the first is nobody's label.
+    starts_span: bool,
+}
+
+impl<'a> Row<'a> {
+    /// Looks up what belongs into the row of `item`, which has room for `len` inputs.
+    fn read(
+        &mut self,
+        source: &'a Items,
+        item: u64,
+        len: usize,
+        wants_segments: bool,
+    ) -> Result<()> {
+        self.parts.clear();
+        self.unlabelled.clear();
+        self.starts.clear();
+        self.end = 0;
+        self.len = len;
+        let files = source.stream().files();
+        for span in source.spans(item)? {
+            let (num_inputs, last_label) = source.inputs(&span);
+            let end = self.end + num_inputs as usize;
+            let mut is_labelled = last_label == LastLabel::Next;
+            let mut starts_span = true;
+            for piece in source.stream().pieces(span) {
+                let mut piece = piece?;
+                let (at, file) = (self.end, piece.file);
+                let num_inputs = (piece.len() as usize).min(end - at);
+                if num_inputs > 0 && (wants_segments || last_label == LastLabel::NextOfDocument) {
+                    let inputs = piece.tokens.start..piece.tokens.start + num_inputs as u64;
+                    let goes_on = self.find_segments(files.reader(file)?, inputs)?;
+                    if last_label == LastLabel::NextOfDocument {
+                        is_labelled = goes_on;
+                        piece.tokens.end += u64::from(goes_on);
+                    }
+                }
+                let bytes = files.tokens(file, piece.tokens.clone())?;
+                fetch(bytes);
+                self.parts.push(Part {
+                    piece,
+                    bytes,
+                    at,
+                    num_inputs,
+                    starts_span,
+                });
+                starts_span = false;
+                self.end += num_inputs;
+            }
+            if num_inputs > 0 && !is_labelled {
+                self.unlabelled.push(self.end - 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends where documents start among the inputs `tokens` of a file, the next of the row; returns whether
+    /// the last one goes on behind them.
+    fn find_segments(&mut self, reader: &Reader, tokens: Range<u64>) -> Result<bool> {
+        let mut start = tokens.start;
+        for document in reader.documents_from(start)? {
+            let (_, document) = document?;
+            // Documents without tokens are passed over: no segment is empty.
+            if document.end > start {
+                self.starts.push(self.end + (start - tokens.start) as usize);
+                start = document.end;
+            }
+            if start >= tokens.end {
+                break;
+            }
+        }
+        Ok(start > tokens.end)
+    }
+
+    /// Writes the fields that are tokens or follow from their number.
+    fn write_tokens(
+        &self,
+        stream: &Stream,
+        filling: Filling,
+        batch: &mut Batch<'_>,
+        place: Range<usize>,
+    ) -> Result<()> {
+        let width = stream.files().width();
+        for part in &self.parts {
+            let inputs = part.inputs(width);
+            let at = place.start + part.at;
+            part.write(stream, inputs, &mut batch.input_ids, at)?;
+            if let Some(labels) = &mut batch.labels {
+                if filling.aligned {
+                    part.write(stream, inputs, labels, at)?;
+                } else if part.starts_span {
+                    part.write(stream, &part.bytes[width.bytes() as usize..], labels, at)?;
+                } else {
+                    part.write(stream, part.bytes, labels, at - 1)?;
+                }
+            }
+        }
+        let (inputs, padding) = (
+            place.start..place.start + self.end,
+            place.start + self.end..place.end,
+        );
+        batch.input_ids.set(padding.clone(), filling.pad_token_id);
+        if let Some(labels) = &mut batch.labels {
+            labels.set(padding.clone(), filling.ignore_index);
+        }
+        if let Some(loss_mask) = &mut batch.loss_mask {
+            loss_mask[inputs].fill(true);
+            loss_mask[padding].fill(false);
+        }
+        if filling.aligned {
+            return Ok(());
+        }
+        for i in &self.unlabelled {
+            let i = place.start + i;
+            if let Some(labels) = &mut batch.labels {
+                labels.set(i..i + 1, filling.ignore_index);
+            }
+            if let Some(loss_mask) = &mut batch.loss_mask {
+                loss_mask[i] = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the fields that follow from the segments.
+    fn write_segments(&self, batch: &mut Batch<'_>, place: Range<usize>) {
+        for (document, segment) in self.segments().enumerate() {
+            let segment = place.start + segment.start..place.start + segment.end;
+            if let Some(position_ids) = &mut batch.position_ids {
+                position_ids.count(segment.clone());
+            }
+            if let Some(document_ids) = &mut batch.document_ids {
+                document_ids.set(segment, document as i32);
+            }
+        }
+        let padding = place.start + self.end..place.end;
+        if let Some(position_ids) = &mut batch.position_ids {
+            position_ids.count(padding.clone());
+        }
+        if let Some(document_ids) = &mut batch.document_ids {
+            document_ids.set(padding, -1);
+        }
+    }
+
+    /// Appends the segments of the row, which starts at `origin` of the batch, padding as the last.
+    fn append_to(&self, segments: &mut Segments, origin: usize) {
+        let padding = (self.end < self.len).then_some(self.end..self.len);
+        for segment in self.segments().chain(padding) {
+            segments.cu_seqlens.push((origin + segment.start) as i32);
+            let len = (segment.end - segment.start) as i32;
+            segments.max_seqlen = segments.max_seqlen.max(len);
+        }
+    }
+
+    /// The segments without the padding.
+    fn segments(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let ends = self.starts.iter().skip(1).copied().chain([self.end]);
+        self.starts.iter().zip(ends).map(|(&start, end)| start..end)
+    }
+}
+
+impl Part<'_> {
+    /// The tokens that are inputs.
+    fn inputs(&self, width: TokenWidth) -> &[u8] {
+        &self.bytes[..self.num_inputs * width.bytes() as usize]
+    }
+
+    /// Writes `bytes`, tokens of this part, to `out` from `at` on.
+    fn write(&self, stream: &Stream, bytes: &[u8], out: &mut IdsMut<'_>, at: usize) -> Result<()> {
+        let width = stream.files().width();
+        let place = at..at + bytes.len() / width.bytes() as usize;
+        match out {
+            IdsMut::I32(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<i32>(&self.piece, id)),
+            IdsMut::I64(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<i64>(&self.piece, id)),
+        }
+    }
+}
+
+/// Asks for the cache lines of `bytes` without waiting for them.
+#[cfg(target_arch = "x86_64")]
+fn fetch(bytes: &[u8]) {
+    bytes
+        .chunks(CACHE_LINE_BYTES)
+        .for_each(|line| safe_arch::prefetch_t0(&line[0]));
+}
+
+/// Nothing: there is no such hint in safe code.
+#[cfg(not(target_arch = "x86_64"))]
+fn fetch(_: &[u8]) {}

@@ -1,0 +1,460 @@
+//! Which tokens an item has, for each way of packing.
+//!
+//! Responsible for the number of items, their tokens, and which of these are inputs with which label; the
+//! arrays of a batch are the matter of `batch`.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::files::starts::Starts;
+use crate::items::blocks::BlockLayout;
+use crate::items::ids::Id;
+use crate::items::stream::{Piece, Span, Stream};
+use crate::plans::plan::Plan;
+
+/// How tokens become items.
+#[derive(Debug)]
+pub enum Packing {
+    /// Blocks of equal size, across documents.
+    Fixed {
+        /// Tokens of a block.
+        block_size: u64,
+        /// Tokens that a block shares with the next.
+        overlap: u64,
+        /// Whether blocks stay within files.
+        by_file: bool,
+    },
+    /// Rows of inputs with a label each, across documents: blocks of one token more, which is the first of the next.
+    Rows {
+        /// Inputs of a row.
+        context_length: u64,
+        /// Whether rows stay within files.
+        by_file: bool,
+    },
+    /// One document an item, cut after `block_size` tokens.
+    Document {
+        /// The most tokens an item has.
+        block_size: u64,
+    },
+    /// What a plan, made for the stream, puts together.
+    Planned(Plan),
+    /// One document an item, whole.
+    Whole,
+}
+
+/// The items of a dataset.
+#[derive(Debug)]
+pub struct Items {
+    stream: Stream,
+    layout: Layout,
+}
+
+#[derive(Debug)]
+enum Layout {
+    /// Blocks of the whole stream.
+    Blocks(BlockLayout),
+    /// Blocks of each file.
+    ByFile {
+        /// The blocks of the first; those of others differ in number only.
+        layout: BlockLayout,
+        /// The blocks of the files in the row of all.
+        blocks: Starts,
+        /// Tokens that are in a block.
+        num_tokens_in_blocks: u64,
+    },
+    /// Documents cut after so many tokens.
+    Documents { block_size: u64 },
+    /// Pieces that a plan puts together.
+    Planned(Plan),
+    /// Documents.
+    Whole,
+}
+
+/// The stretches of tokens that an item is made of: one, or those of a plan.
+enum Spans<I> {
+    One(Option<Span>),
+    Planned(I),
+}
+
+impl<I: Iterator<Item = Range<u64>>> Iterator for Spans<I> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        match self {
+            Self::One(span) => span.take(),
+            Self::Planned(spans) => spans.next().map(Span::Virtual),
+        }
+    }
+}
+
+/// What the label of a span's last input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LastLabel {
+    /// The token behind it.
+    Next,
+    /// The token behind it if that is of the same document, otherwise none.
+    NextOfDocument,
+    /// None.
+    Missing,
+}
+
+/// One document's part in an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentPart {
+    /// Ordinal of the file.
+    pub file: usize,
+    /// Ordinal of the document in the file.
+    pub document: u64,
+    /// Tokens of the item, counted from the start of the document.
+    pub tokens: Range<u64>,
+}
+
+impl Items {
+    /// The items of `stream` by `packing`.
+    ///
+    /// # Errors
+    /// [`Error::BlockTooSmall`], [`Error::Overlap`], [`Error::TooFewTokens`],
+    /// [`Error::TooFewTokensForRow`], [`Error::PlanTokens`].
+    pub fn new(stream: Stream, packing: Packing) -> Result<Self> {
+        let layout = match packing {
+            Packing::Whole => Layout::Whole,
+            Packing::Planned(plan) => planned(&stream, plan)?,
+            Packing::Document { block_size } => {
+                check_block_size(block_size)?;
+                Layout::Documents { block_size }
+            }
+            Packing::Fixed {
+                block_size,
+                overlap,
+                by_file,
+            } => fixed(&stream, block_size, overlap, by_file)?,
+            Packing::Rows {
+                context_length,
+                by_file,
+            } => fixed(&stream, context_length.saturating_add(1), 1, by_file)
+                .map_err(|error| in_rows(error, context_length))?,
+        };
+        Ok(Self { stream, layout })
+    }
+
+    /// The stream that the items are of.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> u64 {
+        match &self.layout {
+            Layout::Blocks(layout) => layout.len(),
+            Layout::ByFile { blocks, .. } => blocks.total(),
+            Layout::Planned(plan) => plan.num_blocks(),
+            Layout::Documents { .. } | Layout::Whole => self.stream.num_documents(),
+        }
+    }
+
+    /// Whether there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of inputs in a row of a batch; `None` if rows would differ.
+    pub fn context_length(&self) -> Option<u64> {
+        let block_size = match &self.layout {
+            Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
+            Layout::Documents { block_size } => *block_size,
+            Layout::Planned(plan) => return Some(plan.block_len_tokens()),
+            Layout::Whole => return None,
+        };
+        Some(block_size - 1)
+    }
+
+    /// The ordinal of `item`, which counts from the end if it is negative.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchItem`].
+    #[inline]
+    pub fn ordinal(&self, item: i64) -> Result<u64> {
+        let items = self.len();
+        let ordinal = match item {
+            0.. => item as u64,
+            // Wraps past the end when it counts back beyond the first, and is refused there.
+            _ => items.wrapping_sub(item.unsigned_abs()),
+        };
+        if ordinal < items {
+            Ok(ordinal)
+        } else {
+            Err(Error::NoSuchItem { item, items })
+        }
+    }
+
+    /// The tokens of item `i`, which must be below [`Items::len`].
+    ///
+    /// # Errors
+    /// What opening its file may find; its offsets or the plan are damaged.
+    pub(crate) fn spans(&self, i: u64) -> Result<impl Iterator<Item = Span> + '_> {
+        let one = match &self.layout {
+            Layout::Planned(plan) => return Ok(Spans::Planned(plan.pieces(i)?)),
+            Layout::Blocks(layout) => Span::Virtual(layout.block(i)),
+            Layout::ByFile { layout, blocks, .. } => {
+                let file = blocks.find(i);
+                let tokens = layout.block(i - blocks.start(file));
+                Span::Piece(Piece { file, tokens })
+            }
+            Layout::Documents { block_size } => Span::Virtual(self.document(i, *block_size)?),
+            Layout::Whole => Span::Virtual(self.stream.document(i)?),
+        };
+        Ok(Spans::One(Some(one)))
+    }
+
+    /// Virtual tokens of document `i`, cut after `block_size`.
+    fn document(&self, i: u64, block_size: u64) -> Result<Range<u64>> {
+        let document = self.stream.document(i)?;
+        let cut = document.start.saturating_add(block_size);
+        Ok(document.start..document.end.min(cut))
+    }
+
+    /// The tokens of item `i`, which must be below [`Items::len`], if they are one piece of one file.
+    ///
+    /// # Errors
+    /// As [`Items::spans`] and [`crate::files::file_set::Files::tokens`].
+    #[inline]
+    pub fn one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
+        // Results with errors go through memory, for which the processor then waits.
+        match self.ready_piece(i) {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.any_one_piece(i),
+        }
+    }
+
+    /// As [`Items::one_piece`] for blocks of files that are open; `None` if it is not as simple as that.
+    fn ready_piece(&self, i: u64) -> Option<&[u8]> {
+        let files = self.stream.files();
+        match &self.layout {
+            Layout::ByFile { layout, blocks, .. } => {
+                let file = blocks.find(i);
+                files.ready_tokens(file, layout.block(i - blocks.start(file)))
+            }
+            Layout::Blocks(layout) if !self.stream.is_selected() => {
+                let tokens = layout.block(i);
+                let file = files.file_of_token(tokens.start);
+                let start = files.tokens_of(file).start;
+                files.ready_tokens(file, tokens.start - start..tokens.end - start)
+            }
+            _ => None,
+        }
+    }
+
+    fn any_one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
+        let mut spans = self.spans(i)?;
+        let (Some(span), None) = (spans.next(), spans.next()) else {
+            return Ok(None);
+        };
+        let len = span.len();
+        match self.stream.pieces(span).next().transpose()? {
+            Some(Piece { file, tokens }) if tokens.end - tokens.start == len => {
+                self.stream.files().tokens(file, tokens).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The pieces of item `i`, which must be below [`Items::len`].
+    fn pieces(&self, i: u64) -> Result<impl Iterator<Item = Result<Piece>> + '_> {
+        let spans = self.spans(i)?;
+        Ok(spans.flat_map(|span| self.stream.pieces(span)))
+    }
+
+    /// The tokens of item `i`, which must be below [`Items::len`], as another type.
+    ///
+    /// # Errors
+    /// As [`Items::spans`]; [`Error::IdTooLarge`].
+    pub fn copied<T: Id + Default>(&self, i: u64) -> Result<Vec<T>> {
+        let mut ids = Vec::new();
+        for piece in self.pieces(i)? {
+            let piece = piece?;
+            let at = ids.len();
+            ids.resize(at + piece.len() as usize, T::default());
+            self.stream.copy_piece(&piece, &mut ids[at..])?;
+        }
+        Ok(ids)
+    }
+
+    /// How many tokens of a span of an item are inputs, the first of them, and what the label of the last is.
+    ///
+    /// A block's last token is a label only; a document that is no longer than a row has no such token.
+    pub(crate) fn inputs(&self, span: &Span) -> (u64, LastLabel) {
+        let len = span.len();
+        let block_size = match &self.layout {
+            Layout::Planned(_) => return (len, LastLabel::NextOfDocument),
+            Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
+            Layout::Documents { block_size } => *block_size,
+            Layout::Whole => return (len, LastLabel::Missing),
+        };
+        if len < block_size {
+            (len, LastLabel::Missing)
+        } else {
+            (len - 1, LastLabel::Next)
+        }
+    }
+
+    /// The documents that item `i`, which must be below [`Items::len`], has tokens of.
+    ///
+    /// # Errors
+    /// As [`Items::spans`].
+    pub fn locate(&self, i: u64) -> Result<Vec<DocumentPart>> {
+        let mut parts = Vec::new();
+        for piece in self.pieces(i)? {
+            let Piece { file, tokens } = piece?;
+            let reader = self.stream.files().reader(file)?;
+            for document in reader.documents_from(tokens.start)? {
+                let (document, span) = document?;
+                if span.start >= tokens.end {
+                    break;
+                }
+                let (start, stop) = (span.start.max(tokens.start), span.end.min(tokens.end));
+                if start < stop {
+                    parts.push(DocumentPart {
+                        file,
+                        document,
+                        tokens: start - span.start..stop - span.start,
+                    });
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Number of tokens that are in no item.
+    ///
+    /// # Errors
+    /// As [`Items::spans`].
+    pub fn num_dropped_tokens(&self) -> Result<u64> {
+        let num_tokens = self.stream.num_tokens();
+        match &self.layout {
+            Layout::Blocks(layout) => Ok(num_tokens - layout.num_tokens_in_blocks()),
+            Layout::ByFile {
+                num_tokens_in_blocks,
+                ..
+            } => Ok(num_tokens - num_tokens_in_blocks),
+            Layout::Documents { block_size } => {
+                let mut dropped = num_tokens;
+                for i in 0..self.len() {
+                    let tokens = self.document(i, *block_size)?;
+                    dropped -= tokens.end - tokens.start;
+                }
+                Ok(dropped)
+            }
+            Layout::Planned(plan) => Ok(plan.num_dropped_tokens()),
+            Layout::Whole => Ok(0),
+        }
+    }
+
+    /// Number of inputs that are padding, in a batch of all items.
+    ///
+    /// # Errors
+    /// As [`Items::spans`].
+    pub fn num_padding_tokens(&self) -> Result<u64> {
+        match &self.layout {
+            Layout::Planned(plan) => Ok(plan.num_padding_tokens()),
+            Layout::Documents { block_size } => {
+                let mut padding = 0;
+                for i in 0..self.len() {
+                    let tokens = self.document(i, *block_size)?;
+                    padding += (block_size - 1).saturating_sub(tokens.end - tokens.start);
+                }
+                Ok(padding)
+            }
+            Layout::Blocks(_) | Layout::ByFile { .. } | Layout::Whole => Ok(0),
+        }
+    }
+
+    /// Asks the system to read the pages of item `i`, which must be below [`Items::len`], without waiting.
+    ///
+    /// # Errors
+    /// As [`Items::spans`]; the system refuses.
+    pub fn prefetch(&self, i: u64) -> Result<()> {
+        for piece in self.pieces(i)? {
+            let Piece { file, tokens } = piece?;
+            self.stream.files().reader(file)?.prefetch(tokens)?;
+        }
+        Ok(())
+    }
+}
+
+/// A plan whose pieces are within the stream.
+fn planned(stream: &Stream, plan: Plan) -> Result<Layout> {
+    let (found, expected) = (plan.num_tokens(), stream.num_tokens());
+    if found != expected {
+        let path = plan.path().into();
+        return Err(Error::PlanTokens {
+            path,
+            found,
+            expected,
+        });
+    }
+    Ok(Layout::Planned(plan))
+}
+
+fn check_block_size(block_size: u64) -> Result<()> {
+    if block_size < 2 {
+        return Err(Error::BlockTooSmall { block_size });
+    }
+    Ok(())
+}
+
+/// `error` in terms of rows, whose blocks are the caller's no matter.
+fn in_rows(error: Error, context_length: u64) -> Error {
+    match error {
+        Error::TooFewTokens {
+            path, more, tokens, ..
+        } => Error::TooFewTokensForRow {
+            path,
+            more,
+            context_length,
+            tokens,
+        },
+        error => error,
+    }
+}
+
+/// Blocks of the stream or of its files, at least one.
+fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
+    check_block_size(block_size)?;
+    let layout = |num_tokens| {
+        let blocks = BlockLayout::new(num_tokens, block_size, overlap);
+        blocks.ok_or(Error::Overlap {
+            overlap,
+            block_size,
+        })
+    };
+    let files = stream.files();
+    let too_few = |tokens| Error::TooFewTokens {
+        path: files.path(0).into(),
+        more: files.len() - 1,
+        block_size,
+        tokens,
+    };
+    if !by_file {
+        let blocks = layout(stream.num_tokens())?;
+        if blocks.is_empty() {
+            return Err(too_few(stream.num_tokens()));
+        }
+        return Ok(Layout::Blocks(blocks));
+    }
+    if stream.is_selected() {
+        return Err(Error::ByFileOfSplit);
+    }
+    let tokens: Vec<u64> = files.entries().map(|entry| entry.tokens).collect();
+    let layouts = tokens.iter().map(|&tokens| layout(tokens));
+    let layouts = layouts.collect::<std::result::Result<Vec<_>, _>>()?;
+    let num_tokens_in_blocks = layouts.iter().map(BlockLayout::num_tokens_in_blocks).sum();
+    if num_tokens_in_blocks == 0 {
+        return Err(too_few(tokens.into_iter().max().unwrap_or(0)));
+    }
+    let blocks = Starts::new(layouts.iter().map(BlockLayout::len));
+    Ok(Layout::ByFile {
+        layout: layouts[0],
+        blocks: blocks.expect("a block has tokens, and the tokens of the files could be counted"),
+        num_tokens_in_blocks,
+    })
+}

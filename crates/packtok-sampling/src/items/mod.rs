@@ -1,0 +1,10 @@
+//! Items: one stream of all documents, divided into items, and written as batches.
+
+pub mod batch;
+pub mod blocks;
+mod ids;
+#[expect(clippy::module_inception, reason = "the items of this module")]
+pub mod items;
+pub mod stream;
+
+pub use ids::{Id, IdsMut};

@@ -1,0 +1,9 @@
+//! Order: which item comes at which position of which epoch, of one dataset or of a mixture.
+
+pub(crate) mod limits;
+pub mod mixture;
+#[expect(clippy::module_inception, reason = "the order of this module")]
+pub mod order;
+pub mod passes;
+pub mod permutation;
+pub mod splitmix;

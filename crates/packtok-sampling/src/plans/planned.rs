@@ -1,0 +1,199 @@
+//! Plans and splits of the documents of pbins: found where they were made before, or worked out now.
+//!
+//! Responsible for handing a stream's documents to a planner and for stopping when the caller says so. How
+//! blocks are put together is the matter of `best_fit` and `megatron`, where files are that of `cache`.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::items::stream::{Piece, Stream};
+use crate::plans::best_fit::plan_best_fit;
+use crate::plans::cache::find_or_build;
+use crate::plans::plan::{PlanWriter, check_block_tokens};
+use crate::plans::plan_file::{Key, Kind};
+use crate::plans::split::{self, Document};
+use crate::plans::whole_documents::plan_whole_documents;
+use crate::progress::{Monitor, Progress, report};
+
+/// Documents between two looks at whether to go on.
+const LOOK_DOCUMENTS: u64 = 1 << 12;
+/// Tokens after which it is looked even if there were fewer documents.
+const LOOK_TOKENS: u64 = 1 << 22;
+
+/// How blocks are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Planner {
+    /// See [`plan_best_fit`].
+    BestFit {
+        /// Inputs of a block.
+        context_length: u64,
+    },
+    /// See [`plan_whole_documents`].
+    WholeDocuments {
+        /// Tokens of a block.
+        block_size: u64,
+    },
+}
+
+/// Which documents are held out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// About a fraction of all, by the hash of each one's tokens.
+    Hash {
+        /// Share of the documents, 0 to 1.
+        fraction: f64,
+        /// Makes another choice.
+        seed: u64,
+    },
+    /// The last ones, so many.
+    Last {
+        /// How many.
+        num_documents: u64,
+    },
+    /// The last ones, a fraction of all to the nearest number.
+    LastFraction {
+        /// Share of the documents, 0 to 1.
+        fraction: f64,
+    },
+    /// All from one on.
+    From {
+        /// The first of them.
+        document: u64,
+    },
+}
+
+/// Returns the path of the plan of `stream`, which is made in one of `folders` if none has it.
+///
+/// # Errors
+/// [`Error::BlockTokens`](crate::Error::BlockTokens),
+/// [`Error::NoWritableFolder`](crate::Error::NoWritableFolder),
+/// [`Error::Cancelled`](crate::Error::Cancelled), and what reading the files may find.
+pub fn find_or_plan(
+    stream: &Stream,
+    planner: Planner,
+    folders: &[PathBuf],
+    monitor: &mut Monitor<'_>,
+) -> Result<PathBuf> {
+    let (kind, name, block_tokens) = match planner {
+        Planner::BestFit { context_length } => (Kind::BestFit, "context_length", context_length),
+        Planner::WholeDocuments { block_size } => (Kind::WholeDocuments, "block_size", block_size),
+    };
+    let key = Key {
+        kind,
+        options: [check_block_tokens(name, block_tokens)?, 0],
+        data: stream.fingerprint(),
+    };
+    find_or_build(folders, &key, monitor, &mut |dst, monitor| {
+        let mut writer = PlanWriter::create(dst, key)?;
+        let documents = watched(stream, monitor);
+        let mut emit = |pieces: &[_]| writer.push(pieces);
+        let num_dropped_tokens = match kind {
+            Kind::WholeDocuments => plan_whole_documents(documents, block_tokens, &mut emit)?,
+            _ => plan_best_fit(documents, block_tokens, &mut emit).map(|()| 0)?,
+        };
+        writer.publish(stream.num_tokens(), num_dropped_tokens)
+    })
+}
+
+/// Returns the path of the split of `stream`, which is made in one of `folders` if none has it.
+///
+/// # Errors
+/// [`Error::Fraction`], [`Error::SplitOfSplit`],
+/// [`Error::NoSuchSplit`](crate::Error::NoSuchSplit) if there are too few documents, and as [`find_or_plan`].
+pub fn find_or_split(
+    stream: &Stream,
+    rule: Rule,
+    folders: &[PathBuf],
+    monitor: &mut Monitor<'_>,
+) -> Result<PathBuf> {
+    if stream.is_selected() {
+        return Err(Error::SplitOfSplit);
+    }
+    let data = stream.fingerprint();
+    let key = match rule {
+        Rule::Hash { fraction, seed } => split::key_by_hash(data, check_fraction(fraction)?, seed),
+        _ => split::key_at(data, first_held_out(rule, stream.num_documents())?),
+    };
+    find_or_build(folders, &key, monitor, &mut |dst, monitor| {
+        if key.kind == Kind::SplitByHash {
+            let documents = watched(stream, monitor).map(|tokens| document(stream, tokens?));
+            return split::write_by_hash(dst, key, documents, stream.files().width());
+        }
+        write_at(stream, dst, key)
+    })
+}
+
+/// The document that the held-out side begins with.
+fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
+    let num_held_out = match rule {
+        // Whether there is such a document is found out when the split is written.
+        Rule::From { document } => return Ok(document),
+        Rule::Last { num_documents } => num_documents,
+        Rule::LastFraction { fraction } | Rule::Hash { fraction, .. } => {
+            (check_fraction(fraction)? * all as f64).round() as u64
+        }
+    };
+    all.checked_sub(num_held_out)
+        .ok_or_else(|| Error::TooFewDocuments {
+            expected: num_held_out,
+            found: all,
+        })
+}
+
+fn check_fraction(found: f64) -> Result<f64> {
+    match (0.0..=1.0).contains(&found) {
+        true => Ok(found),
+        false => Err(Error::Fraction { found }),
+    }
+}
+
+fn write_at(stream: &Stream, dst: &Path, key: Key) -> Result<()> {
+    let (num_documents, num_tokens) = (stream.num_documents(), stream.num_tokens());
+    let first = key.options[0];
+    let num_train_tokens = match first < num_documents {
+        true => stream.document(first)?.start,
+        false => num_tokens,
+    };
+    split::write_at(dst, key, num_train_tokens, num_documents, num_tokens)
+}
+
+/// A document with its bytes; all of one are in one piece.
+fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
+    if tokens.is_empty() {
+        return Ok(Document { tokens, bytes: &[] });
+    }
+    let Piece {
+        file,
+        tokens: in_file,
+    } = stream.piece(tokens.clone())?;
+    let bytes = stream.files().tokens(file, in_file)?;
+    Ok(Document { tokens, bytes })
+}
+
+/// The documents of a stream, and the error that the caller wants to stop as soon as he does.
+fn watched<'a>(
+    stream: &'a Stream,
+    monitor: &'a mut Monitor<'_>,
+) -> impl Iterator<Item = Result<Range<u64>>> + 'a {
+    let width = stream.files().width().bytes();
+    let total_bytes = stream.num_tokens() * width;
+    let mut next_look = (LOOK_DOCUMENTS, LOOK_TOKENS);
+    (1..)
+        .zip(stream.documents())
+        .map(move |(documents, document)| {
+            let document = document?;
+            let tokens = document.end;
+            if documents >= next_look.0 || tokens >= next_look.1 {
+                next_look = (documents + LOOK_DOCUMENTS, tokens + LOOK_TOKENS);
+                let progress = Progress {
+                    bytes_read: tokens * width,
+                    total_bytes,
+                    documents,
+                    tokens,
+                };
+                report(monitor, &progress)?;
+            }
+            Ok(document)
+        })
+}

@@ -1,0 +1,121 @@
+//! Train and validation: which documents are on which side, and the stream that each side is.
+//!
+//! Responsible for the rules by which a document gets its side. How sides are kept is the matter of `runs`.
+
+mod hash;
+mod runs;
+
+use std::ops::Range;
+use std::path::Path;
+
+use packtok_pbin::TokenWidth;
+
+use crate::error::{Error, Result};
+use crate::plans::plan_file::{DataFingerprint, Key, Kind};
+
+pub use hash::{document_hash, least_train_hash};
+use runs::RunsWriter;
+pub use runs::{Run, Runs};
+
+/// A part of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What is trained on.
+    Train,
+    /// What is held out.
+    Validation,
+}
+
+impl Side {
+    /// The side in messages and fingerprints.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Train => "train",
+            Self::Validation => "validation",
+        }
+    }
+}
+
+/// A document as hashing takes it.
+#[derive(Debug, Clone)]
+pub struct Document<'a> {
+    /// Its tokens in the stream of all.
+    pub tokens: Range<u64>,
+    /// Their bytes, as wide as the file has them.
+    pub bytes: &'a [u8],
+}
+
+/// The key of the file that [`write_by_hash`] writes.
+pub fn key_by_hash(data: DataFingerprint, fraction: f64, seed: u64) -> Key {
+    Key {
+        kind: Kind::SplitByHash,
+        options: [seed, least_train_hash(fraction)],
+        data,
+    }
+}
+
+/// The key of the file that [`write_at`] writes.
+pub fn key_at(data: DataFingerprint, first_validation_document: u64) -> Key {
+    Key {
+        kind: Kind::SplitAt,
+        options: [first_validation_document, 0],
+        data,
+    }
+}
+
+/// Gives every document the side that its tokens and a seed say, and nothing else, and publishes `dst`.
+///
+/// Equal documents are on one side, and no document changes its side when others are added or removed.
+/// The held-out side gets about the fraction of the documents that `key` was made with.
+///
+/// # Errors
+/// Those of `documents`; the file cannot be written.
+pub fn write_by_hash<'a>(
+    dst: &Path,
+    key: Key,
+    documents: impl Iterator<Item = Result<Document<'a>>>,
+    width: TokenWidth,
+) -> Result<()> {
+    let [seed, least_train_hash] = key.options;
+    let mut writer = RunsWriter::create(dst, key)?;
+    for document in documents {
+        let Document { tokens, bytes } = document?;
+        let side = match document_hash(bytes, width, seed) < least_train_hash {
+            true => Side::Validation,
+            false => Side::Train,
+        };
+        writer.push(side, 1, tokens.end - tokens.start)?;
+    }
+    writer.publish()
+}
+
+/// Holds out the documents from the one that `key` names on, and publishes `dst`.
+///
+/// `num_train_tokens` is the number of tokens before that document.
+///
+/// # Errors
+/// [`Error::NoSuchSplit`] if the document is beyond the end; the file cannot be written.
+pub fn write_at(
+    dst: &Path,
+    key: Key,
+    num_train_tokens: u64,
+    num_documents: u64,
+    num_tokens: u64,
+) -> Result<()> {
+    let document = key.options[0];
+    let num_validation_documents =
+        num_documents
+            .checked_sub(document)
+            .ok_or(Error::NoSuchSplit {
+                document,
+                num_documents,
+            })?;
+    let mut writer = RunsWriter::create(dst, key)?;
+    writer.push(Side::Train, document, num_train_tokens)?;
+    writer.push(
+        Side::Validation,
+        num_validation_documents,
+        num_tokens - num_train_tokens,
+    )?;
+    writer.publish()
+}

@@ -1,0 +1,346 @@
+//! Runs of consecutive documents of one side: where each starts among all, and on its own side.
+//!
+//! Responsible for the body of a split file. Runs alternate between the sides and the first is of the
+//! train side, perhaps without documents, so that run number n is of the train side if n is even, and
+//! the sides share each document between them. Places on a side are called virtual.
+
+use std::ops::Range;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::Side;
+use crate::error::Result;
+use crate::plans::plan_file::{
+    DataFingerprint, Key, Kind, PlanFault, PlanFile, PlanFileWriter, u64_at,
+};
+
+const RECORD_BYTES: usize = 32;
+const GROUP_BYTES: usize = 64 * 1024;
+
+/// Consecutive documents of one side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The documents among all.
+    pub documents: Range<u64>,
+    /// Their tokens in the stream of all.
+    pub tokens: Range<u64>,
+    /// Place of the first document on this side.
+    pub first_virtual_document: u64,
+    /// Place of the first token on this side.
+    pub first_virtual_token: u64,
+}
+
+/// One side of an open split; cheap to share between threads.
+#[derive(Debug)]
+pub struct Runs {
+    file: PlanFile,
+    side: Side,
+    /// Runs of both sides.
+    num_runs: u64,
+}
+
+/// Where a run starts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Record {
+    document: u64,
+    token: u64,
+    /// Documents before it that are held out.
+    validation_documents: u64,
+    /// Tokens before it that are held out.
+    validation_tokens: u64,
+}
+
+impl Record {
+    fn encode(self) -> [u8; RECORD_BYTES] {
+        let numbers = [
+            self.document,
+            self.token,
+            self.validation_documents,
+            self.validation_tokens,
+        ];
+        let mut bytes = [0; RECORD_BYTES];
+        for (bytes, number) in bytes.as_chunks_mut().0.iter_mut().zip(numbers) {
+            *bytes = number.to_le_bytes();
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Self {
+            document: u64_at(bytes, 0),
+            token: u64_at(bytes, 8),
+            validation_documents: u64_at(bytes, 16),
+            validation_tokens: u64_at(bytes, 24),
+        }
+    }
+
+    /// Documents and tokens of `side` before it; wraps if the record is damaged.
+    fn before(&self, side: Side) -> (u64, u64) {
+        let (documents, tokens) = (self.validation_documents, self.validation_tokens);
+        match side {
+            Side::Train => (
+                self.document.wrapping_sub(documents),
+                self.token.wrapping_sub(tokens),
+            ),
+            Side::Validation => (documents, tokens),
+        }
+    }
+}
+
+impl Runs {
+    /// Opens one side of the split at `path`, which must be one of `data`, in the same time for any length.
+    ///
+    /// # Errors
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the file is damaged, of another kind or of other
+    /// data; [`Error::Pbin`](crate::Error::Pbin) if it cannot be read.
+    pub fn open(path: &Path, data: &DataFingerprint, side: Side) -> Result<Self> {
+        let file = PlanFile::open(path)?;
+        let key = *file.key();
+        if !matches!(key.kind, Kind::SplitByHash | Kind::SplitAt) {
+            return Err(file.fault(PlanFault::Kind {
+                found: key.kind.name(),
+                expected: "a split",
+            }));
+        }
+        file.require(&Key { data: *data, ..key })?;
+        let num_runs = file.counts()[0];
+        let found = file.body().len() as u64;
+        let expected = num_runs
+            .checked_add(1)
+            .and_then(|records| records.checked_mul(RECORD_BYTES as u64));
+        if expected != Some(found) {
+            let expected = expected.unwrap_or(u64::MAX);
+            return Err(file.fault(PlanFault::Length { found, expected }));
+        }
+        let runs = Self {
+            file,
+            side,
+            num_runs,
+        };
+        runs.check_totals()?;
+        Ok(runs)
+    }
+
+    /// What the last record gives is the sum of all runs; none of the totals may exceed its whole.
+    fn check_totals(&self) -> Result<()> {
+        let totals = self.record(self.num_runs);
+        let is_possible = self.record(0) == Record::default()
+            && totals.validation_documents <= totals.document
+            && totals.validation_tokens <= totals.token;
+        match is_possible {
+            true => Ok(()),
+            false => Err(self.damaged(self.num_runs)),
+        }
+    }
+
+    /// The side that was opened.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The file that was opened.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Number of documents and of tokens on both sides: those of the stream that was split.
+    pub fn totals(&self) -> (u64, u64) {
+        let totals = self.record(self.num_runs);
+        (totals.document, totals.token)
+    }
+
+    /// Number of documents on this side.
+    pub fn num_documents(&self) -> u64 {
+        self.record(self.num_runs).before(self.side).0
+    }
+
+    /// Number of tokens on this side.
+    pub fn num_tokens(&self) -> u64 {
+        self.record(self.num_runs).before(self.side).1
+    }
+
+    /// What tells the stream of this side from others.
+    pub fn fingerprint(&self) -> DataFingerprint {
+        let Key {
+            kind,
+            options,
+            data,
+        } = self.file.key();
+        let mut hash = Sha256::new();
+        hash.update(data);
+        hash.update(kind.name());
+        hash.update(options[0].to_le_bytes());
+        hash.update(options[1].to_le_bytes());
+        hash.update(self.side.name());
+        hash.finalize().into()
+    }
+
+    /// Reads the whole file and compares it with its checksum.
+    ///
+    /// # Errors
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if it is damaged.
+    pub fn verify(&self) -> Result<()> {
+        self.file.verify()
+    }
+
+    /// The run that holds document `i` of this side, which must be below [`Runs::num_documents`].
+    ///
+    /// # Errors
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
+    pub fn run_of_document(&self, i: u64) -> Result<Run> {
+        let number = self.last_run(|record| record.before(self.side).0 <= i);
+        self.run(number, |run| {
+            is_within(i, run.first_virtual_document, &run.documents)
+        })
+    }
+
+    /// The run that holds token `i` of this side, which must be below [`Runs::num_tokens`].
+    ///
+    /// # Errors
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
+    pub fn run_of_token(&self, i: u64) -> Result<Run> {
+        let number = self.last_run(|record| record.before(self.side).1 <= i);
+        self.run(number, |run| {
+            is_within(i, run.first_virtual_token, &run.tokens)
+        })
+    }
+
+    /// The place among all documents of document `i` of this side, as [`Runs::run_of_document`].
+    ///
+    /// # Errors
+    /// As [`Runs::run_of_document`].
+    pub fn document(&self, i: u64) -> Result<u64> {
+        let run = self.run_of_document(i)?;
+        Ok(run.documents.start + (i - run.first_virtual_document))
+    }
+
+    /// The place among all tokens of token `i` of this side, and how many follow it from there on until
+    /// the run ends, itself included; as [`Runs::run_of_token`].
+    ///
+    /// # Errors
+    /// As [`Runs::run_of_token`].
+    pub fn token(&self, i: u64) -> Result<(u64, u64)> {
+        let run = self.run_of_token(i)?;
+        let token = run.tokens.start + (i - run.first_virtual_token);
+        Ok((token, run.tokens.end - token))
+    }
+
+    /// Number of the last run of this side whose start is `is_before`, or of the first.
+    fn last_run(&self, is_before: impl Fn(&Record) -> bool) -> u64 {
+        let offset = match self.side {
+            Side::Train => 0,
+            Side::Validation => 1,
+        };
+        let number = |i: u64| 2 * i + offset;
+        // Runs `number(low)` and before are before, runs `number(high)` and after are not.
+        let (mut low, mut high) = (0, (self.num_runs + 1 - offset) / 2);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match is_before(&self.record(number(middle))) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        number(low)
+    }
+
+    /// Run number `number` if there is one, its numbers are possible and it `holds` what is sought.
+    fn run(&self, number: u64, holds: impl Fn(&Run) -> bool) -> Result<Run> {
+        if number >= self.num_runs {
+            return Err(self.damaged(number));
+        }
+        let (first, next) = (self.record(number), self.record(number + 1));
+        let totals = self.record(self.num_runs);
+        let (first_virtual_document, first_virtual_token) = first.before(self.side);
+        let run = Run {
+            documents: first.document..next.document,
+            tokens: first.token..next.token,
+            first_virtual_document,
+            first_virtual_token,
+        };
+        let is_possible = first.document <= next.document
+            && next.document <= totals.document
+            && first.token <= next.token
+            && next.token <= totals.token
+            && first_virtual_document <= first.document
+            && first_virtual_token <= first.token;
+        match is_possible && holds(&run) {
+            true => Ok(run),
+            false => Err(self.damaged(number)),
+        }
+    }
+
+    fn record(&self, i: u64) -> Record {
+        Record::decode(&self.file.body()[i as usize * RECORD_BYTES..])
+    }
+
+    fn damaged(&self, number: u64) -> crate::Error {
+        self.file.fault(PlanFault::Entry {
+            what: "run",
+            number,
+        })
+    }
+}
+
+/// Whether place `i` of a side is one of those of a run that starts at place `first` of it.
+fn is_within(i: u64, first: u64, run: &Range<u64>) -> bool {
+    i.checked_sub(first)
+        .is_some_and(|offset| offset < run.end - run.start)
+}
+
+/// A split that is being written to a temporary file.
+pub(super) struct RunsWriter {
+    file: PlanFileWriter,
+    group: Vec<u8>,
+    /// The side of the run that is going on.
+    side: Side,
+    num_runs: u64,
+    /// Everything before the document that comes next.
+    end: Record,
+}
+
+impl RunsWriter {
+    /// Starts a split that can be published as `dst`.
+    pub(super) fn create(dst: &Path, key: Key) -> Result<Self> {
+        Ok(Self {
+            file: PlanFileWriter::create(dst, key)?,
+            group: Record::default().encode().into(),
+            side: Side::Train,
+            num_runs: 1,
+            end: Record::default(),
+        })
+    }
+
+    /// Appends documents of one side.
+    pub(super) fn push(&mut self, side: Side, num_documents: u64, num_tokens: u64) -> Result<()> {
+        if side != self.side {
+            self.side = side;
+            self.num_runs += 1;
+            self.append()?;
+        }
+        self.end.document += num_documents;
+        self.end.token += num_tokens;
+        if side == Side::Validation {
+            self.end.validation_documents += num_documents;
+            self.end.validation_tokens += num_tokens;
+        }
+        Ok(())
+    }
+
+    /// Ends the split and publishes it.
+    pub(super) fn publish(mut self) -> Result<()> {
+        self.append()?;
+        self.file.append(&self.group)?;
+        self.file.publish([self.num_runs, 0, 0, 0, 0])
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.group.extend_from_slice(&self.end.encode());
+        if self.group.len() >= GROUP_BYTES {
+            self.file.append(&self.group)?;
+            self.group.clear();
+        }
+        Ok(())
+    }
+}
