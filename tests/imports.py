@@ -10,7 +10,6 @@ defines it. Tests are not read.
 import ast
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

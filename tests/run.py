@@ -40,6 +40,10 @@ SECOND, LAST = 5, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 # Files of other projects, which are beside the repository on some machines only.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
+# Without files of bytecode, each of some thousand processes would compile all that it imports.
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+# Tests run beside each other, and threads of math libraries spin while they wait.
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
 
 
@@ -73,7 +77,7 @@ class Step:
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env={**_without(NO_BYTECODE), **ONE_THREAD, **self.environment},
             )
             _, wait_status, usage = os.wait4(process.pid, 0)
         # `wait4` collected the process, so Popen cannot.
@@ -140,6 +144,11 @@ class Run:
         if not failed:
             print("all checks passed" + (f", {len(skips)} skipped" if skips else ""))
         return 1 if failed else 0
+
+
+def _without(name: str) -> dict[str, str]:
+    """The environment but for one variable."""
+    return {key: value for key, value in os.environ.items() if key != name}
 
 
 def _is_ci() -> bool:
