@@ -108,7 +108,9 @@ def test_an_existing_output_is_kept_unless_told_otherwise(packed: Path) -> None:
     assert "train.pbin" in err
     assert len(err.splitlines()) == 1
     out, _ = run(*again, "--existing", "skip", cwd=packed.parent)
-    assert re.search(r"^kept +the existing file is whole, and of the same config and sources$", out, re.M)
+    assert re.search(
+        r"^kept +the existing file is complete and matches this config and its sources$", out, re.M
+    )
     _, err = run(*again, "--existing", "skip", "--file_existence_policy", "error", cwd=packed.parent, code=2)
     assert "--existing skip and --file_existence_policy error differ; give only one" in err
     run(*again, "--file_existence_policy", "override", cwd=packed.parent)
@@ -208,8 +210,8 @@ def test_secrets_reach_nothing_that_is_written_or_printed(folder: Path) -> None:
         (("pack", "--nope"), 2, "--nope"),
         (("inspect", "corpus.jsonl"), 1, "corpus.jsonl"),
         (("inspect", "none.pbin"), 1, "none.pbin"),
-        (("merge", "a.pbin"), 2, "expected at least one PART and then OUT"),
-        (("merge", ".", "out.pbin"), 2, ".: there is no .pbin file in this folder"),
+        (("merge", "a.pbin"), 2, "expected at least one PART, then OUT"),
+        (("merge", ".", "out.pbin"), 2, ".: no .pbin file in this folder"),
         (("index", "corpus.idx", "--index_path", "corpus.idx"), 1, "source and index are the same file"),
         (("verify", "none.pbin", "--sample", "2"), 2, "--sample 2: expected all, or a percentage such as 1%"),
     ],
@@ -249,7 +251,7 @@ def test_cat_prints_text_and_ids(packed: Path) -> None:
     assert out == "0: 15496 995 50256\n"
     (packed.parent / f"{packed.name}.tokenizer.json").unlink()
     _, err = run("cat", packed.name, cwd=packed.parent, code=2)
-    assert "no tokenizer lies beside it; give --tokenizer, or print --ids" in err
+    assert "no tokenizer found next to the file; give --tokenizer, or use --ids" in err
     assert run("cat", packed.name, "-t", "gpt2", cwd=packed.parent)[0].endswith("Hello world<|endoftext|>\n")
 
 
@@ -261,7 +263,7 @@ def test_cat_escapes_what_a_terminal_would_act_on(folder: Path) -> None:
 
 
 def test_verify_says_what_is_wrong(packed: Path) -> None:
-    assert "train.pbin is right\n" in run("verify", packed.name, cwd=packed.parent)[0]
+    assert "train.pbin is valid\n" in run("verify", packed.name, cwd=packed.parent)[0]
     content = bytearray(packed.read_bytes())
     content[14] ^= 1
     (packed.parent / "flipped.pbin").write_bytes(content)

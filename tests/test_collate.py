@@ -134,8 +134,8 @@ def test_markers_that_do_not_alternate_are_an_error_that_says_where() -> None:
     with pytest.raises(ValueError, match="markers") as caught:
         masked([[BEGIN, 1, END], [1, END, BEGIN]])
     assert str(caught.value) == (
-        "target_ids: row 1 has an end marker without a begin marker at position 1; markers must alternate in "
-        "each row, beginning with the begin marker; give every conversation a row of its own"
+        "target_ids: row 1 has an end marker without a begin marker at position 1; markers must alternate "
+        "in each row, starting with a begin marker; put each conversation in its own row"
     )
     with pytest.raises(ValueError, match="row 0 has a second begin marker at position 1;"):
         masked([[BEGIN, BEGIN, 1, END]])
@@ -145,8 +145,8 @@ def test_a_marker_that_is_missing_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="end marker") as caught:
         assert masked([[1, BEGIN, 2]]) == [[IGNORED] * 3]
     assert str(caught[0].message) == (
-        "target_ids: the end marker, id 101, is nowhere in the batch, so that nothing of it counts for the "
-        "loss; see whether the tokenizer makes one token of the marker, also next to spaces"
+        "target_ids: the end marker, id 101, does not occur in the batch, so no token counts for the loss; "
+        "check that the tokenizer encodes the marker as one token, also next to spaces"
     )
 
 
@@ -179,7 +179,7 @@ def test_markers_are_looked_up_in_the_tokenizer() -> None:
 
 def test_equal_markers_are_refused() -> None:
     markers = {"b_include_to_loss_token": 5, "e_include_to_loss_token": 5}
-    with pytest.raises(ValueError, match="the begin and the end marker have the same id 5"):
+    with pytest.raises(ValueError, match="the begin and end markers have the same id 5"):
         mask_loss_collator_wrapper(shifted, ["target_ids"], IGNORED, markers)
 
 

@@ -76,9 +76,9 @@ def test_keys_without_effect_are_collected_with_the_reason(modalities_file: Path
         ("settings.processing_batch_size", BY_BYTES),
         ("settings.raw_samples_queue_size", BY_BYTES),
         ("settings.processed_samples_queue_size", BY_BYTES),
-        ("settings.sequence_length", "documents are packed whole; a dataset cuts sequences when it reads"),
+        ("settings.sequence_length", "documents are packed in full; a dataset cuts sequences when it reads"),
         ("tokenizer.config.padding", "documents are packed back to back, without padding"),
-        ("tokenizer.config.max_length", "--truncation is off, so documents are packed whole"),
+        ("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"),
     )
 
 
@@ -128,15 +128,15 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"settings.num_cpu": 3}, "settings.num_cpu is no known key; did you mean settings.num_cpus?"),
+        ({"settings.num_cpu": 3}, "settings.num_cpu is not a known key; did you mean settings.num_cpus?"),
         (
             {"tokenizer.config.trunkation": True},
-            "tokenizer.config.trunkation is no known key; did you mean tokenizer.config.truncation?",
+            "tokenizer.config.trunkation is not a known key; did you mean tokenizer.config.truncation?",
         ),
-        ({"tokeniser.x": 3}, "tokeniser is no known key; did you mean tokenizer?"),
-        ({"zzz": 3}, "zzz is no known key; known are settings, tokenizer"),
-        ({"settings.num_cpus": "4"}, "--num-cpus: settings.num_cpus is '4'; expected a whole number"),
-        ({"settings.num_cpus": True}, "--num-cpus: settings.num_cpus is True; expected a whole number"),
+        ({"tokeniser.x": 3}, "tokeniser is not a known key; did you mean tokenizer?"),
+        ({"zzz": 3}, "zzz is not a known key; known keys are settings, tokenizer"),
+        ({"settings.num_cpus": "4"}, "--num-cpus: settings.num_cpus is '4'; expected an integer"),
+        ({"settings.num_cpus": True}, "--num-cpus: settings.num_cpus is True; expected an integer"),
         ({"settings.num_cpus": 0}, "--num-cpus: settings.num_cpus is 0; expected at least 1"),
         ({"settings.processing_batch_size": 0}, "settings.processing_batch_size is 0; expected at least 1"),
         ({"settings.cache_bytes": 0}, "--cache-bytes: settings.cache_bytes is 0; expected at least 1"),
@@ -156,22 +156,22 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"settings.dst_path": "${nope}"}, "settings.dst_path: interpolation key 'nope' not found"),
         (
             {"settings.dst_path": "${node_env:gpus}"},
-            "settings.dst_path: ${node_env:gpus} is unknown; there is num_cpus",
+            "settings.dst_path: ${node_env:gpus} is unknown; expected num_cpus",
         ),
         (
             {"settings.dst_path": "${modalities_env:experiment_id}"},
-            "settings.dst_path: ${modalities_env:experiment_id} is not given when data is packed; "
-            "write the value itself",
+            "settings.dst_path: ${modalities_env:experiment_id} is not available when packing; write "
+            "the value itself",
         ),
         (
             {"settings.dst_path": "${modalities_env:config_file_path}"},
-            "settings.dst_path: ${modalities_env:config_file_path} needs a config that is a file",
+            "settings.dst_path: ${modalities_env:config_file_path} needs a config file",
         ),
         ({"settings": 3}, "settings is 3; expected a mapping of keys"),
         (
             {"settings.src_path": ["bad\udcff.jsonl"]},
-            "--input: settings.src_path[0] is 'bad\\udcff.jsonl'; expected UTF-8; rename the file, "
-            "or name its folder",
+            "--input: settings.src_path[0] is 'bad\\udcff.jsonl'; expected UTF-8; rename the file, or give "
+            "its folder",
         ),
         ({"tokenizer": object()}, "--tokenizer: is of type object; expected a name or a path"),
         (
@@ -184,8 +184,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
                 "tokenizer.variant_key": "pretrained_sp_tokenizer",
                 "tokenizer.config.tokenizer_model_file": "a.model",
             },
-            "tokenizer.config names two tokenizers, tokenizer_model_file and pretrained_model_name_or_path; "
-            "give one",
+            "tokenizer.config sets two tokenizers, tokenizer_model_file and pretrained_model_name_or_path; "
+            "give only one",
         ),
         (
             {"tokenizer.variant_key": "tiktoken"},
@@ -198,8 +198,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ),
         (
             {"tokenizer.config.truncation": True},
-            "--truncation: tokenizer.config.truncation is true and max_length is not given; "
-            "give --max-length, or set tokenizer.config.max_length to the ids that a document may keep",
+            "--truncation: tokenizer.config.truncation is true, but max_length is not set; give "
+            "--max-length, or set tokenizer.config.max_length",
         ),
     ],
 )
@@ -222,23 +222,23 @@ def test_missing_keys_are_named_with_their_flag() -> None:
 
 def test_a_misspelt_key_is_told_before_one_that_is_missing() -> None:
     assert error_of({"settings": {"src_path": "a", "dst_pth": "b"}}) == (
-        "settings.dst_pth is no known key; did you mean settings.dst_path?"
+        "settings.dst_pth is not a known key; did you mean settings.dst_path?"
     )
     assert error_of({"settings": {"src_path": "a", "dst_path": "b", 3: 4}}).startswith(
-        "settings[3] is no known key; known are "
+        "settings[3] is not a known key; known keys are "
     )
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "pack.yaml"
     path.write_text("settings:\n  a: 1\n  a: 2\n")
-    assert error_of(path) == f"{path}:3:3: no valid YAML: found duplicate key a"
+    assert error_of(path) == f"{path}:3:3: not valid YAML: found duplicate key a"
     path.write_bytes(b"settings: \xff")
     assert error_of(path) == f"{path}: byte 10 is not UTF-8; save the config as UTF-8"
     path.write_text("- a\n- b\n")
     assert error_of(path) == f"{path}: expected a mapping of keys such as settings and tokenizer"
     path.write_text("3\n")
-    assert error_of(path) == f"{path}: expected a mapping of keys, found one bare value"
+    assert error_of(path) == f"{path}: expected a mapping of keys, found a single value"
     with pytest.raises(FileNotFoundError):
         load_config(tmp_path / "none.yaml")
 
@@ -248,7 +248,7 @@ def test_a_top_level_key_is_allowed_only_if_something_refers_to_it() -> None:
     assert load_config(source).settings.dst_path == "o/a.pbin"
     assert (
         error_of(minimal() | {"paths": {"out": "o"}})
-        == "paths is no known key; known are settings, tokenizer"
+        == "paths is not a known key; known keys are settings, tokenizer"
     )
 
 
@@ -256,7 +256,7 @@ def test_field_and_jq_pattern_are_one_key() -> None:
     assert load_config(minimal(field=".a")).settings.jq_pattern == ".a"
     assert load_config(minimal(field=".a", jq_pattern=".a")).settings.jq_pattern == ".a"
     assert error_of(minimal(field=".a", jq_pattern=".b")) == (
-        "settings.field is '.a' and settings.jq_pattern is '.b'; they are one key; give one"
+        "settings.field is '.a' and settings.jq_pattern is '.b'; they are the same key; give only one"
     )
     overridden = load_config(minimal(jq_pattern=".a"), option_overrides({"field": ".b"}))
     assert overridden.settings.jq_pattern == ".b"
@@ -275,8 +275,8 @@ def test_special_tokens_must_be_there_already() -> None:
     with pytest.raises(ConfigError) as caught:
         prepare(with_tokenizer(special_tokens={"pad_token": "<pad>"}))
     assert str(caught.value) == (
-        "tokenizer.config.special_tokens names '<pad>', which is no added token of gpt2; "
-        "add it to the tokenizer.json; there are '<|endoftext|>'"
+        "tokenizer.config.special_tokens names '<pad>', which is not an added token of gpt2; add it to the "
+        "tokenizer.json; special tokens are '<|endoftext|>'"
     )
 
 
@@ -331,7 +331,7 @@ def test_values_from_the_environment_are_never_shown(monkeypatch: pytest.MonkeyP
     assert config.redactions == (("hunter2hunter2", "${oc.env:PACKTOK_TEST_SECRET}"),)
     assert "hunter2" not in config.to_yaml() + repr(config)
     assert error_of(minimal(num_cpus="${cuda_env:PACKTOK_TEST_SECRET}")) == (
-        "--num-cpus: settings.num_cpus is '${cuda_env:PACKTOK_TEST_SECRET}'; expected a whole number"
+        "--num-cpus: settings.num_cpus is '${cuda_env:PACKTOK_TEST_SECRET}'; expected an integer"
     )
 
 

@@ -61,7 +61,7 @@ TEXT = {
     "array.json": (b'[\n {"text": "a"},\n {"text": "b"}\n]\n', "a JSON array"),
     "line.json": (b'[{"text": "a"}, {"text": "b"}]', "a JSON array"),
     "array.json.gz": (gzip.compress(b'[\n{"text": "a"}\n]'), "a JSON array"),
-    "pretty.json": (b'{\n  "text": "a"\n}\n', "JSON with objects over several lines"),
+    "pretty.json": (b'{\n  "text": "a"\n}\n', "JSON with objects that span several lines"),
     "book.txt": (b"Once upon a time\nthere was a fox.\n", "plain text"),
 }
 
@@ -156,7 +156,7 @@ def test_a_filter_without_end_is_a_bad_document(tmp_path: Path, packtok_cli: Pac
     path.write_bytes(GOOD)
     done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
     last = done.stderr.strip().splitlines()[-1]
-    assert f"{path}:1: byte 0: filter {field} does too much work on this document: stopped after " in last
+    assert f"{path}:1: byte 0: filter {field} exceeds a limit on this document: " in last
     assert "--field (jq_pattern)" in last
     done = packtok_cli(
         "count", path, "--tokenizer", "gpt2", "--field", field, "--on-bad-document", "skip", "--json"

@@ -163,7 +163,9 @@ def test_megatron_blocks_are_those_of_the_oracle(
     spans = reference_plans.megatron_spans([len(document) for document in documents], block_size)
     expected = [tokens[start:stop] for start, stop in spans]
     if not expected:
-        with pytest.raises(ValueError, match=f"no document is followed by block_size {block_size} tokens"):
+        with pytest.raises(
+            ValueError, match=f"no document start is followed by block_size {block_size} tokens"
+        ):
             packtok.PackedMemMapDatasetMegatron(paths, "x", block_size)
         return
     dataset = packtok.PackedMemMapDatasetMegatron(paths, "x", block_size, zero_copy=True)
@@ -494,7 +496,8 @@ def test_zero_copy_gives_read_only_views_in_the_width_of_the_file(tmp_path: Path
 
 def test_zero_copy_and_a_dtype_contradict_each_other(file: Path) -> None:
     message = (
-        "zero_copy=True gives views in the width of the file, and dtype='int64' needs copies; leave one out"
+        "zero_copy=True returns views in the dtype of the file, but dtype='int64' needs copies; remove one "
+        "of them"
     )
     for made in (
         lambda: base(file, "x", dtype="int64", zero_copy=True),
@@ -520,7 +523,7 @@ def test_ids_that_a_dtype_cannot_hold_are_refused(tmp_path: Path) -> None:
     eight = Blocks([path], packing="whole", dtype=np.uint8)
     with pytest.raises(ValueError, match="more than uint8 holds") as caught:
         eight[0]
-    message = "an id among tokens 0..3 is 256, more than uint8 holds; ask for a wider type"
+    message = "id 256 in tokens 0..3 does not fit uint8; request a wider type"
     assert str(caught.value) == f"{path}: {message}"
     signed = Blocks([path], packing="whole", dtype="int32")
     assert signed[1].tolist() == [2**31 - 1]
@@ -545,10 +548,10 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
         return str(caught.value)
 
     fixed = {"packing": "fixed", "block_size": 17}
-    assert message(ValueError, [file], **fixed) == f"{file}: block_size 17 exceeds the 16 tokens there"
-    expected = f"{file} and 1 more: block_size 33 exceeds the 32 tokens there"
+    assert message(ValueError, [file], **fixed) == f"{file}: block_size 17 exceeds the 16 available tokens"
+    expected = f"{file} and 1 more: block_size 33 exceeds the 32 available tokens"
     assert message(ValueError, [file, file], **fixed | {"block_size": 33}) == expected
-    expected = f"{file} and 1 more: block_size 17 exceeds the 16 tokens there"
+    expected = f"{file} and 1 more: block_size 17 exceeds the 16 available tokens"
     assert message(ValueError, [file, file], by_file=True, **fixed) == expected
     assert (
         message(ValueError, [file], packing="fixed", block_size=1) == "block_size is 1, expected at least 2"
@@ -564,7 +567,7 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
     assert message(TypeError, [file], packing="fixed") == 'packing "fixed" needs block_size'
     assert message(TypeError, [file], packing="rows") == 'packing "rows" needs context_length'
     assert message(TypeError, [file], packing="planned") == 'packing "planned" needs plan_path'
-    assert message(ValueError, [], packing="whole") == "no pbin is given; name at least one"
+    assert message(ValueError, [], packing="whole") == "no pbin given; give at least one"
     assert message(TypeError, packing="whole") == "give either paths or a manifest, not both"
     assert (
         message(TypeError, [file], manifest=file, packing="whole")
@@ -574,14 +577,14 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
         f"{wide}: tokens are 4 bytes wide, in {file} they are 2; pack both with the same tokenizer"
     )
     assert message(PacktokError, [file, other, another], packing="whole") == (
-        f"{another}: tokenizer is two, in {other} it is one; parts must be packed alike"
+        f"{another}: tokenizer is two, in {other} it is one; pack all parts with the same options"
     )
     assert message(PacktokError, [another, third], packing="whole") == (
-        f"{third}: EOD is <12>, in {another} it is <9>; parts must be packed alike"
+        f"{third}: EOD is <12>, in {another} it is <9>; pack all parts with the same options"
     )
     with pytest.raises(FileNotFoundError):
         Blocks([tmp_path / "none.pbin"], packing="whole")
-    with pytest.raises(ValueError, match="exceeds the 16 tokens there"):
+    with pytest.raises(ValueError, match="exceeds the 16 available tokens"):
         continuous(file, "x", 17, reuse_last_target=True)
 
 
@@ -663,9 +666,12 @@ def test_sources_of_every_kind_give_the_same_items(tmp_path: Path, monkeypatch: 
 
 def test_sources_that_are_nothing_are_named(tmp_path: Path) -> None:
     for source, message in (
-        ([], "the list of pbins is empty; name at least one"),
-        (tmp_path, f"{tmp_path}: there is no .pbin file in this folder"),
-        (f"{tmp_path}/*.pbin", f"{f'{tmp_path}/*.pbin'!r}: no file matches; hidden files must be named"),
+        ([], "the list of pbins is empty; give at least one"),
+        (tmp_path, f"{tmp_path}: no .pbin file in this folder"),
+        (
+            f"{tmp_path}/*.pbin",
+            f"{f'{tmp_path}/*.pbin'!r}: no file matches; globs skip hidden files, give those by name",
+        ),
     ):
         with pytest.raises(packtok.ConfigError) as caught:
             find_files(source)
@@ -813,9 +819,7 @@ def test_what_has_no_checksums_cannot_be_verified(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, trailer=False)
     with pytest.raises(ValueError, match="has no checksums") as caught:
         Blocks([path], packing="whole", verify=True)
-    assert str(caught.value) == (
-        f"{path}: has no checksums, so verify cannot check it; pack it again, or leave verify out"
-    )
+    assert str(caught.value) == (f"{path}: file has no checksums to verify; pack it again, or remove verify")
 
 
 def test_eod_is_that_of_the_metadata(tmp_path: Path) -> None:

@@ -61,11 +61,11 @@ def test_a_pattern_that_gives_up_is_an_error_of_its_document(
     words = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "slow.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, cwd=tmp_path, code=1)
     reason = (
-        "the tokenizer cannot encode this text: a pattern of the tokenizer gives up on it "
+        "the tokenizer cannot encode this text: a pattern of the tokenizer stopped without a result "
         "(retry-limit-in-match over)"
     )
     assert done.stderr.splitlines()[-1] == (
-        f"packtok: c.jsonl:2: byte 16: {reason}; mend the text or set on_bad_document to skip"
+        f"packtok: c.jsonl:2: byte 16: {reason}; fix the text or set on_bad_document to skip"
     )
     assert "panicked" not in done.stderr
     done = packtok_cli(*words, "--on-bad-document", "skip", cwd=tmp_path)
@@ -75,7 +75,7 @@ def test_a_pattern_that_gives_up_is_an_error_of_its_document(
     expected = [[*wheel.encode(text, add_special_tokens=True).ids] for text in ("aac", "b aac")]
     oracle.assert_holds(tmp_path / "o.pbin", [ids if ids[-1] == sep else [*ids, sep] for ids in expected])
     inspected = packtok_cli("tokenizer", "inspect", "slow.json", cwd=tmp_path).stdout
-    assert "\ntime            may grow faster than a text; " in inspected
+    assert "\ntime            may be worse than linear in the length of a text; " in inspected
 
 
 def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok_cli: PacktokCli) -> None:
@@ -83,8 +83,8 @@ def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok
     words = ("pack", "-i", EXAMPLES, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, "--engine", "fast", cwd=tmp_path, code=1)
     assert done.stderr.splitlines()[-1] == (
-        "packtok: words.json: the fast engine does not cover this tokenizer, because its "
-        "pre-tokenizer Metaspace does not take out white space; set engine to auto"
+        "packtok: words.json: the fast engine does not cover this tokenizer, because its pre-tokenizer "
+        "Metaspace does not remove whitespace; set engine to auto"
     )
     assert not (tmp_path / "o.pbin").exists()
     packtok_cli(*words, "--engine", "auto", cwd=tmp_path)

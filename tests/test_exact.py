@@ -501,7 +501,7 @@ def test_special_tokens_in_text_refused(tmp_path: Path) -> None:
             input=path, output=tmp_path / "out.pbin", tokenizer=str(file), special_tokens_in_text="fail"
         )
     assert str(caught.value) == (
-        f'{path}:2: byte 17: the text contains the special token "{oracle.EOD}"; mend the text, set '
+        f'{path}:2: byte 17: the text contains the special token "{oracle.EOD}"; fix the text, set '
         "special_tokens_in_text to parse or text, or set on_bad_document to skip"
     )
     assert not (tmp_path / "out.pbin").exists()
@@ -516,7 +516,7 @@ def test_added_tokens_with_gaps_in_their_ids_are_renumbered_and_reported(tmp_pat
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     report = assert_exact(path, texts, file, oracle.load(file), tmp_path, oracle.EOD)
     assert report.warnings == (
-        'added token "<|bos|>" is declared with id 999, but tokenizers gives it 301, and so does packtok',
+        'added token "<|bos|>" is declared with id 999, but the tokenizers library and packtok assign id 301',
     )
 
 

@@ -54,7 +54,7 @@ KILLED = (
     *("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
     *("--set", f"span_bytes={KILLED_BYTES // 32}"),
 )
-KEPT = "; what is done is kept beside the output, and the same command goes on from there\n"
+KEPT = "; finished work is kept next to the output; run the same command again to resume\n"
 OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
 
 
@@ -193,7 +193,7 @@ def test_a_killed_run_goes_on_and_says_so(
     resumed = json.loads((tmp_path / "r.json").read_text())["resumed_bytes"]
     assert KILLED_BYTES // 11 <= resumed < killed.stat().st_size
     assert re.search(
-        rf"^went on +behind .*\({resumed:,} bytes\) that an earlier run had packed$", done.stdout, re.M
+        rf"^resumed +.*\({resumed:,} bytes\) packed by an earlier run were kept$", done.stdout, re.M
     )
     assert outputs(tmp_path) == files
 
@@ -205,8 +205,8 @@ def test_another_config_over_what_a_killed_run_left_is_refused(
     arguments = ("-i", killed, "-o", "o.pbin", *KILLED, "--no-add-special-tokens")
     done = packtok_cli("pack", *arguments, cwd=tmp_path, code=1)
     assert done.stderr == (
-        "packtok: o.pbin.partial: a run that was not finished differs in its option add_special_tokens: "
-        "found true, expected false; finish it as it was begun, or begin anew with --restart\n"
+        "packtok: o.pbin.partial: the unfinished run differs from this one: its option add_special_tokens "
+        "is true, expected false; finish it with its own options and inputs, or start over with --restart\n"
     )
     packtok_cli("pack", *arguments, "--restart", cwd=tmp_path)
     assert names(tmp_path) == sorted(OUTPUTS)
@@ -232,8 +232,8 @@ def test_the_second_of_two_runs_is_told_who_has_the_output(
     process = stopped_with_spans_noted(killed, tmp_path)
     done = packtok_cli("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=tmp_path, code=1)
     assert done.stderr == (
-        f"packtok: o.pbin: process {process.pid} on {socket.gethostname()} is writing it; wait for that run, "
-        "or stop it and run this again\n"
+        f"packtok: o.pbin: process {process.pid} on {socket.gethostname()} is writing this output; wait for "
+        "it to finish, or stop it and run this command again\n"
     )
     process.send_signal(signal.SIGCONT)
     _, err = process.communicate(timeout=60)
@@ -472,7 +472,7 @@ def special_files(tmp_path: Path) -> Path:
         ("dangling.jsonl", "No such file or directory"),
         (
             "folder.jsonl",
-            "the folder holds no *.jsonl, *.jsonl.gz or *.jsonl.zst file; name the files or a glob",
+            "the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
         ),
     ],
 )
@@ -567,8 +567,8 @@ def test_an_input_that_grows_is_an_error(large: Path, tmp_path: Path) -> None:
     expected, found = large.stat().st_size, large.stat().st_size + 17
     assert code == 1
     assert err == (
-        f"packtok: c.jsonl: changed while it was being read: it had {expected} bytes, now {found}; "
-        "start again when nothing writes to it\n"
+        f"packtok: c.jsonl: file changed while it was read: found {found} bytes, expected {expected}; run "
+        "again when no process writes to it\n"
     )
 
 
@@ -576,8 +576,8 @@ def test_an_input_that_shrinks_is_an_error(large: Path, tmp_path: Path) -> None:
     code, err = change_while_packing(large, tmp_path, lambda path: os.truncate(path, CORPUS_BYTES // 2))
     assert code == 1
     assert err == (
-        f"packtok: c.jsonl: changed while it was being read: it had {large.stat().st_size} bytes, "
-        f"now {CORPUS_BYTES // 2}; start again when nothing writes to it\n"
+        f"packtok: c.jsonl: file changed while it was read: found {CORPUS_BYTES // 2} bytes, expected "
+        f"{large.stat().st_size}; run again when no process writes to it\n"
     )
 
 

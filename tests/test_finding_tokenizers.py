@@ -89,7 +89,7 @@ def test_eod_comes_from_the_config_beside_it_or_is_asked_for(tmp_path: Path) -> 
     with pytest.raises(ConfigError) as caught:
         default_eod(find_tokenizer(str(write_tokenizer(tmp_path / "b"))))
     assert str(caught.value) == (
-        "--eod: is missing and tokenizer b names no EOS token; give it, or settings.eod_token in a config; "
+        "--eod: is missing, and tokenizer b has no EOS token; give it, or settings.eod_token in a config; "
         "special tokens are '<s>', '</s>'"
     )
 
@@ -113,13 +113,13 @@ def test_what_would_change_ids_elsewhere_is_reported(tmp_path: Path) -> None:
     path = write_tokenizer(tmp_path / "odd", config)
     beside = path / "tokenizer_config.json"
     assert [text.removeprefix(f"{beside}: ") for text in find_tokenizer(str(path)).warnings] == [
-        "add_bos_token is true, but tokenizer.json does not add '<s>'; tokenizer.json counts",
+        "add_bos_token is true, but tokenizer.json does not add '<s>'; tokenizer.json takes precedence",
         "split_special_tokens is true and has no effect; use special_tokens_in_text: text",
-        "added_tokens_decoder gives '</s>' the id 300, tokenizer.json 257; that counts",
-        "added_tokens_decoder has '<pad>', which tokenizer.json lacks; it is not added",
-        "add_prefix_space is true, but tokenizer.json behaves otherwise; tokenizer.json counts",
-        "do_lower_case is true, but tokenizer.json behaves otherwise; tokenizer.json counts",
-        "truncation_side is left and has no effect; truncation is as tokenizer.json says, else right",
+        "added_tokens_decoder gives '</s>' the id 300, tokenizer.json 257; tokenizer.json takes precedence",
+        "added_tokens_decoder has '<pad>', which is not in tokenizer.json; it is not added",
+        "add_prefix_space is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
+        "do_lower_case is true, but tokenizer.json behaves differently; tokenizer.json takes precedence",
+        "truncation_side is left and has no effect; tokenizer.json sets the side, which is right by default",
     ]
 
 
@@ -127,16 +127,16 @@ def test_a_damaged_config_beside_it_is_an_error(tmp_path: Path) -> None:
     folder = write_tokenizer(tmp_path / "tiny", [1])
     assert error_of(str(folder)) == f"{folder}/tokenizer_config.json: expected a JSON object, found list"
     (folder / "tokenizer_config.json").write_text("{")
-    assert error_of(str(folder)).startswith(f"{folder}/tokenizer_config.json: no valid JSON: ")
+    assert error_of(str(folder)).startswith(f"{folder}/tokenizer_config.json: not valid JSON: ")
 
 
 def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
-    assert error_of(str(tmp_path)) == f"{tmp_path}: there is no tokenizer.json in this folder"
+    assert error_of(str(tmp_path)) == f"{tmp_path}: no tokenizer.json in this folder"
     for name in ("b.model", "a.model"):
         (tmp_path / name).touch()
     assert error_of(str(tmp_path)) == (
-        f"{tmp_path}: there is no tokenizer.json in this folder, and more than one model: a.model, b.model; "
-        "name one"
+        f"{tmp_path}: no tokenizer.json in this folder, and more than one model: a.model, b.model; give one "
+        "of them"
     )
 
 
@@ -150,8 +150,9 @@ def test_what_is_no_name_of_the_hub_is_a_missing_file(name: str) -> None:
 def test_without_the_hub_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert error_of("some/model") == (
-        "tokenizer 'some/model' is neither a path nor built in, and huggingface_hub, which could fetch it, "
-        "is not installed; run pip install 'packtok[hub]', or give the path of a tokenizer.json"
+        "tokenizer 'some/model' is neither a path nor built in, and huggingface_hub, which is needed to "
+        "download it, is not installed; run pip install 'packtok[hub]', or give the path of a "
+        "tokenizer.json"
     )
 
 
@@ -180,15 +181,15 @@ def test_a_name_of_the_hub_comes_from_its_cache(offline_cache: Path, config: Any
 
 def test_a_hub_that_cannot_be_reached_is_an_error(offline_cache: Path) -> None:
     assert error_of("some/model") == (
-        "tokenizer 'some/model': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
-        "reached; fetch it where there is a network, or give the path of a tokenizer.json"
+        "tokenizer 'some/model': neither a path, nor built in, nor in the hub's cache, and the hub cannot "
+        "be reached; download it with network access, or give the path of a tokenizer.json"
     )
 
 
 def test_a_name_like_a_built_in_one_is_answered_with_that(offline_cache: Path) -> None:
     assert error_of("gpt-2") == (
         "tokenizer 'gpt-2': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
-        "reached; fetch it where there is a network, or give the path of a tokenizer.json; did you mean "
+        "reached; download it with network access, or give the path of a tokenizer.json; did you mean "
         "gpt2, which is built in?"
     )
 

@@ -104,7 +104,7 @@ def test_an_interrupt_that_comes_too_late_says_that_the_pbin_is_whole(tmp_path: 
     arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2"]
     done = subprocess.run([*program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "packtok: interrupted; by then the pbin was whole\n"
+    assert done.stderr == "packtok: interrupted; the pbin was already complete\n"
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
     assert len(packtok.PbinReader(str(tmp_path / "o.pbin"))) > 0
 
@@ -389,7 +389,7 @@ def test_an_interrupt_at_any_moment_of_the_start_is_one_line(
             continue
         assert process.returncode == 130, err
         lines = [line for line in err.splitlines() if "checking the engine" not in line]
-        assert lines in (["packtok: interrupted"], ["packtok: interrupted; by then the pbin was whole"])
+        assert lines in (["packtok: interrupted"], ["packtok: interrupted; the pbin was already complete"])
 
 
 def test_an_interrupt_while_the_engine_is_checked_is_one_line(tmp_path: Path) -> None:

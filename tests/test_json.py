@@ -107,5 +107,5 @@ def test_a_failure_prints_no_json(folder: Path, packtok_cli: PacktokCli) -> None
 def test_the_flag_goes_to_run_itself(folder: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("run", "--no-submit", "pack", "--json", *CORPUS, "-o", "n.pbin", cwd=folder, code=2)
     assert done.stderr.endswith(
-        "--json cannot be given here; it goes ahead of the command: packtok run --json pack\n"
+        "--json cannot be given here; put it before the command: packtok run --json pack\n"
     )

@@ -160,13 +160,14 @@ def test_settings_are_changed_by_files_and_overrides(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
-        ("slurm.nodez=1", "slurm.nodez is no known key; did you mean slurm.nodes?"),
+        ("slurm.nodez=1", "slurm.nodez is not a known key; did you mean slurm.nodes?"),
         (
             "nothing=1",
-            "nothing is no known key; known are backend, engine, environment, metadata_backend, ray, slurm",
+            "nothing is not a known key; known keys are backend, engine, environment, metadata_backend, "
+            "ray, slurm",
         ),
         ("slurm.nodes=0", "--nodes: slurm.nodes is 0; expected at least 1"),
-        ("slurm.nodes=many", "--nodes: slurm.nodes is 'many'; expected a whole number"),
+        ("slurm.nodes=many", "--nodes: slurm.nodes is 'many'; expected an integer"),
         ("slurm.mode=fast", "--mode: slurm.mode is 'fast'; expected 'array' or 'srun'"),
         ("slurm=3", "slurm is 3; expected a mapping of keys"),
         ("backend=lsf", "backend is 'lsf'; expected 'slurm'"),
@@ -197,7 +198,7 @@ def test_a_wrong_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> Non
         settings(str(file))
     assert str(caught.value) == (
         f"{file}: --time: slurm.time is 45000; expected text in quotes such as '12:30:00', or '90' for "
-        "minutes (YAML made a number of it)"
+        "minutes (YAML reads it as a number)"
     )
 
 
@@ -209,8 +210,8 @@ def test_two_environments_are_refused(one: str, other: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings(f"environment.{other}=x", f"environment.{one}=y")
     assert str(caught.value) == (
-        f"environment.{one} and environment.{other} are given; a job can be in only one of them, so keep one "
-        "(set null)"
+        f"environment.{one} and environment.{other} are set; a job can use only one of them, so set the "
+        "others to null"
     )
     assert settings(f"environment.{one}=x", f"environment.{other}=null").environment
 
@@ -244,8 +245,8 @@ def test_tokenize_takes_the_arguments_of_tatm() -> None:
     assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
     assert found.options["output"] == "/o/p.pbin"
     assert found.remarks == (
-        "--num-workers has no effect: a task has as many threads as --cpus-per-task says",
-        "--token-dtype has no effect: ids are as wide as the tokenizer's largest needs",
+        "--num-workers has no effect: --cpus-per-task sets the threads of each task",
+        "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",
     )
 
 
@@ -253,11 +254,11 @@ def test_tokenize_takes_the_arguments_of_tatm() -> None:
     ("command", "message"),
     [
         ([], "a command is missing; add pack and its arguments"),
-        (["verify", "x"], "verify: only pack and tokenize can be run; options of run go ahead of them"),
-        (["pack", "--shard", "1"], "--shard cannot be given here; packtok run starts a task for each"),
+        (["verify", "x"], "verify: only pack and tokenize can be run; put options of run before the command"),
+        (["pack", "--shard", "1"], "--shard cannot be given here; packtok run starts a task for each shard"),
         (
             ["pack", "--print-config"],
-            "--print-config cannot be given here; call packtok pack with it, without run",
+            "--print-config cannot be given here; use it with packtok pack, without run",
         ),
     ],
 )
@@ -449,7 +450,7 @@ def test_errors_that_would_come_again_end_the_task(tmp_path: Path, code: int, is
     program.chmod(0o755)
     done = run_script(array_script(launch(tmp_path, python=str(program))), tmp_path, SLURM_ARRAY_TASK_ID="1")
     assert done.returncode == code
-    assert ("back into the queue" in done.stderr) == is_said
+    assert ("requeueing the job" in done.stderr) == is_said
 
 
 def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
@@ -460,7 +461,7 @@ def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", SLURM_RESTART_COUNT="2")
     assert done.returncode == 137
     assert done.stderr.splitlines()[-1] == (
-        f"packtok: packtok was killed by signal 9, after 2 restarts; to go on: packtok retry {tmp_path}/out"
+        f"packtok: packtok was killed by signal 9, after 2 restarts; to resume, run: packtok retry {tmp_path}/out"
     )
 
 
@@ -519,7 +520,8 @@ def test_without_slurm_it_is_said(tmp_path: Path) -> None:
     with pytest.raises(SlurmError) as caught:
         Slurm(str(tmp_path)).queue(["1"])
     assert str(caught.value) == (
-        f"{tmp_path}/squeue is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+        f"{tmp_path}/squeue: not found; run packtok where the Slurm commands are installed, or set "
+        "slurm.slurm_bin_dir"
     )
 
 
@@ -539,8 +541,8 @@ def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has credentials") as caught:
         check(made)
     assert str(caught.value) == (
-        "--input=https://***@host/x.jsonl: has credentials, which would stand in a script that others can "
-        "read; put them into the environment"
+        "--input=https://***@host/x.jsonl: contains credentials, which others could read in the script; "
+        "set them in the environment"
     )
 
 
@@ -603,11 +605,14 @@ def test_status_as_a_table() -> None:
         ("documents", "1,234"),
         ("tokens", "56,789"),
         ("input", "3.0 of 9,000.0 MB"),
-        ("pace", "2.0 MB/s, 1:14:58 left"),
-        ("output", "/train.pbin: not there yet; the job that joins is PENDING"),
+        ("speed", "2.0 MB/s, 1:14:58 left"),
+        ("output", "/train.pbin: not written yet; the join job is PENDING"),
         ("log", "shard 6, TIMEOUT: /out/logs/7_6.out: killed"),
     ]
-    assert summary(a_status(held=("7_6", "7_7")))[-1] == ("held", "2 tasks by Slurm; packtok retry /out")
+    assert summary(a_status(held=("7_6", "7_7")))[-1] == (
+        "held",
+        "2 tasks by Slurm; to release them, run packtok retry /out",
+    )
     scattered = summary(a_status(num_shards=10_000, missing=tuple(range(8, 10_000, 2))))
     (missing,) = (text for name, text in scattered if name == "missing")
     assert missing.startswith("4,996: 8,10,12,")
@@ -719,11 +724,9 @@ def test_status_of_shards_that_were_packed_by_hand(
     assert (found["done"], found["missing"], found["unknown"]) == ([0, 2], [1, 3], None)
     assert (found["documents"], found["tokens"], found["total_bytes"]) == (documents, tokens, num_bytes)
     refused = packtok_cli("retry", "out", cwd=tmp_path, code=1)
-    assert (
-        refused.stderr == "packtok: out: there is no run.json; packtok run writes it when it submits jobs\n"
-    )
+    assert refused.stderr == "packtok: out: no run.json found; packtok run writes it when it submits jobs\n"
     refused = packtok_cli("status", ".", cwd=tmp_path, code=1)
-    assert refused.stderr == f"packtok: {tmp_path}: there is no plan.jsonl, so this is no folder of shards\n"
+    assert refused.stderr == f"packtok: {tmp_path}: no plan.jsonl found, so this is not a folder of shards\n"
 
 
 def test_status_says_that_slurm_cannot_be_asked(
@@ -737,9 +740,12 @@ def test_status_says_that_slurm_cannot_be_asked(
     assert record is not None
     write_record(outdir, record.model_copy(update={"submissions": (Submission(job="7", kind="array"),)}))
     done = packtok_cli("status", outdir)
-    said = "/nowhere/squeue is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+    said = (
+        "/nowhere/squeue: not found; run packtok where the Slurm commands are installed, or set "
+        "slurm.slurm_bin_dir"
+    )
     assert done.stdout.splitlines()[-1] == f"Slurm      {said}"
-    assert "not known  3: 0-2" in done.stdout
+    assert "unknown    3: 0-2" in done.stdout
 
 
 def test_an_error_of_the_corpus_is_said_before_anything_is_submitted(

@@ -218,11 +218,10 @@ def test_a_checkpoint_holds_the_state_and_is_read_with_weights_only(tmp_path: Pa
 def test_a_state_of_another_run_is_refused_key_by_key() -> None:
     other = DataLoader(Numbers(60, "other"), 5, seed=1, at_epoch_end="pad")
     text = (
-        "the state does not fit: data is 'other' in the state and 'numbers' here; num_items is 60 in the "
+        "the state does not match: data is 'other' in the state and 'numbers' here; num_items is 60 in the "
         "state and 53 here; seed is None in the state and 3 here; global_batch_size is 5 in the state and "
-        "12 here; "
-        "at_epoch_end is 'pad' in the state and 'drop' here; resume with the values of the state, or start "
-        "without it"
+        "12 here; at_epoch_end is 'pad' in the state and 'drop' here; resume with the values of the state, "
+        "or start without it"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         loader().load_state_dict(other.state_dict())
@@ -270,9 +269,9 @@ def test_a_step_is_located_to_the_documents_of_its_rows(end: str) -> None:
 def test_steps_that_are_not_there_are_index_errors() -> None:
     given = loader()
     for step in (-1, 4):
-        with pytest.raises(IndexError, match=f"^there is no step {step}"):
+        with pytest.raises(IndexError, match=f"^no step {step}"):
             given.locate(step, epoch=0)
-    with pytest.raises(IndexError, match=r"^there is no step 4: epoch 2 has 4$"):
+    with pytest.raises(IndexError, match=r"^no step 4: epoch 2 has 4$"):
         given.locate(4, epoch=2)
     for step, epoch, text in (
         (1.0, None, "step is 1.0, expected an integer"),
@@ -285,7 +284,7 @@ def test_steps_that_are_not_there_are_index_errors() -> None:
 
 def test_data_that_cannot_be_located_say_so() -> None:
     given = DataLoader(torch.arange(10), 2)
-    with pytest.raises(TypeError, match=r"^Tensor has no method locate, which packtok's datasets have$"):
+    with pytest.raises(TypeError, match=r"^Tensor has no method locate; use a dataset of packtok$"):
         given.locate(0)
 
 
@@ -385,7 +384,7 @@ def test_reading_ahead_announces_batches_before_their_turn_and_changes_nothing()
 
 
 def test_reading_ahead_needs_a_dataset_that_can() -> None:
-    message = re.escape("read_ahead is 2, but Numbers has no method prefetch, which packtok's datasets have")
+    message = re.escape("read_ahead is 2, but Numbers has no method prefetch; use a dataset of packtok")
     with pytest.raises(TypeError, match=f"^{message}$"):
         DataLoader(Numbers(5), read_ahead=2)
     for value in (-1, True, 1.5):

@@ -86,19 +86,24 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
 
     config.write_text(config.read_text().replace("context_length: 4", "context_length: 5"))
     done = packtok_cli("locate", config, "--step", 2, "--state", saved, code=1)
-    assert done.stderr.startswith(f"packtok: {saved}: the state does not fit: data is ")
+    assert done.stderr.startswith(f"packtok: {saved}: the state does not match: data is ")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "kind", "text"),
     [
-        ("seed: 5", "sed: 5", ConfigError, "loader.sed: is unknown; there are global_batch_size, shuffle, "),
+        (
+            "seed: 5",
+            "sed: 5",
+            ConfigError,
+            "loader.sed: unknown key; known keys are global_batch_size, shuffle, ",
+        ),
         ("dataset: {", "dataset: {type: Images, ", ConfigError, "dataset.type is 'Images', expected Token"),
         (
             "context_length",
             "context",
             ConfigError,
-            "dataset.context: is unknown; there are paths, context_length, ",
+            "dataset.context: unknown key; known keys are paths, context_length, ",
         ),
         ("loader: {", "loader: 3 # {", ConfigError, "loader: expected a mapping, found 3"),
         (
@@ -118,7 +123,7 @@ def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exc
 
 def test_a_step_that_is_not_there_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 7, "--epoch", 1, code=1)
-    assert done.stderr == "packtok: there is no step 7: epoch 1 has 5\n"
+    assert done.stderr == "packtok: no step 7: epoch 1 has 5\n"
 
 
 def test_a_state_with_a_wrong_field_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
@@ -148,8 +153,8 @@ def test_a_file_without_a_state_is_named(config: Path) -> None:
     two.write_text(json.dumps(states))
     for file, text in (
         (empty, "holds no state of a packtok.DataLoader; save one as JSON"),
-        (two, "holds several states that differ of a packtok.DataLoader; save one as JSON"),
-        (torn, "is neither JSON nor a checkpoint of torch.save"),
+        (two, "holds several different states of a packtok.DataLoader; save one as JSON"),
+        (torn, "neither JSON nor a torch.save checkpoint"),
     ):
         with pytest.raises(ConfigError, match=f"^{re.escape(f'{file}: {text}')}$"):
             locate(str(config), 0, state=str(file))

@@ -94,11 +94,11 @@ def test_a_single_path_is_one_source(
     with pytest.raises(FileNotFoundError) as caught:
         write_manifest("nothing.pbin", "none.jsonl")
     assert caught.value.filename == "nothing.pbin"
-    text = f"{tmp_path / 'empty'}: there is no .pbin file in this folder"
+    text = f"{tmp_path / 'empty'}: no .pbin file in this folder"
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         write_manifest(tmp_path / "empty", "none.jsonl")
-    with pytest.raises(ValueError, match=r"^the list of pbins is empty; name at least one$"):
+    with pytest.raises(ValueError, match=r"^the list of pbins is empty; give at least one$"):
         write_manifest([], "none.jsonl")
     assert not Path("none.jsonl").exists()
 
@@ -184,8 +184,8 @@ def test_a_replaced_manifest_is_named_by_whoever_reopens_it(manifest: Path, path
     with pytest.raises(PacktokError) as caught:
         pickle.loads(pickled)
     assert str(caught.value) == (
-        f"{manifest}: lists files of fingerprint {opened(manifest).fingerprint}, expected {old.fingerprint}; "
-        "the manifest was replaced since it was first opened"
+        f"{manifest}: the fingerprint of the listed files is {opened(manifest).fingerprint}, expected "
+        f"{old.fingerprint}; the manifest was replaced since it was first opened"
     )
 
 
@@ -193,7 +193,7 @@ def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
     first, *rest = manifest.read_text().splitlines()
     lie = {**json.loads(first), "tokens": 10**6}
     huge = {**lie, "tokens": 2**63, "token_bytes": 1, "file_bytes": 2**64 - 1}
-    said = "{} tokens of {} bytes do not fit {} bytes; the entry is wrong"
+    said = "{} tokens of {} bytes do not fit in {} bytes; the manifest entry is wrong"
     impossible = f"{manifest.parent / 'data/0.pbin'}: {said}"
     for line, expected in (
         (json.dumps(lie), impossible.format(10**6, 2, lie["file_bytes"])),
@@ -206,9 +206,9 @@ def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
     assert "more than 2^64 tokens or documents" in message(PbinFormatError, manifest)
     for line in ("{", '{"path":"a"}', "[]", json.dumps({**lie, "tokens": -1})):
         manifest.write_text("\n".join([first, "", line, *rest]))
-        assert message(PbinFormatError, manifest).startswith(f"{manifest}:3: not an entry of a manifest: ")
+        assert message(PbinFormatError, manifest).startswith(f"{manifest}:3: not a valid manifest entry: ")
     manifest.write_text("")
-    assert message(ValueError, manifest) == "no pbin is given; name at least one"
+    assert message(ValueError, manifest) == "no pbin given; give at least one"
 
 
 def test_files_that_do_not_go_together_are_refused(tmp_path: Path, paths: list[Path]) -> None:
@@ -242,7 +242,7 @@ def test_the_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Pa
     assert done.stdout.split() == ["files", "4", "documents", "5", "tokens", "11"]
     assert [item.tolist() for item in opened(target)[:]] == DOCUMENTS
     done = packtok_cli("manifest", *paths, "--output", target, code=1)
-    assert "exists already" in done.stderr
+    assert "already exists" in done.stderr
     done = packtok_cli("manifest", tmp_path / "data/[01].pbin", "-o", target, "--existing", "replace", "-q")
     assert done.stdout == ""
     assert len(opened(target)) == 3

@@ -44,8 +44,8 @@ def test_nothing_packed_is_a_failure_that_keeps_the_rejects(tmp_path: Path, pack
     done = packtok_cli(*arguments, cwd=tmp_path, code=1)
     assert done.stdout == ""
     assert done.stderr == (
-        f"packtok: o.pbin: nothing was packed: all 2 documents were rejected; the first is c.jsonl:1: {WHY}; "
-        "see o.pbin.rejects.jsonl; correct the corpus or the options, or allow an empty output with "
+        "packtok: o.pbin: nothing was packed: all 2 documents were rejected; the first is c.jsonl:1: "
+        f"{WHY}; see o.pbin.rejects.jsonl; fix the corpus or the options, or allow an empty output with "
         "--max-rejects 100%\n"
     )
     assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
@@ -66,7 +66,7 @@ def test_all_documents_may_be_rejected_if_that_is_asked_for(tmp_path: Path) -> N
     corpus(tmp_path, BAD, BAD)
     report = pack(tmp_path, max_rejects="100%")
     assert (report.documents, report.rejected) == (0, 2)
-    assert report.warnings == ("no document was packed: the output is valid and empty",)
+    assert report.warnings == ("no document was packed; the output is valid but empty",)
 
 
 @pytest.mark.parametrize("lines", [(), (BLANK, BLANK), (EMPTY, BLANK, EMPTY)])
@@ -77,7 +77,7 @@ def test_a_corpus_without_rejects_may_be_empty(
     corpus(tmp_path, *lines)
     report = pack(tmp_path, max_rejects=limit)
     assert (report.documents, report.rejected) == (0, 0)
-    assert report.warnings == ("no document was packed: the output is valid and empty",)
+    assert report.warnings == ("no document was packed; the output is valid but empty",)
 
 
 def test_empty_documents_and_rejects_are_nothing_packed(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_number_is_the_most_that_is_allowed(tmp_path: Path) -> None:
     assert pack(tmp_path, max_rejects=3).rejected == 3
     (tmp_path / "o.pbin").unlink()
     assert failure(tmp_path, max_rejects=1) == (
-        "o.pbin: more documents were rejected than the 1 that max_rejects allows; the first is c.jsonl:2: "
-        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+        f"o.pbin: more documents were rejected than max_rejects allows (1); the first is c.jsonl:2: {WHY}; "
+        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
     )
     # It ends at the one that is too many.
     assert len((tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()) == 2
@@ -107,8 +107,8 @@ def test_a_percentage_is_of_all_documents_and_judged_at_the_end(tmp_path: Path) 
     assert pack(tmp_path, max_rejects="25%").rejected == 1
     (tmp_path / "o.pbin").unlink()
     assert failure(tmp_path, max_rejects="24.9%") == (
-        "o.pbin: 1 of 4 documents was rejected, and max_rejects allows 24.9%; the first is c.jsonl:1: "
-        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+        "o.pbin: 1 of 4 documents was rejected, but max_rejects allows 24.9%; the first is c.jsonl:1: "
+        f"{WHY}; see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
     )
 
 
@@ -151,8 +151,8 @@ def test_an_output_that_is_kept_is_judged_as_the_run_that_made_it(tmp_path: Path
     pack(tmp_path)
     assert pack(tmp_path, existing="skip", max_rejects=2).skipped_existing
     assert failure(tmp_path, existing="skip", max_rejects="1%") == (
-        "o.pbin: 2 of 3 documents were rejected, and max_rejects allows 1%; the first is c.jsonl:2: "
-        f"{WHY}; see o.pbin.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+        f"o.pbin: 2 of 3 documents were rejected, but max_rejects allows 1%; the first is c.jsonl:2: {WHY}; "
+        "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
     )
 
 
@@ -161,14 +161,14 @@ def test_a_run_that_failed_goes_on_under_a_higher_limit(tmp_path: Path) -> None:
     expected = packtok.pack(input=tmp_path / "c.jsonl", output=tmp_path / "expected.pbin", **SKIP)
     limit = expected.rejected - 1
     options: dict[str, Any] = {"span_bytes": 200_000}
-    kept = "; what is done is kept beside the output, and the same command goes on from there"
+    kept = "; finished work is kept next to the output; run the same command again to resume"
     said = failure(tmp_path, max_rejects=limit, **options)
     assert said.endswith(kept)
     # Again, also from where it was, it is the same.
     assert failure(tmp_path, max_rejects=limit, **options) == said
     assert failure(tmp_path, max_rejects="1%", **options).endswith(kept)
     lower = failure(tmp_path, max_rejects=limit // 2, **options)
-    assert f"than the {limit // 2} that max_rejects allows" in lower
+    assert f"than max_rejects allows ({limit // 2})" in lower
     report = pack(tmp_path, max_rejects=limit + 1, **options)
     assert report.resumed_bytes > 0
     assert (tmp_path / "o.pbin").read_bytes() == (tmp_path / "expected.pbin").read_bytes()
@@ -216,7 +216,7 @@ def test_a_limit_without_skipping_has_no_effect_and_says_so(tmp_path: Path) -> N
     corpus(tmp_path, GOOD)
     report = pack(tmp_path, on_bad_document="fail", max_rejects=5)
     assert report.warnings == (
-        "settings.max_rejects has no effect: on_bad_document is fail, so the first bad document ends the "
+        "settings.max_rejects has no effect: on_bad_document is fail, so the first bad document stops the "
         "run; set it to skip",
     )
 
@@ -241,8 +241,8 @@ def test_a_percentage_is_judged_when_shards_are_joined(tmp_path: Path) -> None:
     corpus(tmp_path, *[BAD] * 20, *[GOOD] * 60)
     shards(tmp_path, 4, max_rejects="20%")
     said = (
-        f"out: 20 of 80 documents were rejected, and max_rejects allows 20%; the first is c.jsonl:1: {WHY}; "
-        "see out/*.rejects.jsonl; correct the corpus or the options, or raise --max-rejects"
+        f"out: 20 of 80 documents were rejected, but max_rejects allows 20%; the first is c.jsonl:1: {WHY}; "
+        "see out/*.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
     )
     assert joined(tmp_path) == said
     assert joined(tmp_path, manifest=True) == said
@@ -259,18 +259,16 @@ def test_a_number_is_of_all_shards_and_a_shard_fails_by_itself(
 ) -> None:
     corpus(tmp_path, *[GOOD, GOOD, BAD, GOOD] * 10)
     shards(tmp_path, 2, max_rejects=9)
-    assert joined(tmp_path).startswith(
-        "out: more documents were rejected than the 9 that max_rejects allows; "
-    )
+    assert joined(tmp_path).startswith("out: more documents were rejected than max_rejects allows (9); ")
     common = ("-i", "c.jsonl", "-o", "out", "-t", "gpt2", "--on-bad-document", "skip", "--max-rejects", 3)
     # Also one that is whole is judged.
     again = packtok_cli("pack", *common, "--shard", 0, cwd=tmp_path, code=1)
     packed = packtok_cli("pack", *common, "--shard", 0, "--existing", "replace", cwd=tmp_path, code=1)
     for done, name in ((again, "rejects"), (packed, "failed.rejects")):
         assert done.stderr == (
-            "packtok: out/shard-00000-of-00002.pbin: more documents were rejected than the 3 that "
-            f"max_rejects allows; the first is c.jsonl:3: {WHY}; see "
-            f"out/shard-00000-of-00002.pbin.{name}.jsonl; correct the corpus or the options, or raise "
+            "packtok: out/shard-00000-of-00002.pbin: more documents were rejected than max_rejects "
+            "allows (3); the first is c.jsonl:3: {WHY}; see "
+            f"out/shard-00000-of-00002.pbin.{name}.jsonl; fix the corpus or the options, or raise "
             "--max-rejects\n"
         )
     # The shard that was whole is as it was.
@@ -288,8 +286,8 @@ def test_shards_without_any_document_are_not_joined(tmp_path: Path) -> None:
     shards(tmp_path, 3)
     assert joined(tmp_path) == (
         f"out: nothing was packed: all 20 documents were rejected; the first is c.jsonl:1: {WHY}; see "
-        "out/*.rejects.jsonl; correct the corpus or the options, or allow an empty output with "
-        "--max-rejects 100%"
+        "out/*.rejects.jsonl; fix the corpus or the options, or allow an empty output with --max-rejects "
+        "100%"
     )
     assert packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="100%")["documents"] == 0
 
@@ -311,7 +309,7 @@ def test_an_index_of_nothing_is_a_failure(tmp_path: Path, packtok_cli: PacktokCl
     (tmp_path / "c.txt").write_text("one\n\ntwo\n")
     done = packtok_cli("index", "c.txt", "--on-bad-document", "skip", cwd=tmp_path, code=1)
     assert done.stderr.startswith(
-        "packtok: c.txt: nothing was indexed: none of the 2 lines that are not blank is JSON; the first is "
+        "packtok: c.txt: nothing was indexed: none of the 2 non-blank lines is valid JSON; the first is "
         "c.txt:1: "
     )
     assert done.stderr.endswith("; see c.idx.rejects.jsonl\n")

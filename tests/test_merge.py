@@ -176,7 +176,9 @@ def test_parts_of_other_tokenizers_or_options_are_refused(
     first = parts[0]
 
     def differs(what: str, found: str, expected: str) -> str:
-        return f"{other}: {what} is {found}, in {first} it is {expected}; parts must be packed alike"
+        return (
+            f"{other}: {what} is {found}, in {first} it is {expected}; pack all parts with the same options"
+        )
 
     second = oracle.byte_level(tmp_path / "second.json", merges=(("t", "h"),))
     pack(corpus, other, second)
@@ -259,7 +261,7 @@ def test_an_output_that_is_there_is_kept_unless_told_otherwise(tmp_path: Path, p
     after = output.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     message = refused(parts[::-1], output, existing="skip")
-    start = f"{output}: the existing output is not what this run would write: its list of parts is "
+    start = f"{output}: the existing output differs from what this run would write: its list of parts is "
     assert message.startswith(start)
     message = refused(parts[:1], output, existing="skip")
     assert "its list of parts is 2 parts, expected 1 parts" in message

@@ -183,18 +183,18 @@ def test_sources_that_cannot_be_are_refused() -> None:
     with pytest.raises(TypeError, match=f"^{text}$"):
         Mixture(["a.pbin", "b.pbin"])  # type: ignore[arg-type]
     with pytest.raises(
-        ValueError, match=r"^a\.pbin: is named twice; name it once, with the sum of its weights$"
+        ValueError, match=r"^a\.pbin: is given twice; give it once, with the sum of its weights$"
     ):
         Mixture({"a.pbin": 1, Path("a.pbin"): 2}, context_length=4)
     text = (
-        "num_itmes, context_length: is no argument of Mixture; options of TokenDataset are for paths, and no "
-        "source is one"
+        "num_itmes, context_length: is not an argument of Mixture; options of TokenDataset apply to paths, "
+        "but no source is a path"
     )
     with pytest.raises(TypeError, match=f"^{text}$"):
         Mixture({Numbered("a", 10): 1}, num_itmes=5, context_length=4)
-    with pytest.raises(ValueError, match="the mixture has no source; name at least one"):
+    with pytest.raises(ValueError, match="the mixture has no source; give at least one"):
         Mixture({})
-    with pytest.raises(ValueError, match="source 1: has no items; leave it out"):
+    with pytest.raises(ValueError, match="source 1: has no items; remove it"):
         Mixture({Numbered("a", 3): 1, Numbered("b", 0): 1})
     with pytest.raises(TypeError, match="source 0 is of type int, expected a path or a map-style dataset"):
         Mixture({5: 1})
@@ -283,9 +283,12 @@ def test_datasets_that_make_no_common_batch_are_refused(paths: list[Path]) -> No
         return str(caught.value)
 
     short, long = TokenDataset(paths[0], 4), TokenDataset(paths[1], 5)
-    assert message(short, long).endswith("make both with the same options")
+    assert message(short, long).endswith("create both with the same options")
     padded = [TokenDataset(path, 4, packing="document") for path in paths[:2]]
-    assert message(*padded) == "the datasets pad with the ids [100, 1000]; give all the same pad_token_id"
+    assert (
+        message(*padded)
+        == "the datasets pad with different ids [100, 1000]; use the same pad_token_id for all"
+    )
     # What is never padded need not agree.
     assert len(Mixture({TokenDataset(paths[0], 4): 1, padded[1]: 1})) > 0
 
@@ -351,14 +354,14 @@ def test_the_fingerprint_tells_the_sequence(paths: list[Path]) -> None:
 
 def test_a_source_that_cannot_locate_says_so() -> None:
     mixture = Mixture({Numbered("a", 5): 1})
-    with pytest.raises(TypeError, match="source 0: cannot tell which documents its items are of"):
+    with pytest.raises(TypeError, match="source 0: cannot tell which documents its items come from"):
         mixture.locate(0)
 
 
 def test_the_module_refuses_what_makes_no_sense() -> None:
-    with pytest.raises(ValueError, match=r"lengths are \[1\], expected 2 numbers above 0"):
+    with pytest.raises(ValueError, match=r"lengths are \[1\], expected 2 positive numbers"):
         _packtok.Mixture([1, 1], lengths=[1], seed=0)
-    with pytest.raises(ValueError, match=r"lengths are \[0\], expected 1 numbers above 0"):
+    with pytest.raises(ValueError, match=r"lengths are \[0\], expected 1 positive numbers"):
         _packtok.Mixture([1], lengths=[0], seed=0)
     with pytest.raises(OverflowError):
         _packtok.Mixture([1], lengths=[1], seed=0).draws([-1])

@@ -82,8 +82,8 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         ([*arguments(), "--set", "=1"], 2, ("--set =1", "KEY=VALUE")),
         ([*arguments(), "--set", "num_cpu=1"], 2, ("settings.num_cpu", "settings.num_cpus?")),
         ([*arguments(), "--set", "tokenizer.config.trunc=1"], 2, ("tokenizer.config.truncation?",)),
-        ([*arguments(), "--set", "a.b=1"], 2, ("a is no known key", "settings, tokenizer")),
-        ([*arguments(), "--set", "num_cpus=many"], 2, ("settings.num_cpus", "'many'", "whole number")),
+        ([*arguments(), "--set", "a.b=1"], 2, ("a is not a known key", "settings, tokenizer")),
+        ([*arguments(), "--set", "num_cpus=many"], 2, ("settings.num_cpus", "'many'", "an integer")),
         ([*arguments(), "--set", "num_cpus=[1"], 2, ("'[1'", "YAML")),
         ([*arguments(), "--set", "num_cpus=${x}"], 2, ("settings.num_cpus", "x")),
         ([*arguments(), "-j", "0"], 2, ("settings.num_cpus is 0", "at least 1")),
@@ -119,7 +119,7 @@ def test_a_wrong_argument_gets_an_answer_to_act_on(
             "settings: {src_path: corpus.jsonl}\ntokenizer: gpt2\n",
             ("--output: is missing", "settings.dst_path"),
         ),
-        ("settings:\n  src_path: [a\n", ("pack.yaml:", "no valid YAML")),
+        ("settings:\n  src_path: [a\n", ("pack.yaml:", "not valid YAML")),
         ("", ("pack.yaml", "--tokenizer: is missing")),
         ("- a\n", ("pack.yaml", "mapping of keys")),
         ("just text\n", ("pack.yaml", "just text")),
@@ -186,7 +186,7 @@ def test_an_empty_document_can_be_forbidden_or_kept(folder: Path, packtok_cli: P
 def test_an_empty_corpus_is_packed_and_remarked(folder: Path, packtok_cli: PacktokCli) -> None:
     (folder / "corpus.jsonl").write_text("")
     done = packtok_cli("pack", *arguments(), cwd=folder)
-    assert done.stderr == "packtok: warning: no document was packed: the output is valid and empty\n"
+    assert done.stderr == "packtok: warning: no document was packed; the output is valid but empty\n"
     assert len(packtok.PbinReader(str(folder / "train.pbin"))) == 0
     packtok_cli("verify", "train.pbin", cwd=folder)
 
@@ -201,8 +201,8 @@ def test_the_same_command_again_says_what_can_be_done(folder: Path, packtok_cli:
     packed = (folder / "train.pbin").read_bytes()
     said = answer(packtok_cli, *arguments(), cwd=folder, code=1)
     assert said == (
-        "packtok: train.pbin: the output exists already; name another, or set --existing (existing in a "
-        "config) to skip or replace\n"
+        "packtok: train.pbin: the output already exists; choose another path, or set --existing (existing "
+        "in a config) to skip or replace\n"
     )
     done = packtok_cli("pack", *arguments(), "--existing", "skip", cwd=folder)
     assert "whole, and of the same config and sources" in done.stdout
@@ -229,11 +229,9 @@ def test_a_damaged_output_is_not_kept(folder: Path, packtok_cli: PacktokCli) -> 
     assert len(said.splitlines()) == 1
 
 
-HOME_HINT = (
-    "only a shell takes ~ for the home folder, without quotes and at the start of a word; write /home/me/x"
-)
-STDOUT = "- would be standard output, and packtok writes files; name one (./- for a file named -)"
-STDIN = "- would be standard input, which is not read; write it to a file first"
+HOME_HINT = "only a shell expands ~, without quotes and at the start of a word; write /home/me/x"
+STDOUT = "- means standard output, which is not supported; give a file (./- for a file named -)"
+STDIN = "- means standard input, which is not supported; write the data to a file first"
 
 
 @pytest.mark.parametrize(
@@ -262,10 +260,10 @@ STDIN = "- would be standard input, which is not read; write it to a file first"
         (["pack", *arguments(t="~/x")], 2, f"--tokenizer: ~/x: {HOME_HINT}"),
         (["inspect", "~/x"], 2, f"FILE: ~/x: {HOME_HINT}"),
         # Nothing where something is needed.
-        (["inspect", ""], 2, "FILE: is empty; name a file or folder"),
-        (["merge", "", "b.pbin"], 2, "PART: is empty; name a file or folder"),
-        (["join", "shards", "-o", " "], 2, "--output: is empty; name a file or folder"),
-        (["retry", ""], 2, "OUTDIR: is empty; name a file or folder"),
+        (["inspect", ""], 2, "FILE: is empty; give a file or folder"),
+        (["merge", "", "b.pbin"], 2, "PART: is empty; give a file or folder"),
+        (["join", "shards", "-o", " "], 2, "--output: is empty; give a file or folder"),
+        (["retry", ""], 2, "OUTDIR: is empty; give a file or folder"),
         # The same fault in the same words.
         (["pack", *arguments(i="none")], 1, "--input: none: No such file or directory"),
         (["plan", *arguments(i="none"), "-n", "2"], 1, "--input: none: No such file or directory"),
@@ -284,46 +282,50 @@ STDIN = "- would be standard input, which is not read; write it to a file first"
         ),
         (["run", "--nodes", "0", "pack", *arguments()], 2, "--nodes: slurm.nodes is 0; expected at least 1"),
         # Folders for files, and files for folders.
-        (["pack", *arguments(o="new/")], 2, "--output: new/ is a folder; name a file in it"),
+        (["pack", *arguments(o="new/")], 2, "--output: new/ is a folder; give a file in it"),
         (
             ["pack", "folder"],
             2,
-            "folder: is a folder, and a config was expected; name the corpus with --input or in a config; "
-            "packtok pack --print-config writes a config",
+            "folder: is a folder, but a config was expected; give the corpus with --input or in a config; "
+            "packtok pack --print-config prints a config",
         ),
-        (["pack", *arguments(), "--report", "folder"], 2, "--report: folder is a folder; name a file in it"),
+        (["pack", *arguments(), "--report", "folder"], 2, "--report: folder is a folder; give a file in it"),
         (
             ["plan", *arguments(o="corpus.jsonl"), "-n", "2"],
             2,
-            "--output: corpus.jsonl is a file; name the folder that the shards go to",
+            "--output: corpus.jsonl is a file; give a folder for the shards",
         ),
         (
             ["join", "corpus.jsonl", "-o", "a.pbin"],
             1,
-            "corpus.jsonl: is a file; name the folder that the shards are in",
+            "corpus.jsonl: is a file; give the folder that contains the shards",
         ),
         (
             ["index", "corpus.jsonl", "--index-path", "folder"],
             1,
-            "folder: the output is a folder, not a file; name another",
+            "folder: the output is a folder, not a file; choose another path",
         ),
         (
             ["index", "corpus.jsonl", "--index-path", "folder", "--existing", "replace"],
             1,
-            "folder: the output is a folder, not a file; name another",
+            "folder: the output is a folder, not a file; choose another path",
         ),
-        (["merge", "folder/a.pbin", "folder"], 1, "folder: the output is a folder, not a file; name another"),
+        (
+            ["merge", "folder/a.pbin", "folder"],
+            1,
+            "folder: the output is a folder, not a file; choose another path",
+        ),
         # Reports over what is not a report.
         (
             ["pack", *arguments(), "--report", "train.pbin"],
             2,
-            "--report: train.pbin is where the output goes; name another file",
+            "--report: train.pbin is a path of the output; choose another file",
         ),
         (
             ["pack", *arguments(), "--report", "corpus.jsonl"],
             2,
-            "--report: corpus.jsonl is there and is no report of packtok, so it "
-            "is not replaced; name another",
+            "--report: corpus.jsonl exists and is not a packtok report, so it is not replaced; choose "
+            "another",
         ),
         # Numbers.
         (["pack", *arguments(), "--shard", "x"], 2, "--shard: is 'x'; expected k/N, k or auto"),
@@ -333,12 +335,16 @@ STDIN = "- would be standard input, which is not read; write it to a file first"
             "--shard: is '0/9999999999'; there can be at most 2,147,483,647 shards",
         ),
         # Configs of other commands.
-        (["locate", "locate.yaml", "-s", "0"], 2, "locate.yaml: dataset.path: is unknown; there are paths, "),
+        (
+            ["locate", "locate.yaml", "-s", "0"],
+            2,
+            "locate.yaml: dataset.path: unknown key; known keys are paths, ",
+        ),
         (["locate", "stdout.yaml", "-s", "0"], 2, "stdout.yaml: dataset.paths: is missing"),
         (
             ["pack", *arguments(t="folder/a.pbin")],
             1,
-            "a.pbin: is no tokenizer.json, tekken.json or SentencePiece .model: ",
+            "a.pbin: not a tokenizer.json, tekken.json or SentencePiece .model: ",
         ),
     ],
 )
@@ -364,7 +370,7 @@ def test_a_clumsy_command_gets_one_line(
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        (["pack", "/dev/zero"], 2, "/dev/zero: is larger than 16 MiB, and a config was expected; "),
+        (["pack", "/dev/zero"], 2, "/dev/zero: is larger than 16 MiB, but a config was expected; "),
         (["pack", *arguments(), "--index-path", "/dev/zero"], 1, "/dev/zero: not a regular file"),
         (["pack", *arguments(), "-t", "/dev/zero"], 1, "/dev/zero: no such tokenizer file or folder"),
         (["run", "--conf", "/dev/zero", "pack", *arguments()], 2, "/dev/zero: is larger than 16 MiB, "),
@@ -400,7 +406,6 @@ def test_text_by_another_tokenizer_is_remarked(folder: Path, packtok_cli: Packto
     assert packtok_cli("cat", "train.pbin", "-t", "gpt2", cwd=folder).stderr == ""
     done = packtok_cli("cat", "train.pbin", "-t", "cl100k_base", cwd=folder)
     assert done.stderr == (
-        "packtok: warning: train.pbin was packed with the tokenizer gpt2, and "
-        "cl100k_base is another; the text "
-        "is not that of the documents\n"
+        "packtok: warning: train.pbin was packed with tokenizer gpt2, not cl100k_base; the text differs "
+        "from that of the documents\n"
     )

@@ -202,12 +202,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a decoder that is none": (file_of(decoder={"type": "Strip", "content": ""}), ""),
     "two tokens that are the same once normalized": (
         file_of(normalizer={"type": "Lowercase"}, added_tokens=[added("A"), added("a")]),
-        'the added tokens "a" and "A" are the same text once they are normalized, so that ids would depend '
+        'the added tokens "a" and "A" are equal after normalization, so ids would be nondeterministic; '
         "on chance; remove one of them from tokenizer.json",
     ),
     "a token of which nothing is left, beside others": (
         file_of(normalizer={"type": "StripAccents"}, added_tokens=[added("\u0301"), added("ab")]),
-        'nothing is left of the added token "\\u{301}" once it is normalized, and looking for it and others '
+        'the added token "\\u{301}" is empty after normalization, so searching for added tokens '
         'may never end; remove it from tokenizer.json, or set its "normalized" to false',
     ),
 }
@@ -233,8 +233,8 @@ def test_a_file_that_is_no_text_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(b'{"model": "\xff"}')
     message = (
-        "is no tokenizer.json, tekken.json or SentencePiece .model: "
-        "invalid utf-8 sequence of 1 bytes from index 11"
+        "not a tokenizer.json, tekken.json or SentencePiece .model: invalid utf-8 sequence of 1 bytes from "
+        "index 11"
     )
     for load_it in (lambda: Tokenizer.from_file(path), lambda: Tokenizer(path.read_bytes(), str(path))):
         with pytest.raises(TokenizerError) as caught:

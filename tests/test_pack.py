@@ -109,7 +109,7 @@ OTHER = f"change --field (jq_pattern), or skip such documents {SKIP}"
 UTF8 = f"convert the file to UTF-8, or skip such lines {SKIP}"
 LONGER = f"raise --max-document-bytes (max_document_bytes), or skip such lines {SKIP}"
 JSON = "malformed JSON at byte {} of the line: {}"
-SURROGATE = "lone surrogate escape at byte {} of the line: it stands for no character"
+SURROGATE = "lone surrogate escape at byte {} of the line: not a valid character"
 BAD = {
     "cut": Bad(b'{"text": "a"', JSON.format(12, "EOF while parsing an object"), MEND),
     "two values": Bad(b'{"text": "a"} {}', JSON.format(15, "trailing characters"), MEND),
@@ -130,7 +130,7 @@ BAD = {
     "not UTF-8": Bad(b'{"text": "gr\xfc\xdfe"}', "not UTF-8 at byte 13 of the line", UTF8),
     "not UTF-8 elsewhere": Bad(b'{"text": "a", "x":"\xff"}', "not UTF-8 at byte 20 of the line", UTF8),
     "oversize": Bad(
-        b'{"text": "' + b"x" * 200 + b'"}', "line of 212 bytes, over max_document_bytes 150", LONGER
+        b'{"text": "' + b"x" * 200 + b'"}', "line of 212 bytes exceeds max_document_bytes 150", LONGER
     ),
 }
 
@@ -355,7 +355,7 @@ def test_an_empty_corpus_gives_a_valid_file_and_a_warning(tmp_path: Path, small:
     (tmp_path / "corpus.jsonl").write_bytes(b"")
     report = pack(tmp_path, small)
     assert (report.documents, report.lines) == (0, 0)
-    assert report.warnings == ("no document was packed: the output is valid and empty",)
+    assert report.warnings == ("no document was packed; the output is valid but empty",)
     assert (tmp_path / "out.pbin").read_bytes().startswith(reference.modalities_bytes([], 2))
     assert len(packtok.PbinReader(str(tmp_path / "out.pbin"))) == 0
 
@@ -522,7 +522,7 @@ def test_a_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path)
     with pytest.raises((packtok.PacktokError, OSError, ValueError)) as caught:
         pack(tmp_path, small, input=path)
     assert str(caught.value) == (
-        f"{path}: a zstd frame needs a window over 2^27 bytes; raise zstd_window_log (at most 31)"
+        f"{path}: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log (at most 31)"
     )
     assert pack(tmp_path, small, input=path, zstd_window_log=28).packed == 9
 
@@ -576,7 +576,7 @@ def test_an_index_chooses_the_lines_that_are_packed(tmp_path: Path, small: Path)
         pack(tmp_path, small, index_path=index)
     assert str(caught.value) == (
         f"{corpus}: index entry 0 covers {len(lines[3]) + 2} bytes from byte {offsets[3]}, but the file has "
-        f"{offsets[3] + len(lines[3]) + 1} bytes; make the index again from this file"
+        f"{offsets[3] + len(lines[3]) + 1} bytes; rebuild the index from this file"
     )
 
 
@@ -597,8 +597,8 @@ def test_an_index_that_is_not_there_is_reported_as_not_needed(tmp_path: Path, sm
     report = pack(tmp_path, small, index_path=tmp_path / "none.idx")
     assert report.packed == 2
     assert report.warnings == (
-        f"settings.index_path names no file: {tmp_path / 'none.idx'}; "
-        "packtok needs no index and packs the whole corpus",
+        f"settings.index_path: no such file: {tmp_path / 'none.idx'}; packtok needs no index and packs the "
+        "whole corpus",
     )
 
 
@@ -674,9 +674,11 @@ def test_skip_refuses_a_file_that_was_made_otherwise(
     with pytest.raises(packtok.PacktokError) as caught:
         pack(tmp_path, tokenizer, existing="skip", **options)
     message = str(caught.value)
-    start = f"{tmp_path / 'out.pbin'}: the existing output is not what this run would write: {named} is "
+    start = (
+        f"{tmp_path / 'out.pbin'}: the existing output differs from what this run would write: {named} is "
+    )
     assert message.startswith(start)
-    assert message.endswith("; set existing to replace, or name another output")
+    assert message.endswith("; set existing to replace, or choose another output")
     assert (tmp_path / "out.pbin").read_bytes() == before
 
 

@@ -50,7 +50,7 @@ def test_positions_end_like_those_of_a_list():
     assert list(permutation) == [4, 7, 8, 9, 6, 1, 2, 0, 3, 5]
     assert len(permutation) == 10
     for i in (10, -11, 2**62):
-        with pytest.raises(IndexError, match=f"^position {i} is out of range, 10 items are permuted$"):
+        with pytest.raises(IndexError, match=f"^position {i} is out of range, the permutation has 10 items$"):
             permutation[i]
 
 

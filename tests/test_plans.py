@@ -201,9 +201,9 @@ def test_a_plan_of_other_files_is_refused(tmp_path: Path) -> None:
         Blocks([str(other)], packing="planned", plan_path=plan)
     found, expected = (whole([file]).fingerprint[:16] for file in (one, other))
     assert str(caught.value) == (
-        f"{plan}: file was made as best_fit 4 0 of data {found}, "
-        f"expected as best_fit 4 0 of data {expected}; "
-        "the data or the options have changed; delete it, and it is made again"
+        f"{plan}: file was built as best_fit with options 4 and 0 from data {found}, expected as best_fit "
+        f"with options 4 and 0 from data {expected}; the data or the options have changed; delete the file "
+        "to rebuild it"
     )
     with pytest.raises(PacktokError, match=r"holds best_fit, expected a split; delete it"):
         whole([one], split_path=plan, side="train")
@@ -235,25 +235,25 @@ def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path: Path) -> Non
         "context_length is 0, expected 1 to 16777216"
     )
     for wrong, shown in ((-0.1, "-0.1"), (1.5, "1.5"), (float("nan"), "NaN")):
-        text = f"a fraction of {shown} of the documents cannot be held out, expected 0 to 1"
+        text = f"the held-out fraction is {shown}, expected 0 to 1"
         assert message(ValueError, find_or_split, fraction=wrong) == text
-    assert message(ValueError, find_or_split, last=3) == "3 documents cannot be held out, the data has 2"
+    assert message(ValueError, find_or_split, last=3) == "cannot hold out 3 documents, the data has 2"
     assert message(ValueError, find_or_split, first_document=3) == (
-        "no document 3 to begin the validation side with, the data has 2"
+        "the validation side starts at document 3, but the data has 2 documents"
     )
-    one_of = "give one of fraction (perhaps with seed), last and first_document"
+    one_of = "give exactly one of fraction (optionally with seed), last and first_document"
     for arguments in ({}, {"seed": 1}, {"last": 1, "fraction": 0.5}, {"first_document": 1, "seed": 1}):
         assert message(TypeError, find_or_split, **arguments) == one_of
     split = find_or_split(blocks, last=1, folders=[tmp_path])
     blocks = whole(paths, split_path=split, side="train")
     assert message(ValueError, find_or_split, last=1) == (
-        "one side of a split cannot be split again; split the whole, with another rule"
+        "one side of a split cannot be split again; split the whole dataset with another rule"
     )
 
 
 def test_folders_that_take_nothing_are_named(tmp_path: Path) -> None:
     (pbin,) = write(tmp_path, [[[1]]])
-    with pytest.raises(OSError, match="can be written nowhere") as caught:
+    with pytest.raises(OSError, match=r"cannot write .* to any folder") as caught:
         find_or_plan(whole([pbin]), planner="best_fit", block_size=4, folders=[pbin / "a", pbin / "b"])
     assert str(pbin / "a") in str(caught.value)
     assert str(pbin / "b") in str(caught.value)

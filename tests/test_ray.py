@@ -122,7 +122,7 @@ def test_a_shard_that_fails_is_named_and_the_mended_corpus_is_finished(site: Sit
     _, err = ended(site.run(corpus, field=".text"), code=1)
     lines = err.splitlines()
     assert lines[-1] == (
-        f"packtok: {site.outdir}: 1 of {NUM_SHARDS} shards failed; mend what is said of them, then: packtok "
+        f"packtok: {site.outdir}: 1 of {NUM_SHARDS} shards failed; fix the errors above, then run: packtok "
         f"retry {site.outdir}"
     )
     log = site.outdir / "logs" / "ray_3.out"
@@ -159,15 +159,15 @@ def test_an_interruption_stops_the_tasks_and_the_same_command_goes_on(
 def test_a_task_for_which_no_node_is_large_enough_is_refused(site: Site, corpus: Path) -> None:
     _, err = ended(site.run(corpus, "-c", "64"), code=1)
     assert err.splitlines()[-1] == (
-        f"packtok: slurm.cpus_per_task is 64, and the largest node of the Ray cluster has {NODE_CPUS} CPUs, "
-        f"so that no task would ever start; give --cpus-per-task {NODE_CPUS}"
+        f"packtok: slurm.cpus_per_task is 64, but the largest node of the Ray cluster has {NODE_CPUS} CPUs, "
+        f"so no task could start; give --cpus-per-task {NODE_CPUS}"
     )
 
 
 def test_a_cluster_that_is_not_there_is_said(site: Site, corpus: Path) -> None:
     site.env = {**site.env, "RAY_ADDRESS": "127.0.0.1:9"}
     _, err = ended(site.run(corpus), code=1)
-    assert err.startswith("packtok: RAY_ADDRESS is 127.0.0.1:9: no Ray answers there: ")
+    assert err.startswith("packtok: RAY_ADDRESS is 127.0.0.1:9: no Ray cluster answers there: ")
     assert len(err.splitlines()) == 1
 
 
@@ -175,8 +175,8 @@ def test_a_cluster_is_asked_for_where_there_is_none(site: Site, corpus: Path) ->
     site.env = {name: text for name, text in site.env.items() if name != "RAY_ADDRESS"}
     _, err = ended(site.run(corpus, "--conf", f"slurm.slurm_bin_dir={site.folder}"), code=1)
     assert err == (
-        "packtok: the engine ray needs a cluster: set RAY_ADDRESS to that of one (RAY_ADDRESS=local starts "
-        "one on this machine), or call packtok where Slurm's programs are\n"
+        "packtok: the ray engine needs a cluster: set RAY_ADDRESS to its address (RAY_ADDRESS=local starts "
+        "one on this machine), or run packtok where the Slurm commands are installed\n"
     )
 
 
@@ -193,5 +193,5 @@ def test_without_ray_the_extra_is_named(site: Site, corpus: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (
         1,
-        "packtok: the engine ray needs Ray: pip install 'packtok[ray]'\n",
+        "packtok: the ray engine needs Ray; run pip install 'packtok[ray]'\n",
     )

@@ -240,10 +240,10 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
     sampler = ResumableDistributedSampler(Numbers(20, "abc"), 0, 2, shuffle=True, seed=7, batch_size=2)
     other = ResumableDistributedSampler(Numbers(21, "abd"), 0, 2, drop_last=True, batch_size=3)
     text = (
-        "the state does not fit: data is 'abd' in the state and 'abc' here; num_items is 21 in the state and "
-        "20 here; seed is None in the state and 7 here; global_batch_size is 6 in the state and 4 here; "
-        "at_epoch_end is 'drop' in the state and 'pad' here; resume with the values of the state, or start "
-        "without it"
+        "the state does not match: data is 'abd' in the state and 'abc' here; num_items is 21 in the state "
+        "and 20 here; seed is None in the state and 7 here; global_batch_size is 6 in the state and 4 "
+        "here; at_epoch_end is 'drop' in the state and 'pad' here; resume with the values of the state, or "
+        "start without it"
     )
     with pytest.raises(ValueError, match=exactly(text)):
         sampler.load_state_dict(other.state_dict())
@@ -256,7 +256,7 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing():
     assert (sampler.epoch, sampler.position) == (0, 0)
 
 
-NO_STATE = "this is no state of a packtok sampler or loader: "
+NO_STATE = "not a state of a packtok sampler or loader: "
 REMEDY = "; load what state_dict returned, or start without a state"
 U63 = "expected an integer from 0 to 9223372036854775807"
 FROM_1 = "expected an integer from 1 to 9223372036854775807"
@@ -356,7 +356,7 @@ def test_every_field_of_a_state_is_checked_and_a_refused_one_changes_nothing(kin
     text = f"{NO_STATE}it lacks epoch, num_global_samples{REMEDY}"
     with pytest.raises(ValueError, match=exactly(text)):
         made.load_state_dict({k: v for k, v in good.items() if k not in ("epoch", "num_global_samples")})
-    with pytest.raises(ValueError, match=exactly(f"{NO_STATE}'step', 3 is no field of one{REMEDY}")):
+    with pytest.raises(ValueError, match=exactly(f"{NO_STATE}'step', 3 is not a known field{REMEDY}")):
         made.load_state_dict({**good, "step": 1, 3: 4})
     for value in (None, [], "state", 3):
         text = f"the state is of type {type(value).__name__}, expected a dict; load what state_dict returned"
@@ -409,7 +409,7 @@ def test_a_state_says_where_its_epoch_started_if_samples_were_skipped():
         grown().load_state_dict({**state, "num_global_samples": 28})
     text = (
         "the state cannot be loaded: skip_num_global_samples is 40, which leaves no batch of epoch 0: 53 "
-        f"items, global batch 14; skip fewer, or begin with epoch=1 and skip_num_global_samples=0{REMEDY}"
+        f"items, global batch 14; skip fewer, or start with epoch=1 and skip_num_global_samples=0{REMEDY}"
     )
     with pytest.raises(ValueError, match=exactly(text)):
         grown().load_state_dict({**state, "skip_num_global_samples": 40})
@@ -462,29 +462,29 @@ def test_without_a_batch_size_a_state_names_the_ranks_and_loads_with_others(end)
         (
             0,
             {"at_epoch_end": "drop"},
-            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+            "the dataset, of type Numbers, has no items; check its files and options",
         ),
         (
             0,
             {"at_epoch_end": "short", "global_batch_size": 4},
-            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+            "the dataset, of type Numbers, has no items; check its files and options",
         ),
         (
             0,
             {"at_epoch_end": "pad"},
-            "the dataset, of type Numbers, has no items; check the files and options that it was made from",
+            "the dataset, of type Numbers, has no items; check its files and options",
         ),
         (
             10,
             {"at_epoch_end": "drop", "batch_size": 4, "skip_num_global_samples": 8},
-            "skip_num_global_samples is 8, which leaves no batch of epoch 0: 10 items, global batch 4; skip "
-            "fewer, or begin with epoch=1 and skip_num_global_samples=0",
+            "skip_num_global_samples is 8, which leaves no batch of epoch 0: 10 items, global batch 4; "
+            "skip fewer, or start with epoch=1 and skip_num_global_samples=0",
         ),
         (
             10,
             {"at_epoch_end": "pad", "batch_size": 4, "epoch": 6, "skip_num_global_samples": 10**9},
-            "skip_num_global_samples is 1000000000, which leaves no batch of epoch 6: 10 items, global batch "
-            "4; skip fewer, or begin with epoch=7 and skip_num_global_samples=0",
+            "skip_num_global_samples is 1000000000, which leaves no batch of epoch 6: 10 items, global "
+            "batch 4; skip fewer, or start with epoch=7 and skip_num_global_samples=0",
         ),
     ],
 )
@@ -530,7 +530,7 @@ def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_s
         ({"rank": 1}, "give both rank and num_replicas, or neither"),
         ({"rank": 2, "num_replicas": 2}, "rank is 2, expected 0 to 1"),
         ({"rank": 0, "num_replicas": 0}, "num_replicas is 0, expected at least 1"),
-        ({"dp_dim": "dp"}, "dp_dim names a dimension of device_mesh, which was not given"),
+        ({"dp_dim": "dp"}, "dp_dim is a dimension of device_mesh, but device_mesh is not given"),
         ({"seed": -1, "shuffle": True}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
         ({"seed": -1}, f"seed is -1, expected an integer from 0 to {2**64 - 1}"),
         ({"shuffle": "yes"}, "shuffle is 'yes', expected True or False"),
@@ -551,11 +551,11 @@ def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_s
         ),
         (
             {"batch_size": 4, "global_batch_size": 9, "rank": 0, "num_replicas": 2},
-            "batch_size 4 on 2 ranks is not global_batch_size 9; leave one out",
+            "batch_size 4 on 2 ranks is not global_batch_size 9; remove one of them",
         ),
         (
             {"drop_last": True, "at_epoch_end": "pad"},
-            "drop_last contradicts at_epoch_end='pad'; leave one out",
+            "drop_last contradicts at_epoch_end='pad'; remove one of them",
         ),
         ({"at_epoch_end": "carry"}, 'at_epoch_end="carry" needs a batch_size or global_batch_size'),
         (
@@ -577,7 +577,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments, text):
 def test_a_dataset_with_an_order_of_its_own_is_not_shuffled():
     dataset = Numbers(10)
     dataset.orders_itself = True
-    text = "shuffle=True, but Numbers orders its items itself; leave shuffle out and give the dataset a seed"
+    text = "shuffle=True, but Numbers orders its items itself; remove shuffle and give the dataset a seed"
     with pytest.raises(ValueError, match=exactly(text)):
         ResumableDistributedSampler(dataset, 0, 1, shuffle=True)
     with pytest.raises(ValueError, match=exactly(text)):
@@ -615,7 +615,7 @@ def test_a_sampler_made_before_the_ranks_were_known_says_so(monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     text = (
-        "the sampler was made for rank 0 of 1, but this process is rank 1 of 2 now; make it after the "
+        "the sampler was created for rank 0 of 1, but this process is now rank 1 of 2; create it after the "
         "process group, or give rank and num_replicas"
     )
     with pytest.raises(RuntimeError, match=exactly(text)):
@@ -695,8 +695,8 @@ def test_a_mesh_without_a_named_dimension_is_warned_of(tmp_path: Path):
         assert forgotten == unnamed == [rank, rank + 4]
         assert named == [item for item in range(8) if item % 2 == rank // 2]
         text = (
-            "a device mesh (dp, tp) is in use but no data-parallel dimension was named, so each of the 4 "
-            "ranks gets items of its own, also ranks that hold parts of one model and need the same; pass "
-            "device_mesh and dp_dim"
+            "a device mesh (dp, tp) is in use but no data-parallel dimension is given, so each of the 4 "
+            "ranks gets different items, including ranks that hold parts of one model and need the same "
+            "items; pass device_mesh and dp_dim"
         )
         assert texts == [text, text]

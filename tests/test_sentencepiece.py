@@ -24,7 +24,7 @@ from packtok import DocumentError, Tokenizer, TokenizerError
 from packtok.tokenizer import find_tokenizer
 
 Change = Callable[[dict[int, Any]], None]
-QUICK, PLAIN = "packtok", "packtok's plain SentencePiece"
+QUICK, PLAIN = "packtok", "packtok's reference SentencePiece"
 # What each model is trained with, and which engine serves it.
 TRAINED: dict[str, tuple[dict[str, Any], str]] = {
     "unigram": ({"model_type": "unigram"}, QUICK),

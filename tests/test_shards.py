@@ -201,9 +201,7 @@ def test_killed_tasks_leave_no_half_shard(
             packtok_cli("verify", out / "shard-00001-of-00003.pbin", cwd=tmp_path)
             marker.unlink()
         failed = packtok_cli("join", "out", "-o", "joined.pbin", cwd=tmp_path, code=1)
-        assert failed.stderr == (
-            "packtok: out: not all shards are there: missing 0-2 of 3; pack them, then join again\n"
-        )
+        assert failed.stderr == ("packtok: out: shards are missing: 0-2 of 3; pack them, then join again\n")
     assert num_left >= NUM_KILLS // 4
     for k in range(3):
         packtok_cli(*pack, "--shard", k, cwd=tmp_path)
@@ -257,7 +255,7 @@ def test_of_two_configs_raced_into_one_folder_one_is_refused(corpus: Path, tmp_p
         else:
             assert code == 1
             assert err == (
-                "packtok: out/plan.jsonl: the plan that is there is not this run's: options.field is "
+                "packtok: out/plan.jsonl: the existing plan does not match this run: options.field is "
                 f'"{won}", expected "{field}"; pack into another folder, or remove the plan and its shards\n'
             )
     assert len(list((tmp_path / "out").glob("*.done.json"))) == 2
@@ -281,7 +279,7 @@ def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: Pack
         packed = packtok_cli("pack", *flags, "--shard", k, cwd=tmp_path)
         assert re.search(rf"^shard +{k} of 3$", packed.stdout, re.M)
     kept = packtok_cli("pack", *flags, "--shard", "2", cwd=tmp_path)
-    reason = "its marker says that it is whole; --existing replace packs it again"
+    reason = "its marker says that it is complete; --existing replace packs it again"
     assert re.search(rf"^kept +{reason}$", kept.stdout, re.M)
     quiet = packtok_cli("pack", *flags, "--shard", "2", "-q", cwd=tmp_path)
     assert quiet.stdout.startswith(f"out/shard-00002-of-00003.pbin (kept: {reason}): ")
@@ -289,9 +287,9 @@ def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: Pack
     assert re.search(r"^num shards +3$", joined.stdout, re.M)
     packtok_cli("verify", "out/shard-00001-of-00003.pbin", cwd=tmp_path)
     for arguments, message in [
-        (("--shard", "3"), "there is no shard 3 of 3; shards are numbered 0 to 2"),
+        (("--shard", "3"), "no shard 3 of 3; shards are numbered 0 to 2"),
         (("--shard", "x"), "--shard: is 'x'; expected k/N, k or auto"),
-        (("--shard", "1/0"), "the plan that is there is not this run's: num_shards is 3, expected 0"),
+        (("--shard", "1/0"), "the existing plan does not match this run: num_shards is 3, expected 0"),
     ]:
         failed = packtok_cli("pack", *flags, *arguments, cwd=tmp_path, code=None)
         assert failed.returncode != 0
@@ -325,8 +323,8 @@ def test_the_environment_names_the_shard() -> None:
     with pytest.raises(ConfigError) as error:
         shard_of_task(in_batch_script)
     assert str(error.value) == (
-        "--shard: is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID nor "
-        "SLURM_STEP_ID is set); give k or k/N"
+        "--shard: is auto, but this is not a task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID "
+        "nor SLURM_STEP_ID is set); give k or k/N"
     )
     with pytest.raises(ConfigError) as error:
         shard_of_task({"SLURM_ARRAY_TASK_ID": "-1"})
@@ -342,8 +340,8 @@ def test_tasks_of_an_array_find_their_shards(
     some = {"SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "2", "SLURM_ARRAY_TASK_COUNT": "2"}
     failed = packtok_cli(*pack, cwd=tmp_path, env=some | {"SLURM_ARRAY_TASK_ID": "1"}, code=1)
     assert failed.stderr == (
-        "packtok: out: there is no plan, so nothing says how many shards there are; write one with "
-        "packtok plan --shards N, or give the shard as k/N\n"
+        "packtok: out: no plan found, so the number of shards is unknown; write a plan with packtok plan "
+        "--shards N, or give the shard as k/N\n"
     )
     whole = {"SLURM_ARRAY_TASK_MIN": "0", "SLURM_ARRAY_TASK_MAX": "2", "SLURM_ARRAY_TASK_COUNT": "3"}
     packtok_cli(*pack, cwd=tmp_path, env=whole | {"SLURM_ARRAY_TASK_ID": "0"})

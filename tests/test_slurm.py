@@ -188,7 +188,7 @@ def test_eight_tasks_on_four_nodes_write_the_file_of_one_process(site: Site, cor
     assert (last["done"], last["joined"]) == (list(range(8)), True)
     assert (last["documents"], last["tokens"]) == (len(reader), reader.num_tokens)
     assert last["source_bytes"] == last["total_bytes"] == corpus.path.stat().st_size
-    assert site.submit(corpus) == f"nothing to submit; packtok status {site.outdir}\n"
+    assert site.submit(corpus) == f"nothing to submit; see packtok status {site.outdir}\n"
 
 
 def logs(site: Site, job: str) -> list[Path]:
@@ -243,7 +243,7 @@ def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -
     states = site.wait(jobs)
     assert set(states[0].values()) == {"COMPLETED"}
     log = site.log(f"{jobs[0][0]}_7.out")
-    assert "packtok: packtok was killed by signal 9; back into the queue" in log
+    assert "packtok: packtok was killed by signal 9; requeueing the job" in log
     assert "restart 1" in log
     # The last task of an array has the number of the array, and requeueing that would start all tasks again.
     others = [path.read_text() for path in logs(site, jobs[0][0]) if not path.name.endswith("_7.out")]
@@ -263,7 +263,7 @@ def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus
     assert set(states[0].values()) == {"COMPLETED"}
     log = site.log(f"{jobs[0][0]}_1.out")
     assert "packtok: interrupted" in log
-    assert "packtok: the time limit is near; back into the queue" in log
+    assert "packtok: the time limit is near; requeueing the job" in log
     assert "restart 1" in log
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
@@ -279,7 +279,7 @@ def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
     states = site.wait(jobs)
     assert states[0] == {str(k): "FAILED" if k == 5 else "COMPLETED" for k in range(8)}
     assert states[1] == {"N/A": "FAILED"}
-    said = f"{site.outdir}: not all shards are there: missing 5 of 8"
+    said = f"{site.outdir}: shards are missing: 5 of 8"
     assert said in site.log(f"join_{jobs[1]}.out")
     assert not site.output.exists()
     status = site.status()
@@ -349,7 +349,7 @@ def test_numbers_that_a_controller_gives_again_are_not_those_of_the_old_jobs(
     (packing, joining), (old, old_join) = site.jobs(printed), before
     assert joining is not None
     assert {*packing, joining} <= {*old, old_join}
-    assert "taken back" not in printed
+    assert "cancelled; a later job joins" not in printed
     site.retry_until_joined()
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
@@ -375,7 +375,7 @@ def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Cor
     status = site.status()
     assert status["done"] == done
     assert [(one["shard"], one["state"]) for one in status["failed"]] == [(k, "CANCELLED") for k in cancelled]
-    assert "not all shards are there: missing" in site.log(f"join_{jobs[1]}.out")
+    assert "shards are missing:" in site.log(f"join_{jobs[1]}.out")
     times = {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done}
     again = site.run(corpus)
     states = site.wait(again)
@@ -387,10 +387,10 @@ def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Cor
 def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--shards", "8%2")
     again = site.packtok("retry", site.outdir)
-    assert re.search(r"packtok: \d of 8 shards are done, \d under way", again.stderr)
+    assert re.search(r"packtok: \d of 8 shards are done, \d queued or running", again.stderr)
     packing_jobs, joining = site.jobs(again.stdout)
     assert packing_jobs == []
-    assert re.search(rf"^job {jobs[1]} +taken back; a later one joins$", again.stdout, re.M)
+    assert re.search(rf"^job {jobs[1]} +cancelled; a later job joins$", again.stdout, re.M)
     assert site.wait((jobs[0], joining))[-1] == {"N/A": "COMPLETED"}
     assert site.cluster.states(str(jobs[1])) == {"N/A": "CANCELLED"}
     assert site.output.read_bytes() == corpus.packed.read_bytes()
@@ -431,7 +431,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     wait_for(joined, "the shards are joined", seconds=200, told=lambda: site.log(f"{job}.out"))
     assert site.cluster.wait_until_ended(job) == {"N/A": "COMPLETED"}
     log = site.log(f"{job}.out")
-    assert "the time limit is near; back into the queue" in log
+    assert "the time limit is near; requeueing the job" in log
     assert "of 8 shards are done; Ray: " in log
     assert site.output.read_bytes() == corpus.packed.read_bytes()
     assert site.status()["done"] == list(range(8))
@@ -537,7 +537,7 @@ def test_training_on_two_nodes_goes_on_with_the_same_losses(site: Site) -> None:
     site.cluster.run("scancel", "--batch", "--signal=USR1", jobs[0])
     assert [site.cluster.wait_until_ended(job) for job in jobs] == [{"N/A": "COMPLETED"}] * 2
     log = (site.folder / f"train_{jobs[0]}.out").read_text(encoding="utf-8")
-    assert "the time limit is near; back into the queue" in log
+    assert "the time limit is near; requeueing the job" in log
     compared = subprocess.run(
         [sys.executable, example / "compare_losses.py", "runs/stopped/losses.csv", "runs/whole/losses.csv"],
         cwd=site.folder,

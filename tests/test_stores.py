@@ -134,13 +134,16 @@ def test_an_object_is_replaced_only_if_it_is_asked_for(site: Site) -> None:
     site.packtok(*command)
     before = site.get(f"{site.url}/x.pbin")
     failed = site.packtok(*command, code=1)
-    said = f"packtok: {site.url}/x.pbin: exists already; name another, or set existing to replace\n"
+    said = (
+        f"packtok: {site.url}/x.pbin: the object already exists; choose another URL, or set existing to "
+        "replace\n"
+    )
     assert failed.stderr == said
     write_corpus(site.folder / "c.jsonl", 40_000)
     site.packtok(*command, "--existing", "replace")
     assert site.get(f"{site.url}/x.pbin") != before
     failed = site.packtok(*command, "--existing", "skip", code=2)
-    assert "is in a store; give error or replace" in failed.stderr
+    assert "is in an object store; use error or replace" in failed.stderr
 
 
 def test_who_is_first_stays_although_the_second_began_before(site: Site) -> None:
@@ -294,9 +297,9 @@ def test_no_credentials_are_written_anywhere(site: Site) -> None:
 
 def test_what_is_not_there_is_said(site: Site) -> None:
     for url, said in (
-        (f"{site.url}/none.jsonl", "there is no such object"),
+        (f"{site.url}/none.jsonl", "no such object"),
         (f"{site.url}/none*.jsonl", "no file matches"),
-        ("ftp://host/x.jsonl", "is no URL of a store"),
+        ("ftp://host/x.jsonl", "not an object-store URL"),
     ):
         failed = site.packtok("pack", "-i", url, "-o", "x.pbin", *FLAGS, code=1)
         assert said in failed.stderr, failed.stderr

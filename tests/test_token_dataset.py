@@ -242,11 +242,11 @@ def test_plans_and_splits_are_kept_where_one_says(tmp_path: Path, pbin: Path) ->
 def test_a_side_without_documents_is_refused(pbin: Path) -> None:
     num = len(DOCUMENTS)
     for split, rule, shown, remedy in (
-        ("validation", {"validation_from": num}, f"validation_from is {num}", "hold more out"),
-        ("train", {"validation_from": 0}, "validation_from is 0", "hold fewer out"),
-        ("validation", {"validation_last": 0}, "validation_last is 0", "hold more out"),
-        ("train", {"validation_last": 1.0}, "validation_last is 1.0", "hold fewer out"),
-        ("validation", {"validation_fraction": 1e-9}, "validation_fraction is 1e-09", "hold more out"),
+        ("validation", {"validation_from": num}, f"validation_from is {num}", "hold out more"),
+        ("train", {"validation_from": 0}, "validation_from is 0", "hold out fewer"),
+        ("validation", {"validation_last": 0}, "validation_last is 0", "hold out more"),
+        ("train", {"validation_last": 1.0}, "validation_last is 1.0", "hold out fewer"),
+        ("validation", {"validation_fraction": 1e-9}, "validation_fraction is 1e-09", "hold out more"),
     ):
         text = (
             f"{pbin}: the {split} side of the split has none of the {num} documents, because {shown}; "
@@ -259,7 +259,7 @@ def test_a_side_without_documents_is_refused(pbin: Path) -> None:
 
 def test_files_without_documents_are_refused(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [])
-    text = f"{path}: there is no document to make items of; pack some first"
+    text = f"{path}: no documents to make items of; pack some first"
     for packing in ("document", "best_fit"):
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             TokenDataset(path, 4, packing=packing)  # type: ignore[arg-type]
@@ -512,16 +512,16 @@ def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
     assert message(split="test") == "split is 'test', expected None or 'train' or 'validation'"
     for share in (-0.5, 2, float("nan"), True, "0.1"):
         assert message(split="train", validation_fraction=share) == (
-            f"validation_fraction is {share!r}, expected a share from 0 to 1"
+            f"validation_fraction is {share!r}, expected a fraction from 0 to 1"
         )
     for share in (-0.5, 1.5, float("nan")):
         assert message(split="train", validation_last=share) == (
-            f"validation_last is {share!r}, expected a share from 0 to 1"
+            f"validation_last is {share!r}, expected a fraction from 0 to 1"
         )
     for number in (-1, True, "1", 10**30):
         assert message(split="train", validation_last=number) == (
-            f"validation_last is {number!r}, expected a number of documents as an int, or a share from 0.0 "
-            "to 1.0"
+            f"validation_last is {number!r}, expected a number of documents as an int, or a fraction from "
+            "0.0 to 1.0"
         )
     for number in (-1, True, 1.0, "1", 10**30):
         assert message(split="train", validation_from=number) == f"validation_from is {number!r}, {u63}"
@@ -533,7 +533,7 @@ def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
     assert message(document_mask="on") == "document_mask is 'on', expected None or 'compact' or 'dense'"
     assert message(dtype=torch.int16) == "dtype is torch.int16, expected torch.int64 or torch.int32"
     assert message(packing="document", by_file=True) == (
-        "by_file is for packing 'concat', and packing is 'document'; leave it out"
+        "by_file needs packing 'concat', but packing is 'document'; remove by_file"
     )
     assert message(packing="next_fit") == (
         "packing is 'next_fit', expected 'concat' or 'document' or 'best_fit'"

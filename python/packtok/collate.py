@@ -103,13 +103,13 @@ def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str
 
 def _check_alike(items: Sequence[Item]) -> None:
     if not items:
-        raise ValueError("there are no items to collate; give at least one")
+        raise ValueError("no items to collate; give at least one")
     first = items[0]
     for i, item in enumerate(items):
         if item.keys() != first.keys():
             raise ValueError(
-                f"item {i} has the fields {', '.join(item)}, item 0 has {', '.join(first)}; "
-                "ask both datasets for the same"
+                f"item {i} has the fields {', '.join(item)}, item 0 has {', '.join(first)}; request the "
+                "same fields from both datasets"
             )
         if len(item["input_ids"]) != len(first["input_ids"]):
             raise ValueError(
@@ -201,7 +201,7 @@ def mask_loss_collator_wrapper(
         for key in ("b_include_to_loss_token", "e_include_to_loss_token")
     )
     if begin == end:
-        raise ValueError(f"the begin and the end marker have the same id {begin}; name two different tokens")
+        raise ValueError(f"the begin and end markers have the same id {begin}; give two different tokens")
     return functools.partial(
         _collate_masked,
         wrapped_collate_fn=wrapped_collate_fn,
@@ -233,8 +233,8 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
     for name, id_, found in (("begin", begin, begins), ("end", end, ends)):
         if not found.any():
             warnings.warn(
-                f"{key}: the {name} marker, id {id_}, is nowhere in the batch, so that nothing of it counts "
-                "for the loss; see whether the tokenizer makes one token of the marker, also next to spaces",
+                f"{key}: the {name} marker, id {id_}, does not occur in the batch, so no token counts for "
+                "the loss; check that the tokenizer encodes the marker as one token, also next to spaces",
                 stacklevel=2,
             )
             return torch.full_like(target, ignore_index)
@@ -252,8 +252,8 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
         else:
             what = f"a second begin marker at position {position - 1}"
         raise ValueError(
-            f"{key}: row {row} has {what}; markers must alternate in each row, beginning with the begin "
-            "marker; give every conversation a row of its own"
+            f"{key}: row {row} has {what}; markers must alternate in each row, starting with a begin "
+            "marker; put each conversation in its own row"
         )
     return target.where(depth == 1, ignore_index)
 
@@ -272,7 +272,9 @@ def _token_id(token: str | int, tokenizer: Any) -> int:
             if found is None or found == getattr(tokenizer, "unk_token_id", None):
                 break
             return int(found)
-    raise ValueError(f"the tokenizer does not know the marker {token!r}; name a token it has, or give its id")
+    raise ValueError(
+        f"the tokenizer has no token {token!r}; give a marker that is one of its tokens, or give an id"
+    )
 
 
 default_collate_fn_map[Item] = collate

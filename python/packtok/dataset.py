@@ -210,8 +210,8 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
         )
         if not len(self):
             raise ValueError(
-                f"{raw_data_path}: no document is followed by block_size {block_size} tokens, "
-                f"there are {documents.num_tokens} in all"
+                f"{raw_data_path}: no document start is followed by block_size {block_size} tokens, the "
+                f"data has {documents.num_tokens}"
             )
 
 
@@ -221,8 +221,8 @@ def _item_dtype(dtype: npt.DTypeLike | None, *, zero_copy: bool) -> npt.DTypeLik
         return "index" if dtype is None else dtype
     if dtype is not None:
         raise ValueError(
-            f"zero_copy=True gives views in the width of the file, and dtype={dtype!r} needs copies; leave "
-            "one out"
+            f"zero_copy=True returns views in the dtype of the file, but dtype={dtype!r} needs copies; "
+            "remove one of them"
         )
     return None
 
@@ -238,7 +238,7 @@ class CombinedDataset(Dataset[Any]):
         if isinstance(datasets, Dataset):
             raise TypeError(f"datasets is one {type(datasets).__name__}, expected a list of datasets")
         if not datasets:
-            raise ValueError("the list of datasets is empty; name at least one")
+            raise ValueError("the list of datasets is empty; give at least one")
         self.datasets = list(datasets)
         self.cumulative_sizes = list(accumulate(len(dataset) for dataset in self.datasets))  # type: ignore[arg-type]
 

@@ -62,7 +62,7 @@ def find_share(
     if device_mesh is not None:
         return _share_of_mesh(device_mesh, dp_dim)
     if dp_dim is not None:
-        raise ValueError("dp_dim names a dimension of device_mesh, which was not given")
+        raise ValueError("dp_dim is a dimension of device_mesh, but device_mesh is not given")
     share = process_share()
     if dims := _mesh_dims_in_use(share.num_replicas):
         _warn_of_mesh(dims, share.num_replicas)
@@ -134,8 +134,8 @@ def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
         )
     if array is None and not in_step:
         raise ConfigError(
-            "--shard: is auto, but this is no task of a Slurm array or of srun (neither SLURM_ARRAY_TASK_ID "
-            "nor SLURM_STEP_ID is set); give k or k/N"
+            "--shard: is auto, but this is not a task of a Slurm array or of srun (neither "
+            "SLURM_ARRAY_TASK_ID nor SLURM_STEP_ID is set); give k or k/N"
         )
     if array is None:
         return ShardChoice(rank, default_num_shards=num_ranks)
@@ -211,8 +211,8 @@ def _mesh_dims_in_use(world_size: int) -> list[str]:
 
 def _warn_of_mesh(dims: Sequence[str], world_size: int) -> None:
     warnings.warn(
-        f"a device mesh ({', '.join(dims)}) is in use but no data-parallel dimension was named, so each of "
-        f"the {world_size} ranks gets items of its own, also ranks that hold parts of one model and need the "
-        "same; pass device_mesh and dp_dim",
+        f"a device mesh ({', '.join(dims)}) is in use but no data-parallel dimension is given, so each of "
+        f"the {world_size} ranks gets different items, including ranks that hold parts of one model and "
+        "need the same items; pass device_mesh and dp_dim",
         stacklevel=2,
     )

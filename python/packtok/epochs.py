@@ -68,7 +68,7 @@ class Epochs:
         if not self.num_steps(epoch, skip):
             raise ValueError(
                 f"skip_num_global_samples is {skip}, which leaves no batch of epoch {epoch}: "
-                f"{self.num_items} items, global batch {self.global_batch_size}; skip fewer, or begin with "
+                f"{self.num_items} items, global batch {self.global_batch_size}; skip fewer, or start with "
                 f"epoch={epoch + 1} and skip_num_global_samples=0"
             )
 
@@ -121,11 +121,11 @@ class Epochs:
         if epoch is not None:
             epoch = checked_integer("epoch", epoch)
         if step < 0:
-            raise IndexError(f"there is no step {step}")
+            raise IndexError(f"no step {step}")
         if epoch is None:
             epoch, step = self.order.epoch_of(step)
         if step >= (num_steps := self.num_steps(epoch, 0)):
-            raise IndexError(f"there is no step {step}: epoch {epoch} has {num_steps}")
+            raise IndexError(f"no step {step}: epoch {epoch} has {num_steps}")
         start = step * self.global_batch_size
         num = min(self.global_batch_size, self.order.num_positions(epoch, 0) - start)
         items: list[int] = self.order.items(epoch, start, 1, num).tolist()

@@ -21,8 +21,9 @@ def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
         import huggingface_hub
     except ImportError:
         raise TokenizerError(
-            f"tokenizer {name!r} is neither a path nor built in, and huggingface_hub, which could fetch it, "
-            "is not installed; run pip install 'packtok[hub]', or give the path of a tokenizer.json"
+            f"tokenizer {name!r} is neither a path nor built in, and huggingface_hub, which is needed to "
+            "download it, is not installed; run pip install 'packtok[hub]', or give the path of a "
+            "tokenizer.json"
         ) from None
     del huggingface_hub
     path = _cached(name, _FILES[0], None) or _download(name, _FILES[0], None)
@@ -42,7 +43,7 @@ def _cached(name: str, file: str, revision: str | None) -> Path | None:
         return None
     except HFValidationError:
         raise TokenizerError(
-            f"tokenizer {name!r} is no path, not built in, and no name the hub could have"
+            f"tokenizer {name!r} is neither a path, nor built in, nor a valid name on the hub"
         ) from None
 
 
@@ -74,18 +75,21 @@ def _error(name: str, file: str, error: Exception) -> TokenizerError:
 
     # The order matters: some of these classes derive from others.
     if isinstance(error, errors.GatedRepoError):
-        text = "access is restricted on the hub; ask for it there and log in with `hf auth login`"
+        text = "access is restricted on the hub; request access there and log in with `hf auth login`"
     elif isinstance(error, errors.RepositoryNotFoundError):
-        text = "neither a path, nor built in, nor found on the hub; if it is private, `hf auth login`"
+        text = (
+            "neither a path, nor built in, nor found on the hub; if it is private, log in with `hf auth "
+            "login`"
+        )
     elif isinstance(error, errors.LocalEntryNotFoundError | ConnectionError):
         text = (
-            "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; "
-            "fetch it where there is a network, or give the path of a tokenizer.json"
+            "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; download "
+            "it with network access, or give the path of a tokenizer.json"
         )
     elif isinstance(error, errors.EntryNotFoundError):
         text = f"the hub has no {file} under this name; give the path of a converted tokenizer.json"
     else:
-        text = f"{file} cannot be fetched from the hub"
+        text = f"cannot download {file} from the hub"
     return TokenizerError(f"tokenizer {name!r}: {text}")
 
 

@@ -172,9 +172,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
         """
         locate = getattr(self.dataset, "locate", None)
         if locate is None:
-            raise TypeError(
-                f"{type(self.dataset).__name__} has no method locate, which packtok's datasets have"
-            )
+            raise TypeError(f"{type(self.dataset).__name__} has no method locate; use a dataset of packtok")
         sampler = self._resumable
         epoch, items = sampler.epochs.global_batch(step, epoch)
         return [
@@ -196,8 +194,8 @@ class ReadAhead:
         num_batches = checked_integer("read_ahead", num_batches)
         if not hasattr(dataset, "prefetch"):
             raise TypeError(
-                f"read_ahead is {num_batches}, but {type(dataset).__name__} has no method prefetch, which "
-                "packtok's datasets have"
+                f"read_ahead is {num_batches}, but {type(dataset).__name__} has no method prefetch; use a "
+                "dataset of packtok"
             )
         self.batch_sampler = batch_sampler
         self.dataset = dataset

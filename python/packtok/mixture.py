@@ -85,7 +85,7 @@ class Mixture(Dataset[Any]):
         self._seed = checked_integer("seed", seed, below=1 << 64) if shuffle else None
         lengths = [len(source) for source in self._sources]
         if 0 in lengths:
-            raise ValueError(f"{self.names[lengths.index(0)]}: has no items; leave it out")
+            raise ValueError(f"{self.names[lengths.index(0)]}: has no items; remove it")
         self._len = sum(lengths) if num_items is None else checked_integer("num_items", num_items, least=1)
         self._prepare()
 
@@ -153,7 +153,7 @@ class Mixture(Dataset[Any]):
         source, position = self.source_of(k)
         locate = getattr(self._sources[source], "locate", None)
         if locate is None:
-            raise TypeError(f"{self.names[source]}: cannot tell which documents its items are of")
+            raise TypeError(f"{self.names[source]}: cannot tell which documents its items come from")
         documents: list[tuple[str, int, int, int]] = locate(position)
         return documents
 
@@ -213,18 +213,18 @@ def _exact(name: str, weight: Weight) -> Fraction:
     except (ValueError, TypeError, OverflowError):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
     if exact <= 0:
-        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0; leave the source out")
+        raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0; remove the source")
     return exact
 
 
 def _check_sources(names: Sequence[str], sources: Iterable[Any], options: Mapping[str, Any]) -> None:
     """Whether sources can be told apart, and options are for one."""
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise ValueError(f"{twice[0]}: is named twice; name it once, with the sum of its weights")
+        raise ValueError(f"{twice[0]}: is given twice; give it once, with the sum of its weights")
     if options and not any(isinstance(source, str | PathLike) for source in sources):
         raise TypeError(
-            f"{', '.join(options)}: is no argument of Mixture; options of TokenDataset are for paths, and no "
-            "source is one"
+            f"{', '.join(options)}: is not an argument of Mixture; options of TokenDataset apply to paths, "
+            "but no source is a path"
         )
 
 

@@ -71,7 +71,7 @@ class ResumableDistributedSampler(Sampler[int]):
         seed = checked_integer("seed", seed, below=1 << 64)
         if shuffle and getattr(dataset, "orders_itself", False):
             raise ValueError(
-                f"shuffle=True, but {type(dataset).__name__} orders its items itself; leave shuffle out and "
+                f"shuffle=True, but {type(dataset).__name__} orders its items itself; remove shuffle and "
                 "give the dataset a seed"
             )
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
@@ -101,8 +101,8 @@ class ResumableDistributedSampler(Sampler[int]):
         epochs = self.epochs
         if not epochs.num_items:
             raise ValueError(
-                f"the dataset, of type {type(self.dataset).__name__}, has no items; check the files and "
-                "options that it was made from"
+                f"the dataset, of type {type(self.dataset).__name__}, has no items; check its files and "
+                "options"
             )
         if epochs.num_items >= epochs.global_batch_size or epochs.at_epoch_end in ("pad", "short"):
             return
@@ -178,9 +178,9 @@ class ResumableDistributedSampler(Sampler[int]):
         """Made before the process group, a sampler would give every rank everything, unnoticed."""
         if self._finds_share and (now := process_share()) != self.epochs.share:
             raise RuntimeError(
-                f"the sampler was made for rank {self.rank} of {self.num_replicas}, but this process is rank "
-                f"{now.rank} of {now.num_replicas} now; make it after the process group, or give rank and "
-                "num_replicas"
+                f"the sampler was created for rank {self.rank} of {self.num_replicas}, but this process is "
+                f"now rank {now.rank} of {now.num_replicas}; create it after the process group, or give "
+                "rank and num_replicas"
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -269,7 +269,7 @@ def _global_batch_size(
     if global_batch_size is not None and batch_size * num_replicas != global_batch_size:
         raise ValueError(
             f"batch_size {batch_size} on {num_replicas} ranks is not global_batch_size {global_batch_size}; "
-            "leave one out"
+            "remove one of them"
         )
     return batch_size * num_replicas
 
@@ -282,7 +282,7 @@ def _epoch_end(at_epoch_end: AtEpochEnd | None, *, drop_last: bool, has_batches:
             f"at_epoch_end is {at_epoch_end!r}, expected {' or '.join(map(repr, AT_EPOCH_ENDS))}"
         )
     if drop_last and at_epoch_end != "drop":
-        raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; leave one out")
+        raise ValueError(f"drop_last contradicts at_epoch_end={at_epoch_end!r}; remove one of them")
     if at_epoch_end == "carry" and not has_batches:
         raise ValueError('at_epoch_end="carry" needs a batch_size or global_batch_size')
     return at_epoch_end

@@ -35,10 +35,10 @@ def read_plan(outdir: Path) -> Plan:
         OSError: If it cannot be read.
     """
     if outdir.exists() and not outdir.is_dir():
-        raise PacktokError(f"{outdir}: is a file; name the folder that the shards are in")
+        raise PacktokError(f"{outdir}: is a file; give the folder that contains the shards")
     plan = _packtok.read_plan(outdir)
     if plan is None:
-        raise PacktokError(f"{outdir}: there is no {_packtok.PLAN_NAME}, so this is no folder of shards")
+        raise PacktokError(f"{outdir}: no {_packtok.PLAN_NAME} found, so this is not a folder of shards")
     return Plan(*plan)
 
 

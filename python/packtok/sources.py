@@ -34,7 +34,7 @@ def find_files(source: Source) -> Files:
         return {"manifest": path} if is_manifest(path) else {"paths": _expanded(path)}
     paths = [file for one in source for file in _expanded(os.fspath(one))]
     if not paths:
-        raise ConfigError("the list of pbins is empty; name at least one")
+        raise ConfigError("the list of pbins is empty; give at least one")
     return {"paths": paths}
 
 
@@ -64,11 +64,11 @@ def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
         found = [str(file) for file in Path(path).rglob("*.pbin") if file.is_file()]
         if not found:
-            raise ConfigError(f"{path}: there is no .pbin file in this folder")
+            raise ConfigError(f"{path}: no .pbin file in this folder")
     elif glob.has_magic(path) and not os.path.exists(path):
         found = [file for file in glob.glob(path, recursive=True) if os.path.isfile(file)]
         if not found:
-            raise ConfigError(f"{path!r}: no file matches; hidden files must be named")
+            raise ConfigError(f"{path!r}: no file matches; globs skip hidden files, give those by name")
     else:
         return [path]
     return _packtok.natural_sorted(found)

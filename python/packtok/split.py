@@ -68,7 +68,7 @@ def side_of(files: Files, split: Split | None, rule: HeldOut, folders: list[str]
         more = "more" if split == "validation" else "fewer"
         raise ValueError(
             f"{documents.paths[0]}: the {split} side of the split has none of the {len(documents)} "
-            f"documents, because {_shown(rule)}; hold {more} out"
+            f"documents, because {_shown(rule)}; hold out {more}"
         )
     return {"split_path": split_path, "side": split}
 
@@ -97,7 +97,7 @@ def _number(name: str, value: object) -> int:
         return checked_integer(name, value)
     except ValueError:
         raise ValueError(
-            f"{name} is {value!r}, expected a number of documents as an int, or a share from 0.0 to 1.0"
+            f"{name} is {value!r}, expected a number of documents as an int, or a fraction from 0.0 to 1.0"
         ) from None
 
 
@@ -109,6 +109,6 @@ def _share(name: str, value: object) -> float:
     """
     share = float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
     if share is None or not 0 <= share <= 1:
-        raise ValueError(f"{name} is {value!r}, expected a share from 0 to 1")
+        raise ValueError(f"{name} is {value!r}, expected a fraction from 0 to 1")
     # An int stays one: the fingerprint is of what was given.
     return value if isinstance(value, int) else share

@@ -39,7 +39,7 @@ def check_form(state: object) -> Mapping[str, Any]:
     if missing := [name for name in _FIELDS if name not in state and name not in _OPTIONAL]:
         raise _no_state(f"it lacks {', '.join(missing)}")
     if unknown := [key for key in state if key not in _FIELDS]:
-        raise _no_state(f"{', '.join(map(repr, unknown))} is no field of one")
+        raise _no_state(f"{', '.join(map(repr, unknown))} is not a known field")
     for name, check in _FIELDS.items():
         if name in state:
             _field(name, state[name], check)
@@ -65,8 +65,8 @@ def checked_place(state: object, own: Mapping[str, Any], epochs: Epochs) -> tupl
     ]
     if differing:
         raise ValueError(
-            f"the state does not fit: {'; '.join(differing)}; resume with the values of the state, or start "
-            "without it"
+            f"the state does not match: {'; '.join(differing)}; resume with the values of the state, or "
+            "start without it"
         )
     # Without a global batch each rank takes one sample in a step, and the number of ranks may differ now.
     step = saved["global_batch_size"] or saved.get("num_replicas", epochs.share.num_replicas)
@@ -96,7 +96,7 @@ def _field(name: str, value: object, check: Callable[[str, Any], Any]) -> Any:
 
 
 def _no_state(what: str) -> ValueError:
-    return ValueError(f"this is no state of a packtok sampler or loader: {what}; {_REMEDY}")
+    return ValueError(f"not a state of a packtok sampler or loader: {what}; {_REMEDY}")
 
 
 def _unusable(what: str) -> ValueError:

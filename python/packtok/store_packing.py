@@ -59,9 +59,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
     if not fetch_plan(staging):
         num_shards = num_shards or shard.default_num_shards
         if num_shards is None:
-            raise PacktokError(
-                f"{staging.url}: there is no plan; give --shard k/N, or run packtok plan first"
-            )
+            raise PacktokError(f"{staging.url}: no plan found; give --shard k/N, or run packtok plan first")
         here.plan(num_shards)
         share_plan(staging)
     else:

@@ -46,15 +46,15 @@ def check_url(url: str) -> None:
     """
     if Redactor()(url) != url:
         raise ConfigError(
-            f"{Redactor()(url)}: has credentials or a query in it; give credentials by the environment, such "
-            "as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            f"{Redactor()(url)}: the URL contains credentials or a query; set credentials in the "
+            "environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
 
 
 def _default_base() -> Path:
     cache = _packtok.user_cache()
     if cache is None:
-        raise ConfigError("--staging: is missing, and this user has no home folder; name a folder")
+        raise ConfigError("--staging: is missing, and this user has no home folder; give a folder")
     return Path(cache, "staging")
 
 
@@ -92,10 +92,10 @@ class Staging:
         """
         check_url(url)
         if existing == "skip":
-            raise ConfigError(f"existing is 'skip' and {url} is in a store; give error or replace")
+            raise ConfigError(f"existing is 'skip' and {url} is in an object store; use error or replace")
         if existing == "error" and exists(url):
             raise FileExistsError(
-                errno.EEXIST, "exists already; name another, or set existing to replace", url
+                errno.EEXIST, "already exists; choose another, or set existing to replace", url
             )
         return cls.of(url, base, key)
 
@@ -117,7 +117,7 @@ class Staging:
         """
         # What lies beside somebody else's file is not touched either.
         if not replace and exists(self.url):
-            raise FileExistsError(errno.EEXIST, "exists already; name another output", self.url)
+            raise FileExistsError(errno.EEXIST, "already exists; choose another output", self.url)
         for suffix in _BESIDE:
             beside = Path(f"{self.path}{suffix}")
             if beside.exists():
@@ -161,7 +161,7 @@ def _send_if_absent(staging: Staging, name: str) -> None:
     except FileExistsError:
         if _content(url, staging) != path.read_bytes():
             raise PacktokError(
-                f"{url}: is of another corpus or of other options; name another output, or remove that"
+                f"{url}: belongs to another corpus or other options; choose another output, or remove it"
             ) from None
 
 

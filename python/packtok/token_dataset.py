@@ -108,7 +108,7 @@ class TokenDataset(Dataset[Item]):
         # Boundaries of segments are int32.
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
         if by_file and packing != "concat":
-            raise ValueError(f"by_file is for packing 'concat', and packing is {packing!r}; leave it out")
+            raise ValueError(f"by_file needs packing 'concat', but packing is {packing!r}; remove by_file")
         rule = held_out(
             split,
             validation_fraction=validation_fraction,
@@ -127,9 +127,7 @@ class TokenDataset(Dataset[Item]):
         }
         self._blocks = _packed(documents, packing, context_length, by_file, folders)
         if not len(self._blocks):
-            raise ValueError(
-                f"{self._blocks.paths[0]}: there is no document to make items of; pack some first"
-            )
+            raise ValueError(f"{self._blocks.paths[0]}: no documents to make items of; pack some first")
         asked = {
             "input_ids": dtype,
             "labels": dtype,
@@ -233,12 +231,14 @@ class RowsOfMany:
     def __init__(self, datasets: Sequence[TokenDataset]) -> None:
         pads = {dataset.pad_token_id for dataset in datasets if dataset.packing != "concat"}
         if len(pads) > 1:
-            raise ValueError(f"the datasets pad with the ids {sorted(pads)}; give all the same pad_token_id")
+            raise ValueError(
+                f"the datasets pad with different ids {sorted(pads)}; use the same pad_token_id for all"
+            )
         alike = [replace(dataset._fields, pad_token_id=max(pads, default=0)) for dataset in datasets]
         for i, fields in enumerate(alike):
             if fields != alike[0]:
                 raise ValueError(
-                    f"dataset {i} gives {fields}, dataset 0 {alike[0]}; make both with the same options"
+                    f"dataset {i} gives {fields}, dataset 0 {alike[0]}; create both with the same options"
                 )
         self._fields = alike[0]
         self._blocks = [dataset._blocks for dataset in datasets]

@@ -81,7 +81,7 @@ def default_eod(found: FoundTokenizer) -> str:
     if found.tokenizer.token_to_id(DEFAULT_EOD) is not None:
         return DEFAULT_EOD
     raise ConfigError(
-        f"--eod: is missing and tokenizer {found.tokenizer.name} names no EOS token; give it, or "
+        f"--eod: is missing, and tokenizer {found.tokenizer.name} has no EOS token; give it, or "
         f"settings.eod_token in a config; special tokens are {_listed(found.tokenizer)}"
     )
 
@@ -94,8 +94,9 @@ def check_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> None:
     for token in _named_tokens(config.special_tokens):
         if token not in known:
             raise ConfigError(
-                f"tokenizer.config.special_tokens names {token!r}, which is no added token of "
-                f"{found.tokenizer.name}; add it to the tokenizer.json; there are {_listed(found.tokenizer)}"
+                f"tokenizer.config.special_tokens names {token!r}, which is not an added token of "
+                f"{found.tokenizer.name}; add it to the tokenizer.json; special tokens are "
+                f"{_listed(found.tokenizer)}"
             )
 
 
@@ -130,12 +131,12 @@ def _name_of(path: Path) -> str:
 
 
 def _no_tokenizer_in(folder: Path) -> str:
-    nothing = f"{folder}: there is no {TOKENIZER_FILE} in this folder"
+    nothing = f"{folder}: no {TOKENIZER_FILE} in this folder"
     models = _models_in(folder)
     if not models:
         return nothing
     names = ", ".join(path.name for path in models)
-    return f"{nothing}, and more than one model: {names}; name one"
+    return f"{nothing}, and more than one model: {names}; give one of them"
 
 
 def _from_file(path: Path, name: str) -> FoundTokenizer:
@@ -152,7 +153,7 @@ def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> Foun
     try:
         config = json.loads(path.read_bytes())
     except ValueError as error:
-        raise TokenizerError(f"{path}: no valid JSON: {error}") from None
+        raise TokenizerError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise TokenizerError(f"{path}: expected a JSON object, found {type(config).__name__}")
     found = [
@@ -185,7 +186,8 @@ def _special_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
         if adds != wanted:
             does = "adds" if adds else "does not add"
             found.append(
-                f"{key} is {_yaml(wanted)}, but tokenizer.json {does} {token!r}; tokenizer.json counts"
+                f"{key} is {_yaml(wanted)}, but tokenizer.json {does} {token!r}; tokenizer.json takes "
+                "precedence"
             )
     if config.get("split_special_tokens") is True:
         found.append("split_special_tokens is true and has no effect; use special_tokens_in_text: text")
@@ -201,10 +203,13 @@ def _added_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
             continue
         known = tokenizer.token_to_id(text)
         if known is None:
-            found.append(f"added_tokens_decoder has {text!r}, which tokenizer.json lacks; it is not added")
+            found.append(
+                f"added_tokens_decoder has {text!r}, which is not in tokenizer.json; it is not added"
+            )
         elif str(known) != declared:
             found.append(
-                f"added_tokens_decoder gives {text!r} the id {declared}, tokenizer.json {known}; that counts"
+                f"added_tokens_decoder gives {text!r} the id {declared}, tokenizer.json {known}; "
+                "tokenizer.json takes precedence"
             )
     return found
 
@@ -218,11 +223,13 @@ def _text_keys(tokenizer: Tokenizer, config: Mapping[str, Any]) -> list[str]:
         ids = [tokenizer.encode(text, add_special_tokens=False).tolist() for text in (one, other)]
         if (ids[0] == ids[1]) != wanted:
             found.append(
-                f"{key} is {_yaml(wanted)}, but tokenizer.json behaves otherwise; tokenizer.json counts"
+                f"{key} is {_yaml(wanted)}, but tokenizer.json behaves differently; tokenizer.json takes "
+                "precedence"
             )
     if config.get("truncation_side") == "left":
         found.append(
-            "truncation_side is left and has no effect; truncation is as tokenizer.json says, else right"
+            "truncation_side is left and has no effect; tokenizer.json sets the side, which is right by "
+            "default"
         )
     return found
 

@@ -76,12 +76,12 @@ pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOp
 pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult<T> {
     let named: Result<T, ValueError> = T::deserialize(value.into_deserializer());
     named.map_err(|error| {
-        // serde quotes the value and the names with backticks: unknown variant `x`, expected one of `a`, `b`.
-        let text = error.to_string().replace('`', "");
-        let expected = text
-            .split_once(", expected ")
-            .map_or("", |(_, names)| names);
-        PyValueError::new_err(format!("{option} is {value:?}, expected {expected}"))
+        // serde says: unknown variant `x`, expected one of `a`, `b`.
+        let text = error.to_string();
+        let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();
+        let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+        let names = names.join(", ");
+        PyValueError::new_err(format!("{option} is {value:?}, expected one of {names}"))
     })
 }
 

@@ -22,7 +22,7 @@ def cat(
     tokenizer: TokenizerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print documents of a pbin, decoded by the tokenizer beside it or by --tokenizer."""
+    """Print documents of a pbin, decoded with the tokenizer next to it or with --tokenizer."""
     from packtok import PbinReader
 
     check_inputs("FILE", [file])
@@ -77,13 +77,15 @@ def _decoder(reader: "PbinReader", name: str | None) -> "Tokenizer":
     file = str(reader.path)
     name = name or beside(file)
     if name is None:
-        raise typer.BadParameter(f"{file}: no tokenizer lies beside it; give --tokenizer, or print --ids")
+        raise typer.BadParameter(
+            f"{file}: no tokenizer found next to the file; give --tokenizer, or use --ids"
+        )
     with engine_checks(quiet=False):
         decoder = find_tokenizer(name).tokenizer
     made_by = (reader.metadata or {}).get("tokenizer")
     if made_by and made_by["fingerprint"] != decoder.fingerprint:
         console.remark(
-            f"warning: {reader.path} was packed with the tokenizer {made_by['name']}, and {name} is another; "
-            "the text is not that of the documents"
+            f"warning: {reader.path} was packed with tokenizer {made_by['name']}, not {name}; the text "
+            "may differ from that of the documents"
         )
     return decoder

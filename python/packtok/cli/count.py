@@ -35,7 +35,7 @@ def count(
     quiet: QuietOption = False,
     **options: Any,
 ) -> None:
-    """Count documents, bytes and tokens of a corpus of JSON lines; EODs are not counted."""
+    """Count the documents, bytes and tokens of a corpus of JSON lines, without EODs."""
     from packtok.commands import count as command
 
     check_corpus("CORPUS", corpus)
@@ -88,7 +88,7 @@ def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         header += [f"{name} tokens", "bytes/token"]
     reached = [one for one in report["sources"] if one["lines"] or not report["stopped_early"]]
     groups = grouped(reached)
-    return header, [_row(label, counted) for label, counted in [*groups, ("in all", report["total"])]]
+    return header, [_row(label, counted) for label, counted in [*groups, ("total", report["total"])]]
 
 
 def _row(label: str, counted: dict[str, Any]) -> list[str]:

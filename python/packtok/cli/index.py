@@ -36,7 +36,7 @@ def index(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the raw index of a JSONL file, as Modalities reads it."""
+    """Write the raw index of a JSONL file, in the format that Modalities reads."""
     policy = existing_policy(existing, file_existence_policy)
     bad = on_bad_document or "fail"
     index_with(src, index_path, policy, on_bad_document=bad, as_json=as_json, quiet=quiet)

@@ -18,7 +18,7 @@ def inspect(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The pbin.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a pbin holds: tokens, documents, tokenizer, sources, lengths."""
+    """Show what a pbin contains: tokens, documents, tokenizer, sources, lengths."""
     from packtok import PbinReader
 
     check_inputs("FILE", [file])
@@ -54,7 +54,7 @@ def describe(reader: "PbinReader") -> dict[str, Any]:
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [
         ("file", f"{facts['path']}, {console.size(facts['file_bytes'])}"),
-        ("whole", _whole(facts)),
+        ("consistent", _whole(facts)),
         ("token width", f"{facts['token_bytes']} bytes"),
         ("documents", console.count(facts["documents"])),
         ("tokens", console.count(facts["tokens"])),
@@ -64,14 +64,14 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("sources", console.count(len(sources)) if sources else "unknown"))
     rows += [("", f"{source['path']}, {console.size(source['bytes'])}") for source in sources[:SOURCES_SHOWN]]
     if len(sources) > SOURCES_SHOWN:
-        rows.append(("", f"and {len(sources) - SOURCES_SHOWN:,} more, all under --json"))
+        rows.append(("", f"and {len(sources) - SOURCES_SHOWN:,} more; --json lists all"))
     return rows
 
 
 def _whole(facts: dict[str, Any]) -> str:
     if facts["trailer"]:
         return "yes: header, index and trailer agree; packtok verify checks every byte"
-    return f"header and index agree; no trailer, so nothing says more ({facts['dialect']})"
+    return f"header and index agree; no trailer for further checks ({facts['dialect']})"
 
 
 def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:

@@ -17,7 +17,9 @@ from packtok.cli.options import (
 )
 from packtok.cli.progress import progress
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="What packtok pack --shard had as --output.")]
+Folder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The folder that packtok pack --shard wrote to.")
+]
 Output = Annotated[str, typer.Option("--output", "-o", help="The file to write.")]
 
 
@@ -26,19 +28,21 @@ def join(
     output: Output,
     manifest: Annotated[
         bool,
-        typer.Option("--manifest", help="Write only a manifest by which datasets open the shards."),
+        typer.Option("--manifest", help="Write only a manifest, from which datasets open the shards."),
     ] = False,
     existing: ExistingOption = None,
     file_existence_policy: PolicyOption = None,
     max_rejects: MaxRejectsOption = None,
     staging: Annotated[
         str | None,
-        typer.Option(help="Where files from or for a URL lie meanwhile. [default: in the user's cache]"),
+        typer.Option(
+            help="Folder for temporary copies of files from or for a URL. [default: in the user's cache]"
+        ),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Join all shards into the file that packing without shards would have written."""
+    """Join all shards into the file that packing without shards would write."""
     from packtok.commands import join as command
 
     check_inputs("FOLDER", [folder])

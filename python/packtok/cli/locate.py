@@ -9,15 +9,17 @@ from packtok.cli.options import JsonOption, check_inputs
 
 
 def locate(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="YAML with the keys dataset and loader.")],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="YAML file with the keys dataset and loader.")
+    ],
     step: Annotated[int, typer.Option("--step", "-s", help="The step, counted from 0 over the whole run.")],
     epoch: Annotated[int | None, typer.Option(help="Count the step from 0 in this epoch.")] = None,
     state: Annotated[
-        str | None, typer.Option(help="A saved loader state, as JSON or in a checkpoint; goes before loader.")
+        str | None, typer.Option(help="A saved loader state, as JSON or in a checkpoint; overrides loader.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show which documents the batch of a step holds, row by row."""
+    """Show which documents the batch of a step contains, row by row."""
     from packtok.commands import locate as command
 
     check_inputs("CONFIG", [config])

@@ -23,7 +23,7 @@ def manifest(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """List pbins with their lengths and checksums, so that datasets open without touching the files."""
+    """List pbins with their lengths and checksums, so that datasets open without reading the files."""
     from packtok.commands.manifest import write_manifest
 
     check_inputs("FILES", files)

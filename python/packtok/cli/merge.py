@@ -21,7 +21,7 @@ from packtok.cli.progress import engine_checks, progress
 
 Paths = Annotated[
     list[str],
-    typer.Argument(metavar="PART... OUT", help="Files, or folders of *.pbin, and last the file to write."),
+    typer.Argument(metavar="PART... OUT", help="Files or folders of *.pbin, then the file to write."),
 ]
 
 
@@ -50,7 +50,7 @@ def merge_with(
     from packtok.commands import merge as command
 
     if len(paths) < 2:
-        raise typer.BadParameter("expected at least one PART and then OUT")
+        raise typer.BadParameter("expected at least one PART, then OUT")
     check_inputs("PART", paths[:-1])
     check_output("OUT", paths[-1])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:

@@ -29,8 +29,8 @@ def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
         yield None
     else:
         raise PacktokError(
-            "the engine ray needs a cluster: set RAY_ADDRESS to that of one (RAY_ADDRESS=local starts one on "
-            "this machine), or call packtok where Slurm's programs are"
+            "the ray engine needs a cluster: set RAY_ADDRESS to its address (RAY_ADDRESS=local starts one "
+            "on this machine), or run packtok where the Slurm commands are installed"
         )
 
 
@@ -54,8 +54,8 @@ def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
         console.remark(f"shard {shard}: {reason} (log: {ray_engine.log_of(launch.outdir, shard)})")
     if failures:
         raise PacktokError(
-            f"{launch.outdir}: {len(failures):,} of {launch.num_shards:,} shards failed; mend what is said "
-            f"of them, then: packtok retry {launch.outdir}"
+            f"{launch.outdir}: {len(failures):,} of {launch.num_shards:,} shards failed; fix the errors "
+            f"above, then run: packtok retry {launch.outdir}"
         )
     join = launch.settings.slurm.join
     # A limit on rejects is no wish to join again.

@@ -66,10 +66,10 @@ OnBadOption = Annotated[Literal["fail", "skip"] | None, flag("on_bad_document")]
 MaxRejectsOption = Annotated[str | None, flag("max_rejects")]
 PolicyOption = Annotated[
     FileExistencePolicy | None,
-    typer.Option("--file_existence_policy", help="Modalities' name for --existing; override is replace."),
+    typer.Option("--file_existence_policy", help="Modalities' name for --existing; override means replace."),
 ]
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress, and the result in one line.")
+    bool, typer.Option("--quiet", "-q", help="Hide progress and print the result in one line.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as one JSON document.")]
 
@@ -97,7 +97,7 @@ def check_inputs(name: str, paths: Iterable[str]) -> None:
     for path in paths:
         if path == "-" and not os.path.lexists(path):
             raise ConfigError(
-                f"{name}: - would be standard input, which is not read; write it to a file first"
+                f"{name}: - means standard input, which is not supported; write the data to a file first"
             )
         _check(name, path)
 
@@ -127,19 +127,19 @@ def check_output(name: str, path: str | None, *, is_folder: bool = False) -> Non
     if path is None:
         return
     if path.endswith("/") and not is_folder:
-        raise ConfigError(f"{name}: {path} is a folder; name a file in it")
+        raise ConfigError(f"{name}: {path} is a folder; give a file in it")
     if path == "-":
         raise ConfigError(
-            f"{name}: - would be standard output, and packtok writes files; name one (./- for a file named -)"
+            f"{name}: - means standard output, which is not supported; give a file (./- for a file named -)"
         )
     _check(name, path)
 
 
 def _check(name: str, path: str) -> None:
     if not path.strip():
-        raise ConfigError(f"{name}: is empty; name a file or folder")
+        raise ConfigError(f"{name}: is empty; give a file or folder")
     if path.startswith("~") and not os.path.lexists(path.partition("/")[0]):
         raise ConfigError(
-            f"{name}: {path}: only a shell takes ~ for the home folder, without quotes and at the start of a "
-            f"word; write {os.path.expanduser(path)}"
+            f"{name}: {path}: only a shell expands ~, without quotes and at the start of a word; write "
+            f"{os.path.expanduser(path)}"
         )

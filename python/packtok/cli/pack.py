@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     from packtok.commands.pack import PackReport
     from packtok.config import PackConfig
 
-Config = Annotated[str | None, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")]
+Config = Annotated[
+    str | None, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set any config key; a bare name is in settings. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a config key; a name without a dot is in settings. Repeatable.",
     ),
 ]
 PrintConfigOption = Annotated[
-    bool, typer.Option("--print-config", help="Print the resolved config and stop.")
+    bool, typer.Option("--print-config", help="Print the resolved config and exit.")
 ]
 
 
@@ -44,7 +48,7 @@ def pack(
         str | None,
         typer.Option(
             metavar="k/N|k|auto",
-            help="Pack only part k of N, from 0, into the folder --output; auto: ask Slurm.",
+            help="Pack only shard k of N, from 0, into the folder --output; auto: k from Slurm.",
         ),
     ] = None,
     set_values: SetOption = None,
@@ -63,12 +67,12 @@ def pack(
 
 
 def pack_encoded_data(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, as Modalities has it.")],
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")],
     file_existence_policy: PolicyOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Pack a corpus as a config says; the same as `packtok pack CONFIG`."""
+    """Pack the corpus of a config; the same as `packtok pack CONFIG`."""
     policy: FileExistencePolicy | None = file_existence_policy
     checked = checked_config(config, {"existing": existing_policy(None, policy)}, [])
     pack_with(checked, None, as_json=as_json, quiet=quiet)
@@ -130,7 +134,7 @@ def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet:
     with progress(quiet=quiet) as on_progress:
         report = packing.run(on_progress, chosen)
     console.remarks(report.warnings[len(packing.notes) :])
-    console.remarks(f"removed {path}, left by a run that was killed" for path in report.removed_temporary)
+    console.remarks(f"removed {path}, left by a killed run" for path in report.removed_temporary)
     if as_json:
         console.as_json(report.to_dict())
     elif quiet:
@@ -166,8 +170,8 @@ def _line(report: "PackReport") -> str:
 
 def _kept(report: "PackReport") -> str:
     if report.shard_index is not None:
-        return "its marker says that it is whole; --existing replace packs it again"
-    return "the existing file is whole, and of the same config and sources"
+        return "its marker says that it is complete; --existing replace packs it again"
+    return "the existing file is complete and matches this config and its sources"
 
 
 def _files(number: int) -> str:
@@ -182,7 +186,7 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
         ("output", str(public["output"])),
         *([("shard", f"{report.shard_index} of {report.num_shards}")] if report.num_shards else []),
         ("documents", console.count(report.documents)),
-        ("tokens", f"{report.tokens:,} of {report.token_bytes} bytes"),
+        ("tokens", f"{report.tokens:,}, {report.token_bytes} bytes each"),
         ("lines", _accounting(report)),
         ("EODs in texts", console.count(report.eods_in_text)),
         ("input", f"{console.size(report.source_bytes)} in {_files(report.num_sources)}"),
@@ -192,9 +196,7 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
     if report.rejected and public["rejects_path"]:
         rows.append(("rejects", str(public["rejects_path"])))
     if report.resumed_bytes:
-        rows.append(
-            ("went on", f"behind {console.size(report.resumed_bytes)} that an earlier run had packed")
-        )
+        rows.append(("resumed", f"{console.size(report.resumed_bytes)} packed by an earlier run were kept"))
     if report.stopped_early:
         rows.append(("stopped", "at max_documents or max_tokens; the corpus has more"))
     if report.skipped_existing:

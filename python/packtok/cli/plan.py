@@ -26,7 +26,7 @@ from packtok.cli.progress import engine_checks
 from packtok.distributed import MAX_SHARDS
 
 Shards = Annotated[
-    int, typer.Option("--shards", "-n", min=1, max=MAX_SHARDS, help="How many parts of about equal size.")
+    int, typer.Option("--shards", "-n", min=1, max=MAX_SHARDS, help="Number of shards, of about equal size.")
 ]
 
 
@@ -42,7 +42,7 @@ def plan(
     shards: Shards,
     **options: Any,
 ) -> None:
-    """Plan how a corpus is packed in shards; write the plan into the folder --output."""
+    """Plan how to pack a corpus in shards; write the plan into the folder --output."""
     from packtok.commands.pack import prepare
 
     options["existing"] = existing_policy(options["existing"], file_existence_policy)

@@ -16,7 +16,7 @@ def retry(
     submit: SubmitOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Have the shards packed that are missing, as `packtok run` was asked to; settings can be changed."""
+    """Submit the missing shards of a `packtok run` again; settings can be changed."""
     from packtok.launch.settings import changed
     from packtok.launch.submit import relaunch
 

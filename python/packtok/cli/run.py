@@ -22,26 +22,29 @@ ConfOption = Annotated[
         "--conf",
         "--config",
         metavar="FILE|KEY=VALUE",
-        help="A file of settings, or one setting such as slurm.partition=long. Repeatable.",
+        help="A settings file, or one setting such as slurm.partition=long. Repeatable.",
     ),
 ]
 SubmitOption = Annotated[
     bool,
-    typer.Option("--submit/--no-submit", help="Submit, or only write the scripts and print the commands."),
+    typer.Option(
+        "--submit/--no-submit", help="Submit the jobs, or only write the scripts and print the commands."
+    ),
 ]
 
 
 def run(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="pack|tokenize ARGS...", help="What is to be run, with its options."),
+        typer.Argument(metavar="pack|tokenize ARGS...", help="The command to run, with its options."),
     ],
     conf: ConfOption = None,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", "-N", help="Tasks at once; nodes of the job under --mode srun.")
+        int | None,
+        typer.Option("--nodes", "-N", help="Tasks that run at once; with --mode srun, nodes of the job."),
     ] = None,
     cpus_per_task: Annotated[
-        int | None, typer.Option("--cpus-per-task", "--cpus", "-c", help="CPUs, and threads, of each task.")
+        int | None, typer.Option("--cpus-per-task", "--cpus", "-c", help="CPUs and threads of each task.")
     ] = None,
     mem: Annotated[str | None, typer.Option("--mem", "--memory", help="Memory per node, such as 8G.")] = None,
     time: Annotated[
@@ -55,7 +58,7 @@ def run(
         typer.Option("--constraint", "--constraints", "-C", help="Features of nodes. Repeatable."),
     ] = None,
     gpus_per_node: Annotated[
-        str | None, typer.Option("--gpus-per-node", help="GPUs, where a partition wants some booked.")
+        str | None, typer.Option("--gpus-per-node", help="GPUs, if the partition requires them.")
     ] = None,
     array_tasks: Annotated[
         str | None,
@@ -63,7 +66,7 @@ def run(
             "--array-tasks",
             "--shards",
             metavar="N[%M]",
-            help="Shards, each a task; at most M at once. [default: 8 for each of --nodes]",
+            help="Number of shards, one task each; at most M at once. [default: 8 for each of --nodes]",
         ),
     ] = None,
     mode: Annotated[
@@ -73,38 +76,38 @@ def run(
     engine: Annotated[
         Literal["slurm", "ray"] | None,
         typer.Option(
-            help="Who starts the tasks. ray: the cluster at RAY_ADDRESS, else one in a job. [default: slurm]"
+            help="What starts the tasks. ray: the cluster at RAY_ADDRESS, else one in a job. [default: slurm]"
         ),
     ] = None,
     num_workers: Annotated[
-        int | None, typer.Option(help="Ray's tasks at once. [default: as many as there is room for]")
+        int | None, typer.Option(help="Ray tasks that run at once. [default: as many as fit]")
     ] = None,
     join: Annotated[
         Literal["file", "manifest", "none"] | None,
-        typer.Option(help="What is made of the shards in the end. [default: file]"),
+        typer.Option(help="What the finished shards become. [default: file]"),
     ] = None,
     log_file: Annotated[
-        str | None, typer.Option("--log-file", "-o", help="Logs; %A and %a are job and task.")
+        str | None, typer.Option("--log-file", "-o", help="Log files; %A is the job, %a the task.")
     ] = None,
     error_file: Annotated[
-        str | None, typer.Option("--error-file", "-e", help="Errors, if apart from the logs.")
+        str | None, typer.Option("--error-file", "-e", help="Error files, if separate from the logs.")
     ] = None,
     sbatch_arg: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ARG", help="Any other argument of sbatch, such as --reservation=NAME. Repeatable."
+            metavar="ARG", help="Any other sbatch argument, such as --reservation=NAME. Repeatable."
         ),
     ] = None,
     submit_script: Annotated[
-        str | None, typer.Option(help="The script to write. [default: pack.sbatch in the folder of shards]")
+        str | None, typer.Option(help="The script to write. [default: pack.sbatch in the shard folder]")
     ] = None,
     outdir: Annotated[
-        str | None, typer.Option(help="Folder of the shards. [default: the output's name and .shards]")
+        str | None, typer.Option(help="Folder of the shards. [default: the output's name plus .shards]")
     ] = None,
     submit: SubmitOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Pack a corpus by many tasks of a cluster; the result is the file that one process would write."""
+    """Pack a corpus with many tasks on a cluster; the result is the file that one process would write."""
     from packtok.launch.settings import load_settings
 
     flags: dict[str, Any] = {
@@ -127,7 +130,7 @@ def run(
     values = {f"slurm.{name}": value for name, value in flags.items()}
     settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": num_workers})
     if settings.engine != "ray" and num_workers is not None:
-        raise typer.BadParameter("--num-workers is for --engine ray; for Slurm give --array-tasks N%M")
+        raise typer.BadParameter("--num-workers needs --engine ray; for Slurm use --array-tasks N%M")
     check_output("--outdir", outdir, is_folder=True)
     check_output("--submit-script", submit_script)
     start(
@@ -172,24 +175,24 @@ def start(
     check_whole(checked)
     if checked.settings.report is not None:
         raise ConfigError(
-            "--report: settings.report is given, but shards have markers, which packtok status adds up; "
-            "leave it out"
+            "--report: settings.report is set, but packtok run writes no report; remove it, and use "
+            "packtok status"
         )
     output = checked.settings.dst_path
     if outdir is not None and is_url(outdir):
-        raise ConfigError(f"--outdir: {outdir} is in a store; name a folder that all nodes share")
+        raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
     if not is_url(output):
         output = os.path.abspath(output)
     elif outdir is None:
         raise ConfigError(
-            f"--outdir: is missing, and the output {output} is in a store; name a folder for the shards that "
-            "all nodes share"
+            f"--outdir: is missing, and the output {output} is in an object store; give a folder for the "
+            "shards that all nodes share"
         )
     folder = Path(os.path.abspath(outdir or f"{output}.shards"))
     if os.path.lexists(folder) and not folder.is_dir():
-        raise ConfigError(f"--outdir: {folder} is a file; name the folder that the shards go to")
+        raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
     if submit_script is not None and os.path.isdir(submit_script):
-        raise ConfigError(f"--submit-script: {submit_script} is a folder; name a file in it")
+        raise ConfigError(f"--submit-script: {submit_script} is a folder; give a file in it")
     with ray_at_hand(settings, submit=submit) as ray:
         num_nodes = None if ray is None else ray_engine.num_nodes(ray)
         launch = Launch(
@@ -244,8 +247,8 @@ def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_js
     todo = launching.plan_jobs(launch, script=script, slurm=slurm if submit else None)
     console.remark(
         f"{todo.finished:,} of {launch.num_shards:,} shards are done"
-        + (f", {len(todo.under_way):,} under way" if todo.under_way else "")
-        + (f"; let go, since Slurm held them: {', '.join(todo.held)}" if todo.held else "")
+        + (f", {len(todo.under_way):,} queued or running" if todo.under_way else "")
+        + (f"; released tasks that Slurm held: {', '.join(todo.held)}" if todo.held else "")
     )
     result = {"output": launch.output, "outdir": str(launch.outdir), "shards": launch.num_shards}
     result["finished"] = todo.finished
@@ -253,7 +256,7 @@ def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_js
         if as_json:
             console.as_json(result | {"jobs": [], "replaced": []})
             return
-        print(console.printable(f"nothing to submit; packtok status {launch.outdir}"))
+        print(console.printable(f"nothing to submit; see packtok status {launch.outdir}"))
         return
     if not submit:
         record = read_record(launch.outdir)
@@ -276,7 +279,7 @@ def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_js
         rows.append(
             (f"job {one.job}", "joins when all tasks have ended" if one.kind == "join" else f"packs {shards}")
         )
-    rows += [(f"job {job}", "taken back; a later one joins") for job in done.replaced]
+    rows += [(f"job {job}", "cancelled; a later job joins") for job in done.replaced]
     rows += [
         ("output", launch.output),
         ("shards", str(launch.outdir)),

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def status(
     outdir: Annotated[str, typer.Argument(metavar="OUTDIR", help="The folder of shards.")],
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Look again until nothing runs any more.")
+        bool, typer.Option("--watch", "-w", help="Refresh until no task is queued or running.")
     ] = False,
-    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between refreshes.")] = 5.0,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print the result as one JSON document; one in each line with --watch."),
+        typer.Option("--json", help="Print the result as one JSON document; with --watch, one per line."),
     ] = False,
 ) -> None:
-    """Show which shards are done, running, queued, failed or missing. Exit code 0, whatever they are."""
+    """Show which shards are done, running, queued, failed or missing. Exit code 0 in each case."""
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
     from packtok.shard_folder import ShardFolder
@@ -34,7 +34,7 @@ def status(
 
     check_inputs("OUTDIR", [outdir])
     if is_url(outdir):
-        raise ConfigError(f"{outdir}: only a folder of shards on a shared file system has a status")
+        raise ConfigError(f"{outdir}: status needs a folder of shards on a shared file system")
     watcher = Watcher(ShardFolder.open(Path(os.path.abspath(outdir))))
     if not watch:
         _show(watcher.look(), as_json=as_json)

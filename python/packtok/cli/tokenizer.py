@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from packtok.tokenizer import FoundTokenizer
 
 app = typer.Typer(
-    help="Look at a tokenizer, and hold its engine against Python's package.",
+    help="Inspect a tokenizer, and compare its engine with the reference engine.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -24,10 +24,10 @@ Name = Annotated[
 ]
 TOKENS_SHOWN = 12
 # How long a text takes.
-LINEAR = "grows with the length of a text, whatever it is made of"
+LINEAR = "linear in the length of a text"
 NOT_LINEAR = (
-    "may grow faster than a text; where a pattern tries ten million ways to match at one place, it gives up, "
-    "and the document is an error"
+    "may be worse than linear in the length of a text; a pattern fails after ten million attempts to match "
+    "at one position, and the document is an error"
 )
 
 
@@ -36,7 +36,7 @@ def inspect(
     tokenizer: Name,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a tokenizer is: vocabulary, special tokens, engine, and what its components became."""
+    """Show a tokenizer's vocabulary, special tokens, engine and components."""
     from packtok.config.redact import Redactor
     from packtok.tokenizer import find_tokenizer
 
@@ -77,7 +77,7 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("name", facts["name"]),
         ("file", facts["path"] or "none: built in"),
         ("fingerprint", facts["fingerprint"]),
-        ("vocabulary", f"{facts['vocab_size']:,} ids; a pbin takes {width} byte{'s' * (width > 1)} for each"),
+        ("vocabulary", f"{facts['vocab_size']:,} ids, of {width} byte{'s' * (width > 1)} each in a pbin"),
         ("EOS", repr(facts["eos_token"]) if facts["eos_token"] is not None else "none named"),
         ("engine", f"{facts['engine']}: {facts['engine_reason']}"),
         ("time", LINEAR if facts["is_linear"] else NOT_LINEAR),
@@ -95,7 +95,7 @@ def _token_rows(name: str, tokens: list[dict[str, Any]]) -> list[tuple[str, str]
         return [(name, "none")]
     shown = ", ".join(f"{one['token']!r} = {one['id']:,}" for one in tokens[:TOKENS_SHOWN])
     more = len(tokens) - TOKENS_SHOWN
-    return [(name, shown + (f", and {more:,} more, all under --json" if more > 0 else ""))]
+    return [(name, shown + (f", and {more:,} more; --json lists all" if more > 0 else ""))]
 
 
 @app.command()
@@ -105,7 +105,7 @@ def verify(
     corpus: Annotated[
         list[str] | None,
         typer.Option(
-            "--corpus", "-c", help="File, glob or folder whose documents are compared too. Repeatable."
+            "--corpus", "-c", help="File, glob or folder whose documents are also compared. Repeatable."
         ),
     ] = None,
     *,
@@ -113,7 +113,7 @@ def verify(
     quiet: QuietOption = False,
     **options: Any,
 ) -> None:
-    """Compare the ids of the engine that serves it with Python's package. Exit code 1 if any differ."""
+    """Compare the ids of the tokenizer's engine with the reference engine. Exit code 1 if any differ."""
     from packtok.commands import tokenizer as command
 
     check_inputs("TOKENIZER", [tokenizer])
@@ -124,14 +124,12 @@ def verify(
         console.as_json(report)
         return
     if report["oracle"] is None:
-        nothing = (
-            f"nothing to compare: {tokenizer} is served by {report['engine']}, which is the engine that "
-        )
-        print(console.printable(nothing + "others are compared with"))
+        nothing = f"nothing to compare: {tokenizer} uses {report['engine']}, which is the reference engine"
+        print(console.printable(nothing))
         return
     if not quiet:
         console.table(_compared(report, corpus is not None))
-    print(f"{report['engine']} gives the ids of {report['oracle']}")
+    print(f"{report['engine']} and {report['oracle']} give the same ids")
 
 
 def _compared(report: dict[str, Any], has_corpus: bool) -> list[tuple[str, str]]:

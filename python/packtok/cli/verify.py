@@ -18,12 +18,12 @@ def verify(
         typer.Option(metavar="CONFIG", help="Tokenize the corpus of this config again and compare."),
     ] = None,
     sample: Annotated[
-        str, typer.Option(help="How much of the corpus is compared: a percentage, or all.")
+        str, typer.Option(help="How much of the corpus to compare: a percentage, or all.")
     ] = "all",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check a pbin, and on request against its corpus. Exit code 1 if anything is wrong."""
+    """Check a pbin, optionally against its corpus. Exit code 1 if anything is wrong."""
     from packtok.commands import verify as command
 
     fraction = fraction_of(sample)
@@ -37,7 +37,7 @@ def verify(
             counts["compared with the corpus"] = compared["compared"]
     show_counts(counts, as_json=as_json, quiet=quiet)
     if not quiet and not as_json:
-        print(console.printable(f"{file} is right"))
+        print(console.printable(f"{file} is valid"))
 
 
 def fraction_of(sample: str) -> float:

@@ -11,9 +11,9 @@ from packtok.cli.pack import pack
 # What only concerns the run as a whole, or only the terminal.
 _OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config", "as_json")
 _NOT_FOR_SHARDS = {
-    "shard": "packtok run starts a task for each",
-    "print_config": "call packtok pack with it, without run",
-    "as_json": "it goes ahead of the command: packtok run --json pack",
+    "shard": "packtok run starts a task for each shard",
+    "print_config": "use it with packtok pack, without run",
+    "as_json": "put it before the command: packtok run --json pack",
 }
 
 
@@ -39,7 +39,9 @@ def wrapped(command: list[str]) -> Wrapped:
         return _pack(arguments)
     if name == "tokenize":
         return _tokenize(arguments)
-    raise typer.BadParameter(f"{name}: only pack and tokenize can be run; options of run go ahead of them")
+    raise typer.BadParameter(
+        f"{name}: only pack and tokenize can be run; put options of run before the command"
+    )
 
 
 def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
@@ -69,8 +71,8 @@ def _tokenize(arguments: list[str]) -> Wrapped:
     remarks = [
         f"--{name.replace('_', '-')} has no effect: {reason}"
         for name, reason in (
-            ("num_workers", "a task has as many threads as --cpus-per-task says"),
-            ("token_dtype", "ids are as wide as the tokenizer's largest needs"),
+            ("num_workers", "--cpus-per-task sets the threads of each task"),
+            ("token_dtype", "the tokenizer's largest id sets the width of the ids"),
         )
         if params[name] is not None
     ]
@@ -86,13 +88,13 @@ def _tatm_tokenize(
     tokenizer: Annotated[str, typer.Option(help="tokenizer.json or its folder, built-in name, or hub name.")],
     output_dir: Annotated[str, typer.Option(help="Folder of the output.")] = ".",
     file_prefix: Annotated[str, typer.Option(help="Name of the output, without .pbin.")] = "tokenized",
-    field: Annotated[str | None, typer.Option(help="jq filter that gives a document's text.")] = None,
+    field: Annotated[str | None, typer.Option(help="jq filter that returns a document's text.")] = None,
     eod: Annotated[str | None, typer.Option(help="Token that closes each document.")] = None,
     num_workers: Annotated[int | None, typer.Option(help="Has no effect.")] = None,
     token_dtype: Annotated[str | None, typer.Option(help="Has no effect.")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Has no effect.")] = False,
 ) -> None:
-    """Pack data sets into one pbin, under the names that tatm has for it."""
+    """Pack data sets into one pbin, with the option names of tatm."""
 
 
 def _parsed(function: Any, name: str, arguments: list[str]) -> Any:

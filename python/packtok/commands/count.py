@@ -51,7 +51,7 @@ def count(
     if isinstance(tokenizers, str):
         tokenizers = [tokenizers]
     if not tokenizers:
-        raise ConfigError("no tokenizer is given; name one or more with --tokenizer, such as gpt2")
+        raise ConfigError("no tokenizer given; give one or more with --tokenizer, such as gpt2")
     config = corpus_config(
         corpus,
         tokenizers[0],

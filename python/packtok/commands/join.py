@@ -47,7 +47,7 @@ def join(
             os.fspath(folder), os.fspath(output), manifest, existing, on_progress, staging, limit
         )
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise NotADirectoryError(f"{os.fspath(folder)}: is a file; name the folder that the shards are in")
+        raise NotADirectoryError(f"{os.fspath(folder)}: is a file; give the folder that contains the shards")
     if manifest:
         shards = _packtok.list_shards(os.fspath(folder), limit)
         return write_manifest(shards, Path(output), existing=existing)
@@ -82,7 +82,9 @@ def _join_from_store(
 ) -> Mapping[str, Any]:
     """Fetches the shards and joins them; what was fetched stays until they are joined."""
     if manifest:
-        raise ConfigError(f"{url}: a manifest of shards in a store cannot be made; fetch them, or join them")
+        raise ConfigError(
+            f"{url}: cannot write a manifest of shards in an object store; download them, or join them"
+        )
     fetched = Staging.of(url, None if staging is None else os.fspath(staging), "join")
     fetch_shards(fetched)
     counts = join(

@@ -77,8 +77,8 @@ def read_state(path: str) -> Mapping[str, Any]:
         tree = _checkpoint(path)
     states = list(_states(tree))
     if not states or any(state != states[0] for state in states):
-        found = "several states that differ" if states else "no state"
-        raise ConfigError(f"{path}: holds {found} of a packtok.DataLoader; save one as JSON")
+        found = "several different states" if states else "no state"
+        raise ConfigError(f"{path}: contains {found} of a packtok.DataLoader; save one as JSON")
     with _naming(path):
         return check_form(states[0])
 
@@ -98,7 +98,7 @@ def _checkpoint(path: str) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, EOFError, UnpicklingError) as error:
-        raise ConfigError(f"{path}: is neither JSON nor a checkpoint of torch.save") from error
+        raise ConfigError(f"{path}: neither JSON nor a torch.save checkpoint") from error
 
 
 def _states(tree: Any) -> Iterator[Mapping[str, Any]]:
@@ -131,7 +131,9 @@ def _section(config: str, values: Mapping[str, Any], name: str) -> dict[str, Any
 
 def _loader_options(config: str, options: dict[str, Any]) -> dict[str, Any]:
     if unknown := [key for key in options if key not in _LOADER_KEYS]:
-        raise ConfigError(f"{config}: loader.{unknown[0]}: is unknown; there are {', '.join(_LOADER_KEYS)}")
+        raise ConfigError(
+            f"{config}: loader.{unknown[0]}: unknown key; known keys are {', '.join(_LOADER_KEYS)}"
+        )
     return options
 
 
@@ -145,7 +147,7 @@ def _dataset(config: str, options: dict[str, Any]) -> Any:
     known = inspect.signature(made).parameters
     for key in options:
         if key not in known:
-            raise ConfigError(f"{config}: dataset.{key}: is unknown; there are {', '.join(known)}")
+            raise ConfigError(f"{config}: dataset.{key}: unknown key; known keys are {', '.join(known)}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in options:
             raise ConfigError(f"{config}: dataset.{name}: is missing")

@@ -46,7 +46,7 @@ def _files(part: Path, output: Path) -> list[str]:
         return [str(part)]
     files = [file for file in part.rglob("*.pbin") if file.is_file() and file.resolve() != output.resolve()]
     if not files:
-        raise ConfigError(f"{part}: there is no .pbin file in this folder")
+        raise ConfigError(f"{part}: no .pbin file in this folder")
     return _packtok.natural_sorted([str(file) for file in files])
 
 

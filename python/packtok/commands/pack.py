@@ -82,7 +82,7 @@ class Packing:
         notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
         if self.index_path != self.config.settings.index_path:
             notes.append(
-                f"settings.index_path names no file: {self.config.settings.index_path}; packtok needs no "
+                f"settings.index_path: no such file: {self.config.settings.index_path}; packtok needs no "
                 "index and packs the whole corpus"
             )
         return tuple(self.config.redactor(note) for note in notes)
@@ -257,13 +257,13 @@ def check_report(settings: Settings) -> None:
     if not report.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder of the report does not exist", str(report.parent))
     if report.is_dir():
-        raise ConfigError(f"--report: {report} is a folder; name a file in it")
+        raise ConfigError(f"--report: {report} is a folder; give a file in it")
     beside = ("", ".tokenizer.json", ".rejects.jsonl", ".partial")
     if any(report.absolute() == Path(f"{settings.dst_path}{end}").absolute() for end in beside):
-        raise ConfigError(f"--report: {report} is where the output goes; name another file")
+        raise ConfigError(f"--report: {report} is a path of the output; choose another file")
     if os.path.lexists(report) and not _is_report(report):
         raise ConfigError(
-            f"--report: {report} is there and is no report of packtok, so it is not replaced; name another"
+            f"--report: {report} exists and is not a packtok report, so it is not replaced; choose another"
         )
 
 
@@ -279,7 +279,7 @@ def _is_report(path: Path) -> bool:
 
 def _refuse_file_as_folder(output: str) -> None:
     if os.path.exists(output) and not os.path.isdir(output):
-        raise ConfigError(f"--output: {output} is a file; name the folder that the shards go to")
+        raise ConfigError(f"--output: {output} is a file; give a folder for the shards")
 
 
 def _write_report(path: Path, report: PackReport) -> None:

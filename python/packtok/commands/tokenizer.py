@@ -43,7 +43,7 @@ def verify_tokenizer(
         report = _packtok.compare_engines(spec, found.tokenizer, on_progress)
     if report["oracle"] is not None and report["rejected"] and not report["documents"]:
         raise PacktokError(
-            f"no document of the corpus was compared: {report['rejected']:,} were rejected; give the --field "
-            "of its text, or leave --on-bad-document out to see why"
+            f"no document of the corpus was compared: {report['rejected']:,} were rejected; set --field, or "
+            "remove --on-bad-document to see why"
         )
     return report

@@ -26,7 +26,7 @@ _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
 _CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _MAX_CONFIG_BYTES = 16 << 20
-_CORPUS_HINT = "name the corpus with --input or in a config; packtok pack --print-config writes a config"
+_CORPUS_HINT = "give the corpus with --input or in a config; packtok pack --print-config prints a config"
 _LOCK = threading.Lock()
 
 
@@ -39,27 +39,27 @@ def read_yaml(path: Path) -> DictConfig:
         OSError: If it cannot be read.
     """
     if path.name.endswith(_CORPUS_ENDINGS):
-        raise ConfigError(f"{path}: is named as a corpus, and a config was expected; {_CORPUS_HINT}")
+        raise ConfigError(f"{path}: is a corpus, but a config was expected; {_CORPUS_HINT}")
     if path.is_dir():
-        raise ConfigError(f"{path}: is a folder, and a config was expected; {_CORPUS_HINT}")
+        raise ConfigError(f"{path}: is a folder, but a config was expected; {_CORPUS_HINT}")
     with path.open("rb") as file:
         # Bounded, because a device such as /dev/zero has no end.
         content = file.read(_MAX_CONFIG_BYTES + 1)
     if len(content) > _MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: is larger than 16 MiB, and a config was expected; {_CORPUS_HINT}")
+        raise ConfigError(f"{path}: is larger than 16 MiB, but a config was expected; {_CORPUS_HINT}")
     try:
         config = OmegaConf.load(io.StringIO(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: byte {error.start} is not UTF-8; save the config as UTF-8") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}{_place(error)}: no valid YAML: {_problem(error)}") from None
+        raise ConfigError(f"{path}{_place(error)}: not valid YAML: {_problem(error)}") from None
     except OmegaConfBaseException as error:
         raise ConfigError(f"{path}: {_first_line(error)}") from None
     except OSError as error:
         # OmegaConf's own for a file that holds a lone number or date: it has no errno.
         if error.errno is not None:
             raise
-        raise ConfigError(f"{path}: expected a mapping of keys, found one bare value") from None
+        raise ConfigError(f"{path}: expected a mapping of keys, found a single value") from None
     if not isinstance(config, DictConfig):
         raise ConfigError(f"{path}: expected a mapping of keys such as settings and tokenizer")
     return config
@@ -70,7 +70,7 @@ def parse_value(text: str) -> Any:
     try:
         parsed = OmegaConf.from_dotlist([f"value={text}"])
     except (yaml.YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{text!r} is no YAML value: {_first_line(error)}") from None
+        raise ConfigError(f"{text!r} is not a YAML value: {_first_line(error)}") from None
     return OmegaConf.to_container(parsed, resolve=False)["value"]  # type: ignore[index,call-overload]
 
 
@@ -114,14 +114,14 @@ class Resolvers:
     def _modalities_env(self, name: str) -> str:
         if name in ("config_file_path", "config_folder_path"):
             if self.config_path is None:
-                raise ConfigError(f"${{modalities_env:{name}}} needs a config that is a file")
+                raise ConfigError(f"${{modalities_env:{name}}} needs a config file")
             return str(self.config_path if name == "config_file_path" else self.config_path.parent)
         if name in ("experiments_root_path", "experiment_id"):
             raise ConfigError(
-                f"${{modalities_env:{name}}} is not given when data is packed; write the value itself"
+                f"${{modalities_env:{name}}} is not available when packing; write the value itself"
             )
         raise ConfigError(
-            f"${{modalities_env:{name}}} is unknown; there are config_file_path and config_folder_path"
+            f"${{modalities_env:{name}}} is unknown; expected config_file_path or config_folder_path"
         )
 
     def _cuda_env(self, name: str) -> int | str | None:
@@ -146,7 +146,7 @@ class Resolvers:
 
 def _node_env(name: str) -> int:
     if name != "num_cpus":
-        raise ConfigError(f"${{node_env:{name}}} is unknown; there is num_cpus")
+        raise ConfigError(f"${{node_env:{name}}} is unknown; expected num_cpus")
     from packtok import _packtok
 
     return _packtok.available_cpus()
@@ -156,7 +156,7 @@ def _rank(name: str, value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise ConfigError(f"${{cuda_env:{name}}} is no whole number") from None
+        raise ConfigError(f"${{cuda_env:{name}}} is not an integer") from None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class PackOptions(TypedDict, total=False):
     max_length: int | None
     """Ids a document keeps under --truncation."""
     field: str | None
-    """jq filter that gives a document's text. Default: .text."""
+    """jq filter that returns a document's text. Default: .text."""
     eod: str | None
     """Token that closes each document. Default: the tokenizer's EOS, else <|endoftext|>."""
     bos: str | None
@@ -32,33 +32,33 @@ class PackOptions(TypedDict, total=False):
     add_special_tokens: bool | None
     """Add what the tokenizer's post-processor adds. Default: yes."""
     special_tokens_in_text: str | None
-    """What special tokens in a text are. 'parse', 'text', 'fail'. Default: parse."""
+    """How special tokens in a text are encoded. 'parse', 'text', 'fail'. Default: parse."""
     engine: str | None
-    """What encodes; the ids are the same. 'auto', 'fast', 'reference'. Default: auto."""
+    """Engine that encodes; the ids do not depend on it. 'auto', 'fast', 'reference'. Default: auto."""
     cache_bytes: int | None
     """Memory per thread for the word cache of the fast engine. Default: 48 MiB."""
     empty_document: str | None
-    """What to do with one without ids. 'skip', 'keep', 'fail'. Default: skip."""
+    """What to do with a document without ids. 'skip', 'keep', 'fail'. Default: skip."""
     on_bad_document: str | None
-    """Stop at a bad document, or leave it out and report it. 'fail', 'skip'. Default: fail."""
+    """Stop at a bad document, or skip it and report it. 'fail', 'skip'. Default: fail."""
     max_rejects: int | str | None
-    """Fail if more documents are rejected, of all or in all. Default: fail if all are."""
+    """Fail if more documents are rejected: a number or a percentage. Default: fail if all are rejected."""
     max_document_bytes: int | None
-    """A longer line is bad. Default: 1 GiB."""
+    """A longer line is a bad document. Default: 1 GiB."""
     max_documents: int | None
     """Stop after this many documents."""
     max_tokens: int | None
-    """Stop before this many tokens are exceeded."""
+    """Stop before the output exceeds this many tokens."""
     existing: str | None
     """What to do if the output exists. 'error', 'skip', 'replace'. Default: error."""
     zstd_window_log: int | None
     """Largest zstd window, as a power of two. Default: 27."""
     span_bytes: int | None
-    """Bytes of text between two records of a run's progress. Default: 16 MiB."""
+    """Bytes of text after which a run saves its progress. Default: 16 MiB."""
     restart: bool | None
-    """Discard what an unfinished run has left of the output."""
+    """Discard the saved work of an unfinished run."""
     staging: StrPath | None
-    """Where the output is made if it goes to a URL. Default: in the user's cache."""
+    """Local folder in which an output for a URL is written first. Default: in the user's cache."""
     report: StrPath | None
     """Also write the result to this file, as JSON."""
 
@@ -67,13 +67,13 @@ class ScanOptions(TypedDict, total=False):
     """How a corpus is read that is not packed; ``None`` counts as not given."""
 
     field: str | None
-    """jq filter that gives a document's text. Default: .text."""
+    """jq filter that returns a document's text. Default: .text."""
     num_cpus: int | None
     """Threads. Default: all CPUs that this process may use."""
     on_bad_document: str | None
-    """Stop at a bad document, or leave it out and report it. 'fail', 'skip'. Default: fail."""
+    """Stop at a bad document, or skip it and report it. 'fail', 'skip'. Default: fail."""
     max_document_bytes: int | None
-    """A longer line is bad. Default: 1 GiB."""
+    """A longer line is a bad document. Default: 1 GiB."""
     max_documents: int | None
     """Stop after this many documents."""
     zstd_window_log: int | None

@@ -154,7 +154,7 @@ def _from_mapping(source: Any) -> DictConfig:
     try:
         config: DictConfig = OmegaConf.create(_plain(dict(source or {})))
     except OmegaConfBaseException as error:
-        raise ConfigError(f"the config cannot be read: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"cannot read the config: {str(error).splitlines()[0]}") from None
     return config
 
 
@@ -256,7 +256,8 @@ def _merge_field(settings: dict[str, Any]) -> None:
     pattern = settings.get("jq_pattern")
     if field is not None and pattern is not None and field != pattern:
         raise ConfigError(
-            f"settings.field is {field!r} and settings.jq_pattern is {pattern!r}; they are one key; give one"
+            f"settings.field is {field!r} and settings.jq_pattern is {pattern!r}; they are the same key; "
+            "give only one"
         )
     settings["jq_pattern"] = field if pattern is None else pattern
     if settings["jq_pattern"] is None:
@@ -287,8 +288,8 @@ def _by_path(tokenizer: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     if "pretrained_model_name_or_path" in config:
         raise ConfigError(
-            f"tokenizer.config names two tokenizers, {_MODEL_FILE} and pretrained_model_name_or_path; "
-            "give one"
+            f"tokenizer.config sets two tokenizers, {_MODEL_FILE} and pretrained_model_name_or_path; give "
+            "only one"
         )
     config["pretrained_model_name_or_path"] = config.pop(_MODEL_FILE)
     return {key: value for key, value in tokenizer.items() if key != "variant_key"} | {"config": config}
@@ -307,8 +308,8 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
 def _check_truncation(component: Component) -> None:
     if component.config.truncation and component.config.max_length is None:
         raise ConfigError(
-            "--truncation: tokenizer.config.truncation is true and max_length is not given; give "
-            "--max-length, or set tokenizer.config.max_length to the ids that a document may keep"
+            "--truncation: tokenizer.config.truncation is true, but max_length is not set; give "
+            "--max-length, or set tokenizer.config.max_length"
         )
 
 
@@ -317,9 +318,9 @@ def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple
     found = [(path, reason) for path, reason in IGNORED_KEYS.items() if _is_given(values, path)]
     config = tokenizer["config"]
     if config.get("max_length") is not None and not config.get("truncation"):
-        found.append(("tokenizer.config.max_length", "--truncation is off, so documents are packed whole"))
+        found.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
     if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
-        reason = "on_bad_document is fail, so the first bad document ends the run; set it to skip"
+        reason = "on_bad_document is fail, so the first bad document stops the run; set it to skip"
         found.append(("settings.max_rejects", reason))
     return tuple(found)
 

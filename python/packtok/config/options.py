@@ -47,15 +47,15 @@ class Settings:
     )
     dst_path: str = option(
         "The pbin to write.",
-        meaning="the pbin to write; its folder is made",
+        meaning="the pbin to write; its folder is created",
         changes_bytes=False,
         keyword="output",
         flags=("--output", "-o"),
         accepts="StrPath",
     )
     jq_pattern: str = option(
-        "jq filter that gives a document's text.",
-        meaning="jq filter that gives a document's text; the key can also be written `field`",
+        "jq filter that returns a document's text.",
+        meaning="jq filter that returns a document's text; the key can also be written `field`",
         changes_bytes=True,
         default=".text",
         keyword="field",
@@ -81,7 +81,10 @@ class Settings:
     )
     index_path: str | None = option(
         "Pack only the lines of this raw index.",
-        meaning="a raw index; only its entries are packed. A path without a file is reported as not needed",
+        meaning=(
+            "a raw index; only its entries are packed. If there is no such file, a warning is printed and "
+            "the whole corpus is packed"
+        ),
         changes_bytes=True,
         default=None,
         flags=("--index-path", "--index_path"),
@@ -102,16 +105,16 @@ class Settings:
         default=True,
     )
     special_tokens_in_text: Literal["parse", "text", "fail"] = option(
-        "What special tokens in a text are.",
+        "How special tokens in a text are encoded.",
         meaning=(
-            "`parse`: the text of a special token becomes that token, as in Hugging Face; `text`: it is text "
-            "like any other; `fail`: it makes a bad document"
+            "`parse`: the text of a special token becomes that token, as in Hugging Face; `text`: it is "
+            "ordinary text; `fail`: the document is bad"
         ),
         changes_bytes=True,
         default="parse",
     )
     engine: Literal["auto", "fast", "reference"] = option(
-        "What encodes; the ids are the same.",
+        "Engine that encodes; the ids do not depend on it.",
         meaning=(
             "which engine encodes; does not change the output. `auto`: the fast engine, packtok's own, if it "
             "covers the tokenizer, else the reference engine; `fast`: the fast engine, or an error that "
@@ -133,39 +136,39 @@ class Settings:
         limits=Limits(at_least=1, at_most=4 * GIB),
     )
     empty_document: Literal["skip", "keep", "fail"] = option(
-        "What to do with one without ids.",
+        "What to do with a document without ids.",
         meaning=(
-            "a document without tokens: `skip` skips and counts it, `keep` packs EOD alone, `fail` ends "
+            "a document without tokens: `skip` skips and counts it, `keep` packs only EOD, `fail` stops "
             "the run"
         ),
         changes_bytes=True,
         default="skip",
     )
     on_bad_document: Literal["fail", "skip"] = option(
-        "Stop at a bad document, or leave it out and report it.",
+        "Stop at a bad document, or skip it and report it.",
         meaning=(
-            "`fail` ends the run; `skip` skips and counts the document and lists it in "
+            "`fail` stops the run; `skip` skips and counts the document and lists it in "
             "`<dst_path>.rejects.jsonl`"
         ),
         changes_bytes=True,
         default="fail",
     )
     max_rejects: int | str | None = option(
-        "Fail if more documents are rejected, of all or in all.",
+        "Fail if more documents are rejected: a number or a percentage.",
         meaning=(
-            "with `on_bad_document: skip`, how many documents may be rejected: a number such as `100`, or a "
-            "percentage of all documents such as `0.5%`, from `0%` to `100%`. More fail the run "
+            "with `on_bad_document: skip`, how many documents may be rejected: a number such as `100`, or "
+            "a percentage of all documents such as `0.5%`, from `0%` to `100%`. More rejects fail the run "
             "([corpus.md](corpus.md#how-many-rejects-are-too-many)). Without it, a run fails if it rejects "
             "documents and packs none"
         ),
         changes_bytes=False,
         default=None,
-        default_text="fail if all are",
+        default_text="fail if all are rejected",
         metavar="N|P%",
         limits=Limits(kind="reject limit"),
     )
     max_document_bytes: int = option(
-        "A longer line is bad.",
+        "A longer line is a bad document.",
         meaning="a longer line is a bad document",
         changes_bytes=True,
         default=GIB,
@@ -179,7 +182,7 @@ class Settings:
         limits=COUNT,
     )
     max_tokens: int | None = option(
-        "Stop before this many tokens are exceeded.",
+        "Stop before the output exceeds this many tokens.",
         meaning="for trials: the run ends before the document that would exceed this many tokens",
         changes_bytes=True,
         default=None,
@@ -201,7 +204,7 @@ class Settings:
         limits=Limits(at_least=10, at_most=31),
     )
     span_bytes: int = option(
-        "Bytes of text between two records of a run's progress.",
+        "Bytes of text after which a run saves its progress.",
         meaning=(
             "size of a **span**: a run records its progress after every span of text, and a killed run "
             "repeats the last one ([resume.md](resume.md))"
@@ -212,14 +215,14 @@ class Settings:
         limits=COUNT,
     )
     restart: bool = option(
-        "Discard what an unfinished run has left of the output.",
+        "Discard the saved work of an unfinished run.",
         meaning="discard the work of an unfinished run",
         changes_bytes=False,
         default=False,
         flags=("--restart",),
     )
     staging: str | None = option(
-        "Where the output is made if it goes to a URL.",
+        "Local folder in which an output for a URL is written first.",
         meaning="local folder in which an output for a URL is written first ([stores.md](stores.md))",
         changes_bytes=False,
         default=None,
@@ -240,7 +243,7 @@ class Settings:
     processing_batch_size: int | None = ignored(SIZED_BY_BYTES, limits=COUNT)
     raw_samples_queue_size: int | None = ignored(SIZED_BY_BYTES, limits=COUNT)
     processed_samples_queue_size: int | None = ignored(SIZED_BY_BYTES, limits=COUNT)
-    sequence_length: Any = ignored("documents are packed whole; a dataset cuts sequences when it reads")
+    sequence_length: Any = ignored("documents are packed in full; a dataset cuts sequences when it reads")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,13 @@ Location = tuple[str, ...]
 
 # What pydantic's kinds of errors expect; what it says itself is for people who read its manual.
 _EXPECTED = {
-    "int_type": "a whole number",
+    "int_type": "an integer",
     "string_type": "a string",
     "bool_type": "true or false",
     "model_type": "a mapping of keys",
     "tuple_type": "a list",
     "string_too_short": "at least one character",
-    "string_unicode": "UTF-8; rename the file, or name its folder",
+    "string_unicode": "UTF-8; rename the file, or give its folder",
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
     "literal_error": "{expected}",
@@ -66,8 +66,8 @@ class Schema:
         known = self.known_keys.get(tuple(section), ())
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
         if near:
-            return f"{dotted(location)} is no known key; did you mean {dotted((*section, near[0]))}?"
-        return f"{dotted(location)} is no known key; known are {', '.join(sorted(known))}"
+            return f"{dotted(location)} is not a known key; did you mean {dotted((*section, near[0]))}?"
+        return f"{dotted(location)} is not a known key; known keys are {', '.join(sorted(known))}"
 
     def _depth(self, location: Location) -> int:
         """How much of a pydantic location are keys; behind it come names of types that were tried."""

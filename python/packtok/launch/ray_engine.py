@@ -47,7 +47,9 @@ def connected() -> Iterator[Any]:
         _check_answers(address)
         ray.init(address=address, log_to_driver=False, logging_level="error", include_dashboard=False)
     except (OSError, RuntimeError, ValueError) as error:
-        raise PacktokError(f"RAY_ADDRESS is {address}: no Ray answers there: {_one_line(error)}") from None
+        raise PacktokError(
+            f"RAY_ADDRESS is {address}: no Ray cluster answers there: {_one_line(error)}"
+        ) from None
     try:
         yield ray
     finally:
@@ -69,7 +71,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise PacktokError("the engine ray needs Ray: pip install 'packtok[ray]'") from None
+        raise PacktokError("the ray engine needs Ray; run pip install 'packtok[ray]'") from None
     return ray
 
 
@@ -174,7 +176,7 @@ def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
     if code < 0:
         return f"packtok was killed by signal {-code}"
     return (
-        said[-1].removeprefix("packtok: ") if said else f"packtok ended with exit code {code}, without a word"
+        said[-1].removeprefix("packtok: ") if said else f"packtok ended with exit code {code} without output"
     )
 
 
@@ -182,8 +184,8 @@ def _check_size(ray: Any, cpus_per_task: int) -> None:
     largest = max((int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]), default=0)
     if largest < cpus_per_task:
         raise PacktokError(
-            f"slurm.cpus_per_task is {cpus_per_task}, and the largest node of the Ray cluster has {largest} "
-            f"CPUs, so that no task would ever start; give --cpus-per-task {max(largest, 1)}"
+            f"slurm.cpus_per_task is {cpus_per_task}, but the largest node of the Ray cluster has {largest} "
+            f"CPUs, so no task could start; give --cpus-per-task {max(largest, 1)}"
         )
 
 

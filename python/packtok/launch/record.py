@@ -65,7 +65,8 @@ def read_record(outdir: Path) -> Record | None:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise PacktokError(
-            f"{path}: {place} is not what this packtok writes; remove the file and start packtok run again"
+            f"{path}: {place} is not what this version of packtok writes; remove the file and start packtok "
+            "run again"
         ) from None
 
 

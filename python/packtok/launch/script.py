@@ -331,10 +331,10 @@ settle() {
       ;;
   esac
   if [ "$restarts" -ge @max_restarts@ ]; then
-    echo "packtok: $why, after $restarts restarts; to go on: packtok retry $outdir" >&2
+    echo "packtok: $why, after $restarts restarts; to resume, run: packtok retry $outdir" >&2
     exit "$1"
   fi
-  echo "packtok: $why; back into the queue" >&2
+  echo "packtok: $why; requeueing the job" >&2
   trap - TERM
   # Slurm ends this script then.
   if timeout 60 scontrol requeue @job@; then sleep 60; fi
@@ -413,7 +413,7 @@ for ((i = 0; i < 600; i++)); do
   sleep 0.2
 done
 if [ -z "$address" ]; then
-  echo "packtok: Ray has not started: $head_log" >&2
+  echo "packtok: Ray did not start; see $head_log" >&2
   settle 1
 fi
 export RAY_ADDRESS="$address:$port"

@@ -50,7 +50,7 @@ def _as_text(value: Any) -> Any:
 def _not_a_number(value: Any) -> Any:
     # YAML reads 12:30:00 as 45000, in base 60, and Slurm would take that for minutes.
     if isinstance(value, int):
-        text = "text in quotes such as '12:30:00', or '90' for minutes (YAML made a number of it)"
+        text = "text in quotes such as '12:30:00', or '90' for minutes (YAML reads it as a number)"
         raise PydanticCustomError("said", "{text}", {"text": text})
     return value
 
@@ -282,4 +282,4 @@ def _refuse_conflicts(environment: Environment) -> None:
     ways = [name for name in ("conda_env", "venv", "singularity_image") if getattr(environment, name)]
     if len(ways) > 1:
         names = " and ".join(f"environment.{name}" for name in ways)
-        raise ConfigError(f"{names} are given; a job can be in only one of them, so keep one (set null)")
+        raise ConfigError(f"{names} are set; a job can use only one of them, so set the others to null")

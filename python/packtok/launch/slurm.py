@@ -90,8 +90,8 @@ class Slurm:
             done = _call(command, SUBMIT_SECONDS, _outside_of_jobs(os.environ))
         except subprocess.TimeoutExpired:
             raise SlurmError(
-                f"sbatch did not answer within {SUBMIT_SECONDS:.0f} s; whether the job was submitted is not "
-                "known: squeue --me says so once the controller answers"
+                f"sbatch did not answer within {SUBMIT_SECONDS:.0f} s; the job may or may not be submitted: "
+                "check with squeue --me once the controller answers"
             ) from None
         found = re.match(r"(\d+)(;|$)", done.stdout.strip())
         if done.returncode != 0 or found is None:
@@ -168,7 +168,8 @@ def _call(command: Sequence[str], seconds: float, env: Mapping[str, str]) -> sub
         )
     except FileNotFoundError:
         raise SlurmError(
-            f"{command[0]} is not there; call packtok where Slurm's programs are, or set slurm.slurm_bin_dir"
+            f"{command[0]}: not found; run packtok where the Slurm commands are installed, or set "
+            "slurm.slurm_bin_dir"
         ) from None
 
 
@@ -176,7 +177,7 @@ def _said(done: subprocess.CompletedProcess[str]) -> str:
     """What a program gave as the reason, in one line."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     lines = [re.sub(r"^\w+: (error: )?", "", line) for line in lines]
-    return "; ".join(lines) or f"ended with exit code {done.returncode}, without a word"
+    return "; ".join(lines) or f"ended with exit code {done.returncode} without output"
 
 
 def _task(line: str) -> QueuedTask:

@@ -247,7 +247,7 @@ def summary(status: Status) -> list[tuple[str, str]]:
         ("running", status.running, ""),
         ("queued", status.queued, why),
         ("failed", failed, ""),
-        ("not known" if status.unknown else "missing", status.missing, ""),
+        ("unknown" if status.unknown else "missing", status.missing, ""),
     ):
         if shards:
             rows.append((name, f"{len(shards):,}: {_some(shards)}{more}"))
@@ -260,10 +260,10 @@ def summary(status: Status) -> list[tuple[str, str]]:
         minutes, seconds = divmod(round(status.seconds_left), 60)
         hours, minutes = divmod(minutes, 60)
         rows.append(
-            ("pace", f"{status.bytes_per_second / 1e6:,.1f} MB/s, {hours}:{minutes:02}:{seconds:02} left")
+            ("speed", f"{status.bytes_per_second / 1e6:,.1f} MB/s, {hours}:{minutes:02}:{seconds:02} left")
         )
     if status.output is not None:
-        state = "there" if status.is_joined else _join_words(status)
+        state = "written" if status.is_joined else _join_words(status)
         rows.append(("output", f"{status.output}: {state}"))
     rows += [
         ("log", f"shard {one.shard}, {one.state or 'ended'}: {one.log}: {one.last_line}")
@@ -271,7 +271,12 @@ def summary(status: Status) -> list[tuple[str, str]]:
         if one.log
     ]
     if status.held:
-        rows.append(("held", f"{len(status.held):,} tasks by Slurm; packtok retry {status.outdir}"))
+        rows.append(
+            (
+                "held",
+                f"{len(status.held):,} tasks by Slurm; to release them, run packtok retry {status.outdir}",
+            )
+        )
     if status.unknown is not None:
         rows.append(("Slurm", status.unknown))
     return rows
@@ -285,8 +290,8 @@ def _some(shards: Sequence[int]) -> str:
 
 def _join_words(status: Status) -> str:
     if status.join_state in ("PENDING", "RUNNING", "COMPLETING"):
-        return f"not there yet; the job that joins is {status.join_state}"
-    return "not there"
+        return f"not written yet; the join job is {status.join_state}"
+    return "not written"
 
 
 def poll(watcher: Watcher, seconds: float, show: Callable[[Status], None]) -> Status:

@@ -92,11 +92,11 @@ def check(launch: Launch) -> None:
     for argument in (*launch.pack_arguments, launch.output, str(launch.outdir)):
         if redactor(argument) != argument:
             raise ValueError(
-                f"{redactor(argument)}: has credentials, which would stand in a script that others can read; "
-                "put them into the environment"
+                f"{redactor(argument)}: contains credentials, which others could read in the script; set "
+                "them in the environment"
             )
     if "\\" in str(launch.outdir):
-        raise ValueError(f"{launch.outdir}: has a backslash, which Slurm does not take as it is; use another")
+        raise ValueError(f"{launch.outdir}: contains a backslash, which Slurm interprets; use another path")
     is_new = not os.path.lexists(launch.outdir / _packtok.PLAN_NAME)
     if is_new and exists(launch.output) and not _may_exist(launch):
         raise FileExistsError(errno.EEXIST, OUTPUT_EXISTS, launch.output)
@@ -250,5 +250,5 @@ def relaunch(outdir: Path) -> Launch:
     absolute = Path(os.path.abspath(outdir))
     record = read_record(absolute)
     if record is None:
-        raise PacktokError(f"{outdir}: there is no run.json; packtok run writes it when it submits jobs")
+        raise PacktokError(f"{outdir}: no run.json found; packtok run writes it when it submits jobs")
     return record.launch(absolute)
