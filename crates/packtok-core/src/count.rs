@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::corpus;
 use crate::error::Result;
-use crate::pack::{KEPT_IDS, Monitor};
+use crate::pack::KEPT_IDS;
+use crate::pipeline::Monitor;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 
 /// What was counted of some documents.

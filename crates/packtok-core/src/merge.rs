@@ -1,5 +1,6 @@
 //! Merging pbins: the format's join, with the policies of the command around it.
 
+use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{JoinOptions, Reader, Replace, TokenizerInfo, join, remove_abandoned};
@@ -7,7 +8,8 @@ use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, Monitor, Progress, is_there, publish_tokenizer, tokenizer_path_of};
+use crate::pack::{Existing, is_there, publish_tokenizer, tokenizer_path_of};
+use crate::pipeline::{Monitor, Progress};
 
 /// What is merged, and where to.
 #[derive(Debug, Clone)]
@@ -126,14 +128,18 @@ fn copy_tokenizer(
 
 /// Holds the parts that a merged file lists against those that are to be merged.
 fn check_parts(output: &Path, file: &Reader, parts: &[PathBuf]) -> Result<()> {
-    let metadata = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
-        path: output.to_owned(),
+    let metadata = file.metadata()?.ok_or_else(|| {
+        Error::Pack(PackError::ExistingUnknown {
+            path: output.to_owned(),
+        })
     })?;
-    let differs = |found: String, expected: String| Error::ExistingDiffers {
-        path: output.to_owned(),
-        what: "its list of parts".to_owned(),
-        found,
-        expected,
+    let differs = |found: String, expected: String| {
+        Error::Pack(PackError::ExistingDiffers {
+            path: output.to_owned(),
+            what: "its list of parts".to_owned(),
+            found,
+            expected,
+        })
     };
     if metadata.parts.len() != parts.len() {
         let counted = |num_parts: usize| format!("{num_parts} parts");

@@ -3,16 +3,15 @@
 //! Lines are read and judged as packing reads and judges them. What is to be done with a text is
 //! the caller's: an examiner per thread, whose findings are handed over in the order of the corpus.
 
+use crate::pack::PackError;
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
-use crate::corpus::{Chunk, ReadOptions, Reader, Source, explain};
+use crate::corpus::{Chunk, ReadOptions, Reader, Source};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
-use crate::pack::{
-    Consume, Flow, Monitor, OnBadDocument, Outcome, PackSpec, Progress, Reason, Reject, Work,
-    name_panic, run, tell, text_of,
-};
+use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
+use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, run, tell};
 
 /// Which texts of which corpus.
 #[derive(Clone)]
@@ -256,12 +255,12 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
         match batch.fatal.take() {
             Some(reject) => {
                 let source = &self.sources[batch.source];
-                let error = Error::Document {
+                let error = Error::Pack(PackError::Document {
                     line: lines.lines + 1,
                     path: source.path.clone(),
                     offset_bytes: reject.offset_bytes,
                     reason: Box::new(reject.reason),
-                };
+                });
                 Err(explain(error, source))
             }
             None => Ok(Flow::Continue),

@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use packtok_core::pipeline::PipelineError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -79,7 +80,7 @@ fn an_interrupted_run_leaves_nothing() {
     let inputs = write_corpus(folder.path(), &[vec![b"{\"text\": \"a\"}".to_vec(); 1000]]);
     let options = options(&inputs, &folder.path().join("out.pbin"), 2, 64);
     let error = pack(&options, &byte_tokenizer(), &mut |_| ControlFlow::Break(())).unwrap_err();
-    assert!(matches!(error, Error::Cancelled));
+    assert!(matches!(error, Error::Pipeline(PipelineError::Cancelled)));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 

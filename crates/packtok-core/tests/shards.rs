@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use packtok_core::pack::PackError;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -213,7 +214,7 @@ proptest! {
         let mut options = setting.options("out");
         options.spec.on_bad_document = OnBadDocument::Fail;
         let failed: Vec<_> = (0..count).filter_map(|index| pack_one(&options, index, Some(count)).err()).collect();
-        let [Error::Document { line, .. }] = &failed[..] else {
+        let [Error::Pack(PackError::Document { line, .. })] = &failed[..] else {
             panic!("{failed:?}");
         };
         prop_assert_eq!(*line, bad as u64 + 1);

@@ -7,7 +7,11 @@
 use std::io;
 use std::path::Path;
 
+use packtok_core::corpus::CorpusError;
+use packtok_core::pack::PackError;
+use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
+use packtok_core::texts::TextsError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_sampling::Error as SamplingError;
 use packtok_store::Error as StoreError;
@@ -186,63 +190,83 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
 pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {
-        E::Shard(error) => shard_error(&error),
-        E::Pbin(error) => pbin_error(error),
-        E::Tokenizer(error) => tokenizer_error(error),
         E::Io { path, source } => os_error(&path, &source),
         E::Store(error) => store_error(&error),
-        E::OutputExists { path } => file_exists(&path, OUTPUT_EXISTS),
-        E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::Spec(_)
-        | E::NoInput
+        E::Pbin(error) => pbin_error(error),
+        E::Tokenizer(error) => tokenizer_error(error),
+        E::Kept { source } => core_error(*source),
+        E::Corpus(error) => corpus_error(&error),
+        E::Field(error) => PyValueError::new_err(chain(&error)),
+        E::Spec(error) => PyValueError::new_err(chain(&error)),
+        E::Pipeline(error) => pipeline_error(&error),
+        E::Pack(error) => pack_error(&error),
+        E::Journal(error) => PacktokError::new_err(chain(&error)),
+        E::RawIndex(error) => PacktokError::new_err(chain(&error)),
+        E::Verify(error) => PacktokError::new_err(chain(&error)),
+        E::Texts(error) => texts_error(&error),
+        E::Shard(error) => shard_error(&error),
+    }
+}
+
+fn corpus_error(error: &CorpusError) -> PyErr {
+    use CorpusError as E;
+    match error {
+        E::NoInput
         | E::NotAFile { .. }
         | E::EmptyFolder { .. }
         | E::NothingMatches { .. }
         | E::BadGlob { .. }
         | E::NoStores
         | E::DuplicateInput { .. }
-        | E::OutputIsInput { .. }
-        | E::OutputNotAFile { .. }
-        | E::IndexedCompressed { .. }
-        | E::IndexForMany { .. }
-        | E::BadPattern { .. }
-        | E::NoSuchId { .. }
-        | E::OffsetsFall { .. }
-        | E::OffsetsBeyond { .. }
-        | E::Threads { .. } => PyValueError::new_err(chain(&error)),
-        E::Kept { source } => core_error(*source),
-        E::Document { .. } | E::NotJsonLines { .. } => DocumentError::new_err(chain(&error)),
-        E::Item { ref source, .. } => match **source {
-            packtok_tokenizer::Error::Encode { .. }
-            | packtok_tokenizer::Error::SpecialTokenInText { .. } => {
-                DocumentError::new_err(chain(&error))
-            }
-            _ => TokenizerError::new_err(chain(&error)),
-        },
-        E::TooManyRejects { .. }
-        | E::NothingIndexed { .. }
-        | E::JournalOfPacking { .. }
-        | E::SourceChanged { .. }
+        | E::IndexedCompressed { .. } => PyValueError::new_err(chain(error)),
+        E::NotJsonLines { .. } => DocumentError::new_err(chain(error)),
+        E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
-        | E::IndexEntryOutside { .. }
-        | E::ExistingUnknown { .. }
-        | E::ExistingDiffers { .. }
+        | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(error)),
+    }
+}
+
+fn pipeline_error(error: &PipelineError) -> PyErr {
+    use PipelineError as E;
+    match error {
+        E::Cancelled => PyKeyboardInterrupt::new_err(()),
+        E::Threads { .. } => PyValueError::new_err(chain(error)),
+        E::Panicked { .. } | E::WorkerDied | E::EnginePanicked { .. } => {
+            PacktokError::new_err(chain(error))
+        }
+    }
+}
+
+fn pack_error(error: &PackError) -> PyErr {
+    use PackError as E;
+    match error {
+        E::OutputExists { path } => file_exists(path, OUTPUT_EXISTS),
+        E::Document { .. } => DocumentError::new_err(chain(error)),
+        E::OutputIsInput { .. } | E::OutputNotAFile { .. } | E::IndexForMany { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::TooManyRejects { .. }
         | E::JournalDiffers { .. }
-        | E::OutputHeld { .. }
-        | E::OutputTaken { .. }
-        | E::Panicked { .. }
-        | E::WorkerDied
-        | E::EnginePanicked { .. }
-        | E::ItemPanicked { .. }
-        | E::EnginesDiffer(_)
-        | E::WidthDiffers { .. }
-        | E::DocumentDiffers { .. }
-        | E::CorpusLonger { .. }
-        | E::CorpusShorter { .. }
-        | E::IdBeyondVocab { .. }
-        | E::NoEod { .. }
-        | E::TokenizerDiffers { .. } => PacktokError::new_err(chain(&error)),
+        | E::ExistingUnknown { .. }
+        | E::ExistingDiffers { .. } => PacktokError::new_err(chain(error)),
+    }
+}
+
+fn texts_error(error: &TextsError) -> PyErr {
+    use TextsError as E;
+    match error {
+        E::NoSuchId { .. } | E::OffsetsFall { .. } | E::OffsetsBeyond { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::Item { source, .. } => match **source {
+            packtok_tokenizer::Error::Encode { .. }
+            | packtok_tokenizer::Error::SpecialTokenInText { .. } => {
+                DocumentError::new_err(chain(error))
+            }
+            _ => TokenizerError::new_err(chain(error)),
+        },
+        E::ItemPanicked { .. } => PacktokError::new_err(chain(error)),
     }
 }
 
@@ -287,6 +311,7 @@ fn shard_error(error: &ShardError) -> PyErr {
         | E::PartDiffers { .. }
         | E::Missing { .. }
         | E::NotCovered { .. }
+        | E::JournalOfPacking { .. }
         | E::RejectLine { .. } => PacktokError::new_err(chain(error)),
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use packtok_core::pack::Progress;
+use packtok_core::pipeline::Progress;
 use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
 use packtok_core::merge::MergeOptions;
-use packtok_core::pack::{NotALimit, PackOptions, PackSpec, Progress, RejectLimit};
+use packtok_core::pack::{NotALimit, PackOptions, PackSpec, RejectLimit};
 use packtok_core::pbin::{self, Replace};
+use packtok_core::pipeline::Progress;
 use packtok_core::raw_index::RawIndexOptions;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;

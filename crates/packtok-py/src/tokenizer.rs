@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1};
-use packtok_core::pack::Progress;
 use packtok_core::pbin::TokenWidth;
+use packtok_core::pipeline::Progress;
 use packtok_core::texts::Encoders;
 use packtok_tokenizer::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
 use pyo3::exceptions::{PyTypeError, PyValueError};

@@ -1,5 +1,6 @@
 //! Checksums of sources that were not read from end to end.
 
+use crate::corpus::CorpusError;
 use std::io::Read;
 
 use super::{CorpusFile, Source};
@@ -45,11 +46,11 @@ fn digest(source: &Source, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u3
         tick(found_bytes)?;
     }
     if found_bytes != source.bytes {
-        return Err(Error::SourceChanged {
+        return Err(Error::Corpus(CorpusError::SourceChanged {
             path: source.path.clone(),
             expected_bytes: source.bytes,
             found_bytes,
-        });
+        }));
     }
     Ok(crc)
 }

@@ -1,5 +1,6 @@
 //! Finds the files that a list of inputs names.
 
+use crate::corpus::CorpusError;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry, File, FileType, Metadata};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use glob::MatchOptions;
 use rustix::fs::{Access, AtFlags, access, accessat};
 
+use super::kind::kind;
 use super::label::labels;
 use super::natural::{name_key, path_key};
 use super::{Source, is_url};
@@ -30,7 +32,7 @@ const EXTENSIONS: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
 /// file is named twice.
 pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     if inputs.is_empty() {
-        return Err(Error::NoInput);
+        return Err(Error::Corpus(CorpusError::NoInput));
     }
     let mut files = Vec::new();
     for input in inputs {
@@ -76,7 +78,9 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
         Ok(metadata) if metadata.is_dir() => {
             let found = in_folder(path)?;
             if found.is_empty() {
-                return Err(Error::EmptyFolder { path: path.into() });
+                return Err(Error::Corpus(CorpusError::EmptyFolder {
+                    path: path.into(),
+                }));
             }
             files.extend(found);
         }
@@ -112,9 +116,9 @@ fn in_store(url: &str) -> Result<Vec<Found>> {
         Err(error) => return Err(error.into()),
     };
     if objects.is_empty() {
-        return Err(Error::NothingMatches {
+        return Err(Error::Corpus(CorpusError::NothingMatches {
             pattern: url.to_owned(),
-        });
+        }));
     }
     objects.sort_by_cached_key(|object| path_key(Path::new(&object.url)));
     Ok(objects.into_iter().map(Found::object).collect())
@@ -122,7 +126,7 @@ fn in_store(url: &str) -> Result<Vec<Found>> {
 
 #[cfg(not(feature = "remote"))]
 fn in_store(_: &str) -> Result<Vec<Found>> {
-    Err(Error::NoStores)
+    Err(Error::Corpus(CorpusError::NoStores))
 }
 
 /// Whether an object below a folder is one that a folder stands for.
@@ -140,9 +144,11 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
         require_literal_separator: true,
         require_literal_leading_dot: true,
     };
-    let paths = glob::glob_with(pattern, options).map_err(|cause| Error::BadGlob {
-        pattern: pattern.to_owned(),
-        source: cause,
+    let paths = glob::glob_with(pattern, options).map_err(|cause| {
+        Error::Corpus(CorpusError::BadGlob {
+            pattern: pattern.to_owned(),
+            source: cause,
+        })
     })?;
     let mut found = Vec::new();
     for path in paths {
@@ -156,9 +162,9 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
         }
     }
     if found.is_empty() {
-        return Err(Error::NothingMatches {
+        return Err(Error::Corpus(CorpusError::NothingMatches {
             pattern: pattern.to_owned(),
-        });
+        }));
     }
     found.sort_by_cached_key(|file| path_key(&file.path));
     // A pattern may match a folder and the files in it.
@@ -251,7 +257,7 @@ fn regular_file(
 ) -> Result<Found> {
     if !metadata.is_file() {
         let found = kind(metadata);
-        return Err(Error::NotAFile { path, found });
+        return Err(Error::Corpus(CorpusError::NotAFile { path, found }));
     }
     let access = match in_folder {
         Some((folder, name)) => accessat(folder, name, Access::READ_OK, AtFlags::empty()),
@@ -265,23 +271,6 @@ fn regular_file(
         }),
         Err(cause) => Err(Error::io(&path, cause.into())),
     }
-}
-
-#[cfg(unix)]
-pub(crate) fn kind(metadata: &Metadata) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
-    let file_type = metadata.file_type();
-    match () {
-        () if file_type.is_dir() => "folder",
-        () if file_type.is_fifo() => "FIFO",
-        () if file_type.is_socket() => "socket",
-        () => "device",
-    }
-}
-
-#[cfg(not(unix))]
-pub(crate) fn kind(_: &Metadata) -> &'static str {
-    "device"
 }
 
 /// Two paths to one file are one too many; two names that a file has are two files.
@@ -300,10 +289,10 @@ fn refuse_duplicates(files: &[Found]) -> Result<()> {
                 .map_err(|cause| Error::io(path, cause))?,
         };
         if let Some(first) = seen.insert(canonical, path) {
-            return Err(Error::DuplicateInput {
+            return Err(Error::Corpus(CorpusError::DuplicateInput {
                 path: path.clone(),
                 first: first.clone(),
-            });
+            }));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! A file of a corpus, wherever it is: on this machine, or in an object store.
 
+use crate::corpus::CorpusError;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -49,10 +50,10 @@ impl CorpusFile {
 pub(crate) fn len_of(path: &Path) -> Result<u64> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
-        Ok(metadata) => Err(Error::NotAFile {
+        Ok(metadata) => Err(Error::Corpus(CorpusError::NotAFile {
             path: path.to_owned(),
             found: kind(&metadata),
-        }),
+        })),
         #[cfg(feature = "remote")]
         Err(_) if is_url(path) => Ok(Location::parse(&path.to_string_lossy())?.object()?.bytes),
         Err(cause) => Err(Error::io(path, cause)),

@@ -1,5 +1,6 @@
 //! Reads the lines of one plain file that an index names.
 
+use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
@@ -28,7 +29,9 @@ impl Indexed {
     ) -> Result<Self> {
         let (file, compression) = open(&source)?;
         if compression != Compression::None {
-            return Err(Error::IndexedCompressed { path: source.path });
+            return Err(Error::Corpus(CorpusError::IndexedCompressed {
+                path: source.path,
+            }));
         }
         let is_outside = |&(offset, len): &(u64, u64)| {
             offset
@@ -37,13 +40,13 @@ impl Indexed {
         };
         if let Some(entry) = entries.iter().position(is_outside) {
             let (offset_bytes, len_bytes) = entries[entry];
-            return Err(Error::IndexEntryOutside {
+            return Err(Error::Corpus(CorpusError::IndexEntryOutside {
                 path: source.path,
                 entry,
                 offset_bytes,
                 len_bytes,
                 file_bytes: source.bytes,
-            });
+            }));
         }
         Ok(Self {
             source,
@@ -195,9 +198,9 @@ fn append(
 }
 
 fn changed(source: &Source, found_bytes: u64) -> Error {
-    Error::SourceChanged {
+    Error::Corpus(CorpusError::SourceChanged {
         path: source.path.clone(),
         expected_bytes: source.bytes,
         found_bytes,
-    }
+    })
 }

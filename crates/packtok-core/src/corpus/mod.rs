@@ -6,9 +6,12 @@
 
 mod chunk;
 mod digest;
+mod error;
 mod expand;
 mod file;
+mod format;
 mod indexed;
+mod kind;
 mod label;
 mod line_counter;
 mod natural;
@@ -17,24 +20,26 @@ mod reader;
 mod recognize;
 mod sequential;
 mod stream;
+mod text_format;
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 pub use chunk::{Chunk, Line, Lines};
 pub use digest::digests;
+pub use error::CorpusError;
 pub use expand::expand;
-pub(crate) use expand::kind;
 pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
+pub use format::Format;
+pub(crate) use kind::kind;
 pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
 pub use natural::sort_naturally;
 pub use place::Place;
 pub use reader::Reader;
-pub use recognize::Format;
-pub(crate) use recognize::explain;
 pub(crate) use stream::{Compression, compression};
+pub(crate) use text_format::text_format;
 
 /// The byte order mark, which some tools write at the start of a file; it is no part of its text.
 const BOM: &[u8] = b"\xef\xbb\xbf";

@@ -1,5 +1,6 @@
 //! Cuts sources, read from end to end, into chunks of whole lines.
 
+use crate::corpus::CorpusError;
 use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
@@ -79,11 +80,11 @@ impl Sequential {
         {
             let mut open = Open::new(source, &reader.options)?;
             if !open.stream.skip(place.offset)? {
-                return Err(Error::SourceChanged {
+                return Err(Error::Corpus(CorpusError::SourceChanged {
                     path: source.path.clone(),
                     expected_bytes: place.offset,
                     found_bytes: source.bytes,
-                });
+                }));
             }
             (open.offset_bytes, open.crc) = (place.offset, place.crc32c);
             reader.open = Some(open);

@@ -1,5 +1,6 @@
 //! The bytes of one source, uncompressed, with its raw bytes counted and, unless they are the same, checksummed.
 
+use crate::corpus::CorpusError;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::MultiGzDecoder;
@@ -57,11 +58,11 @@ pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
     file.rewind()
         .map_err(|cause| Error::io(&source.path, cause))?;
     if len == 0 && is_named_compressed(source) {
-        return Err(Error::DamagedCompression {
+        return Err(Error::Corpus(CorpusError::DamagedCompression {
             path: source.path.clone(),
             position_bytes: 0,
             source: io::ErrorKind::UnexpectedEof.into(),
-        });
+        }));
     }
     recognize::check(source, &head[..len], false)?;
     Ok((file, Compression::of(&head[..len])))
@@ -172,11 +173,11 @@ impl Stream {
 
     fn changed(&self) -> Error {
         match self.raw().file.len() {
-            Ok(found) => Error::SourceChanged {
+            Ok(found) => Error::Corpus(CorpusError::SourceChanged {
                 path: self.source.path.clone(),
                 expected_bytes: self.source.bytes,
                 found_bytes: found,
-            },
+            }),
             Err(cause) => Error::io(&self.source.path, cause),
         }
     }
@@ -196,16 +197,16 @@ impl Stream {
         };
         // The library hands its error code on as text only.
         if cause.to_string().contains("too much memory") {
-            return Error::ZstdWindow {
+            return Error::Corpus(CorpusError::ZstdWindow {
                 path,
                 window_log_max: self.zstd_window_log_max,
-            };
+            });
         }
-        Error::DamagedCompression {
+        Error::Corpus(CorpusError::DamagedCompression {
             path,
             position_bytes: self.raw_bytes() - buffered as u64,
             source: cause,
-        }
+        })
     }
 }
 

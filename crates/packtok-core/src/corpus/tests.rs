@@ -1,3 +1,4 @@
+use crate::corpus::CorpusError;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -240,7 +241,10 @@ fn damaged_compression_is_an_error() {
             }
             let error = texts(file(&folder, name, bytes)).err();
             assert!(
-                matches!(error, Some(Error::DamagedCompression { .. })),
+                matches!(
+                    error,
+                    Some(Error::Corpus(CorpusError::DamagedCompression { .. }))
+                ),
                 "{name} {i}: {error:?}"
             );
         }
@@ -604,7 +608,7 @@ mod expanding {
     #[test]
     fn urls_are_refused_where_there_are_no_stores() {
         let error = expand(&["s3://key:secret@bucket/a.jsonl".to_owned()]).unwrap_err();
-        assert!(matches!(error, crate::Error::NoStores));
+        assert!(matches!(error, crate::Error::Corpus(CorpusError::NoStores)));
     }
 
     #[test]

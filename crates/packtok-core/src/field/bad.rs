@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::json::MAX_NESTING;
+/// How many arrays and objects may be open at once.
+///
+/// Reading JSON recurses, and a line must never be able to exhaust the stack.
+pub const MAX_NESTING: usize = 128;
 
 /// Why a line has no text. Shown, it is the reason alone; [`BadDocument::remedy`] says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

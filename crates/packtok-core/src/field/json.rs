@@ -3,12 +3,7 @@
 use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
 
-use super::BadDocument;
-
-/// How many arrays and objects may be open at once.
-///
-/// Reading JSON recurses, and a line must never be able to exhaust the stack.
-pub const MAX_NESTING: usize = 128;
+use super::bad::{BadDocument, MAX_NESTING};
 
 /// Returns `line` as text if it is one JSON value in UTF-8 and not nested too deeply.
 ///

@@ -7,6 +7,7 @@
 //! So the short way can only be quicker; it never gives another answer.
 
 mod bad;
+mod error;
 mod fast;
 mod general;
 mod json;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 
 use jaq_json::Val;
 
-pub use bad::{BadDocument, Excess, Keys, PatternError};
-pub use json::MAX_NESTING;
+pub use bad::{BadDocument, Excess, Keys, MAX_NESTING, PatternError};
+pub use error::FieldError;
 pub(crate) use json::check as check_json;
 
 use crate::error::{Error, Result};
@@ -49,9 +50,11 @@ impl Field {
     /// clock, other inputs, modules.
     pub fn compile(pattern: &str) -> Result<Self> {
         let shared: Arc<str> = pattern.into();
-        let filter = Filter::compile(&shared).map_err(|reason| Error::BadPattern {
-            pattern: general::shortened(pattern),
-            reason,
+        let filter = Filter::compile(&shared).map_err(|reason| {
+            Error::Field(FieldError::BadPattern {
+                pattern: general::shortened(pattern),
+                reason,
+            })
         })?;
         Ok(Self(Arc::new(Compiled {
             path: PlainPath::parse(pattern),

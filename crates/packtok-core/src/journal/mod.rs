@@ -4,9 +4,11 @@
 //! parts, and who is at work. Entries are only ever added; a part that an entry speaks of may be torn, so whoever
 //! reads an entry checks what it says.
 
+mod error;
 mod owner;
 mod record;
 
+pub use error::JournalError;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -96,7 +98,7 @@ impl Journal {
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Self> {
         match Self::open(output, tick) {
-            Err(Error::OutputHeld { .. }) => {
+            Err(Error::Journal(JournalError::OutputHeld { .. })) => {
                 let aside = with_suffix(output, &format!(".{}{SUFFIX}", owner::new_attempt()));
                 let journal = Self::open_in(aside, output, tick)?;
                 Ok(Self {
@@ -243,9 +245,9 @@ impl Journal {
     pub(crate) fn check_owner(&self) -> Result<()> {
         match self.owner.is_lost() {
             false => Ok(()),
-            true => Err(Error::OutputTaken {
+            true => Err(Error::Journal(JournalError::OutputTaken {
                 path: self.output.clone(),
-            }),
+            })),
         }
     }
 

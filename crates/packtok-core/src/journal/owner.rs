@@ -4,6 +4,7 @@
 //! tell, or where files cannot be locked at all, a claim beside the journal decides: its owner rewrites it every
 //! few seconds, and one that does not change for a while has no owner. Clocks are not compared.
 
+use crate::journal::JournalError;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
@@ -93,9 +94,11 @@ impl Owner {
         let path = folder.join(CLAIM_NAME);
         let mine = Claim::of_this_process();
         let found = Claim::read(&path);
-        let held = |found: Option<&Claim>| Error::OutputHeld {
-            path: output.to_owned(),
-            holder: found.map_or_else(|| "another process".to_owned(), Claim::shown),
+        let held = |found: Option<&Claim>| {
+            Error::Journal(JournalError::OutputHeld {
+                path: output.to_owned(),
+                holder: found.map_or_else(|| "another process".to_owned(), Claim::shown),
+            })
         };
         let is_proven_free = match journal.try_lock() {
             // On this machine nobody else has it, since locks outlive no process.

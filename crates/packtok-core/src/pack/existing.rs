@@ -1,19 +1,18 @@
 //! What to do about an output that is already there.
 
+use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{Metadata, Options, Reader, Replace, SpecialToken};
 use packtok_tokenizer::Tokenizer;
 
+use super::leftover::has_published;
 use super::recorded::{metadata, recorded_sources};
 use super::report::report;
-use super::resume;
-use super::{
-    Existing, Monitor, OnBadDocument, PackOptions, PackReport, Progress, RejectFault, first_reject,
-    tell,
-};
+use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
+use crate::pipeline::{Monitor, Progress, tell};
 
 /// `None` when there is work to do; a report when the existing output is proven right.
 ///
@@ -31,10 +30,10 @@ pub(super) fn check(
     }
     match options.spec.existing {
         Existing::Replace => Ok(None),
-        Existing::Error if !resume::has_published(&options.spec.output) => {
-            Err(Error::OutputExists {
+        Existing::Error if !has_published(&options.spec.output) => {
+            Err(Error::Pack(PackError::OutputExists {
                 path: options.spec.output.clone(),
-            })
+            }))
         }
         Existing::Error | Existing::Skip => prove(options, tokenizer, sources, monitor).map(Some),
     }
@@ -48,10 +47,10 @@ pub(crate) fn is_there(output: &Path) -> Result<bool> {
     };
     // Renaming over a device or a FIFO would succeed, and take it away from everybody.
     if !found.is_file() && !found.is_symlink() {
-        return Err(Error::OutputNotAFile {
+        return Err(Error::Pack(PackError::OutputNotAFile {
             path: output.to_owned(),
             found: corpus::kind(&found),
-        });
+        }));
     }
     Ok(true)
 }
@@ -65,9 +64,9 @@ impl Existing {
         match (is_there(output)?, self) {
             (false, _) | (true, Self::Replace) => Ok(false),
             (true, Self::Skip) => Ok(true),
-            (true, Self::Error) => Err(Error::OutputExists {
+            (true, Self::Error) => Err(Error::Pack(PackError::OutputExists {
                 path: output.to_owned(),
-            }),
+            })),
         }
     }
 
@@ -77,9 +76,9 @@ impl Existing {
     /// [`Error::OutputExists`].
     pub(crate) fn refuse_newcomer(self, output: &Path) -> Result<()> {
         match self != Self::Replace && output.symlink_metadata().is_ok() {
-            true => Err(Error::OutputExists {
+            true => Err(Error::Pack(PackError::OutputExists {
                 path: output.to_owned(),
-            }),
+            })),
             false => Ok(()),
         }
     }
@@ -100,8 +99,10 @@ fn prove(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let reader = Reader::open(&options.spec.output)?;
-    let found = reader.metadata()?.ok_or_else(|| Error::ExistingUnknown {
-        path: options.spec.output.clone(),
+    let found = reader.metadata()?.ok_or_else(|| {
+        Error::Pack(PackError::ExistingUnknown {
+            path: options.spec.output.clone(),
+        })
     })?;
     let expected = metadata(options, tokenizer, found.counts, found.stopped_early);
     compare(found, &expected, &|what, found, expected| {
@@ -150,12 +151,12 @@ fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
     let fault = RejectFault::of_whole(options.spec.max_rejects, &found.counts, found.stopped_early);
     fault.map_or(Ok(()), |fault| {
         let rejects = options.rejects_path();
-        Err(Error::TooManyRejects {
+        Err(Error::Pack(PackError::TooManyRejects {
             path: options.spec.output.clone(),
             fault,
             first: first_reject(&rejects),
             rejects,
-        })
+        }))
     })
 }
 
@@ -220,12 +221,12 @@ fn differing(options: &PackOptions, what: &str, found: String, expected: String)
     if found == expected {
         return Ok(());
     }
-    Err(Error::ExistingDiffers {
+    Err(Error::Pack(PackError::ExistingDiffers {
         path: options.spec.output.clone(),
         what: what.to_owned(),
         found,
         expected,
-    })
+    }))
 }
 
 /// How a part of the metadata reads in a message.

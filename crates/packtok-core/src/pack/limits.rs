@@ -2,8 +2,8 @@
 
 use packtok_pbin::{Counts, TokenWidth};
 
-use super::ordered::Flow;
 use super::worker::{DocBatch, Outcome};
+use crate::pipeline::Flow;
 
 /// What may still be packed.
 #[derive(Debug, Clone, Copy)]

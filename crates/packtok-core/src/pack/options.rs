@@ -8,8 +8,9 @@ use packtok_pbin::{Options, SpecialToken};
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde::Deserialize;
 
-use super::RejectLimit;
 use super::beside::{tokenizer_path_of, with_suffix};
+use super::error::SpecError;
+use super::reject_limit::RejectLimit;
 use crate::corpus::{CHUNK_BYTES, ReadOptions};
 use crate::error::Result;
 use crate::field::Field;
@@ -83,37 +84,6 @@ pub struct PackSpec {
 
 fn chunk_bytes() -> usize {
     CHUNK_BYTES
-}
-
-/// Why the options of a run cannot be used with its tokenizer.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// There is no token that closes documents.
-    #[error("--eod: settings.eod_token is missing")]
-    NoEod,
-    /// A token is not exactly one token of the tokenizer.
-    #[error(
-        "{option} {token:?} is not one token of {tokenizer}; its special tokens are {}",
-        listed(special_tokens)
-    )]
-    NotOneToken {
-        /// The flag and the key that give it.
-        option: &'static str,
-        /// The token.
-        token: String,
-        /// Name of the tokenizer.
-        tokenizer: String,
-        /// What it could be.
-        special_tokens: Vec<String>,
-    },
-}
-
-fn listed(tokens: &[String]) -> String {
-    let quoted: Vec<String> = tokens.iter().map(|token| format!("{token:?}")).collect();
-    match quoted.is_empty() {
-        true => "none".to_owned(),
-        false => quoted.join(", "),
-    }
 }
 
 impl PackSpec {

@@ -4,10 +4,8 @@
 use packtok_pbin::{Counts, Metadata, Options, SpecialToken, TokenizerInfo, WriterInfo};
 use packtok_tokenizer::Tokenizer;
 
-use super::sink::Sink;
-use super::{Consume, PackOptions};
-use crate::corpus::{self, Source};
-use crate::error::Result;
+use super::PackOptions;
+use crate::corpus::Source;
 
 /// Name that a pbin carries of what wrote it.
 const WRITER: &str = "packtok";
@@ -43,23 +41,6 @@ pub(crate) fn metadata(
         stopped_early,
         shard: None,
         parts: Vec::new(),
-    }
-}
-
-/// The checksums that the trailer names.
-///
-/// A run that a limit stopped has read an amount that depends on the chunks, so it records none;
-/// one by index reads parts only, so the file is read once more.
-pub(super) fn recorded_digests(
-    options: &PackOptions,
-    sources: &[Source],
-    digests: Vec<Option<u32>>,
-    sink: &mut Sink<'_>,
-) -> Result<Vec<Option<u32>>> {
-    match options.spec.index_path {
-        _ if sink.stopped_early => Ok(vec![None; sources.len()]),
-        Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
-        None => Ok(digests),
     }
 }
 

@@ -4,6 +4,8 @@
 //! goes on at the last note of which everything still holds, so that nothing is taken on trust: the corpus up to
 //! there is read again, and so are the unfinished files, and only the work of tokenizing is saved.
 
+use crate::corpus::CorpusError;
+use crate::pack::PackError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,10 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
-use super::{Job, Monitor, OnBadDocument, PackOptions, Progress, RejectFault, reader, tell};
+use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
 use crate::corpus::{self, Place, Source};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
+use crate::pipeline::{Monitor, Progress, tell};
 use crate::rejects::{Rejects, RejectsCheckpoint, num_agreed};
 
 /// Name of the rejects among the unfinished files.
@@ -207,20 +210,6 @@ impl Parts {
     }
 }
 
-/// Whether a run has published the output and was killed before it could say so: the same run again is done.
-pub(crate) fn has_published(output: &Path) -> bool {
-    let folder = crate::journal::folder_of(output);
-    output.exists() && folder.is_dir() && !Writer::is_kept(&folder)
-}
-
-/// Removes what a run left that was killed after it had published the output.
-pub(crate) fn remove_leftover(output: &Path) -> Result<()> {
-    if has_published(output) {
-        Journal::open(output, &mut || Ok(()))?.remove()?;
-    }
-    Ok(())
-}
-
 /// What the journal notes, as far as these options may build on it; a new journal if there is none.
 fn spans_of(
     options: &PackOptions,
@@ -253,12 +242,12 @@ fn spans_of(
     };
     let differing = |what: &str, found: String, expected: String| match found == expected {
         true => Ok(()),
-        false => Err(Error::JournalDiffers {
+        false => Err(Error::Pack(PackError::JournalDiffers {
             path: journal.folder().to_owned(),
             what: what.to_owned(),
             found,
             expected,
-        }),
+        })),
     };
     let writer = |head: &Head| {
         let writer = &head.metadata.writer;
@@ -322,8 +311,11 @@ fn pass(
             && match reader.pass(span.place, &closed, tick) {
                 Ok(is_same) => is_same,
                 // What is wrong with a source is said when its turn comes.
-                Err(Error::DamagedCompression { .. } | Error::ZstdWindow { .. }) => false,
-                Err(Error::SourceChanged { .. }) => false,
+                Err(
+                    Error::Corpus(CorpusError::DamagedCompression { .. })
+                    | Error::Corpus(CorpusError::ZstdWindow { .. }),
+                ) => false,
+                Err(Error::Corpus(CorpusError::SourceChanged { .. })) => false,
                 Err(error) => return Err(error),
             };
         if !is_same {
@@ -348,12 +340,12 @@ fn check_labels(
             |source| redacted(&source.label, &options.spec.redactions),
         );
         if *noted != found {
-            return Err(Error::JournalDiffers {
+            return Err(Error::Pack(PackError::JournalDiffers {
                 path: crate::journal::folder_of(&options.spec.output),
                 what: format!("its source {i}"),
                 found: noted.clone(),
                 expected: found,
-            });
+            }));
         }
     }
     Ok(())

@@ -1,17 +1,20 @@
 //! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
 
+use crate::pack::PackError;
 use std::collections::BTreeMap;
 
 use packtok_pbin::{Counts, Finished, Metadata, Writer};
 
+use super::explain::explain;
 use super::limits::Limits;
-use super::ordered::{Consume, Flow};
 use super::recorded::redacted;
 use super::resume::{Begun, Done, Notes, Parts};
 use super::worker::{DocBatch, Outcome, Reject};
-use super::{Monitor, PackOptions, Progress, RejectFault, RejectLimit, first_reject, tell};
-use crate::corpus::{LineCounter, Reader, Source, explain};
+use super::{PackOptions, RejectFault, RejectLimit, first_reject};
+use crate::corpus::{LineCounter, Reader, Source};
 use crate::error::{Error, Result};
+use crate::pipeline::{Consume, Flow};
+use crate::pipeline::{Monitor, Progress, tell};
 use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
 /// 1-based line numbers of rejects; where a run does not pass all lines, because it goes by an index or
@@ -206,12 +209,12 @@ impl<'a> Sink<'a> {
         };
         match self.rejects.publish_copy(&rejects) {
             Err(error) => error,
-            Ok(()) => Error::TooManyRejects {
+            Ok(()) => Error::Pack(PackError::TooManyRejects {
                 path: output.clone(),
                 fault,
                 first: first_reject(&rejects),
                 rejects,
-            },
+            }),
         }
     }
 
@@ -268,12 +271,12 @@ impl Consume<DocBatch> for Sink<'_> {
                 .expect("a fatal batch ends with its reject");
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
-            let error = Error::Document {
+            let error = Error::Pack(PackError::Document {
                 line: lines.in_whole_file(source, self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
-            };
+            });
             return Err(explain(error, source));
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();

@@ -4,12 +4,12 @@ use packtok_pbin::{EmptyDocument, TokenWidth};
 use packtok_sampling::order::splitmix::mixed;
 use packtok_tokenizer::{Encoder, Tokenizer};
 
-use super::ordered::Work;
 use super::reason::Reason;
 use super::{OnBadDocument, PackOptions};
 use crate::corpus::{Chunk, Line, Place};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
+use crate::pipeline::Work;
 
 /// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
 /// not leave its buffers behind.

@@ -3,6 +3,7 @@
 //! Plain files only. A compressed file cannot be read from its middle on, so it is whole and belongs to
 //! the shard that has its first byte; a file is opened to see that only where a boundary falls inside it.
 
+use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
@@ -68,11 +69,11 @@ fn line_start(
             n => n.map_err(io)?,
         };
         if n == 0 {
-            return Err(Error::SourceChanged {
+            return Err(Error::Corpus(CorpusError::SourceChanged {
                 path: source.path.clone(),
                 expected_bytes: source.bytes,
                 found_bytes: file.len().map_err(io)?,
-            });
+            }));
         }
         if let Some(end) = memchr(b'\n', &buffer[..n]) {
             return Ok((place + end as u64 + 1).min(source.bytes));
@@ -290,7 +291,10 @@ mod tests {
             );
         }
         let error = cut(source.clone(), 9..10, &mut || Ok(())).unwrap_err();
-        assert!(matches!(error, Error::SourceChanged { .. }), "{error}");
+        assert!(
+            matches!(error, Error::Corpus(CorpusError::SourceChanged { .. })),
+            "{error}"
+        );
     }
 
     #[test]
@@ -301,10 +305,13 @@ mod tests {
         let error = cut(source, 1..2, &mut || {
             num_ticks += 1;
             match num_ticks {
-                3 => Err(Error::Cancelled),
+                3 => Err(Error::Pipeline(crate::pipeline::PipelineError::Cancelled)),
                 _ => Ok(()),
             }
         });
-        assert!(matches!(error, Err(Error::Cancelled)));
+        assert!(matches!(
+            error,
+            Err(Error::Pipeline(crate::pipeline::PipelineError::Cancelled))
+        ));
     }
 }

@@ -5,6 +5,15 @@ use std::path::PathBuf;
 /// Why a shard cannot be packed, or shards cannot be joined.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
+    /// Packing has begun under the name that shards are to be joined under.
+    #[error(
+        "{}: an unfinished run of packtok pack has the same output; finish that run, or delete this folder, then join again",
+        path.display()
+    )]
+    JournalOfPacking {
+        /// The folder of the unfinished run.
+        path: PathBuf,
+    },
     /// A corpus in no parts.
     #[error("the number of shards is 0, expected at least 1")]
     NoShards,

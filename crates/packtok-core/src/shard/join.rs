@@ -3,6 +3,7 @@
 //! Responsible for that all shards are there, whole and of one plan, and for what the file says of the
 //! corpus; copying and verifying the parts is the format's matter.
 
+use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{
@@ -20,9 +21,10 @@ use super::rejects::LinesBefore;
 use super::{Marker, Plan, Shard, ShardError, SourcePart};
 use crate::error::{Error, Result};
 use crate::pack::{
-    Existing, Monitor, Progress, RejectFault, RejectLimit, first_reject, has_published,
-    remove_leftover, tell, tokenizer_path_of,
+    Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
+    tokenizer_path_of,
 };
+use crate::pipeline::{Monitor, Progress, tell};
 use crate::rejects::Rejects;
 
 /// What is joined, and where to.
@@ -120,9 +122,9 @@ fn refuse_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
     };
     let is_output = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == resolved);
     match shards.parts().any(|(path, _)| is_output(&path)) {
-        true => Err(Error::OutputIsInput {
+        true => Err(Error::Pack(PackError::OutputIsInput {
             path: output.to_owned(),
-        }),
+        })),
         false => Ok(()),
     }
 }
@@ -248,12 +250,12 @@ impl Shards {
         let first = rejected
             .next()
             .map(|(path, _)| first_reject(&rejects_path(&path)));
-        Err(Error::TooManyRejects {
+        Err(Error::Pack(PackError::TooManyRejects {
             path: self.folder.clone(),
             fault,
             first: first.unwrap_or_default(),
             rejects: self.folder.join("*.rejects.jsonl"),
-        })
+        }))
     }
 
     /// The pbins in order, each with its marker.
@@ -342,8 +344,10 @@ impl Shards {
     ) -> Result<JoinReport> {
         let output = &options.output;
         let file = Reader::open(output)?;
-        let found = file.metadata()?.ok_or_else(|| Error::ExistingUnknown {
-            path: output.clone(),
+        let found = file.metadata()?.ok_or_else(|| {
+            Error::Pack(PackError::ExistingUnknown {
+                path: output.clone(),
+            })
         })?;
         let existing = |differs: Error| match differs {
             Error::Shard(ShardError::PartDiffers {
@@ -351,12 +355,12 @@ impl Shards {
                 what,
                 found,
                 expected,
-            }) => Error::ExistingDiffers {
+            }) => Error::Pack(PackError::ExistingDiffers {
                 path,
                 what,
                 found,
                 expected,
-            },
+            }),
             other => other,
         };
         compare_metadata(output, found, metadata).map_err(existing)?;

@@ -1,5 +1,6 @@
 //! Going on where a join over the same output ended: which shards stand in the unfinished file already.
 
+use crate::shard::ShardError;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -117,9 +118,9 @@ fn refuse_packing(journal: &mut Journal) -> Result<()> {
     let found = journal.read::<IgnoredAny, Packed>()?;
     let last = found.as_ref().and_then(|(_, entries)| entries.last());
     match last.is_some_and(|packed| packed.counts.documents > 0) {
-        true => Err(Error::JournalOfPacking {
+        true => Err(Error::Shard(ShardError::JournalOfPacking {
             path: journal.folder().to_owned(),
-        }),
+        })),
         false => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 //! Two processes may do the same shard at once, for clusters do start a task twice: each fills files of
 //! its own, whose bytes are the same, and gives them the names in the same order, the marker's last.
 
+use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -17,9 +18,10 @@ use super::{Marker, Place, Plan, Shard, ShardError, SourcePart};
 use crate::corpus::Source;
 use crate::error::{Error, Result};
 use crate::pack::{
-    Existing, Job, Monitor, OnBadDocument, PackOptions, PackReport, RejectFault, Written,
-    first_reject, metadata, report, write,
+    Existing, Job, OnBadDocument, PackOptions, PackReport, RejectFault, Written, first_reject,
+    metadata, report, write,
 };
+use crate::pipeline::Monitor;
 
 /// Which shard is packed.
 #[derive(Debug, Clone, Copy)]
@@ -178,12 +180,12 @@ impl Run<'_> {
             RejectFault::of_part(self.options.spec.max_rejects, marker.counts.rejected)
         {
             let rejects = rejects_path(output);
-            return Err(Error::TooManyRejects {
+            return Err(Error::Pack(PackError::TooManyRejects {
                 path: output.clone(),
                 fault,
                 first: first_reject(&rejects),
                 rejects,
-            });
+            }));
         }
         Ok(Some(marker))
     }
@@ -247,8 +249,10 @@ impl Run<'_> {
             writer: WriterInfo::default(),
             file_bytes: written.summary.file_bytes,
             data_crc32c: written.summary.data_crc32c,
-            trailer_crc32c: trailer_crc32c.ok_or_else(|| Error::ExistingUnknown {
-                path: output.clone(),
+            trailer_crc32c: trailer_crc32c.ok_or_else(|| {
+                Error::Pack(PackError::ExistingUnknown {
+                    path: output.clone(),
+                })
             })?,
             counts: written.counts,
             num_sources: sources.len() as u64,

@@ -17,7 +17,8 @@ use super::plan_file::{self, Header, SourceLine, VERSION};
 use super::{Shard, ShardError};
 use crate::corpus::{self, CurrentFolder, Source};
 use crate::error::{Error, Result};
-use crate::pack::{Monitor, PackOptions, Progress, metadata, redacted, tell};
+use crate::pack::{PackOptions, metadata, redacted};
+use crate::pipeline::{Monitor, Progress, tell};
 
 /// What is only known once the inputs have been listed, and what follows from it.
 const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];

@@ -1,12 +1,14 @@
 //! Compares a pbin with its corpus: every document is tokenized again.
 
 use super::id_of;
-use crate::corpus::{self, Source, explain};
+use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
+use crate::pack::PackError;
 use crate::pack::{
-    Consume, DocBatch, Flow, LineNumbers, Monitor, Outcome, PackOptions, Progress, Sample,
-    UNSAMPLED, process, reader, tell,
+    DocBatch, LineNumbers, Outcome, PackOptions, Sample, UNSAMPLED, explain, process, reader,
 };
+use crate::pipeline::{Consume, Flow, Monitor, Progress, tell};
+use crate::verify::VerifyError;
 use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
@@ -37,11 +39,11 @@ pub fn verify_corpus(
     let file = Reader::open(&options.spec.output)?;
     let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
     if file.width() != expected_width {
-        return Err(Error::WidthDiffers {
+        return Err(Error::Verify(VerifyError::WidthDiffers {
             path: options.spec.output.clone(),
             found_bytes: file.width().bytes(),
             expected_bytes: expected_width.bytes(),
-        });
+        }));
     }
     let sources = corpus::expand(&options.spec.input)?;
     let sample = sample(options, fraction);
@@ -71,11 +73,11 @@ pub fn verify_corpus(
         &mut comparison,
     )?;
     if comparison.report.documents != file.len() {
-        return Err(Error::CorpusShorter {
+        return Err(Error::Verify(VerifyError::CorpusShorter {
             path: options.spec.output.clone(),
             found: file.len(),
             expected: comparison.report.documents,
-        });
+        }));
     }
     Ok(comparison.report)
 }
@@ -107,12 +109,12 @@ impl Comparison<'_, '_> {
         let found = match i < self.file.len() {
             true => self.file.document(i)?,
             false => {
-                return Err(Error::CorpusLonger {
+                return Err(Error::Verify(VerifyError::CorpusLonger {
                     path: self.options.spec.output.clone(),
                     found: self.file.len(),
                     source_path: self.sources[source].path.clone(),
                     line,
-                });
+                }));
             }
         };
         self.report.compared += 1;
@@ -126,7 +128,7 @@ impl Comparison<'_, '_> {
             .take_while(|(found, expected)| found == expected)
             .count();
         let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
-        Err(Error::DocumentDiffers {
+        Err(Error::Verify(VerifyError::DocumentDiffers {
             path: self.options.spec.output.clone(),
             document: i,
             token: differing as u64,
@@ -134,7 +136,7 @@ impl Comparison<'_, '_> {
             expected: id(expected),
             source_path: self.sources[source].path.clone(),
             line,
-        })
+        }))
     }
 }
 
@@ -161,12 +163,12 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
         }
         if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
             let source = &self.sources[batch.source];
-            let error = Error::Document {
+            let error = Error::Pack(PackError::Document {
                 line: self.lines.of(self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),
-            };
+            });
             return Err(explain(error, source));
         }
         self.position.1 += batch.outcomes.len() as u64;

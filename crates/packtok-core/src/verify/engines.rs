@@ -1,5 +1,6 @@
 //! Compares the engine that serves a tokenizer with the one that engines are held against.
 
+use crate::verify::VerifyError;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,9 +9,10 @@ use packtok_tokenizer::{
 };
 use serde::Serialize;
 
+use super::error::EnginesDiffer;
 use crate::corpus;
-use crate::error::{Error, Result, shown_id};
-use crate::pack::{Monitor, Progress};
+use crate::error::{Error, Result};
+use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 use crate::texts::in_runs;
 
@@ -123,35 +125,6 @@ pub(super) fn compare_built_in(
     }
 }
 
-/// Two engines give a text other ids.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{tokenizer}: {}:{line}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
-    source_path.display(),
-    shown_id(*found),
-    shown_id(*expected)
-)]
-pub struct EnginesDiffer {
-    /// The tokenizer.
-    pub tokenizer: String,
-    /// The source.
-    pub source_path: PathBuf,
-    /// 1-based number of the line.
-    pub line: u64,
-    /// Position of the first differing token, from 0.
-    pub token: u64,
-    /// The engine that serves the tokenizer.
-    pub engine: &'static str,
-    /// The id that it gives; `None` past its end.
-    pub found: Option<u32>,
-    /// The engine it is held against.
-    pub oracle: &'static str,
-    /// The id that that one gives; `None` past its end.
-    pub expected: Option<u32>,
-    /// Some of the text there.
-    pub text: String,
-}
-
 /// Where two engines part.
 struct Difference {
     token: u64,
@@ -168,7 +141,7 @@ impl Difference {
         source_path: PathBuf,
         line: u64,
     ) -> Error {
-        Error::EnginesDiffer(Box::new(EnginesDiffer {
+        Error::Verify(VerifyError::EnginesDiffer(Box::new(EnginesDiffer {
             tokenizer: tokenizer.name().to_owned(),
             source_path,
             line,
@@ -178,7 +151,7 @@ impl Difference {
             oracle: oracle.engine().name(),
             expected: self.expected,
             text: self.text,
-        }))
+        })))
     }
 }
 
@@ -309,7 +282,7 @@ mod tests {
         for num_threads in [1, 3] {
             let mut monitor = |_: &Progress| ControlFlow::Continue(());
             let error = compare_built_in(&tokenizer, &other, num_threads, &mut monitor);
-            let Err(Error::EnginesDiffer(difference)) = error else {
+            let Err(Error::Verify(VerifyError::EnginesDiffer(difference))) = error else {
                 panic!("{error:?}");
             };
             assert_eq!(difference.line, first.unwrap() as u64 + 1);

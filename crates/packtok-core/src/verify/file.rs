@@ -1,5 +1,7 @@
 //! Checks a pbin by itself: checksums, index, ids and EODs.
 
+use crate::pipeline::PipelineError;
+use crate::verify::VerifyError;
 use std::path::Path;
 
 use packtok_pbin::{Dialect, Reader};
@@ -8,7 +10,7 @@ use serde::Serialize;
 
 use super::id_of;
 use crate::error::{Error, Result};
-use crate::pack::{Monitor, Progress};
+use crate::pipeline::{Monitor, Progress};
 
 /// What was checked of a file, and what could not be.
 #[derive(Debug, Serialize)]
@@ -41,11 +43,11 @@ pub fn verify_file(
     if let (Some(recorded), Some(tokenizer)) = (recorded, tokenizer)
         && recorded.fingerprint != tokenizer.fingerprint()
     {
-        return Err(Error::TokenizerDiffers {
+        return Err(Error::Verify(VerifyError::TokenizerDiffers {
             path: path.to_owned(),
             found: recorded.fingerprint.clone(),
             expected: tokenizer.fingerprint().to_owned(),
-        });
+        }));
     }
     let total_bytes = file.file_bytes() + file.data_bytes();
     let mut tell = |bytes_read| {
@@ -103,7 +105,7 @@ impl Scan<'_> {
             bytes += document.len() as u64;
             // A look at the clock per document would cost more than the check of a short one.
             if i % 1024 == 0 && tell(bytes).is_break() {
-                return Err(Error::Cancelled);
+                return Err(Error::Pipeline(PipelineError::Cancelled));
             }
         }
         Ok(())
@@ -115,22 +117,22 @@ impl Scan<'_> {
             .chunks_exact(width)
             .position(|token| u64::from(id_of(token)) >= self.vocab_size);
         if let Some(token) = beyond {
-            return Err(Error::IdBeyondVocab {
+            return Err(Error::Verify(VerifyError::IdBeyondVocab {
                 path: self.file.path().to_owned(),
                 document: i,
                 token: token as u64,
                 found: id_of(&document[token * width..][..width]),
                 vocab_size: self.vocab_size,
-            });
+            }));
         }
         let last = document.chunks_exact(width).next_back().map(id_of);
         match self.eod_id {
-            Some(eod_id) if last != Some(eod_id) => Err(Error::NoEod {
+            Some(eod_id) if last != Some(eod_id) => Err(Error::Verify(VerifyError::NoEod {
                 path: self.file.path().to_owned(),
                 document: i,
                 found: last,
                 eod_id,
-            }),
+            })),
             _ => Ok(()),
         }
     }

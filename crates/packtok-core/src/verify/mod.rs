@@ -2,11 +2,13 @@
 
 mod corpus;
 mod engines;
+mod error;
 mod file;
 mod proof;
 
 pub use corpus::{CorpusReport, verify_corpus};
-pub use engines::{EnginesDiffer, EnginesReport, verify_engines};
+pub use engines::{EnginesReport, verify_engines};
+pub use error::{EnginesDiffer, VerifyError};
 pub use file::{FileReport, verify_file};
 pub use proof::prove;
 

@@ -4,6 +4,7 @@
 //! tokenizer's fingerprint, packtok's version, the engine with its vector instructions, and the reference engine. A
 //! file with any other content records nothing, and the comparison runs again.
 
+use crate::pipeline::PipelineError;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use packtok_tokenizer::Tokenizer;
 
 use super::engines::compare_built_in;
 use crate::error::{Error, Result};
-use crate::pack::Monitor;
+use crate::pipeline::Monitor;
 
 /// Compares the fast engine with the reference engine on the built-in texts, unless `folder` records that they agree.
 ///
@@ -59,7 +60,9 @@ fn prove_against(
                 let _ = record.write();
             }
         }
-        Err(Error::Cancelled) => return Err(Error::Cancelled),
+        Err(Error::Pipeline(PipelineError::Cancelled)) => {
+            return Err(Error::Pipeline(PipelineError::Cancelled));
+        }
         Err(error) => tokenizer.distrust_fast(&error.to_string()),
     }
     Ok(())
@@ -120,7 +123,7 @@ mod tests {
     use packtok_tokenizer::EngineKind;
 
     use super::*;
-    use crate::pack::Progress;
+    use crate::pipeline::Progress;
 
     fn go_on() -> impl FnMut(&Progress) -> ControlFlow<()> {
         |_| ControlFlow::Continue(())

@@ -9,6 +9,7 @@
 //! The threads are detached rather than joined: when the caller gives up (Ctrl-C, an error), it
 //! returns at once and a thread that is deep inside one huge document ends after it, unobserved.
 
+use crate::pipeline::PipelineError;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,7 +129,7 @@ pub(crate) fn run<W: Work>(
         // Without one, a panic outside of a document would abort the process of the caller.
         .panic_handler(|_| ())
         .build()
-        .map_err(|source| Error::Threads { source })?;
+        .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
     for worker in workers {
         let shared = Arc::clone(&shared);
         pool.spawn(move || shared.work_until_over(worker));
@@ -201,10 +202,10 @@ impl<T: Send + Default + 'static> Shared<T> {
                     Ok(()) => Ok(out),
                     Err(_) => {
                         let (source, offset_bytes) = worker.place();
-                        Err(Error::Panicked {
+                        Err(Error::Pipeline(PipelineError::Panicked {
                             source_index: source,
                             offset_bytes,
-                        })
+                        }))
                     }
                 }
             });
@@ -220,7 +221,7 @@ impl<T: Send + Default + 'static> Shared<T> {
     fn check_all_consumed(&self, num_consumed: u64) -> Result<()> {
         match lock(&self.reader).num_chunks == num_consumed {
             true => Ok(()),
-            false => Err(Error::WorkerDied),
+            false => Err(Error::Pipeline(PipelineError::WorkerDied)),
         }
     }
 

@@ -3,6 +3,11 @@
 //! The index counts bytes of the plain file, so that readers of it can map the file. It is checked
 //! that each line is JSON, and nothing else about it.
 
+mod error;
+
+use crate::corpus::CorpusError;
+use crate::pack::PackError;
+pub use error::RawIndexError;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,9 +17,8 @@ use serde::Serialize;
 use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-use crate::pack::{
-    Existing, Monitor, OnBadDocument, Progress, first_reject, is_there, tell, with_suffix,
-};
+use crate::pack::{Existing, OnBadDocument, first_reject, is_there, with_suffix};
+use crate::pipeline::{Monitor, Progress, tell};
 use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_there};
 
 /// How an index is made.
@@ -62,9 +66,9 @@ pub fn write_raw_index(
 ) -> Result<RawIndexReport> {
     let is_there = is_there(&options.index_path)?;
     if is_there && options.existing == Existing::Error {
-        return Err(Error::OutputExists {
+        return Err(Error::Pack(PackError::OutputExists {
             path: options.index_path.clone(),
-        });
+        }));
     }
     remove_abandoned(&[&options.index_path])?;
     let source = source(&options.src)?;
@@ -76,12 +80,12 @@ pub fn write_raw_index(
             false => with_suffix(&options.index_path, ".rejects.jsonl"),
         };
         rejects.publish_copy(&path)?;
-        return Err(Error::NothingIndexed {
+        return Err(Error::RawIndex(RawIndexError::NothingIndexed {
             path: options.src.clone(),
             rejected: report.rejected,
             first: first_reject(&path),
             rejects: path,
-        });
+        }));
     }
     if is_there && options.existing == Existing::Skip {
         check_same(&file, &options.index_path)?;
@@ -101,14 +105,16 @@ pub fn write_raw_index(
 fn source(path: &Path) -> Result<Source> {
     let metadata = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
     if metadata.is_dir() {
-        return Err(Error::NotAFile {
+        return Err(Error::Corpus(CorpusError::NotAFile {
             path: path.to_owned(),
             found: "folder",
-        });
+        }));
     }
     let source = corpus::expand(&[path.display().to_string()])?.remove(0);
     if compression(&source)? != Compression::None {
-        return Err(Error::IndexedCompressed { path: source.path });
+        return Err(Error::Corpus(CorpusError::IndexedCompressed {
+            path: source.path,
+        }));
     }
     Ok(source)
 }
@@ -177,13 +183,13 @@ fn reject(
             reason: reason.to_string().into(),
         }),
         OnBadDocument::Fail => {
-            let error = Error::Document {
+            let error = Error::Pack(PackError::Document {
                 path: source.path.clone(),
                 line: number,
                 offset_bytes: line.offset_bytes,
                 reason: Box::new(reason.into()),
-            };
-            Err(corpus::explain(error, source))
+            });
+            Err(crate::pack::explain(error, source))
         }
     }
 }
@@ -195,12 +201,12 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
     if found == expected {
         return Ok(());
     }
-    Err(Error::ExistingDiffers {
+    Err(Error::Pack(PackError::ExistingDiffers {
         path: existing.to_owned(),
         what: "its content".to_owned(),
         found: format!("{} bytes", found.len()),
         expected: format!("{} bytes, the index of the current file", expected.len()),
-    })
+    }))
 }
 
 /// Checks that a line is blank or JSON.
@@ -321,11 +327,17 @@ mod tests {
     fn an_existing_index_is_kept_only_if_it_is_the_same() {
         let (_folder, mut options) = folder_with(b"{}\n");
         run(&options).unwrap();
-        assert!(matches!(run(&options), Err(Error::OutputExists { .. })));
+        assert!(matches!(
+            run(&options),
+            Err(Error::Pack(PackError::OutputExists { .. }))
+        ));
         options.existing = Existing::Skip;
         assert!(run(&options).unwrap().skipped_existing);
         fs::write(&options.src, b"{}\n{}\n").unwrap();
-        assert!(matches!(run(&options), Err(Error::ExistingDiffers { .. })));
+        assert!(matches!(
+            run(&options),
+            Err(Error::Pack(PackError::ExistingDiffers { .. }))
+        ));
         options.existing = Existing::Replace;
         assert_eq!(run(&options).unwrap().entries, 2);
     }
@@ -335,7 +347,7 @@ mod tests {
         let (_folder, options) = folder_with(b"\x1f\x8b");
         assert!(matches!(
             run(&options),
-            Err(Error::IndexedCompressed { .. })
+            Err(Error::Corpus(CorpusError::IndexedCompressed { .. }))
         ));
         assert!(!options.index_path.exists());
     }
@@ -351,7 +363,10 @@ mod tests {
     fn an_interrupted_run_writes_nothing() {
         let (folder, options) = folder_with(b"{}\n");
         let error = write_raw_index(&options, &mut |_| ControlFlow::Break(())).unwrap_err();
-        assert!(matches!(error, Error::Cancelled));
+        assert!(matches!(
+            error,
+            Error::Pipeline(crate::pipeline::PipelineError::Cancelled)
+        ));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -4,6 +4,10 @@
 //! together in order, so that they do not depend on the number of threads. Threads live for one
 //! call. The calling thread puts results together, and checks for an interruption meanwhile.
 
+mod error;
+
+use crate::pipeline::PipelineError;
+pub use error::TextsError;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -83,10 +87,10 @@ impl Encoders {
         let mut ids = Vec::new();
         match catch_unwind(AssertUnwindSafe(|| encoder.encode_into(text, &mut ids))) {
             Ok(outcome) => outcome.map(|()| ids).map_err(Error::from),
-            Err(_) => Err(Error::ItemPanicked {
+            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
                 argument: "texts",
                 item: 0,
-            }),
+            })),
         }
     }
 
@@ -218,11 +222,11 @@ impl Encoders {
         let position = ids.iter().position(|&id| u64::from(id) >= vocab_size);
         match position {
             None => Ok(()),
-            Some(position) => Err(Error::NoSuchId {
+            Some(position) => Err(Error::Texts(TextsError::NoSuchId {
                 position,
                 found: ids[position],
                 vocab_size,
-            }),
+            })),
         }
     }
 }
@@ -231,14 +235,16 @@ impl Encoders {
 fn spans(offsets: &[usize], num_ids: usize) -> Result<Vec<Range<usize>>> {
     let falls = offsets.windows(2).position(|pair| pair[0] > pair[1]);
     if let Some(position) = falls {
-        return Err(Error::OffsetsFall {
+        return Err(Error::Texts(TextsError::OffsetsFall {
             position: position + 1,
             found: offsets[position + 1],
             before: offsets[position],
-        });
+        }));
     }
     match offsets.last() {
-        Some(&found) if found > num_ids => Err(Error::OffsetsBeyond { found, num_ids }),
+        Some(&found) if found > num_ids => {
+            Err(Error::Texts(TextsError::OffsetsBeyond { found, num_ids }))
+        }
         _ => Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect()),
     }
 }
@@ -344,12 +350,15 @@ impl Items {
         }));
         match outcome {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(source)) => Err(Error::Item {
+            Ok(Err(source)) => Err(Error::Texts(TextsError::Item {
                 argument,
                 item: at,
                 source: Box::new(source),
-            }),
-            Err(_) => Err(Error::ItemPanicked { argument, item: at }),
+            })),
+            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
+                argument,
+                item: at,
+            })),
         }
     }
 
@@ -361,7 +370,7 @@ impl Items {
     ) -> Result<()> {
         for run in &self.runs {
             if tick().is_break() {
-                return Err(Error::Cancelled);
+                return Err(Error::Pipeline(PipelineError::Cancelled));
             }
             self.run(run.clone(), &mut work)?;
         }
@@ -384,7 +393,7 @@ impl Items {
             .num_threads(num_threads)
             .thread_name(|i| format!("packtok-{i}"))
             .build()
-            .map_err(|source| Error::Threads { source })?;
+            .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
         let work_all = || {
             let Some(first) = shared.take() else { return };
             let mut worker = match new_worker() {
@@ -507,7 +516,7 @@ impl<R: Default> Shared<R> {
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             if outcome.is_ok() && tick().is_break() {
                 self.is_over.store(true, Ordering::Release);
-                outcome = Err(Error::Cancelled);
+                outcome = Err(Error::Pipeline(PipelineError::Cancelled));
             }
             state = self.state();
         }
@@ -619,7 +628,10 @@ mod tests {
         let (encoders, texts) = (encoders(), texts());
         let mut stop = || ControlFlow::Break(());
         let found = encoders.count(&texts, &EncodeOptions::default(), 1, &mut stop);
-        assert!(matches!(found, Err(Error::Cancelled)));
+        assert!(matches!(
+            found,
+            Err(Error::Pipeline(PipelineError::Cancelled))
+        ));
     }
 
     #[test]

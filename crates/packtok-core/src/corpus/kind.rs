@@ -1,0 +1,20 @@
+//! What a path is that is no regular file.
+
+use std::fs::Metadata;
+
+#[cfg(unix)]
+pub(crate) fn kind(metadata: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    let file_type = metadata.file_type();
+    match () {
+        () if file_type.is_dir() => "folder",
+        () if file_type.is_fifo() => "FIFO",
+        () if file_type.is_socket() => "socket",
+        () => "device",
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn kind(_: &Metadata) -> &'static str {
+    "device"
+}

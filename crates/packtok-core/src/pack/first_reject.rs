@@ -1,0 +1,32 @@
+//! The first line of a rejects file, for messages.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use crate::rejects::{LineNumber, RejectRecord};
+
+/// Where the first line of the rejects file at `path` comes from and why it was rejected, for the end of a message.
+///
+/// Empty if the file cannot be read: what there is to be told is another error.
+pub(crate) fn first_reject(path: &Path) -> String {
+    let mut line = Vec::new();
+    let read = File::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+    let record = read
+        .ok()
+        .and_then(|_| serde_json::from_slice::<RejectRecord<'_>>(&line).ok());
+    record.map_or_else(String::new, |record| {
+        let RejectRecord {
+            source,
+            offset_bytes,
+            reason,
+            ..
+        } = &record;
+        match record.number {
+            LineNumber::Line(number) => format!("; the first is {source}:{number}: {reason}"),
+            LineNumber::LineInShard(_) => {
+                format!("; the first is {source}: byte {offset_bytes}: {reason}")
+            }
+        }
+    })
+}

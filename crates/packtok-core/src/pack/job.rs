@@ -1,0 +1,40 @@
+//! What one run packs.
+
+use packtok_pbin::{ShardInfo, read_raw_index};
+
+use super::error::PackError;
+use super::options::PackOptions;
+use crate::corpus::{self, Source};
+use crate::error::{Error, Result};
+
+/// What one run packs.
+pub(crate) struct Job<'a> {
+    /// What is read, in order.
+    pub(crate) sources: &'a [Source],
+    /// Which part of the corpus that is; a part has no tokenizer of its own beside it.
+    pub(crate) shard: Option<ShardInfo>,
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn whole(sources: &'a [Source]) -> Self {
+        Self {
+            sources,
+            shard: None,
+        }
+    }
+}
+
+/// A reader of the corpus from its start.
+pub(crate) fn reader(options: &PackOptions, sources: &[Source]) -> Result<corpus::Reader> {
+    let Some(index_path) = &options.spec.index_path else {
+        return Ok(corpus::Reader::new(sources.to_vec(), options.spec.read()));
+    };
+    let [source] = sources else {
+        return Err(Error::Pack(PackError::IndexForMany {
+            path: index_path.clone(),
+            num_sources: sources.len(),
+        }));
+    };
+    let entries = read_raw_index(index_path)?;
+    corpus::Reader::indexed(source.clone(), entries, options.spec.read())
+}

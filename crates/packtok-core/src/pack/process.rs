@@ -1,0 +1,27 @@
+//! Tokenizing on all threads, for packing and for comparing.
+
+use packtok_tokenizer::Tokenizer;
+
+use super::options::PackOptions;
+use super::worker::{DocBatch, Sample, Worker};
+use crate::corpus::{self, Source};
+use crate::error::Result;
+use crate::pipeline::{Consume, name_panic, run};
+
+/// Tokenizes a sample of what `reader` reads on all threads, the results to `consumer` in order.
+///
+/// Returns the digests of the sources, as far as they are known.
+pub(crate) fn process(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    sources: &[Source],
+    reader: corpus::Reader,
+    sample: Sample,
+    consumer: &mut impl Consume<DocBatch>,
+) -> Result<Vec<Option<u32>>> {
+    let workers = (0..options.spec.num_cpus.max(1))
+        .map(|_| Worker::new(tokenizer, options, sample))
+        .collect::<Result<Vec<_>>>()?;
+    run(reader, workers, 4 * options.spec.chunk_bytes, consumer)
+        .map_err(|error| name_panic(error, sources))
+}

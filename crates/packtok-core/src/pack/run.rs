@@ -1,0 +1,205 @@
+//! A packing run: everything between options and a pbin under its final name.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
+use packtok_tokenizer::Tokenizer;
+
+use super::beside::write_tokenizer;
+use super::error::PackError;
+use super::existing;
+use super::job::Job;
+use super::leftover::remove_leftover;
+use super::options::PackOptions;
+use super::process::process;
+use super::recorded::{metadata, recorded_sources};
+use super::report::{PackReport, report};
+use super::resume::begin;
+use super::sink::Sink;
+use super::worker::Sample;
+use crate::corpus::{self, Source};
+use crate::error::{Error, Result};
+use crate::journal::remove_asides;
+use crate::pipeline::{Consume, Monitor, Progress};
+use crate::rejects::{Rejects, remove_if_there};
+
+/// What one run has written.
+pub(crate) struct Written {
+    pub(crate) report: PackReport,
+    pub(crate) counts: Counts,
+    /// CRC32C of what was read of each source.
+    pub(crate) digests: Vec<Option<u32>>,
+    /// Lines of each source of which only a part was read.
+    pub(crate) part_lines: BTreeMap<usize, u64>,
+    pub(crate) summary: Summary,
+}
+
+/// Packs a corpus.
+///
+/// # Errors
+/// The first thing that is wrong, in the order of the corpus; nothing is left under a final name,
+/// and no temporary file.
+pub fn pack(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    monitor: &mut Monitor<'_>,
+) -> Result<PackReport> {
+    let started = Instant::now();
+    let sources = corpus::expand(&options.spec.input)?;
+    refuse_output_among(&sources, options)?;
+    let removed_temporary = remove_temporary(options)?;
+    let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
+        Some(report) => {
+            remove_leftover(&options.spec.output)?;
+            report
+        }
+        None => write(options, tokenizer, &Job::whole(&sources), monitor)?.report,
+    };
+    report.removed_temporary = removed_temporary;
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Packs the sources of a job; what has the output's name is replaced only if the options say so.
+pub(crate) fn write(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    job: &Job<'_>,
+    monitor: &mut Monitor<'_>,
+) -> Result<Written> {
+    let sources = job.sources;
+    let begun = begin(options, tokenizer, job, monitor)?;
+    let resumed_bytes = begun.parts.resumed_bytes();
+    let mut monitor = |progress: &Progress| monitor(progress);
+    let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
+    let filled = fill(options, tokenizer, sources, reader, &mut sink).and_then(|digests| {
+        // Of a shard's share nothing follows for the corpus; joining judges that.
+        match job.shard {
+            Some(_) => Ok(digests),
+            None => sink.judge_rejects().map(|()| digests),
+        }
+    });
+    let digests = match filled {
+        Ok(digests) => digests,
+        Err(error) => return Err(sink.give_up(error)),
+    };
+    let counts = sink.counts;
+    let part_lines = std::mem::take(&mut sink.part_lines);
+    let metadata = Metadata {
+        shard: job.shard.clone(),
+        ..metadata(options, tokenizer, counts, sink.stopped_early)
+    };
+    let recorded = recorded_sources(options, sources, digests.clone());
+    let (finished, rejects, notes) = sink.finish(&metadata, &recorded)?;
+    let published = publish(options, tokenizer, job, finished, rejects);
+    let (summary, rejects_path) = match published {
+        Ok(published) => published,
+        Err(error) => return Err(notes.give_up(error)),
+    };
+    notes.remove()?;
+    if job.shard.is_some() {
+        remove_asides(&options.spec.output)?;
+    }
+    let mut report = report(
+        options,
+        tokenizer,
+        sources,
+        &metadata,
+        summary.file_bytes,
+        rejects_path,
+    );
+    report.resumed_bytes = resumed_bytes;
+    Ok(Written {
+        report,
+        counts,
+        digests,
+        part_lines,
+        summary,
+    })
+}
+
+/// Packs what `reader` reads; returns the digests that the trailer names.
+fn fill(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    sources: &[Source],
+    reader: corpus::Reader,
+    sink: &mut Sink<'_>,
+) -> Result<Vec<Option<u32>>> {
+    let digests = process(options, tokenizer, sources, reader, Sample::ALL, sink)?;
+    if !sink.stopped_early {
+        sink.note_end(&digests)?;
+    }
+    recorded_digests(options, sources, digests, sink)
+}
+
+/// Gives the file, its rejects and its tokenizer their names.
+fn publish(
+    options: &PackOptions,
+    tokenizer: &Tokenizer,
+    job: &Job<'_>,
+    finished: Finished,
+    rejects: Rejects,
+) -> Result<(Summary, Option<PathBuf>)> {
+    let tokenizer_copy = match job.shard {
+        Some(_) => None,
+        None => Some(write_tokenizer(&options.spec.output, tokenizer)?),
+    };
+    // All that needs room on the disk is there: from here on names are given.
+    options
+        .spec
+        .existing
+        .refuse_newcomer(&options.spec.output)?;
+    let rejects_path = rejects.publish()?;
+    if let Some(tokenizer_copy) = tokenizer_copy {
+        tokenizer_copy.publish(Replace::Existing)?;
+    }
+    crash::point("tokenizer published");
+    let summary = finished.publish(options.spec.existing.replace())?;
+    crash::point("pbin published");
+    remove_if_there(&options.failed_rejects_path())?;
+    Ok((summary, rejects_path))
+}
+
+/// Writing the output would destroy, or grow, what is being read.
+fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> {
+    let Ok(output) = options.spec.output.canonicalize() else {
+        return Ok(());
+    };
+    let is_output = |source: &&Source| source.path.canonicalize().is_ok_and(|path| path == output);
+    match sources.iter().find(is_output) {
+        Some(source) => Err(Error::Pack(PackError::OutputIsInput {
+            path: source.path.clone(),
+        })),
+        None => Ok(()),
+    }
+}
+
+fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
+    let dsts = [
+        &*options.spec.output,
+        &options.rejects_path(),
+        &options.failed_rejects_path(),
+        &options.tokenizer_path(),
+    ];
+    Ok(remove_abandoned(&dsts)?)
+}
+
+/// The checksums that the trailer names.
+///
+/// A run that a limit stopped has read an amount that depends on the chunks, so it records none;
+/// one by index reads parts only, so the file is read once more.
+fn recorded_digests(
+    options: &PackOptions,
+    sources: &[Source],
+    digests: Vec<Option<u32>>,
+    sink: &mut Sink<'_>,
+) -> Result<Vec<Option<u32>>> {
+    match options.spec.index_path {
+        _ if sink.stopped_early => Ok(vec![None; sources.len()]),
+        Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
+        None => Ok(digests),
+    }
+}
