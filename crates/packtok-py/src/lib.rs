@@ -3,6 +3,8 @@
 mod arrays;
 mod block_options;
 mod blocks;
+mod choice;
+mod cpus;
 mod error;
 mod integers;
 mod json;
@@ -35,13 +37,14 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
     module.add_class::<blocks::PyBlocks>()?;
-    rows::register(module)?;
     manifest::register(module)?;
-    module.add_class::<mixture::PyMixture>()?;
+    mixture::register(module)?;
     module.add_class::<order::PyPermutation>()?;
     module.add_class::<order::PyOrder>()?;
     names::register(module)?;
     plans::register(module)?;
+    choice::register(module)?;
+    cpus::register(module)?;
     operations::register(module)?;
     proof::register(module)?;
     scans::register(module)?;

@@ -2,13 +2,22 @@
 
 use std::num::NonZeroU64;
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use packtok_sampling::items::batch::{Filling, context_length};
+use packtok_sampling::items::items::Items;
 use packtok_sampling::order::mixture::Mixture;
 use packtok_sampling::order::passes::Passes;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::blocks::PyBlocks;
 use crate::error::sampling_error;
+use crate::rows::{Boundaries, fill_rows};
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyMixture>()?;
+    module.add_function(wrap_pyfunction!(fill_from, module)?)
+}
 
 /// An endless sequence of items of several sources, each in exact proportion to its weight.
 ///
@@ -66,4 +75,53 @@ impl PyMixture {
     fn __repr__(&self) -> String {
         format!("Mixture(sources={})", self.mixture.num_sources())
     }
+}
+
+/// As `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
+#[pyfunction]
+#[pyo3(signature = (blocks, sources, items, *, input_ids, labels=None, position_ids=None, document_ids=None,
+                    loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
+fn fill_from<'py>(
+    py: Python<'py>,
+    blocks: Vec<Bound<'py, PyBlocks>>,
+    sources: PyReadonlyArray1<'py, i64>,
+    items: PyReadonlyArray1<'py, i64>,
+    input_ids: &Bound<'py, PyAny>,
+    labels: Option<&Bound<'py, PyAny>>,
+    position_ids: Option<&Bound<'py, PyAny>>,
+    document_ids: Option<&Bound<'py, PyAny>>,
+    loss_mask: Option<&Bound<'py, PyAny>>,
+    pad_token_id: i32,
+    ignore_index: i32,
+    aligned: bool,
+    segments: bool,
+) -> PyResult<Option<Boundaries<'py>>> {
+    let blocks: Vec<&Items> = blocks.iter().map(|blocks| &blocks.get().items).collect();
+    let row = |(&source, &item): (&i64, &i64)| {
+        let source = usize::try_from(source)
+            .ok()
+            .and_then(|source| blocks.get(source));
+        let source = *source.ok_or_else(|| PyIndexError::new_err("a source is out of range"))?;
+        Ok((source, source.ordinal(item).map_err(sampling_error)?))
+    };
+    let (sources, items) = (sources.as_array(), items.as_array());
+    let rows = sources.iter().zip(items.iter()).map(row);
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    let context_length = context_length(blocks.iter().copied()).map_err(sampling_error)?;
+    let filling = Filling {
+        pad_token_id,
+        ignore_index,
+        aligned,
+        segments,
+    };
+    let ids = [Some(input_ids), labels, position_ids, document_ids];
+    fill_rows(
+        py,
+        &rows,
+        context_length.unwrap_or(0),
+        filling,
+        ids,
+        loss_mask,
+    )
 }

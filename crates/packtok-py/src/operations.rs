@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
 use packtok_core::merge::MergeOptions;
-use packtok_core::pack::{NotALimit, PackOptions, PackSpec, RejectLimit};
+use packtok_core::pack::{PackOptions, PackSpec};
 use packtok_core::pbin::{self, Replace};
 use packtok_core::pipeline::Progress;
 use packtok_core::raw_index::RawIndexOptions;
@@ -13,29 +13,20 @@ use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use serde::de::value::Error as ValueError;
-use serde::de::{DeserializeOwned, IntoDeserializer};
 
+use crate::choice::choice;
 use crate::error::{core_error, pbin_error};
 use crate::monitor::{watched, watched_writing};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(available_cpus, module)?)?;
     module.add_function(wrap_pyfunction!(publish_bytes, module)?)?;
-    module.add_function(wrap_pyfunction!(checked_reject_limit, module)?)?;
     module.add_function(wrap_pyfunction!(pack, module)?)?;
     module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
     module.add_function(wrap_pyfunction!(verify_corpus, module)?)
-}
-
-/// Number of CPUs that this process may use: affinity and cgroup limits count.
-#[pyfunction]
-pub(crate) fn available_cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Writes a small file whole, synced and under its name in one step, replacing what has the name.
@@ -71,30 +62,6 @@ pub(crate) fn parsed_spec(json: &str) -> PyResult<PackSpec> {
 /// The options of a run that encodes with `tokenizer`.
 pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOptions> {
     parsed_spec(json)?.resolve(tokenizer).map_err(core_error)
-}
-
-/// The value of an option that has a fixed set of values.
-pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult<T> {
-    let named: Result<T, ValueError> = T::deserialize(value.into_deserializer());
-    named.map_err(|error| {
-        // serde says: unknown variant `x`, expected one of `a`, `b`.
-        let text = error.to_string();
-        let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();
-        let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
-        let names = names.join(", ");
-        PyValueError::new_err(format!("{option} is {value:?}, expected one of {names}"))
-    })
-}
-
-/// What `max_rejects` says.
-pub(crate) fn reject_limit(value: &str) -> PyResult<RejectLimit> {
-    (value.parse()).map_err(|expected: NotALimit| PyValueError::new_err(expected.to_string()))
-}
-
-/// The text of a limit on rejects in its shortest form; ValueError, saying what is expected, if it is none.
-#[pyfunction]
-fn checked_reject_limit(value: &str) -> PyResult<String> {
-    Ok(reject_limit(value)?.to_string())
 }
 
 /// Packs a corpus into a pbin and returns a report; see `packtok.pack`.

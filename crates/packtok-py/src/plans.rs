@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::blocks::PyBlocks;
+use crate::choice::choice;
 use crate::monitor::watched_planning;
-use crate::operations::choice;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(find_or_plan, module)?)?;

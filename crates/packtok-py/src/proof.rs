@@ -7,8 +7,8 @@ use packtok_sampling::files::user_cache;
 use packtok_tokenizer::Tokenizer;
 use pyo3::prelude::*;
 
+use crate::cpus::available_cpus;
 use crate::monitor::watched;
-use crate::operations::available_cpus;
 
 /// What is called while an engine is being checked.
 static ON_CHECK: Mutex<Option<Py<PyAny>>> = Mutex::new(None);

@@ -6,8 +6,9 @@ use packtok_core::shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::choice::{choice, reject_limit};
 use crate::error::core_error;
-use crate::operations::{choice, pack_options, reject_limit, run, run_writing};
+use crate::operations::{pack_options, run, run_writing};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 

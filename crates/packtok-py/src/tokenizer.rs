@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::choice::choice;
 use crate::error::{core_error, tokenizer_error};
 use crate::integers::integers;
 use crate::json;
 use crate::memory::{room_for_ids, without_room};
 use crate::monitor::watched;
-use crate::operations::choice;
 use crate::proof::proven;
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;

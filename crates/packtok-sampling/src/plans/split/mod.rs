@@ -4,6 +4,7 @@
 
 mod hash;
 mod runs;
+mod side;
 
 use std::ops::Range;
 use std::path::Path;
@@ -16,25 +17,7 @@ use crate::plans::plan_file::{DataFingerprint, Key, Kind};
 pub use hash::{document_hash, least_train_hash};
 use runs::RunsWriter;
 pub use runs::{Run, Runs};
-
-/// A part of a dataset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// What is trained on.
-    Train,
-    /// What is held out.
-    Validation,
-}
-
-impl Side {
-    /// The side in messages and fingerprints.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Train => "train",
-            Self::Validation => "validation",
-        }
-    }
-}
+pub use side::Side;
 
 /// A document as hashing takes it.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::Side;
+use super::side::Side;
 use crate::error::Result;
 use crate::plans::plan_file::{
     DataFingerprint, Key, Kind, PlanFault, PlanFile, PlanFileWriter, u64_at,

@@ -1,0 +1,35 @@
+//! Texts from Python that stand for one of a fixed set of values, or for a limit.
+
+use packtok_core::pack::{NotALimit, RejectLimit};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::de::value::Error as ValueError;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(checked_reject_limit, module)?)
+}
+
+/// The value of an option that has a fixed set of values.
+pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult<T> {
+    let named: Result<T, ValueError> = T::deserialize(value.into_deserializer());
+    named.map_err(|error| {
+        // serde says: unknown variant `x`, expected one of `a`, `b`.
+        let text = error.to_string();
+        let (_, names) = text.rsplit_once(", expected ").unwrap_or_default();
+        let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+        let names = names.join(", ");
+        PyValueError::new_err(format!("{option} is {value:?}, expected one of {names}"))
+    })
+}
+
+/// What `max_rejects` says.
+pub(crate) fn reject_limit(value: &str) -> PyResult<RejectLimit> {
+    (value.parse()).map_err(|expected: NotALimit| PyValueError::new_err(expected.to_string()))
+}
+
+/// The text of a limit on rejects in its shortest form; ValueError, saying what is expected, if it is none.
+#[pyfunction]
+fn checked_reject_limit(value: &str) -> PyResult<String> {
+    Ok(reject_limit(value)?.to_string())
+}

@@ -1,0 +1,13 @@
+//! The CPUs of this process.
+
+use pyo3::prelude::*;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(available_cpus, module)?)
+}
+
+/// Number of CPUs that this process may use: affinity and cgroup limits count.
+#[pyfunction]
+pub(crate) fn available_cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
