@@ -15,7 +15,7 @@ import pbins
 import torch
 
 from packtok import TokenDataset, batch_memory
-from packtok.batch_memory import reusable
+from packtok.data.batch_memory import reusable
 
 BATCH_BYTES = 1 << 20
 

@@ -9,10 +9,11 @@ import yaml
 from omegaconf import OmegaConf
 
 from packtok import _packtok
-from packtok.commands.pack import option_overrides, prepare
+from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
+from packtok.packing import prepare
 
 MODALITIES = """\
 settings:

@@ -13,7 +13,7 @@ from test_families import TEKKEN
 import packtok
 from packtok import TokenizerError
 from packtok.errors import ConfigError
-from packtok.tokenizer import default_eod, find_tokenizer
+from packtok.tokenizer.find import default_eod, find_tokenizer
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 

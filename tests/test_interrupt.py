@@ -344,7 +344,7 @@ main()
             "pydantic.main",
             "omegaconf",
         ),
-        *("yaml", "packtok.config.load", "packtok.tokenizer", "packtok.stores"),
+        *("yaml", "packtok.config.load", "packtok.tokenizer.find", "packtok.store.staging"),
     ],
 )
 def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, module: str) -> None:

@@ -20,7 +20,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ranks import Numbers
 
-from packtok import DataLoader, ResumableBatchSampler, ResumableDistributedSampler, epochs
+from packtok import DataLoader, ResumableBatchSampler, ResumableDistributedSampler
+from packtok.data import epochs
 from packtok.distributed import Share, find_share
 
 ENDS = ("drop", "carry", "pad", "short")

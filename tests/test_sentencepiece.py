@@ -21,7 +21,7 @@ from test_exact import CORPORA, GROUP, HERE, SCALARS, example_texts, from_all_co
 
 import packtok
 from packtok import DocumentError, Tokenizer, TokenizerError
-from packtok.tokenizer import find_tokenizer
+from packtok.tokenizer.find import find_tokenizer
 
 Change = Callable[[dict[int, Any]], None]
 QUICK, PLAIN = "packtok", "packtok's reference SentencePiece"

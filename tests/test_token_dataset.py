@@ -21,8 +21,8 @@ from torch.utils.data import ConcatDataset, DataLoader, RandomSampler, Subset, d
 
 import packtok  # noqa: E402
 from packtok.collate import Item, ItemList  # noqa: E402
-from packtok.fields import document_mask  # noqa: E402
-from packtok.token_dataset import TokenDataset  # noqa: E402
+from packtok.data.fields import document_mask  # noqa: E402
+from packtok.data.token_dataset import TokenDataset  # noqa: E402
 
 ALL_FIELDS: dict[str, Any] = {
     "position_ids": True,

@@ -11,8 +11,8 @@ from loader_pbin import tokens
 from loader_worker import BATCH_ROWS, CONTEXT_LENGTH, Arrays, Batches, Items
 
 from packtok import PackedMemMapDatasetBase, PackedMemMapDatasetContinuous, TokenDataset
-from packtok.batch_memory import reusable
 from packtok.collate import collate
+from packtok.data.batch_memory import reusable
 
 KEY = "input_ids"
 

@@ -28,21 +28,22 @@ if TYPE_CHECKING:
     from packtok.commands.locate import locate
     from packtok.commands.manifest import write_manifest
     from packtok.commands.merge import merge
-    from packtok.commands.pack import PackReport, pack
+    from packtok.commands.pack import pack
     from packtok.commands.plan import plan
     from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
-    from packtok.dataset import (
+    from packtok.data.fields import document_mask
+    from packtok.data.loader import DataLoader
+    from packtok.data.mixture import Mixture
+    from packtok.data.modalities import (
         CombinedDataset,
         PackedMemMapDatasetBase,
         PackedMemMapDatasetContinuous,
         PackedMemMapDatasetMegatron,
     )
-    from packtok.fields import document_mask
-    from packtok.loader import DataLoader
-    from packtok.mixture import Mixture
-    from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
-    from packtok.token_dataset import TokenDataset
+    from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
+    from packtok.data.token_dataset import TokenDataset
+    from packtok.packing import PackReport
 
 __all__ = [
     "CombinedDataset",
@@ -80,18 +81,18 @@ __all__ = [
 ]
 
 _HOME = {
-    "CombinedDataset": "packtok.dataset",
-    "DataLoader": "packtok.loader",
-    "Mixture": "packtok.mixture",
+    "CombinedDataset": "packtok.data.modalities",
+    "DataLoader": "packtok.data.loader",
+    "Mixture": "packtok.data.mixture",
     "PackConfig": "packtok.config",
-    "PackReport": "packtok.commands.pack",
-    "PackedMemMapDatasetBase": "packtok.dataset",
-    "PackedMemMapDatasetContinuous": "packtok.dataset",
-    "PackedMemMapDatasetMegatron": "packtok.dataset",
-    "ResumableBatchSampler": "packtok.sampler",
-    "ResumableDistributedSampler": "packtok.sampler",
-    "TokenDataset": "packtok.token_dataset",
-    "document_mask": "packtok.fields",
+    "PackReport": "packtok.packing",
+    "PackedMemMapDatasetBase": "packtok.data.modalities",
+    "PackedMemMapDatasetContinuous": "packtok.data.modalities",
+    "PackedMemMapDatasetMegatron": "packtok.data.modalities",
+    "ResumableBatchSampler": "packtok.data.sampler",
+    "ResumableDistributedSampler": "packtok.data.sampler",
+    "TokenDataset": "packtok.data.token_dataset",
+    "document_mask": "packtok.data.fields",
     "count": "packtok.commands.count",
     "index": "packtok.commands.index",
     "join": "packtok.commands.join",

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from packtok.callable_tokenizer import CallableTokenizer
+from packtok.tokenizer.callable import CallableTokenizer
 
 __all__ = [
     "OUTPUT_EXISTS",

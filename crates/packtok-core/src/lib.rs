@@ -20,6 +20,7 @@ pub mod raw_index;
 mod rejects;
 pub mod scan;
 pub mod shard;
+mod suffix;
 pub mod texts;
 pub mod verify;
 

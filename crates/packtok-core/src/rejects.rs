@@ -9,7 +9,7 @@ use packtok_pbin::{Replace, TempFile, crash};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::pack::with_suffix;
+use crate::suffix::with_suffix;
 
 /// What is said of a line that was left out; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use packtok_sampling::plans::planned::{self, Planner, Rule};
+use packtok_sampling::planning::{self, Planner, Rule};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -47,7 +47,7 @@ fn find_or_plan(
     };
     let stream = blocks.get().items.stream();
     watched_planning(py, on_progress, |monitor| {
-        planned::find_or_plan(stream, planner, &folders, monitor)
+        planning::find_or_plan(stream, planner, &folders, monitor)
     })
 }
 
@@ -85,7 +85,7 @@ fn find_or_split(
     };
     let stream = blocks.get().items.stream();
     watched_planning(py, on_progress, |monitor| {
-        planned::find_or_split(stream, rule, &folders, monitor)
+        planning::find_or_split(stream, rule, &folders, monitor)
     })
 }
 

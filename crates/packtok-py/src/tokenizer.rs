@@ -95,7 +95,7 @@ impl PyTokenizer {
     #[staticmethod]
     fn from_pretrained(py: Python<'_>, name: PathBuf) -> PyResult<Self> {
         // Names are resolved in Python, by the code that also resolves those of the commands.
-        let finder = py.import("packtok.tokenizer")?;
+        let finder = py.import("packtok.tokenizer.find")?;
         let found = finder.call_method1("find_tokenizer", (name.into_os_string(),))?;
         let inner = found
             .getattr("tokenizer")?
@@ -325,7 +325,7 @@ impl PyTokenizer {
     /// A callable that does what code expects which calls `tokenizer(text)["input_ids"]`.
     fn as_hf<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         // Made in Python, where what it returns is Python's own: dicts and lists.
-        let module = slf.py().import("packtok.callable_tokenizer")?;
+        let module = slf.py().import("packtok.tokenizer.callable")?;
         module.call_method1("CallableTokenizer", (slf,))
     }
 

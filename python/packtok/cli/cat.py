@@ -72,7 +72,7 @@ def document_numbers(text: str, num_documents: int) -> range:
 
 def _decoder(reader: "PbinReader", name: str | None) -> "Tokenizer":
     from packtok.commands.merge import beside
-    from packtok.tokenizer import find_tokenizer
+    from packtok.tokenizer.find import find_tokenizer
 
     file = str(reader.path)
     name = name or beside(file)

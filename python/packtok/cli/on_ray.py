@@ -40,7 +40,7 @@ def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
     from packtok.launch import ray_engine
     from packtok.launch.record import Record, read_record, write_record
     from packtok.shard_folder import ShardFolder
-    from packtok.stores import exists
+    from packtok.store.staging import exists
 
     record = read_record(launch.outdir)
     write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))

@@ -109,7 +109,7 @@ def check_corpus(name: str, paths: Iterable[str]) -> None:
         ConfigError: As `check_inputs`.
         FileNotFoundError: If a file or folder is not there.
     """
-    from packtok.stores import is_url
+    from packtok.store.staging import is_url
 
     paths = list(paths)
     check_inputs(name, paths)

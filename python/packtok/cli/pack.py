@@ -20,8 +20,8 @@ from packtok.cli.options import (
 from packtok.cli.progress import engine_checks, progress
 
 if TYPE_CHECKING:
-    from packtok.commands.pack import PackReport
     from packtok.config import PackConfig
+    from packtok.packing import PackReport
 
 Config = Annotated[
     str | None, typer.Argument(metavar="CONFIG", help="A YAML file in the format of Modalities.")
@@ -120,8 +120,9 @@ def show_config(checked: "PackConfig", *, as_json: bool) -> None:
 
 def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
     """Packs as a config says and prints what was done."""
-    from packtok.commands.pack import check_report, prepare
+    from packtok.commands.pack import check_report, run_packing
     from packtok.distributed import find_shard
+    from packtok.packing import prepare
 
     chosen = None if shard is None else find_shard(shard)
     if chosen is None:
@@ -132,7 +133,7 @@ def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet:
         packing = prepare(checked)
     console.remarks(packing.notes)
     with progress(quiet=quiet) as on_progress:
-        report = packing.run(on_progress, chosen)
+        report = run_packing(packing, on_progress, chosen)
     console.remarks(report.warnings[len(packing.notes) :])
     console.remarks(f"removed {path}, left by a killed run" for path in report.removed_temporary)
     if as_json:

@@ -43,7 +43,8 @@ def plan(
     **options: Any,
 ) -> None:
     """Plan how to pack a corpus in shards; write the plan into the folder --output."""
-    from packtok.commands.pack import prepare
+    from packtok.commands.plan import plan_packing
+    from packtok.packing import prepare
 
     options["existing"] = existing_policy(options["existing"], file_existence_policy)
     checked = checked_config(config, options, set_values or [])
@@ -54,4 +55,4 @@ def plan(
     with engine_checks(quiet=quiet):
         packing = prepare(checked)
     console.remarks(packing.notes)
-    show_counts(packing.plan(shards), as_json=as_json, quiet=quiet)
+    show_counts(plan_packing(packing, shards), as_json=as_json, quiet=quiet)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from packtok.cli import console
-from packtok.commands import Progress
+from packtok.progress import Progress
 
 LINE_SECONDS = 5.0
 

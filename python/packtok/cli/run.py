@@ -169,7 +169,7 @@ def start(
     from packtok.launch import ray_engine
     from packtok.launch import submit as launching
     from packtok.launch.script import Launch
-    from packtok.stores import is_url
+    from packtok.store.staging import is_url
 
     checked = checked_config(command.config, command.options, list(command.set_values))
     check_whole(checked)
@@ -214,13 +214,14 @@ def start(
 def _plan(launch: Any, command: Wrapped) -> None:
     """Writes the plan into the folder of shards."""
     from packtok.cli.pack import checked_config
-    from packtok.commands.pack import prepare
+    from packtok.commands.plan import plan_packing
+    from packtok.packing import prepare
 
     into_folder = {**command.options, "output": str(launch.outdir)}
     with engine_checks(quiet=False):
         packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
     console.remarks([*command.remarks, *packing.notes])
-    packing.plan(launch.num_shards)
+    plan_packing(packing, launch.num_shards)
 
 
 def _join_arguments(checked: "PackConfig", join: str) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def status(
     from packtok.errors import ConfigError
     from packtok.launch.status import Watcher, poll
     from packtok.shard_folder import ShardFolder
-    from packtok.stores import is_url
+    from packtok.store.staging import is_url
 
     check_inputs("OUTDIR", [outdir])
     if is_url(outdir):

@@ -10,7 +10,7 @@ from packtok.cli.progress import CHECKING, engine_checks, progress
 from packtok.config.options import SCAN_OPTIONS
 
 if TYPE_CHECKING:
-    from packtok.tokenizer import FoundTokenizer
+    from packtok.tokenizer.find import FoundTokenizer
 
 app = typer.Typer(
     help="Inspect a tokenizer, and compare its engine with the reference engine.",
@@ -38,7 +38,7 @@ def inspect(
 ) -> None:
     """Show a tokenizer's vocabulary, special tokens, engine and components."""
     from packtok.config.redact import Redactor
-    from packtok.tokenizer import find_tokenizer
+    from packtok.tokenizer.find import find_tokenizer
 
     check_inputs("TOKENIZER", [tokenizer])
     with engine_checks(quiet=False):

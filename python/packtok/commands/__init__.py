@@ -1,6 +1,1 @@
 """The function of each command of `packtok`, complete without the command line."""
-
-from collections.abc import Callable
-
-Progress = Callable[[dict[str, int]], None]
-"""Receives ``bytes_read``, ``total_bytes``, ``documents`` and ``tokens``; an exception ends the run."""

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.keywords import ScanOptions
 from packtok.errors import ConfigError
+from packtok.progress import Progress
 from packtok.sources import StrPath
-from packtok.tokenizer import FoundTokenizer, find_tokenizer
+from packtok.tokenizer.find import FoundTokenizer, find_tokenizer
 
 
 def count(

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.config.option import GIB
+from packtok.progress import Progress
 
 
 def index(

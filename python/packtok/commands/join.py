@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.commands.manifest import write_manifest
 from packtok.errors import ConfigError
+from packtok.progress import Progress
 from packtok.sources import StrPath
-from packtok.stores import Staging, fetch_shards, is_url
+from packtok.store.staging import Staging, fetch_shards, is_url
 
 
 def join(

@@ -9,8 +9,8 @@ from pickle import UnpicklingError
 from typing import Any
 
 from packtok.config.interpolation import Resolvers, read_yaml
+from packtok.data.state import check_form
 from packtok.errors import ConfigError
-from packtok.state import check_form
 
 _DATASETS = ("TokenDataset", "Mixture")
 _LOADER_KEYS = ("global_batch_size", "shuffle", "seed", "at_epoch_end", "num_replicas")
@@ -42,7 +42,7 @@ def locate(
         ValueError: If the data is not that of the state.
         IndexError: If there is no such step.
     """
-    from packtok.loader import DataLoader
+    from packtok.data.loader import DataLoader
 
     values = Resolvers(Path(config)).resolve(read_yaml(Path(config)))
     dataset = _dataset(config, _section(config, values, "dataset"))

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.errors import ConfigError
+from packtok.progress import Progress
 from packtok.sources import StrPath
-from packtok.tokenizer import TOKENIZER_FILE, find_tokenizer
+from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 
 def merge(

@@ -2,11 +2,14 @@
 
 from typing import Any, Unpack
 
-from packtok.commands.pack import option_overrides, prepare
+from packtok.commands.pack import option_overrides
 from packtok.config import ConfigSource
 from packtok.config.keywords import PackOptions
 from packtok.distributed import MAX_SHARDS
 from packtok.errors import ConfigError
+from packtok.packing import Packing, prepare
+from packtok.store.packing import plan_into_store
+from packtok.store.staging import is_url
 
 
 def plan(
@@ -28,4 +31,11 @@ def plan(
     """
     if not 1 <= shards <= MAX_SHARDS:
         raise ConfigError(f"--shards: is {shards}; expected 1 to {MAX_SHARDS:,}")
-    return prepare(config, option_overrides(options)).plan(shards)
+    return plan_packing(prepare(config, option_overrides(options)), shards)
+
+
+def plan_packing(packing: Packing, shards: int) -> dict[str, Any]:
+    """Writes the plan of a packing run, to a folder or a URL; see `plan`."""
+    if is_url(packing.config.settings.dst_path):
+        return plan_into_store(packing, shards)
+    return packing.plan_here(shards)

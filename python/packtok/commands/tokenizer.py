@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.commands.count import corpus_config
 from packtok.config.keywords import ScanOptions
 from packtok.errors import PacktokError
+from packtok.progress import Progress
 from packtok.sources import StrPath
-from packtok.tokenizer import find_tokenizer
+from packtok.tokenizer.find import find_tokenizer
 
 
 def verify_tokenizer(

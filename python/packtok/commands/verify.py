@@ -3,11 +3,11 @@
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands import Progress
 from packtok.commands.merge import beside
-from packtok.commands.pack import prepare
 from packtok.config import ConfigSource, load_config
-from packtok.tokenizer import find_tokenizer
+from packtok.packing import prepare
+from packtok.progress import Progress
+from packtok.tokenizer.find import find_tokenizer
 
 
 def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from packtok.commands import Progress
 from packtok.errors import PacktokError
 from packtok.launch.script import Launch, log_folder
+from packtok.progress import Progress
 from packtok.shard_folder import ShardFolder
 
 POLL_SECONDS, CONNECT_SECONDS = 1.0, 10.0

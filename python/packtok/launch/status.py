@@ -12,7 +12,7 @@ from packtok.launch.record import Record, Submission, read_record
 from packtok.launch.script import compact, log_folder
 from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.shard_folder import Finished, ShardFolder
-from packtok.stores import exists
+from packtok.store.staging import exists
 
 LAST_BYTES = 4096
 # Of how many failed shards the log is looked into; whole clusters fail for one reason.

@@ -25,7 +25,7 @@ from packtok.launch.script import (
 from packtok.launch.settings import LaunchSettings
 from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.shard_folder import ShardFolder, read_plan
-from packtok.stores import exists
+from packtok.store.staging import exists
 
 # So many that a task that is lost or slow costs little, and so few that starting them costs nothing.
 SHARDS_PER_NODE = 8

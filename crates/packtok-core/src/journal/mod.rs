@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::pack::with_suffix;
+use crate::suffix::with_suffix;
 use owner::Owner;
 use record::{entry_of, line_of, whole_lines};
 

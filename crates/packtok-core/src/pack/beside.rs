@@ -1,6 +1,5 @@
 //! The files that stand beside an output.
 
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,13 +7,7 @@ use packtok_pbin::{Replace, TempFile};
 use packtok_tokenizer::Tokenizer;
 
 use crate::error::{Error, Result};
-
-/// `path` with more at the end of its name.
-pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
-}
+use crate::suffix::with_suffix;
 
 /// The name of the tokenizer's copy beside a pbin.
 pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {

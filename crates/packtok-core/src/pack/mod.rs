@@ -23,7 +23,7 @@ mod run;
 mod sink;
 mod worker;
 
-pub(crate) use beside::{publish_tokenizer, tokenizer_path_of, with_suffix};
+pub(crate) use beside::{publish_tokenizer, tokenizer_path_of};
 pub use error::{PackError, SpecError};
 pub(crate) use existing::is_there;
 pub(crate) use explain::explain;

@@ -8,13 +8,14 @@ use packtok_pbin::{Options, SpecialToken};
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde::Deserialize;
 
-use super::beside::{tokenizer_path_of, with_suffix};
+use super::beside::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
 use crate::corpus::{CHUNK_BYTES, ReadOptions};
 use crate::error::Result;
 use crate::field::Field;
 use crate::rejects::failed_rejects_path;
+use crate::suffix::with_suffix;
 
 /// What becomes of a line that is no document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -17,9 +17,10 @@ use serde::Serialize;
 use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-use crate::pack::{Existing, OnBadDocument, first_reject, is_there, with_suffix};
+use crate::pack::{Existing, OnBadDocument, first_reject, is_there};
 use crate::pipeline::{Monitor, Progress, tell};
 use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_there};
+use crate::suffix::with_suffix;
 
 /// How an index is made.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Shard;
-use crate::pack::with_suffix;
+use crate::suffix::with_suffix;
 
 /// The plan.
 pub const PLAN: &str = "plan.jsonl";

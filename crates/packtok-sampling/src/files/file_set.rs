@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use packtok_pbin::{AccessPattern, Reader, TokenWidth};
 
 use crate::error::{Error, Result};
+use crate::files::fingerprint::DataFingerprint;
 use crate::files::manifest::{self, Entry};
 use crate::files::opened::Opened;
 use crate::files::starts::Starts;
-use crate::plans::plan_file::DataFingerprint;
 
 /// Pbins of one token width.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::files::fingerprint::DataFingerprint;
 use crate::files::location::is_url;
-use crate::plans::plan_file::DataFingerprint;
 
 /// What tells a pbin from others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

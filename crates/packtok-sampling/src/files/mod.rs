@@ -3,6 +3,7 @@
 #[cfg(feature = "remote")]
 mod fetched;
 pub mod file_set;
+pub mod fingerprint;
 mod location;
 pub mod manifest;
 pub mod opened;

@@ -9,8 +9,8 @@ use packtok_pbin::Reader;
 
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
+use crate::files::fingerprint::DataFingerprint;
 use crate::items::ids::{Id, write_ids};
-use crate::plans::plan_file::DataFingerprint;
 use crate::plans::split::Runs;
 
 /// The tokens of a dataset, one behind the other.

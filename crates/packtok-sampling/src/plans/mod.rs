@@ -5,6 +5,5 @@ pub mod cache;
 pub mod layout;
 pub mod plan;
 pub mod plan_file;
-pub mod planned;
 pub mod split;
 pub mod whole_documents;

@@ -11,15 +11,13 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{MappedFile, Replace, TempFile};
 
 use crate::error::{Error, Result};
+pub use crate::files::fingerprint::DataFingerprint;
 use crate::plans::layout::VERSION;
 pub use crate::plans::layout::{HEADER_BYTES, PlanFault};
 
 const MAGIC: &[u8; 8] = b"\x89pktplan";
 const BUFFER_BYTES: usize = 256 * 1024;
 const NUM_COUNTS: usize = 5;
-
-/// SHA-256 of whatever tells one stream of tokens from another.
-pub type DataFingerprint = [u8; 32];
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

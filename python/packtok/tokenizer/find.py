@@ -239,7 +239,7 @@ def _yaml(value: bool) -> str:
 
 
 def _from_hub(name: str) -> FoundTokenizer:
-    from packtok.hub import fetch_tokenizer
+    from packtok.tokenizer.hub import fetch_tokenizer
 
     try:
         tokenizer_path, config_path = fetch_tokenizer(name)

@@ -4,12 +4,12 @@ import dataclasses
 from typing import Any
 
 from packtok import _packtok
-from packtok.commands import Progress
-from packtok.commands.pack import Packing, PackReport
 from packtok.distributed import ShardChoice
 from packtok.errors import PacktokError
+from packtok.packing import Packing, PackReport
+from packtok.progress import Progress
 from packtok.shard_folder import read_plan
-from packtok.stores import (
+from packtok.store.staging import (
     PLAN,
     PLAN_TOKENIZER,
     Staging,
@@ -60,11 +60,11 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
         num_shards = num_shards or shard.default_num_shards
         if num_shards is None:
             raise PacktokError(f"{staging.url}: no plan found; give --shard k/N, or run packtok plan first")
-        here.plan(num_shards)
+        here.plan_here(num_shards)
         share_plan(staging)
     else:
         # Refused here if it is of another corpus or of other options than these.
-        here.plan(num_shards or read_plan(staging.folder).num_shards)
+        here.plan_here(num_shards or read_plan(staging.folder).num_shards)
     plan = read_plan(staging.folder)
     name = _packtok.shard_name(shard.shard_index, plan.num_shards)
     marker = finished_shard(staging, name, plan.fingerprint)
@@ -79,7 +79,7 @@ def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
     """Writes the plan of so many shards into the folder that the URL is."""
     staging = _staging(packing)
     is_there = fetch_plan(staging)
-    report = packing.into(staging.folder, "error").plan(num_shards)
+    report = packing.into(staging.folder, "error").plan_here(num_shards)
     if not is_there:
         share_plan(staging)
     return report | {"plan": staging.url_of(PLAN), "skipped_existing": is_there}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import Sampler
 
+from packtok.data.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs
+from packtok.data.state import ORDER_VERSION, STATE_VERSION, checked_place
 from packtok.distributed import MeshDim, find_share, process_share
-from packtok.epochs import AT_EPOCH_ENDS, AtEpochEnd, Epochs
 from packtok.integers import checked_integer
-from packtok.state import ORDER_VERSION, STATE_VERSION, checked_place
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

@@ -15,9 +15,9 @@ import numpy as np
 from torch.utils.data import Dataset
 
 from packtok import _packtok
+from packtok.data.token_dataset import RowsOfMany, TokenDataset
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer
-from packtok.token_dataset import RowsOfMany, TokenDataset
 
 __all__ = ["Mixture"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.utils.data import get_worker_info
 
-from packtok.batch_memory import reusable
 from packtok.collate import ItemList
+from packtok.data.batch_memory import reusable
 
 __all__ = ["Fields", "document_mask"]
 

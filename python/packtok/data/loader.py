@@ -8,10 +8,10 @@ import torch
 import torch.utils.data
 
 from packtok.collate import ItemList
+from packtok.data.epochs import AtEpochEnd
+from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
 from packtok.distributed import MeshDim
-from packtok.epochs import AtEpochEnd
 from packtok.integers import checked_integer
-from packtok.sampler import ResumableBatchSampler, ResumableDistributedSampler
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh

@@ -7,7 +7,7 @@ epoch, or other items than the run that saved it.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from packtok.epochs import AT_EPOCH_ENDS, Epochs
+from packtok.data.epochs import AT_EPOCH_ENDS, Epochs
 from packtok.integers import checked_integer
 
 __all__ = ["ORDER_VERSION", "STATE_VERSION", "check_form", "checked_place"]

@@ -1,7 +1,7 @@
 """`TokenDataset`: token files as rows of inputs and labels for a language model.
 
 Which tokens an item has, and what is written for it, is the compiled module's matter; the memory of a batch
-that of `packtok.fields`.
+that of `packtok.data.fields`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ from torch.utils.data import Dataset
 
 from packtok._packtok import Blocks, fill_from, find_or_plan
 from packtok.collate import Item, ItemList
-from packtok.fields import Fields
+from packtok.data.fields import Fields
+from packtok.data.split import Split, held_out, side_of
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer
 from packtok.sources import Source, StrPath, find_files, plan_folders
-from packtok.split import Split, held_out, side_of
 
 __all__ = ["TokenDataset"]
 

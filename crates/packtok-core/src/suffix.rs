@@ -1,0 +1,11 @@
+//! Names of files next to another file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// `path` with more at the end of its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    PathBuf::from(name)
+}

@@ -1,0 +1,1 @@
+"""Datasets, samplers and loaders for PyTorch over packed files."""

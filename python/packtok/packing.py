@@ -1,0 +1,165 @@
+"""A packing run between config and compiled module: options in, a `PackReport` that holds nothing secret out.
+
+Where the output goes is the matter of `packtok.commands.pack`, which also packs into object stores.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from packtok import _packtok
+from packtok.config import ConfigSource, PackConfig, load_config
+from packtok.config.redact import Redactor
+from packtok.distributed import ShardChoice
+from packtok.errors import ConfigError
+from packtok.progress import Progress
+from packtok.tokenizer.find import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
+
+
+@dataclass(frozen=True)
+class PackReport:
+    """What packing did; ``lines == packed + empty + blank + rejected``.
+
+    The three paths are as they are, for use; the representation, the warnings and `to_dict` hold no secrets.
+    """
+
+    output: str = dataclasses.field(repr=False)
+    tokenizer_path: str = dataclasses.field(repr=False)
+    rejects_path: str | None = dataclasses.field(repr=False)
+    shard_index: int | None
+    num_shards: int | None
+    documents: int
+    tokens: int
+    lines: int
+    packed: int
+    empty: int
+    blank: int
+    rejected: int
+    eods_in_text: int
+    file_bytes: int
+    data_bytes: int
+    token_bytes: int
+    source_bytes: int
+    num_sources: int
+    stopped_early: bool
+    skipped_existing: bool
+    warnings: tuple[str, ...]
+    resumed_bytes: int
+    removed_temporary: tuple[str, ...]
+    seconds: float
+    num_cpus: int
+    engine: str
+    redactor: Redactor = dataclasses.field(default=Redactor(), repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts and texts as JSON can hold them, secrets replaced."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "redactor"]
+        public: dict[str, Any] = self.redactor.tree({name: getattr(self, name) for name in names})
+        return {name: list(item) if isinstance(item, tuple) else item for name, item in public.items()}
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A packing run that is ready to start: everything is checked and the tokenizer is loaded."""
+
+    config: PackConfig
+    found: FoundTokenizer
+    eod_token: str
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know before it starts: keys without effect, remarks on the tokenizer."""
+        notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
+        if self.index_path != self.config.settings.index_path:
+            notes.append(
+                f"settings.index_path: no such file: {self.config.settings.index_path}; packtok needs no "
+                "index and packs the whole corpus"
+            )
+        return tuple(self.config.redactor(note) for note in notes)
+
+    @property
+    def index_path(self) -> str | None:
+        """The raw index whose entries are packed; ``None`` also where the one named is not there."""
+        path = self.config.settings.index_path
+        return path if path is not None and os.path.lexists(path) else None
+
+    @property
+    def spec(self) -> str:
+        """The options of the compiled module, as JSON."""
+        return self.config.spec(eod=self.eod_token, index_path=self.index_path)
+
+    def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
+        """Packs into a file of this machine."""
+        tokenizer = self.found.tokenizer
+        if shard is None:
+            counts = _packtok.pack(self.spec, tokenizer, on_progress)
+        else:
+            counts = _packtok.pack_shard(self.spec, tokenizer, on_progress, **dataclasses.asdict(shard))
+        return _report(counts, self.notes, self.config.redactor)
+
+    def report_of(self, marker: Mapping[str, Any]) -> PackReport:
+        """The report of a shard that is complete already, from what its marker says."""
+        counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
+        return _report(counts, self.notes, self.config.redactor)
+
+    def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "Packing":
+        """The same, into another output."""
+        settings = dataclasses.replace(
+            self.config.settings, dst_path=os.fspath(output), existing=existing, report=None
+        )
+        return dataclasses.replace(self, config=dataclasses.replace(self.config, settings=settings))
+
+    def plan_here(self, num_shards: int) -> dict[str, Any]:
+        """Writes the plan of so many shards into the folder that the output is; returns what it says."""
+        output = self.config.settings.dst_path
+        with self.config.redactor.guard():
+            refuse_file_as_folder(output)
+            report = _packtok.plan_shards(self.spec, self.found.tokenizer, None, num_shards=num_shards)
+            public: dict[str, Any] = self.config.redactor.tree(report)
+            return public
+
+
+def _ignored_keys(config: PackConfig) -> list[str]:
+    """One note per reason, naming all keys that have no effect for it."""
+    keys_of: dict[str, list[str]] = {}
+    for key, reason in config.ignored:
+        keys_of.setdefault(reason, []).append(key)
+    return [
+        f"{', '.join(keys)} {'has' if len(keys) == 1 else 'have'} no effect: {reason}"
+        for reason, keys in keys_of.items()
+    ]
+
+
+def prepare(config: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> Packing:
+    """Checks the config, then loads the tokenizer and what depends on it.
+
+    Args:
+        config: As in `packtok.config.load_config`.
+        overrides: Values by dotted key, which go before those of the config.
+
+    Raises:
+        ConfigError: If a key or a value is wrong.
+        TokenizerError: If the tokenizer cannot be had.
+    """
+    checked = load_config(config, overrides)
+    with checked.redactor.guard():
+        found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
+        check_special_tokens(found, checked.tokenizer.config)
+        return Packing(checked, found, checked.settings.eod_token or default_eod(found))
+
+
+def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:
+    values = dict(counts)
+    values["warnings"] = notes + tuple(redactor(text) for text in counts["warnings"])
+    values["removed_temporary"] = tuple(redactor(text) for text in counts["removed_temporary"])
+    return PackReport(**values, redactor=redactor)
+
+
+def refuse_file_as_folder(output: str) -> None:
+    """Refuses a file where a folder of shards goes."""
+    if os.path.exists(output) and not os.path.isdir(output):
+        raise ConfigError(f"--output: {output} is a file; give a folder for the shards")

@@ -1,0 +1,1 @@
+"""Outputs and inputs in object stores."""
