@@ -6,30 +6,21 @@
 //! behind which engines are exchanged: an encoder is where an engine keeps caches and scratch.
 #![deny(unsafe_code)]
 
-mod builtin;
 mod byte_decoder;
 mod components;
-mod double_array;
+mod engines;
 mod error;
-mod fast;
 mod letters;
 mod load;
 mod nasty;
-mod own;
-mod rank_file;
-mod ranks;
-mod reference;
-mod sentencepiece;
-mod tekken;
-mod template;
 mod tokenizer;
 mod vocabulary;
 
-pub use builtin::{BUILTIN_NAMES, builtin_json};
 pub use components::Component;
+pub use engines::reference::is_panic_contained;
 pub use error::{Cause, Error, Result};
+pub use load::builtin::{BUILTIN_NAMES, builtin_json};
 pub use load::{AddedToken, EngineKind, fingerprint_of};
 pub use nasty::nasty_texts;
-pub use reference::is_panic_contained;
 pub use tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
 pub use vocabulary::Vocabulary;

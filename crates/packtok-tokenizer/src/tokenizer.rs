@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::builtin::builtin_json;
 use crate::byte_decoder::ByteDecoder;
+use crate::engines::byte_bpe;
+use crate::engines::choose::{self, Own};
+use crate::engines::reference::Reference;
+use crate::engines::sentencepiece::Plain;
 use crate::error::{Cause, Error, Result};
-use crate::fast;
+use crate::load::builtin::builtin_json;
 use crate::load::{AddedToken, Description, EngineKind, described, parsed, vocab_id};
-use crate::own::{self, Own};
-use crate::rank_file;
-use crate::reference::Reference;
-use crate::sentencepiece::{self, Plain};
+use crate::load::{rank_file, sentencepiece_file};
 
 /// What becomes of a special token's text inside a document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -159,7 +159,7 @@ impl Tokenizer {
             if rank_file::is_one(&bytes) {
                 return Self::from_json(name, rank_file::tokenizer_json(name, &bytes)?);
             }
-            match sentencepiece::tokenizer_json(name, &bytes) {
+            match sentencepiece_file::tokenizer_json(name, &bytes) {
                 // Whatever it was meant to be.
                 Err(_) if !is_model => {}
                 json => return Self::from_json(name, json?),
@@ -307,7 +307,7 @@ impl Tokenizer {
     /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
     /// fast engine does not serve.
     pub fn fast_lane(&self) -> Option<&'static str> {
-        self.shared.fast().ok().map(|_| fast::lane_name())
+        self.shared.fast().ok().map(|_| byte_bpe::lane_name())
     }
 
     /// Where the fast engine serves and takes texts word by word: which words are for the one that knows all of the
@@ -536,7 +536,7 @@ pub struct Encoder {
     options: EncodeOptions,
     truncate_text_to: usize,
     /// The words that the fast engine has met, if it is to be asked.
-    fast: Option<own::Scratch>,
+    fast: Option<choose::Scratch>,
     /// Ids of a document that are to be narrowed.
     wide_ids: Vec<u32>,
 }

@@ -1,0 +1,393 @@
+//! Added tokens in a text, and what is between them, which is encoded apart.
+//!
+//! As the Python package has it, tokens are looked for in two rounds: those that are not normalized in the text as
+//! it is, then the others, normalized too, in what the normalizer makes of each text between them. In each round the
+//! first match counts, of those that begin there the longest.
+//!
+//! A normalizer that changes texts may bring them to normal form C. Any other writes blanks as `▁`, and may put one
+//! before each. Here it is the other way round: a `▁` becomes a blank, which says the same, and the blank before a
+//! text is only thought of. With one, the token `<s>` is found as ` <s>`, or where a text begins with it.
+
+use std::borrow::Cow;
+
+use aho_corasick::packed::{self, Searcher};
+use aho_corasick::{AhoCorasick, Input, Match, MatchKind};
+use memchr::memmem;
+use serde_json::Value;
+
+use super::model::{BLANK, Spelling};
+use super::nfc::Nfc;
+use super::preprocessing::{Form, Prefix};
+use crate::load::AddedToken;
+
+/// Finds tokens in texts.
+pub(super) struct Added {
+    /// For tokens in the text as it is.
+    rounds: Vec<Round>,
+    /// For those in what the normalizer makes of a text.
+    of_normalized: Option<Round>,
+    normal: Normal,
+    /// Tokens whose matches hang on more than their text: what has one is not for this engine.
+    foreign: Vec<String>,
+    foreign_finder: Option<Finder>,
+    /// Whether some of these are looked for in normalized text.
+    has_foreign_normalized: bool,
+}
+
+/// What is made of a text between the tokens that are found in it as it is.
+enum Normal {
+    Same,
+    /// Blanks for what is written for them, which this finds.
+    WithBlanks(Box<memmem::Finder<'static>>),
+    FormC(Box<Nfc>),
+}
+
+impl Normal {
+    fn of<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self {
+            Self::Same => text.into(),
+            Self::WithBlanks(finder) => match finder.find(text.as_bytes()) {
+                Some(_) => text.replace(BLANK, " ").into(),
+                None => text.into(),
+            },
+            Self::FormC(nfc) => nfc.normalized(text),
+        }
+    }
+}
+
+struct Round {
+    finder: Finder,
+    /// What is found of each token, its id, and whether it is special.
+    tokens: Vec<(String, u32, bool)>,
+    /// What is before each text, and at the beginning of all tokens.
+    prefix: &'static str,
+    /// What texts behind these tokens are.
+    behind: Place,
+}
+
+/// A part of a text.
+pub(super) enum Part<'a> {
+    /// A token.
+    Id(u32),
+    /// Text without tokens, normalized; with blanks for `▁`.
+    Text(&'a str, Place),
+}
+
+/// Where in the whole a text begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    First,
+    BehindToken,
+    /// Behind a token that was found in a text which had its prefix.
+    BehindNormalized,
+}
+
+impl Added {
+    /// # Errors
+    /// The file has tokens that match other texts than theirs.
+    pub(super) fn read(json: &Value, tokens: &[AddedToken], form: &Form) -> Result<Self, String> {
+        let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        ids.sort_unstable();
+        if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!("two added tokens have the id {}", two[0]));
+        }
+        let normal = match form.spelling {
+            Spelling::Text => Normal::WithBlanks(Box::new(memmem::Finder::new(BLANK))),
+            Spelling::Bytes if form.is_nfc => Normal::FormC(Box::new(Nfc::new())),
+            Spelling::Bytes => Normal::Same,
+        };
+        let changes_text = !json["normalizer"].is_null();
+        let mut has_foreign_normalized = false;
+        let mut foreign: Vec<&str> = Vec::new();
+        let (mut rounds, mut of_normalized) = ([Vec::new(), Vec::new()], Vec::new());
+        for token in tokens {
+            let flags = Flags::read(json, token);
+            let is_as_it_is = flags.is_normalized == Some(false);
+            match flags.is_normalized {
+                Some(false) if flags.is_plain => rounds[0].push(token),
+                Some(true) if flags.is_plain && changes_text => of_normalized.push(token),
+                Some(true) if flags.is_plain => rounds[1].push(token),
+                // It would be found in texts that do not have it as it is.
+                _ if !is_as_it_is && changes_text && may_change(&token.content, &normal) => {
+                    return Err(format!("the added token {:?} is normalized", token.content));
+                }
+                _ => {
+                    has_foreign_normalized |= !is_as_it_is;
+                    foreign.push(&token.content);
+                }
+            }
+        }
+        let prefix = match form.prefix {
+            Prefix::Always => " ",
+            _ => "",
+        };
+        let rounds = rounds.into_iter().filter(|tokens| !tokens.is_empty());
+        let rounds = rounds.map(|tokens| Round::of(&tokens, "", Place::BehindToken, str::to_owned));
+        Ok(Self {
+            rounds: rounds.collect::<Result<_, _>>()?,
+            of_normalized: match of_normalized[..] {
+                [] => None,
+                _ => Some(Round::of(
+                    &of_normalized,
+                    prefix,
+                    Place::BehindNormalized,
+                    |content| format!("{prefix}{}", normal.of(content)),
+                )?),
+            },
+            normal,
+            has_foreign_normalized,
+            foreign_finder: match foreign[..] {
+                [] => None,
+                _ => Some(Finder::of(&foreign)?),
+            },
+            foreign: foreign.into_iter().map(str::to_owned).collect(),
+        })
+    }
+
+    /// Whether a text is not for this engine.
+    #[inline]
+    pub(super) fn is_foreign(&self, text: &str) -> bool {
+        let finder = self.foreign_finder.as_ref();
+        finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
+            // It may have one of them once it is normalized.
+            || self.has_foreign_normalized
+                && matches!(&self.normal, Normal::FormC(nfc) if !nfc.has(text))
+    }
+
+    /// What makes a text none for this engine.
+    pub(super) fn foreign(&self) -> &[String] {
+        &self.foreign
+    }
+
+    /// Calls `put` with each part of a text, in order.
+    #[inline]
+    pub(super) fn parts(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        put: &mut dyn FnMut(Part<'_>),
+    ) {
+        self.parts_from(0, text, Place::First, special_tokens_are_text, put);
+    }
+
+    /// The parts of a text that the rounds before this one have left.
+    fn parts_from(
+        &self,
+        round: usize,
+        text: &str,
+        place: Place,
+        special_tokens_are_text: bool,
+        put: &mut dyn FnMut(Part<'_>),
+    ) {
+        if let Some(of_round) = self.rounds.get(round) {
+            return of_round.parts(
+                text,
+                place,
+                special_tokens_are_text,
+                &mut |part| match part {
+                    Part::Text(text, place) => {
+                        self.parts_from(round + 1, text, place, special_tokens_are_text, put);
+                    }
+                    id => put(id),
+                },
+            );
+        }
+        let text = self.normal.of(text);
+        match &self.of_normalized {
+            Some(of_round) => of_round.parts(&text, place, special_tokens_are_text, put),
+            None => put(Part::Text(&text, place)),
+        }
+    }
+}
+
+impl Round {
+    fn of(
+        tokens: &[&AddedToken],
+        prefix: &'static str,
+        behind: Place,
+        found: impl Fn(&str) -> String,
+    ) -> Result<Self, String> {
+        let tokens = tokens.iter();
+        let tokens = tokens.map(|token| (found(&token.content), token.id, token.is_special));
+        let tokens: Vec<(String, u32, bool)> = tokens.collect();
+        let texts: Vec<&str> = tokens.iter().map(|(text, ..)| &text[..]).collect();
+        let mut sorted = texts.clone();
+        sorted.sort_unstable();
+        if let Some(two) = sorted.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!(
+                "two added tokens are {:?} once they are normalized",
+                two[0]
+            ));
+        }
+        Ok(Self {
+            finder: Finder::of(&texts)?,
+            tokens,
+            prefix,
+            behind,
+        })
+    }
+
+    fn parts(
+        &self,
+        text: &str,
+        place: Place,
+        special_tokens_are_text: bool,
+        put: &mut dyn FnMut(Part<'_>),
+    ) {
+        let (mut start, mut at) = (0, 0);
+        let put_text = |start: usize, end: usize, put: &mut dyn FnMut(Part<'_>)| {
+            if start < end {
+                let place = if start == 0 { place } else { self.behind };
+                put(Part::Text(&text[start..end], place));
+            }
+        };
+        while let Some(found) = self.find_from(text, at) {
+            at = found.end;
+            let (_, id, is_special) = self.tokens[found.token];
+            // Found it is all the same: nothing else is found in its text.
+            if is_special && special_tokens_are_text {
+                continue;
+            }
+            if found.begin == 0 && !found.has_prefix && !self.prefix.is_empty() {
+                // The prefix is all that is before it.
+                put(Part::Text(self.prefix, self.behind));
+            }
+            put_text(start, found.begin, put);
+            put(Part::Id(id));
+            start = found.end;
+        }
+        put_text(start, text.len(), put);
+    }
+
+    /// The next token.
+    #[inline]
+    fn find_from(&self, text: &str, at: usize) -> Option<Found> {
+        if at == 0 && !self.prefix.is_empty() {
+            let tokens = self.tokens.iter().enumerate();
+            let behind = tokens.map(|(token, (found, ..))| (token, &found[self.prefix.len()..]));
+            let found = behind.filter(|(_, behind)| text.starts_with(behind));
+            if let Some((token, behind)) = found.max_by_key(|(_, behind)| behind.len()) {
+                return Some(Found {
+                    token,
+                    has_prefix: true,
+                    begin: 0,
+                    end: behind.len(),
+                });
+            }
+        }
+        let found = self.finder.find_from(text, at)?;
+        Some(Found {
+            token: found.pattern().as_usize(),
+            has_prefix: false,
+            begin: found.start(),
+            end: found.end(),
+        })
+    }
+}
+
+/// A token in a text.
+struct Found {
+    token: usize,
+    /// Whether the prefix before the text is part of it.
+    has_prefix: bool,
+    begin: usize,
+    end: usize,
+}
+
+/// Whether a normalizer makes something else of a token, or the same of another text.
+fn may_change(token: &str, normal: &Normal) -> bool {
+    match normal {
+        Normal::Same => false,
+        Normal::WithBlanks(_) => token.contains(' ') || token.contains(BLANK),
+        Normal::FormC(nfc) => !nfc.has(token),
+    }
+}
+
+/// Finds the first place that has one of some texts, and the longest that it has.
+struct Finder {
+    /// What all of them begin with, if that is enough to look for: `<|` most often.
+    beginning: Option<memmem::Finder<'static>>,
+    texts: Texts,
+}
+
+enum Texts {
+    /// By the first bytes of all of them at once, in vectors: few of them, on most processors.
+    Few(Searcher),
+    Any(AhoCorasick),
+}
+
+impl Finder {
+    /// For texts that are not empty.
+    fn of(texts: &[&str]) -> Result<Self, String> {
+        let all_bytes = texts.iter().map(|text| text.as_bytes());
+        let beginning = all_bytes.reduce(|one, other| common_beginning(one, other));
+        let beginning = beginning.filter(|beginning| beginning.len() > 1);
+        let few = packed::Config::new()
+            .match_kind(packed::MatchKind::LeftmostLongest)
+            .builder()
+            .extend(texts)
+            .build();
+        let texts = match few {
+            Some(searcher) => Texts::Few(searcher),
+            None => {
+                let automaton = AhoCorasick::builder()
+                    .match_kind(MatchKind::LeftmostLongest)
+                    .build(texts);
+                Texts::Any(automaton.map_err(|error| error.to_string())?)
+            }
+        };
+        Ok(Self {
+            beginning: beginning.map(|text| memmem::Finder::new(text).into_owned()),
+            texts,
+        })
+    }
+
+    #[inline]
+    fn find_from(&self, text: &str, at: usize) -> Option<Match> {
+        let at = match &self.beginning {
+            Some(beginning) => at + beginning.find(&text.as_bytes()[at..])?,
+            None => at,
+        };
+        match &self.texts {
+            Texts::Few(searcher) => searcher.find_in(text, (at..text.len()).into()),
+            Texts::Any(automaton) => automaton.find(Input::new(text).span(at..text.len())),
+        }
+    }
+}
+
+/// The bytes that two texts begin with.
+fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
+    let pairs = one.iter().zip(other);
+    let num_alike = pairs
+        .take_while(|(of_one, of_other)| of_one == of_other)
+        .count();
+    &one[..num_alike]
+}
+
+/// What a file says of how a token is found.
+struct Flags {
+    /// `None` if it is said in two ways, or not at all.
+    is_normalized: Option<bool>,
+    /// Found wherever its text is, and nothing else with it.
+    is_plain: bool,
+}
+
+impl Flags {
+    fn read(json: &Value, token: &AddedToken) -> Self {
+        let entries = json["added_tokens"].as_array().into_iter().flatten();
+        let entries: Vec<&Value> = entries
+            .filter(|entry| entry["content"] == token.content[..])
+            .collect();
+        let is_off = |entry: &&Value| {
+            let mut flags = ["single_word", "lstrip", "rstrip"].into_iter();
+            flags.all(|flag| entry[flag] == false)
+        };
+        Self {
+            is_normalized: match entries[..] {
+                [entry] => entry["normalized"].as_bool(),
+                _ => None,
+            },
+            is_plain: entries.iter().all(is_off),
+        }
+    }
+}

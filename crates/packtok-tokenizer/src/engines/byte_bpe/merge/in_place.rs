@@ -1,0 +1,141 @@
+//! Short words being merged, in a few registers' worth of memory; several side by side, because each step of one
+//! waits for the step before it.
+//!
+//! ```text
+//! place      0   1   2   3   4   5       alive: a bit for each place that has a symbol
+//! symbols    -   h   e   l   l   o       place 0 is what is before the word and behind it: it merges with nothing
+//! ranks      .   .   3   1   .   .       of the merge of each symbol and the next, with the place in the low bits
+//! given      .   .  id  id   .   .       what that merge gives
+//! ```
+
+use super::rules::{Merge, NO_ID, NO_MERGE, View, id_of, rank_of};
+
+/// Words that are merged side by side.
+const TOGETHER: usize = 4;
+
+/// For the place of a symbol.
+const PLACE_BITS: u32 = 6;
+/// The lowest rank of neighbours that have no merge, with a place.
+const NO_RANK: u32 = rank_of(NO_MERGE) << PLACE_BITS;
+
+/// A word of less than `PLACES` symbols, which is a power of two below 64.
+#[derive(Clone, Copy)]
+pub(super) struct Merging<const PLACES: usize> {
+    symbols: [u32; PLACES],
+    ranks: [u32; PLACES],
+    given: [u32; PLACES],
+    alive: u64,
+}
+
+impl<const PLACES: usize> Merging<PLACES> {
+    const NOTHING: Self = Self {
+        symbols: [NO_ID; PLACES],
+        ranks: [NO_RANK; PLACES],
+        given: [NO_ID; PLACES],
+        alive: 1,
+    };
+
+    /// Appends the ids of a word.
+    #[inline(always)]
+    pub(super) fn encode(merges: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
+        let mut merging = Self::NOTHING;
+        merging.begin(merges, word);
+        while merging.step(merges) {}
+        let (all, num_ids) = merging.ids();
+        ids.extend_from_slice(&all[..num_ids]);
+    }
+
+    /// Calls `put` with the number of each word, its ids and how many they are, in any order.
+    #[inline(always)]
+    pub(super) fn encode_all<'a>(
+        merges: View<'_>,
+        words: impl Iterator<Item = &'a [u8]>,
+        mut put: impl FnMut(usize, &[u32; PLACES], usize),
+    ) {
+        let mut words = words.enumerate();
+        let mut at_hand = [Self::NOTHING; TOGETHER];
+        let mut numbers = [None; TOGETHER];
+        loop {
+            for (merging, number) in at_hand.iter_mut().zip(&mut numbers) {
+                if merging.step(merges) {
+                    continue;
+                }
+                if let Some(number) = *number {
+                    let (ids, num_ids) = merging.ids();
+                    put(number, &ids, num_ids);
+                }
+                *merging = Self::NOTHING;
+                *number = words.next().map(|(number, word)| {
+                    merging.begin(merges, word);
+                    number
+                });
+            }
+            if numbers == [None; TOGETHER] {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, merges: View<'_>, word: &[u8]) {
+        let num_symbols = merges.begin(
+            word,
+            |at, id| self.symbols[(at + 1) % PLACES] = id,
+            |at, merge| {
+                let at = (at + 1) % PLACES;
+                (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
+            },
+        );
+        self.alive = (2 << num_symbols) - 1;
+    }
+
+    /// Merges the two symbols that come first; false if none merge any more.
+    #[inline(always)]
+    fn step(&mut self, merges: View<'_>) -> bool {
+        let first = self
+            .ranks
+            .iter()
+            .fold(NO_RANK, |first, &rank| first.min(rank));
+        if first >= NO_RANK {
+            return false;
+        }
+        let at = first as usize % PLACES;
+        let id = self.given[at];
+        let behind = self.alive & (!1 << at);
+        let rest = behind & behind.wrapping_sub(1);
+        let gone = behind.trailing_zeros() as usize % PLACES;
+        // Of no bits there are 64 zeros, which is place 0.
+        let next = rest.trailing_zeros() as usize % PLACES;
+        let before = (self.alive & ((1 << at) - 1) | 1).ilog2() as usize % PLACES;
+        let with_before = merges.of_ids.sought(self.symbols[before], id);
+        let with_next = merges.of_ids.sought(id, self.symbols[next]);
+        self.alive ^= behind ^ rest;
+        self.symbols[at] = id;
+        self.ranks[gone] = NO_RANK;
+        let merge = merges.of_ids.found(with_before);
+        (self.ranks[before], self.given[before]) = (rank_at(merge, before), id_of(merge));
+        let merge = merges.of_ids.found(with_next);
+        (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
+        true
+    }
+
+    /// The ids that are left, and how many.
+    #[inline(always)]
+    fn ids(&self) -> ([u32; PLACES], usize) {
+        let mut alive = self.alive & !1;
+        let (mut ids, mut num_ids) = ([0; PLACES], 0);
+        while alive != 0 {
+            ids[num_ids % PLACES] = self.symbols[alive.trailing_zeros() as usize % PLACES];
+            num_ids += 1;
+            alive &= alive - 1;
+        }
+        (ids, num_ids)
+    }
+}
+
+/// The rank of a merge with its place below, so that the lowest number is the first to merge; [`NO_RANK`] or
+/// higher for none.
+#[inline(always)]
+fn rank_at(merge: Merge, at: usize) -> u32 {
+    rank_of(merge) << PLACE_BITS | at as u32
+}

@@ -1,0 +1,253 @@
+//! The merges of a vocabulary by their two ids, each found in three loads without a branch.
+//!
+//! The two ids make a key of 40 bits, which is mixed into another of 40 bits, one to one. The high bits of that
+//! name a bucket, its low bits a slot, once the bucket's seed is put over them; seeds are chosen when the table is
+//! made, so that no two merges have the same slot.
+//!
+//! ```text
+//! mixed key   | high bits               | low bits |       slots: | high bits: 24 | rank: 20 | id: 20 |
+//!               | bucket -> its seed  ^ ^ | = slot
+//! ```
+//!
+//! A slot and the high bits tell the whole key, so that nothing is ever taken for what it is not.
+//!
+//! Most neighbours have no merge. A table of single bits says so of nearly all of them; then the first slot is
+//! looked at in place of their own, so that the slots that are looked at are those of merges that texts have, and
+//! stay in the nearer caches.
+
+use std::hint::select_unpredictable;
+
+use super::rules::{ID_BITS, Merge, NO_MERGE};
+use crate::engines::huge_table::{Places, Table};
+
+const KEY_BITS: u32 = 2 * ID_BITS;
+/// Bits of a merge in its slot; above them are the high bits of its key.
+const MERGE_BITS: u32 = 40;
+const HIGH_BITS: u32 = 64 - MERGE_BITS;
+/// The low bits of a key that are not kept in its slot, which the number of slots must tell.
+const LOW_BITS: u32 = KEY_BITS - HIGH_BITS;
+
+/// Merges that share a bucket, on average.
+const PER_BUCKET: usize = 4;
+/// Bits for each merge in the table that says no.
+const BITS_PER_MERGE: usize = 16;
+/// Ways to mix that are tried before there are more slots, and how often these are doubled.
+const MIXES: usize = 8;
+const DOUBLINGS: u32 = 4;
+
+pub(super) struct MergeTable {
+    mix: Mix,
+    may_have: Table<u64>,
+    seeds: Table<u16>,
+    slots: Table<u64>,
+}
+
+/// How keys are mixed, and which of their bits name the bucket.
+#[derive(Clone, Copy)]
+struct Mix {
+    /// Odd, so that it can be undone.
+    factor: u64,
+    bucket_shift: u32,
+    slot_mask: u64,
+}
+
+impl MergeTable {
+    /// From the two ids of each merge, all different, and what they become.
+    ///
+    /// # Errors
+    /// That no table was found; none such is known.
+    pub(super) fn new(merges: &[([u32; 2], Merge)]) -> Result<Self, String> {
+        let num_slots = (merges.len() * 5 / 4)
+            .next_power_of_two()
+            .max(1 << LOW_BITS);
+        let num_buckets = (merges.len() / PER_BUCKET).next_power_of_two().max(64);
+        for doublings in 0..DOUBLINGS {
+            let num_slots = num_slots << doublings;
+            let mut factor = 0x9e_3779_b97f_4a7c;
+            for _ in 0..MIXES {
+                let mix = Mix {
+                    factor: factor | 1,
+                    bucket_shift: KEY_BITS - num_buckets.trailing_zeros(),
+                    slot_mask: num_slots as u64 - 1,
+                };
+                if let Some(table) = Self::with(mix, merges) {
+                    return Ok(table);
+                }
+                factor = factor.wrapping_mul(0xd134_2543_de82_ef95).rotate_left(23);
+            }
+        }
+        Err("no table was found for its merges".to_owned())
+    }
+
+    /// The table by this mix, if there are seeds for it.
+    fn with(mix: Mix, merges: &[([u32; 2], Merge)]) -> Option<Self> {
+        let num_buckets = 1 << (KEY_BITS - mix.bucket_shift);
+        let mixed = |&([left, right], merge): &([u32; 2], Merge)| (mix.mixed(left, right), merge);
+        let mut ends = vec![0; num_buckets];
+        for (mixed, _) in merges.iter().map(mixed) {
+            ends[mix.bucket(mixed)] += 1;
+        }
+        let mut end = 0;
+        for size in &mut ends {
+            (end, *size) = (end + *size, end);
+        }
+        // What is where each bucket starts becomes what is where it ends.
+        let mut by_bucket = vec![(0, NO_MERGE); merges.len()];
+        for (mixed, merge) in merges.iter().map(mixed) {
+            let end = &mut ends[mix.bucket(mixed)];
+            by_bucket[*end] = (mixed, merge);
+            *end += 1;
+        }
+        // Full buckets first, while there is room.
+        let of_bucket =
+            |bucket: usize| bucket.checked_sub(1).map_or(0, |one| ends[one])..ends[bucket];
+        let mut buckets: Vec<usize> = (0..num_buckets)
+            .filter(|&one| !of_bucket(one).is_empty())
+            .collect();
+        buckets.sort_by_key(|&one| std::cmp::Reverse(of_bucket(one).len()));
+        let num_bits = (merges.len() * BITS_PER_MERGE).next_power_of_two();
+        let mut table = Self {
+            mix,
+            may_have: Table::new((num_bits / 64).max(1)),
+            seeds: Table::new(num_buckets),
+            slots: Table::filled(mix.slot_mask as usize + 1, NO_MERGE),
+        };
+        // The first is nobody's: whoever looks there finds no merge.
+        let (seeds, slots) = (table.seeds.all_mut(), table.slots.all_mut());
+        let may_have = table.may_have.all_mut();
+        for number in buckets {
+            let bucket = &by_bucket[of_bucket(number)];
+            let seed = (0..=u16::MAX).find(|&seed| {
+                let mut places = bucket.iter().enumerate();
+                places.all(|(i, &(mixed, _))| {
+                    let slot = mix.slot(mixed, seed);
+                    let is_taken = |other: &(u64, Merge)| mix.slot(other.0, seed) == slot;
+                    slot != 0 && slots[slot] == NO_MERGE && !bucket[..i].iter().any(is_taken)
+                })
+            })?;
+            seeds[number] = seed;
+            for &(mixed, merge) in bucket {
+                slots[mix.slot(mixed, seed)] = mixed >> LOW_BITS << MERGE_BITS | merge;
+                may_have[word_of(mixed, may_have.len())] |= bit_of(mixed);
+            }
+        }
+        Some(table)
+    }
+
+    /// The table as it is looked at: to make slices of its memory takes longer than to look.
+    #[inline]
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            mix: self.mix,
+            may_have: self.may_have.places(),
+            seeds: self.seeds.places(),
+            slots: self.slots.places(),
+        }
+    }
+}
+
+/// A [`MergeTable`] at hand.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    mix: Mix,
+    may_have: Places<'a, u64>,
+    seeds: Places<'a, u16>,
+    slots: Places<'a, u64>,
+}
+
+/// Where the merge of two ids is, if they have one.
+#[derive(Clone, Copy)]
+pub(super) struct Sought {
+    slot: usize,
+    high: u64,
+}
+
+impl View<'_> {
+    /// Where the merge of two neighbours is.
+    #[inline(always)]
+    pub(super) fn sought(self, left: u32, right: u32) -> Sought {
+        let mixed = self.mix.mixed(left, right);
+        let may_have = self.may_have.at(mixed as usize >> 6) >> (mixed & 63) & 1 == 1;
+        let seed = *self.seeds.at(self.mix.bucket(mixed));
+        // Which it is cannot be foreseen.
+        let slot = select_unpredictable(may_have, mixed ^ u64::from(seed), 0);
+        Sought {
+            slot: slot as usize,
+            high: mixed >> LOW_BITS,
+        }
+    }
+
+    /// What is there.
+    #[inline(always)]
+    pub(super) fn found(self, sought: Sought) -> Merge {
+        let slot = *self.slots.at(sought.slot);
+        let is_it = slot >> MERGE_BITS == sought.high;
+        select_unpredictable(is_it, slot & NO_MERGE, NO_MERGE)
+    }
+}
+
+/// Where in the table that says no the bit of a key is.
+#[inline(always)]
+fn word_of(mixed: u64, num_words: usize) -> usize {
+    mixed as usize >> 6 & (num_words - 1)
+}
+
+#[inline(always)]
+fn bit_of(mixed: u64) -> u64 {
+    1 << (mixed & 63)
+}
+
+impl Mix {
+    /// The key of two ids, mixed.
+    #[inline(always)]
+    fn mixed(self, left: u32, right: u32) -> u64 {
+        let key = u64::from(left) << ID_BITS | u64::from(right);
+        // A product and then what is above half its bits over what is below: both can be undone.
+        let product = key.wrapping_mul(self.factor) & ((1 << KEY_BITS) - 1);
+        product ^ product >> ID_BITS
+    }
+
+    #[inline(always)]
+    fn bucket(self, mixed: u64) -> usize {
+        (mixed >> self.bucket_shift) as usize
+    }
+
+    #[inline(always)]
+    fn slot(self, mixed: u64, seed: u16) -> usize {
+        ((mixed ^ u64::from(seed)) & self.slot_mask) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn check(merges: &HashMap<[u32; 2], Merge>, others: &[[u32; 2]]) {
+        let list: Vec<_> = merges.iter().map(|(&ids, &merge)| (ids, merge)).collect();
+        let table = MergeTable::new(&list).expect("there is a table");
+        let view = table.view();
+        for ids in merges.keys().chain(others) {
+            let expected = merges.get(ids).copied().unwrap_or(NO_MERGE);
+            assert_eq!(view.found(view.sought(ids[0], ids[1])), expected, "{ids:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_is_found_and_nothing_else(
+            merges in prop::collection::hash_map([0..1u32 << 20, 0..1u32 << 20], 0..NO_MERGE, 0..400),
+            others in prop::collection::vec([0..1u32 << 20, 0..1u32 << 20], 0..400),
+        ) {
+            check(&merges, &others);
+        }
+    }
+
+    #[test]
+    fn a_vocabulary_of_a_million_merges_has_a_table() {
+        let merges = (0..1u32 << 20).map(|i| ([i & 0x3ff, i >> 10], Merge::from(i)));
+        let others: Vec<_> = (0..1000).map(|i| [1024 + i, 1024]).collect();
+        check(&merges.collect(), &others);
+    }
+}

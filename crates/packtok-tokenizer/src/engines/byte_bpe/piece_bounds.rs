@@ -1,0 +1,234 @@
+//! Where a long word may be cut, because no token reaches across.
+//!
+//! A merge gives a token, so that where no token of the vocabulary has the bytes on both sides in its middle,
+//! nothing is ever merged across, and the two sides can be merged on their own. Some token must have the two bytes
+//! around a place there; before them it must have the one that stands before them, or begin; behind them the one that
+//! stands behind, or end.
+
+use crate::engines::lane::{BLOCK, Lane};
+
+/// What tokens have around the places in their middle; something else may be taken for it.
+pub(super) struct Cuts {
+    /// Of each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
+    places: Box<[u8; 1 << 16]>,
+    /// All threes: a pair with the byte before it, or with the one behind.
+    triples: Triples,
+}
+
+/// Some token has the pair; some token begins with it; some token ends with it.
+const INSIDE: u8 = 1;
+const FIRST: u8 = 2;
+const LAST: u8 = 4;
+/// Between the two bytes is no symbol's end.
+const WHOLE: u8 = 8;
+/// The pair and the byte behind it are in [`Cuts::triples`].
+const TRIPLE: u8 = 16;
+
+/// The two bytes around each place in the middle of a token.
+#[derive(Clone)]
+pub(crate) struct Pairs(Box<[u64; (1 << 16) / 64]>);
+
+impl Pairs {
+    pub(crate) fn none() -> Self {
+        Self(Box::new([0; (1 << 16) / 64]))
+    }
+
+    pub(crate) fn put(&mut self, left: u8, right: u8) {
+        let pair = pair(left, right);
+        self.0[pair / 64] |= 1 << (pair % 64);
+    }
+
+    /// Whether some token has these two in its middle.
+    #[inline(always)]
+    pub(crate) fn has(&self, left: u8, right: u8) -> bool {
+        let pair = pair(left, right);
+        self.0[pair / 64] >> (pair % 64) & 1 == 1
+    }
+}
+
+/// Three bytes in a row, the last one lowest in a number, by a hash that others may share.
+struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
+
+const TRIPLE_BITS: usize = 1 << 18;
+
+impl Triples {
+    fn none() -> Self {
+        Self(Box::new([0; TRIPLE_BITS / 64]))
+    }
+
+    fn put(&mut self, three: u32) {
+        let bit = Self::bit(three);
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    /// 1 for those that were put, and for some others; else 0.
+    #[inline(always)]
+    fn has(&self, three: u32) -> u8 {
+        let bit = Self::bit(three);
+        (self.0[bit / 64] >> (bit % 64)) as u8 & 1
+    }
+
+    #[inline(always)]
+    fn bit(three: u32) -> usize {
+        (three.wrapping_mul(0x9e37_79b1) >> (32 - TRIPLE_BITS.trailing_zeros())) as usize
+    }
+}
+
+impl Cuts {
+    /// For a vocabulary of these tokens, which are merged from characters or from bytes.
+    pub(super) fn between<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
+        let mut cuts = Self {
+            places: vec![0; 1 << 16].try_into().expect("as many"),
+            triples: Triples::none(),
+        };
+        if whole_chars {
+            for left in 0..=u8::MAX {
+                for right in (0..=u8::MAX).filter(|&right| is_inner(right)) {
+                    cuts.places[pair(left, right)] |= WHOLE;
+                }
+            }
+        }
+        for token in tokens {
+            if let ([first, second, ..], [.., before, last]) = (token, token) {
+                cuts.places[pair(*first, *second)] |= FIRST;
+                cuts.places[pair(*before, *last)] |= LAST;
+            }
+            for two in token.windows(2) {
+                cuts.places[pair(two[0], two[1])] |= INSIDE;
+            }
+            for triple in token.windows(3) {
+                cuts.triples.put(three([triple[0], triple[1], triple[2]]));
+            }
+        }
+        cuts
+    }
+
+    /// Where the piece of a word ends that begins at `start`; nothing is merged across, nor across `start`.
+    #[inline(always)]
+    pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
+        let mut at = start + 1;
+        // Whether some token may have the place at hand with the byte before, and with the one behind.
+        let (mut has_before, mut has_behind) = (0, 0);
+        while at < word.len() {
+            let (left, right) = (word[at - 1], word[at]);
+            if at + 1 < word.len() {
+                has_behind = self.triples.has(three([left, right, word[at + 1]]));
+            }
+            // No branches: what is next to a place cannot be foreseen.
+            let mut places = self.places[pair(left, right)];
+            places |= FIRST * has_before;
+            places |= LAST * has_behind;
+            let is_spanned = places & (INSIDE | FIRST | LAST) == INSIDE | FIRST | LAST;
+            if !is_spanned && places & WHOLE == 0 {
+                break;
+            }
+            has_before = has_behind;
+            has_behind = 0;
+            at += 1;
+        }
+        at.min(word.len())
+    }
+
+    /// Where a piece of a word of two bytes or more begins, of the first 64 places behind its own first byte:
+    /// [`Cuts::end_of_piece`] for all of them at once.
+    ///
+    /// Whether a place may be cut hangs on whether the one before it was, which is how the carries of a sum hang on
+    /// each other: a place that may be cut in any case makes a carry, and one that may be if the one before it is
+    /// cut hands a carry on.
+    #[inline(always)]
+    pub(super) fn begins(&self, lane: impl Lane, word: &[u8]) -> u64 {
+        let mut found = [0; BLOCK];
+        let num_places = word.len() - 1;
+        // Byte by byte: three of them, the last one lowest.
+        let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
+        for (found, &right) in found.iter_mut().zip(&word[2..]) {
+            let two = three as u16;
+            three = three << 8 & 0xff_ffff | u32::from(right);
+            *found = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
+        }
+        if let Some(found) = found.get_mut(num_places - 1) {
+            *found = self.places[usize::from(three as u16)];
+        }
+        let [inside, first, last, whole, triple] =
+            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| lane.having(&found, class));
+        let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
+        let make = in_any_case & !whole;
+        let hand_on = !first & !whole;
+        // The first byte begins a piece.
+        let sum = (make | hand_on).wrapping_add(make).wrapping_add(1);
+        let begins = make | hand_on & !sum;
+        match num_places {
+            0..BLOCK => begins & ((1 << num_places) - 1),
+            _ => begins,
+        }
+    }
+
+    /// The two bytes around each place in the middle of a token.
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::none();
+        for (pair, places) in (0..=u16::MAX).zip(&self.places[..]) {
+            if places & INSIDE != 0 {
+                let [left, right] = pair.to_be_bytes();
+                pairs.put(left, right);
+            }
+        }
+        pairs
+    }
+}
+
+/// Whether a byte begins no character.
+#[inline(always)]
+fn is_inner(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+fn three([a, b, c]: [u8; 3]) -> u32 {
+    u32::from_be_bytes([0, a, b, c])
+}
+
+fn pair(left: u8, right: u8) -> usize {
+    usize::from(left) << 8 | usize::from(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::lane::{AnyLane, Job};
+    use proptest::prelude::*;
+
+    /// Where pieces of a word begin, by its blocks.
+    struct Begins<'a>(&'a Cuts, &'a [u8]);
+
+    impl Job for Begins<'_> {
+        type Done = u64;
+
+        #[inline(always)]
+        fn run(self, lane: impl Lane) -> u64 {
+            self.0.begins(lane, self.1)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn places_all_at_once_are_those_found_one_by_one(
+            tokens in prop::collection::vec("[aéя語]{1,5}", 0..30),
+            word in "[aéя語]{2,40}",
+            whole_chars: bool,
+        ) {
+            let cuts = Cuts::between(tokens.iter().map(String::as_bytes), whole_chars);
+            let word = word.as_bytes();
+            let (mut at, mut expected) = (0, 0);
+            loop {
+                at = cuts.end_of_piece(word, at);
+                if at == word.len() || at > BLOCK {
+                    break;
+                }
+                expected |= 1u64 << (at - 1);
+            }
+            for lane in AnyLane::all() {
+                prop_assert_eq!(lane.run(Begins(&cuts, word)), expected, "{}", lane.name());
+            }
+        }
+    }
+}

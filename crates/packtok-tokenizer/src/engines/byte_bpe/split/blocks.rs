@@ -1,0 +1,434 @@
+//! Words found a block of 64 bytes at a time: where words begin is worked out for all bytes of a block at
+//! once, by arithmetic on its masks.
+//!
+//! A pattern asks what is before and behind a byte. What is before, and reaches into a block from the one
+//! before it, is carried in [`Carry`]; what is behind is looked up in the next block, which is therefore read
+//! before the one at hand is decided. The end of a text looks like white space that goes on for ever: just
+//! there white space is not cut before its last character.
+//!
+//! ```text
+//! text       I   c a n ' t   g o        letter & !(letter << 1) & !(blank << 1)
+//! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
+//! ```
+
+use std::marker::PhantomData;
+
+use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SPACE, SYMBOL, UPPER};
+use crate::engines::lane::{BLOCK, Job, Lane, Masks};
+
+/// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
+/// makes a group for which little is fetched ahead.
+const ENOUGH: usize = 1024 - BLOCK;
+pub(in crate::engines::byte_bpe) const ROOM: usize = ENOUGH + BLOCK + 2;
+
+/// What reaches from one block into the next: bits are the last of the block before, as bit 0.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carry {
+    pub(super) letter: u64,
+    pub(super) number: u64,
+    pub(super) other: u64,
+    pub(super) space: u64,
+    pub(super) newline: u64,
+    pub(super) blank: u64,
+    pub(super) wide: u64,
+    /// Newlines, and with some patterns slashes, that belong to the symbols before them.
+    pub(super) taken: u64,
+    /// The character that begins a run of symbols and has no blank before it.
+    pub(super) prefix: u64,
+    /// Words behind contractions begin at these bytes of the block.
+    pub(super) behind_contractions: u64,
+    /// These bytes of the block are of a contraction.
+    pub(super) contracted: u64,
+    /// Letters that belong to the symbol before them.
+    pub(super) joined: u64,
+    /// Chinese characters that are kept apart.
+    pub(super) cjk: u64,
+    /// Characters of no class, where there is one of symbols.
+    pub(super) unclassed: u64,
+    /// Lower letters, and letters without case behind these.
+    pub(super) lowered: u64,
+    /// Letters without case, and marks.
+    pub(super) both: u64,
+    /// Upper letters that begin here are a word of their own unless a letter of another kind follows them.
+    pub(super) pending_upper: Option<u32>,
+    /// Numbers in the word at hand.
+    pub(super) num_digits: u32,
+    /// White space that begins here is a word of its own unless a newline follows it.
+    pub(super) pending: Option<u32>,
+}
+
+/// A pattern by its blocks.
+pub(super) trait Rules: Copy {
+    /// Whether it asks for the classes of characters beyond ASCII.
+    const ASKS_BEYOND_ASCII: bool = true;
+    /// Whether it asks for [`Masks::case`]; then marks are letters, too.
+    const ASKS_CASE: bool = false;
+    /// Whether it asks for [`Masks::signs`]; then marks are letters, too, and Chinese characters are not.
+    const ASKS_SIGNS: bool = false;
+
+    /// Where words begin in a block at `at`; a word before all of these may begin where the answer's second
+    /// part says.
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>);
+}
+
+/// How far a text has been cut.
+pub(in crate::engines::byte_bpe) struct Blocks {
+    at: usize,
+    /// The masks of the block at `at`.
+    block: Masks,
+    carry: Carry,
+    /// The classes of a character beyond ASCII at the end of the block before, which may reach into this one.
+    last_wide: Wide,
+    /// The end of the text, and blanks.
+    last: [u8; BLOCK],
+    is_done: bool,
+}
+
+impl Blocks {
+    #[inline]
+    pub(in crate::engines::byte_bpe) fn new() -> Self {
+        Self {
+            at: 0,
+            block: Masks::default(),
+            carry: Carry::default(),
+            last_wide: Wide::default(),
+            last: [b' '; BLOCK],
+            is_done: false,
+        }
+    }
+
+    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        lane: impl Lane,
+        rules: impl Rules,
+        table: &ClassTable,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let text = text.as_bytes();
+        if self.is_done || text.is_empty() {
+            return 0;
+        }
+        // What changes with every block is kept in registers.
+        let (mut at, mut carry) = (self.at, self.carry);
+        let mut block = match at {
+            0 => self.masks(lane, rules, table, text, 0),
+            _ => self.block,
+        };
+        let mut num_ends = 0;
+        while at < text.len() && num_ends <= ENOUGH {
+            let next = self.masks(lane, rules, table, text, at + BLOCK);
+            let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
+            if let Some(at) = earlier {
+                ends[num_ends] = at;
+                num_ends += 1;
+            }
+            if at == 0 {
+                // No word ends where the first begins.
+                begins &= !1;
+            }
+            let left = text.len() - at;
+            if left < BLOCK {
+                begins &= (1 << left) - 1;
+            }
+            num_ends = emit(lane, begins, at as u32, ends, num_ends);
+            block = next;
+            at += BLOCK;
+        }
+        (self.at, self.block, self.carry) = (at, block, carry);
+        if at < text.len() {
+            return num_ends;
+        }
+        self.is_done = true;
+        let last = [carry.pending, Some(text.len() as u32)];
+        for end in last.into_iter().flatten() {
+            if num_ends == 0 || ends[num_ends - 1] < end {
+                ends[num_ends] = end;
+                num_ends += 1;
+            }
+        }
+        num_ends
+    }
+
+    /// The masks of the block that begins at `at`, which is blank behind the end of the text.
+    #[inline(always)]
+    fn masks<R: Rules>(
+        &mut self,
+        lane: impl Lane,
+        _rules: R,
+        table: &ClassTable,
+        text: &[u8],
+        at: usize,
+    ) -> Masks {
+        let block = match text.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(block) => block,
+            None => {
+                self.last = last_block(text, at);
+                &self.last
+            }
+        };
+        let mut masks = lane.ascii(block);
+        if R::ASKS_CASE {
+            masks.case.upper = lane.within(block, b'A', 26);
+            masks.case.slash = lane.within(block, b'/', 1);
+        }
+        if R::ASKS_SIGNS {
+            let visible = lane.within(block, b'!', b'~' - b'!' + 1);
+            masks.signs.symbol = visible & !(masks.letter | masks.number);
+        }
+        if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
+            lane.run(Widen {
+                rules: PhantomData::<R>,
+                last: &mut self.last_wide,
+                table,
+                text,
+                at,
+                masks: &mut masks,
+            });
+        }
+        masks
+    }
+}
+
+/// Characters beyond ASCII of these classes.
+#[derive(Clone, Copy, Default)]
+struct Wide {
+    letter: u64,
+    number: u64,
+    space: u64,
+    upper: u64,
+    both: u64,
+    mark: u64,
+    symbol: u64,
+    cjk: u64,
+}
+
+/// Adds what the masks lack: the classes of characters beyond ASCII.
+///
+/// First by the byte that each begins with; then the other bytes get what it has.
+struct Widen<'a, R> {
+    rules: PhantomData<R>,
+    last: &'a mut Wide,
+    table: &'a ClassTable,
+    text: &'a [u8],
+    at: usize,
+    masks: &'a mut Masks,
+}
+
+impl<R: Rules> Job for Widen<'_, R> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            last,
+            table,
+            text,
+            at,
+            masks,
+            ..
+        } = self;
+        let first_bytes = masks.wide & !masks.inner;
+        let mut begins = Wide::default();
+        let told = if R::ASKS_CASE {
+            let [lower, both] = table.told_case(lane, text, at);
+            begins.both = first_bytes & both;
+            lower | both
+        } else {
+            table.told(lane, text, at)
+        };
+        begins.letter = first_bytes & told;
+        let mut asked = first_bytes & !told;
+        if R::ASKS_SIGNS {
+            begins.cjk = asked & table.told_cjk(lane, text, at);
+            asked &= !begins.cjk;
+        }
+        while asked != 0 {
+            let i = asked.trailing_zeros();
+            asked &= asked - 1;
+            let classes = table.of_wide(text, at + i as usize);
+            begins.number |= u64::from(classes & NUMBER != 0) << i;
+            begins.space |= u64::from(classes & SPACE != 0) << i;
+            if R::ASKS_CASE {
+                let (is_upper, is_lower) = (classes & UPPER != 0, classes & LOWER != 0);
+                let is_both = is_upper & is_lower;
+                begins.letter |= u64::from(is_upper | is_lower) << i;
+                begins.upper |= u64::from(is_upper & !is_lower) << i;
+                begins.both |= u64::from(is_both) << i;
+                begins.mark |= u64::from(is_both & (classes & LETTER == 0)) << i;
+            } else {
+                begins.letter |= u64::from(classes & LETTER != 0) << i;
+            }
+            if R::ASKS_SIGNS {
+                begins.symbol |= u64::from(classes & SYMBOL != 0) << i;
+                begins.cjk |= u64::from(classes & CJK != 0) << i;
+            }
+        }
+        let inner = masks.inner;
+        let mut all = Wide {
+            letter: with_inner(begins.letter, last.letter, inner),
+            number: with_inner(begins.number, last.number, inner),
+            space: with_inner(begins.space, last.space, inner),
+            ..Wide::default()
+        };
+        masks.letter |= all.letter;
+        masks.number |= all.number;
+        masks.space |= all.space;
+        if R::ASKS_CASE {
+            all.upper = with_inner(begins.upper, last.upper, inner);
+            all.both = with_inner(begins.both, last.both, inner);
+            all.mark = with_inner(begins.mark, last.mark, inner);
+            masks.case.upper |= all.upper;
+            masks.case.both = all.both;
+            masks.case.mark = all.mark;
+        }
+        if R::ASKS_SIGNS {
+            all.symbol = with_inner(begins.symbol, last.symbol, inner);
+            all.cjk = with_inner(begins.cjk, last.cjk, inner);
+            masks.signs.symbol |= all.symbol;
+            masks.signs.cjk = all.cjk;
+        }
+        *last = Wide {
+            letter: all.letter >> 63,
+            number: all.number >> 63,
+            space: all.space >> 63,
+            upper: all.upper >> 63,
+            both: all.both >> 63,
+            mark: all.mark >> 63,
+            symbol: all.symbol >> 63,
+            cjk: all.cjk >> 63,
+        };
+    }
+}
+
+/// All bytes of the characters that begin there, and of one that the block before ends with, if there is one.
+#[inline(always)]
+fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
+    let mut all = begins;
+    let mut behind = before(begins, last) & inner;
+    for _ in 1..char::MAX.len_utf8() {
+        all |= behind;
+        behind = before(behind, 0) & inner;
+    }
+    all
+}
+
+/// What is left of a text, and blanks.
+#[cold]
+#[inline(never)]
+fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    if let Some(rest) = text.get(at..) {
+        block[..rest.len()].copy_from_slice(rest);
+    }
+    block
+}
+
+/// Appends the positions of the bits.
+#[inline(always)]
+fn emit(lane: impl Lane, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
+    let room = ends.get_mut(num_ends..);
+    let Some(room) = room.and_then(|room| room.first_chunk_mut()) else {
+        unreachable!("there is room for a block's")
+    };
+    lane.positions(bits, base, room);
+    num_ends + bits.count_ones() as usize
+}
+
+/// What is at the byte before each.
+#[inline(always)]
+pub(super) fn before(mask: u64, carried: u64) -> u64 {
+    mask << 1 | carried
+}
+
+/// What is at the byte behind each.
+#[inline(always)]
+pub(super) fn behind(mask: u64, next: u64) -> u64 {
+    mask >> 1 | next << 63
+}
+
+/// What is reached from each of `from` through the runs of `through` that they are in.
+///
+/// A sum runs from a bit to the end of its run; where others are in the same run, it leaves them as they are.
+#[inline(always)]
+pub(super) fn reached(from: u64, through: u64) -> u64 {
+    let from = from & through;
+    (through.wrapping_add(from) ^ through | from) & through
+}
+
+/// White space behind which is none, by the first byte of the character.
+#[inline(always)]
+pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
+    let first_bytes = block.space & !block.inner;
+    if block.space & block.wide == 0 {
+        return first_bytes & !behind(block.space, next.space);
+    }
+    // White space beyond ASCII has two or three bytes.
+    let inner = behind(block.inner, next.inner);
+    let inner_too = inner & (block.inner >> 2 | next.inner << 62);
+    let space_behind = |n: u32| block.space >> n | next.space << (64 - n);
+    let goes_on = !inner & space_behind(1)
+        | inner & !inner_too & space_behind(2)
+        | inner_too & space_behind(3);
+    first_bytes & !goes_on
+}
+
+/// Where words begin once those of `apostrophes` that begin a contraction are cut off behind it; `length`
+/// is that of the contraction at a byte.
+#[inline(always)]
+pub(super) fn with_contractions(
+    begins: u64,
+    mut apostrophes: u64,
+    carry: &mut Carry,
+    length: impl Fn(usize) -> Option<usize>,
+) -> u64 {
+    let carried = (carry.contracted, carry.behind_contractions);
+    (carry.contracted, carry.behind_contractions) = (0, 0);
+    let (mut contracted, mut behind) = carried;
+    while apostrophes != 0 {
+        let i = apostrophes.trailing_zeros() as usize;
+        apostrophes &= apostrophes - 1;
+        if let Some(len) = length(i) {
+            let first_letter = 2u128 << i;
+            let end = 1u128 << (i + len);
+            contracted |= first_letter as u64;
+            behind |= end as u64;
+            carry.contracted |= (first_letter >> 64) as u64;
+            carry.behind_contractions |= (end >> 64) as u64;
+        }
+    }
+    begins & !contracted | behind
+}
+
+/// Length of `'s|'t|'re|'ve|'m|'ll|'d` at an apostrophe.
+#[inline]
+pub(super) fn contraction(bytes: &[u8], at: usize, fold: impl Fn(u8) -> u8) -> Option<usize> {
+    let letter = |i: usize| bytes.get(at + i).copied().map(&fold);
+    match (letter(1)?, letter(2)) {
+        (b's' | b't' | b'm' | b'd', _) => Some(2),
+        (b'r' | b'v', Some(b'e')) | (b'l', Some(b'l')) => Some(3),
+        _ => None,
+    }
+}
+
+/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it is there.
+#[inline]
+pub(super) fn contraction_in_any_case(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'\'') {
+        return None;
+    }
+    // The long s is an s in another case, too.
+    if bytes[at + 1..].starts_with("ſ".as_bytes()) {
+        return Some(1 + "ſ".len());
+    }
+    contraction(bytes, at, |byte| byte.to_ascii_lowercase())
+}

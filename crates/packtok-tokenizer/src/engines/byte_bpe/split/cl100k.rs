@@ -1,0 +1,192 @@
+//! `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+//! a block at a time.
+//!
+//! - Letters take with them one character before them: white space that is no newline, which a word always
+//!   begins with there, or a symbol that has no other and no blank before it.
+//! - Numbers are words of up to three.
+//! - Symbols take a blank before them, and the newlines behind them.
+//! - Of the white space that is left, all up to the last newline is a word; the rest is one up to its last
+//!   character, and that one begins a word, which may be all there is of it.
+
+use super::blocks::{
+    Carry, Rules, before, behind, contraction_in_any_case, last_spaces, reached, with_contractions,
+};
+use crate::engines::lane::Masks;
+
+#[derive(Clone, Copy)]
+pub(super) struct Cl100k {
+    pub(super) digits: usize,
+}
+
+impl Rules for Cl100k {
+    #[inline(always)]
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>) {
+        let Masks {
+            letter,
+            number,
+            space,
+            newline,
+            ..
+        } = *block;
+        let other = !(letter | number | space);
+        let line_space = space & !newline;
+
+        let others = other & !before(other, carry.other) & !before(block.blank, carry.blank);
+        let prefix = lone_symbols(others, block, carry);
+        let line_space_before = before(line_space, carry.space & !carry.newline);
+        let letters = letter
+            & !before(letter, carry.letter)
+            & !line_space_before
+            & !before(prefix, carry.prefix);
+        let numbers = numbers(self.digits, block, carry);
+
+        let first_taken = newline & before(other, carry.other) | carry.taken;
+        let taken = reached(first_taken, newline);
+        let last = last_spaces(block, next) & !newline;
+        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
+
+        let begins = letters | numbers | others | spaces;
+        carry.letter = letter >> 63;
+        carry.number = number >> 63;
+        carry.other = other >> 63;
+        carry.space = space >> 63;
+        carry.newline = newline >> 63;
+        carry.blank = block.blank >> 63;
+        carry.taken = taken >> 63;
+        carry.prefix = prefix >> 63;
+        let apostrophes = block.apostrophe & others & behind(letter, next.letter);
+        let begins = with_contractions(begins, apostrophes, carry, |i| {
+            contraction_in_any_case(text, at + i)
+        });
+        (begins, earlier)
+    }
+}
+
+/// All bytes of the symbols that begin at `others`, and of one that the block before ends with: if a letter is
+/// behind one of these, it is what the letter's word begins with.
+#[inline(always)]
+pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
+    let mut symbols = others | carry.prefix & block.inner;
+    if block.inner != 0 {
+        for _ in 1..char::MAX.len_utf8() {
+            symbols |= symbols << 1 & block.inner;
+        }
+    }
+    symbols
+}
+
+/// Where words begin of so many numbers at most.
+#[inline(always)]
+pub(super) fn numbers(digits: usize, block: &Masks, carry: &mut Carry) -> u64 {
+    let number = block.number;
+    if digits == 1 {
+        return number & !block.inner;
+    }
+    let runs = number & !before(number, carry.number);
+    let longer_than_three = number & number << 1 & number << 2 & number << 3;
+    let goes_on = number & carry.number;
+    if longer_than_three | goes_on | number & block.wide == 0 {
+        carry.num_digits = number.leading_ones();
+        return runs;
+    }
+    count(digits, block, runs, carry)
+}
+
+/// As [`numbers`], number by number.
+#[cold]
+fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
+    let mut numbers = block.number & !block.inner;
+    while numbers != 0 {
+        let number = numbers & numbers.wrapping_neg();
+        numbers &= numbers - 1;
+        if begins & number != 0 || carry.num_digits as usize == digits {
+            begins |= number;
+            carry.num_digits = 0;
+        }
+        carry.num_digits += 1;
+    }
+    begins
+}
+
+/// Where words of white space begin, but for what is `taken` by symbols; and one that was pending. `last` are
+/// characters that are cut off from those before them.
+#[inline(always)]
+pub(super) fn white_space(
+    at: usize,
+    taken: u64,
+    last: u64,
+    block: &Masks,
+    next: &Masks,
+    carry: &mut Carry,
+) -> (u64, Option<u32>) {
+    let Masks { space, newline, .. } = *block;
+    let line_space = space & !newline;
+    let spaces = space & !before(space, carry.space) & !taken
+        | line_space & before(taken, carry.taken)
+        | last;
+    let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
+    let (behind_lines, earlier) =
+        behind_lines(at, after_newline, line_space, newline, last, next, carry);
+    (spaces | behind_lines, earlier)
+}
+
+/// White space behind the newlines of a word: a word of its own, unless another newline follows it. Where
+/// that is to be seen in the next block only, it is pending.
+#[inline(always)]
+fn behind_lines(
+    at: usize,
+    mut after_newline: u64,
+    line_space: u64,
+    newline: u64,
+    last: u64,
+    next: &Masks,
+    carry: &mut Carry,
+) -> (u64, Option<u32>) {
+    let mut earlier = None;
+    let next_is_newline = next.newline & 1 == 1;
+    // A last character of two or three bytes may end in the next block.
+    let next_goes_on = next.space & !next.newline & 1 == 1 && last >> 62 == 0;
+    if let Some(pending) = carry.pending {
+        let end = line_space.trailing_ones();
+        let is_decided = end < 64 || !next_goes_on;
+        if is_decided {
+            carry.pending = None;
+            let is_line = match end {
+                64 => next_is_newline,
+                _ => newline >> end & 1 == 1,
+            };
+            earlier = (!is_line).then_some(pending);
+        }
+    }
+    // A sum runs through the white space and comes out behind it.
+    let (sum, reaches_next) = line_space.overflowing_add(after_newline);
+    let mut ends_of_lines = sum & !line_space & newline;
+    while ends_of_lines != 0 {
+        let before_end = (ends_of_lines & ends_of_lines.wrapping_neg()) - 1;
+        ends_of_lines &= ends_of_lines - 1;
+        after_newline &= !last_bit(after_newline & before_end);
+    }
+    if reaches_next && (next_goes_on || next_is_newline) {
+        let last = last_bit(after_newline);
+        if next_goes_on {
+            carry.pending = Some(at as u32 + last.trailing_zeros());
+        }
+        after_newline &= !last;
+    }
+    (after_newline, earlier)
+}
+
+/// The highest bit of a number that has any.
+fn last_bit(mask: u64) -> u64 {
+    match mask {
+        0 => 0,
+        _ => 1 << mask.ilog2(),
+    }
+}

@@ -1,0 +1,334 @@
+//! What the split patterns ask of a character: letter, number, white space and the like.
+
+use std::collections::HashMap;
+
+use regex_syntax::hir::{Class, HirKind};
+
+use crate::engines::lane::{FirstTwo, Lane};
+
+/// One bit for each question that a pattern asks.
+pub(super) type Classes = u8;
+
+/// `\p{L}`
+pub(super) const LETTER: Classes = 1;
+/// `\p{N}`
+pub(super) const NUMBER: Classes = 1 << 1;
+/// `\s`
+pub(super) const SPACE: Classes = 1 << 2;
+/// `[\r\n]`
+pub(super) const NEWLINE: Classes = 1 << 3;
+/// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
+pub(super) const UPPER: Classes = 1 << 4;
+/// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
+pub(super) const LOWER: Classes = 1 << 5;
+
+/// `[\p{P}\p{S}]`; no pattern asks for it and for [`UPPER`].
+pub(super) const SYMBOL: Classes = UPPER;
+/// Characters that DeepSeek keeps apart; no pattern asks for it and for [`LOWER`].
+pub(super) const CJK: Classes = LOWER;
+
+/// Characters that normal form C leaves as they are; no pattern asks for it and for [`LETTER`].
+pub(in crate::engines::byte_bpe) const INERT: Classes = LETTER;
+
+/// The classes that most patterns ask for.
+pub(super) const COMMON: [(&str, Classes); 6] = [
+    (r"\p{L}", LETTER),
+    (r"\p{N}", NUMBER),
+    (r"\s", SPACE),
+    (r"[\r\n]", NEWLINE),
+    (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", UPPER),
+    (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
+];
+/// Those of DeepSeek's: letters are marks, too, and what is in [`CJK`] is in no other.
+pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
+    (r"[[\p{L}\p{M}]--[一-龥぀-ゟ゠-ヿ]]", LETTER),
+    (r"\p{N}", NUMBER),
+    (r"\s", SPACE),
+    (r"[\r\n]", NEWLINE),
+    (r"[[\p{P}\p{S}]--[一-龥぀-ゟ゠-ヿ]]", SYMBOL),
+    (r"[一-龥぀-ゟ゠-ヿ]", CJK),
+];
+
+/// Characters whose numbers differ in the last six bits, which are those of the last byte of each in UTF-8.
+const BLOCK: usize = 64;
+
+/// The last six bits of the lowest byte that begins a character of four bytes.
+const OF_FOUR: usize = 0x30;
+
+/// The last six bits of first bytes of letters that have case: U+00C0 to U+017F, U+0380 to U+047F. Others are of few
+/// languages, or take turns in case, so that the second byte does not tell it.
+const LATIN_FIRST: usize = 0x3;
+const LATIN_LAST: usize = 0x5;
+const GREEK_FIRST: usize = 0xe;
+const CYRILLIC_LAST: usize = 0x11;
+
+/// The classes of every character, in two steps: a block of characters, and in it the character. Most blocks are
+/// alike, so that the whole is some 60 kB.
+pub(in crate::engines::byte_bpe) struct ClassTable {
+    /// By a character's number without the last six bits.
+    block_of: Vec<u16>,
+    /// By the last six bits of a character's first byte and of its second: the block of one of three bytes, and for
+    /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
+    block_of_two: Vec<u16>,
+    blocks: Vec<[Classes; BLOCK]>,
+    /// Which characters are letters and nothing else by their first two bytes; of these which ones are lower ones, and
+    /// which have no case; and which are in [`CJK`].
+    letters: FirstTwo,
+    lower: FirstTwo,
+    both: FirstTwo,
+    cjk: FirstTwo,
+}
+
+/// Blocks, each kept once.
+#[derive(Default)]
+struct Blocks {
+    all: Vec<[Classes; BLOCK]>,
+    numbers: HashMap<[Classes; BLOCK], u16>,
+}
+
+impl Blocks {
+    fn number(&mut self, block: [Classes; BLOCK]) -> u16 {
+        *self.numbers.entry(block).or_insert_with(|| {
+            self.all.push(block);
+            self.all.len() as u16 - 1
+        })
+    }
+}
+
+impl ClassTable {
+    /// Made from the tables of the crate `regex-syntax`; `tests/engines.rs` holds them against the package's.
+    pub(super) fn new(patterns: &[(&str, Classes)]) -> Self {
+        Self::with(patterns, |_| 0)
+    }
+
+    /// With the numbers of the standard library, which `Digits` asks; its tables may be newer.
+    pub(super) fn with_digits() -> Self {
+        Self::with(&COMMON, |char| if char.is_numeric() { NUMBER } else { 0 })
+    }
+
+    /// With [`INERT`] for characters that are, and nothing else.
+    pub(in crate::engines::byte_bpe) fn of_inert(is_inert: impl Fn(char) -> bool) -> Self {
+        Self::with(&[], |char| if is_inert(char) { INERT } else { 0 })
+    }
+
+    fn with(patterns: &[(&str, Classes)], also: impl Fn(char) -> Classes) -> Self {
+        let mut all: Vec<Classes> = (0..=char::MAX as u32)
+            .map(|scalar| char::from_u32(scalar).map_or(0, &also))
+            .collect();
+        for &(pattern, class) in patterns {
+            for (first, last) in ranges(pattern) {
+                for classes in &mut all[first as usize..=last as usize] {
+                    *classes |= class;
+                }
+            }
+        }
+        let (chunks, _) = all.as_chunks();
+        let mut blocks = Blocks::default();
+        let block_of = chunks.iter().map(|&chunk| blocks.number(chunk)).collect();
+        let of_two = (0..1 << 12).map(|two: usize| match two {
+            // 0b110..... and 0b10......
+            0..0x800 => blocks.number([all[two]; BLOCK]),
+            // 0b1110....; those of four bytes are not looked up here.
+            _ => blocks.number(chunks[two & 0x3ff]),
+        });
+        let block_of_two: Vec<u16> = of_two.collect();
+        let all_are = |wanted: Classes, mask: Classes, weight: fn(usize) -> usize| {
+            let are = |block: &[Classes; BLOCK]| block.iter().all(|one| one & mask == wanted);
+            let are: Vec<bool> = blocks.all.iter().map(are).collect();
+            let are_so = |first, second| {
+                let block = usize::from(block_of_two[first << 6 | second]);
+                first < OF_FOUR && are[block]
+            };
+            FirstTwo::new(are_so, weight)
+        };
+        let letters = all_are(LETTER, LETTER | NUMBER | SPACE, |_| 1);
+        let with_case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+        let lower = all_are(LETTER | LOWER, with_case, |first| match first {
+            LATIN_FIRST..=LATIN_LAST | GREEK_FIRST..=CYRILLIC_LAST => 16,
+            _ => 1,
+        });
+        let both = all_are(LETTER | UPPER | LOWER, with_case, |_| 1);
+        let cjk = all_are(CJK, with_case, |_| 1);
+        Self {
+            block_of,
+            block_of_two,
+            letters,
+            lower,
+            both,
+            cjk,
+            blocks: blocks.all,
+        }
+    }
+
+    /// Where in the block of a text at `at` letters beyond ASCII begin that their first two bytes tell: none where
+    /// the text ends. What is at bytes that begin no such character says nothing.
+    #[inline(always)]
+    pub(in crate::engines::byte_bpe) fn told(
+        &self,
+        lane: impl Lane,
+        text: &[u8],
+        at: usize,
+    ) -> u64 {
+        told(lane, text, at, &self.letters)
+    }
+
+    /// As [`ClassTable::told`] those that are lower ones, and those without case.
+    #[inline(always)]
+    pub(super) fn told_case(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
+        [
+            told(lane, text, at, &self.lower),
+            told(lane, text, at, &self.both),
+        ]
+    }
+
+    /// As [`ClassTable::told`] those in [`CJK`].
+    #[inline(always)]
+    pub(super) fn told_cjk(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
+        told(lane, text, at, &self.cjk)
+    }
+
+    #[inline]
+    pub(super) fn of(&self, scalar: usize) -> Classes {
+        self.blocks[usize::from(self.block_of[scalar / BLOCK])][scalar % BLOCK]
+    }
+
+    /// The classes of a character beyond ASCII, in UTF-8, whose first byte is at `at`.
+    #[inline(always)]
+    pub(in crate::engines::byte_bpe) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
+        let bytes = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+            Some(bytes) => *bytes,
+            None => {
+                let mut bytes = [0; 4];
+                bytes[..text.len() - at].copy_from_slice(&text[at..]);
+                bytes
+            }
+        };
+        let [first, low, lower, lowest] = bytes.map(|byte| usize::from(byte & 0x3f));
+        if first < OF_FOUR {
+            let block = self.block_of_two[first << 6 | low];
+            return self.blocks[usize::from(block)][lower];
+        }
+        self.of((first & 7) << 18 | low << 12 | lower << 6 | lowest)
+    }
+}
+
+#[inline(always)]
+fn told(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
+    let (block, behind) = (text.get(at..), text.get(at + 1..));
+    let block = block.and_then(|rest| rest.first_chunk());
+    let behind = behind.and_then(|rest| rest.first_chunk());
+    match (block, behind) {
+        (Some(block), Some(behind)) => lane.told(block, behind, first_two),
+        _ => 0,
+    }
+}
+
+/// The ranges of characters that a class of a pattern has.
+fn ranges(pattern: &str) -> Vec<(char, char)> {
+    let parsed = regex_syntax::parse(pattern).expect("the pattern is one of ours");
+    let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
+        panic!("{pattern} is no class of characters");
+    };
+    class
+        .iter()
+        .map(|range| (range.start(), range.end()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokenizers::utils::SysRegex;
+
+    use super::*;
+
+    #[test]
+    fn classes_are_those_of_the_regex_library_that_the_package_has() {
+        let table = ClassTable::new(&COMMON);
+        let all: String = ('\0'..=char::MAX).collect();
+        for (pattern, class) in COMMON {
+            let of_table: Vec<char> = all
+                .chars()
+                .filter(|&char| table.of(char as usize) & class != 0)
+                .collect();
+            let regex = SysRegex::new(&format!("{pattern}+")).unwrap();
+            let of_library: Vec<char> = regex
+                .find_iter(&all)
+                .flat_map(|(start, end)| all[start..end].chars())
+                .collect();
+            assert!(of_table == of_library, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn classes_are_of_unicode_16() {
+        let table = ClassTable::new(&COMMON);
+        // A letter that came with 16.0, and one that came with 17.0.
+        assert_eq!(table.of(0x1c89), LETTER | UPPER);
+        assert_eq!(table.of(0xa7ce), 0);
+    }
+
+    #[test]
+    fn all_numbers_are_numbers_of_the_standard_library() {
+        let table = ClassTable::new(&COMMON);
+        let numbers = ('\0'..=char::MAX).filter(|&char| table.of(char as usize) & NUMBER != 0);
+        assert!(numbers.clone().count() > 1000);
+        assert!(numbers.into_iter().all(char::is_numeric));
+    }
+
+    #[test]
+    fn two_bytes_tell_of_most_letters_and_of_nothing_else() {
+        for table in [
+            ClassTable::new(&COMMON),
+            ClassTable::new(&OF_DEEPSEEK),
+            ClassTable::with_digits(),
+        ] {
+            let case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+            // Lower letters are told where many languages have them; most others take turns with upper ones.
+            for (first_two, wanted, mask, one_in) in [
+                (&table.letters, LETTER, LETTER | NUMBER | SPACE, 2),
+                (&table.lower, LETTER | LOWER, case, 8),
+                (&table.both, LETTER | UPPER | LOWER, case, 2),
+                (&table.cjk, CJK, case, 2),
+            ] {
+                let (mut num_such, mut num_told) = (0, 0);
+                for char in '\u{80}'..='\u{ffff}' {
+                    let mut bytes = [0; 4];
+                    char.encode_utf8(&mut bytes);
+                    let is_such = table.of(char as usize) & mask == wanted;
+                    let is_told = first_two.tells(bytes[0], bytes[1]);
+                    assert!(is_such || !is_told, "{char:?}");
+                    num_such += usize::from(is_such);
+                    num_told += usize::from(is_told);
+                }
+                assert!(
+                    num_told >= num_such / one_in,
+                    "{wanted:x}: {num_told} of {num_such}"
+                );
+            }
+        }
+        let common = ClassTable::new(&COMMON);
+        for char in "éñąπΩяїש語字한".chars() {
+            let bytes = char.to_string().into_bytes();
+            assert!(common.letters.tells(bytes[0], bytes[1]), "{char}");
+        }
+        let tells = |first_two: &FirstTwo, char: &str| {
+            first_two.tells(char.as_bytes()[0], char.as_bytes()[1])
+        };
+        assert!(
+            ["é", "ñ", "š", "ő", "π", "ώ", "я", "ё"]
+                .iter()
+                .all(|char| tells(&common.lower, char))
+        );
+        assert!(
+            ["ש", "語", "字", "한"]
+                .iter()
+                .all(|char| tells(&common.both, char))
+        );
+        let of_deepseek = ClassTable::new(&OF_DEEPSEEK);
+        assert!(
+            ["語", "ぁ", "カ"]
+                .iter()
+                .all(|char| tells(&of_deepseek.cjk, char))
+        );
+    }
+}

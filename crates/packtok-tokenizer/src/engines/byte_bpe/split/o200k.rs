@@ -1,0 +1,242 @@
+//! `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, a block at a time, with
+//! P = `[^\r\n\p{L}\p{N}]`, U = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, L = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]` and
+//! C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Mistral's tekken has no C, and numbers are words of one.
+//!
+//! Numbers, symbols and white space are as in `cl100k`, but slashes behind the newlines that follow symbols belong to
+//! these, too. Of letters, marks among them, some are upper ones (in U only), some lower ones (in L only), and some
+//! both, such as those of scripts that have no case:
+//!
+//! ```text
+//! text     H T T P S e r v e r   語 a B   語 A B .   語 A b
+//! begins   1 . . . . . . . . .   1  . 1   1  1 . 1   1  . .
+//! ```
+//!
+//! - A word begins with an upper letter behind a lower one, or behind such as are both and follow a lower one.
+//! - Upper letters behind others that are both belong to them if any letter follows that is not upper: L+ needs one at
+//!   the end. Else the word ends with the last that is both, and they are a word of their own. Where that is to be seen
+//!   in a later block only, they are pending.
+//! - A word takes a contraction with it, behind which another begins.
+//! - Marks behind two symbols or behind a blank and one are symbols: there is a word already that takes them.
+
+use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_spaces, reached};
+use super::cl100k::{lone_symbols, numbers, white_space};
+use crate::engines::lane::{BLOCK, Masks};
+
+#[derive(Clone, Copy)]
+pub(super) struct O200k {
+    pub(super) is_tekken: bool,
+}
+
+impl Rules for O200k {
+    const ASKS_CASE: bool = true;
+
+    #[inline(always)]
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>) {
+        let Masks {
+            number,
+            space,
+            newline,
+            blank,
+            case,
+            ..
+        } = *block;
+        let Symbols {
+            taken,
+            symbol,
+            marks,
+        } = symbols(block, carry);
+        let (letter, both) = (block.letter & !marks, case.both & !marks);
+        let (upper, lower) = (case.upper, letter & !case.upper & !both);
+        let line_space = space & !newline;
+
+        let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
+        let prefix = lone_symbols(others, block, carry);
+        let apostrophes = match self.is_tekken {
+            true => 0,
+            false => block.apostrophe & before(letter, carry.letter),
+        };
+        let (contracted, behind_contractions) = contractions(text, at, apostrophes, carry);
+
+        let line_space_before = before(line_space, carry.space & !carry.newline);
+        let letters = letter
+            & !before(letter, carry.letter)
+            & !line_space_before
+            & !before(prefix, carry.prefix);
+        let behind_lower = both & before(lower, carry.lowered) & !behind_contractions;
+        let lowered = lower | reached(behind_lower, both);
+        let behind_lowered = upper & before(lowered, carry.lowered);
+        let behind_both = upper & before(both & !lowered, carry.both & !carry.lowered);
+        let (uppers, earlier_uppers) = match behind_both == 0 && carry.pending_upper.is_none() {
+            true => (0, None),
+            false => words_of_upper(at, behind_both, upper, letter, next, carry),
+        };
+        let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
+
+        let last = last_spaces(block, next) & !newline;
+        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
+
+        let begins = letters | behind_lowered | uppers | numbers | others | spaces;
+        carry.letter = letter >> 63;
+        carry.lowered = lowered >> 63;
+        carry.both = both >> 63;
+        carry.number = number >> 63;
+        carry.other = symbol >> 63;
+        carry.space = space >> 63;
+        carry.newline = newline >> 63;
+        carry.blank = blank >> 63;
+        carry.taken = taken >> 63;
+        carry.prefix = prefix >> 63;
+        // White space and letters are not pending together: one of them is the last byte of the block.
+        let begins = begins & !contracted | behind_contractions;
+        (begins, earlier.or(earlier_uppers))
+    }
+}
+
+/// What words of symbols are made of.
+struct Symbols {
+    symbol: u64,
+    /// Newlines and slashes behind them.
+    taken: u64,
+    /// Marks that are symbols.
+    marks: u64,
+}
+
+#[inline(always)]
+fn symbols(block: &Masks, carry: &Carry) -> Symbols {
+    let other = !(block.letter | block.number | block.space);
+    if block.case.mark & before(other, carry.other) != 0 {
+        return symbols_and_marks(block, carry);
+    }
+    let of_ends = block.newline | block.case.slash;
+    let first_taken = block.newline & before(other, carry.other) | carry.taken;
+    let taken = reached(first_taken, of_ends);
+    Symbols {
+        symbol: other & !taken,
+        taken,
+        marks: 0,
+    }
+}
+
+/// As [`symbols`] where a mark is behind a symbol: byte by byte.
+#[cold]
+fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Word {
+        /// None of symbols.
+        Other,
+        /// One symbol without a blank before it.
+        One,
+        Symbols,
+        Ended,
+    }
+    let other = !(block.letter | block.number | block.space);
+    let mut word = match (carry.taken, carry.prefix, carry.other) {
+        (1, ..) => Word::Ended,
+        (_, 1, _) => Word::One,
+        (.., 1) => Word::Symbols,
+        _ => Word::Other,
+    };
+    let mut is_behind_blank = carry.blank == 1;
+    let mut symbols = Symbols {
+        symbol: 0,
+        taken: 0,
+        marks: 0,
+    };
+    for bit in (0..BLOCK).map(|i| 1 << i) {
+        let is = |mask: u64| mask & bit != 0;
+        word = if is(block.newline) && word != Word::Other
+            || is(block.case.slash) && word == Word::Ended
+        {
+            Word::Ended
+        } else if is(other) {
+            match word {
+                _ if is(block.inner) => word,
+                Word::Other | Word::Ended if !is_behind_blank => Word::One,
+                _ => Word::Symbols,
+            }
+        } else if is(block.case.mark) && word == Word::Symbols {
+            symbols.marks |= bit;
+            Word::Symbols
+        } else {
+            Word::Other
+        };
+        match word {
+            Word::Other => {}
+            Word::One | Word::Symbols => symbols.symbol |= bit,
+            Word::Ended => symbols.taken |= bit,
+        }
+        is_behind_blank = is(block.blank);
+    }
+    symbols
+}
+
+/// The bytes of contractions, and those behind them.
+#[inline(always)]
+fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry) -> (u64, u64) {
+    let (mut contracted, mut behind) = (carry.contracted, carry.behind_contractions);
+    (carry.contracted, carry.behind_contractions) = (0, 0);
+    while apostrophes != 0 {
+        let i = apostrophes.trailing_zeros();
+        apostrophes &= apostrophes - 1;
+        // Behind a contraction a word begins, and with an apostrophe that is what it begins with.
+        if behind >> i & 1 == 1 {
+            continue;
+        }
+        if let Some(len) = contraction_in_any_case(text, at + i as usize) {
+            let first = 1u128 << i;
+            let end = first << len;
+            let inside = end - first;
+            contracted |= inside as u64;
+            behind |= end as u64;
+            carry.contracted |= (inside >> BLOCK) as u64;
+            carry.behind_contractions |= (end >> BLOCK) as u64;
+        }
+    }
+    (contracted, behind)
+}
+
+/// Which of the runs of upper letters that begin at `behind_both` are words of their own, and whether one is that was
+/// pending.
+#[cold]
+fn words_of_upper(
+    at: usize,
+    behind_both: u64,
+    upper: u64,
+    letter: u64,
+    next: &Masks,
+    carry: &mut Carry,
+) -> (u64, Option<u32>) {
+    // None where the run goes on in the next block; else whether another letter is behind it.
+    let goes_on = |first: u32| {
+        let end = first + (upper >> first).trailing_ones();
+        match end {
+            64 if next.case.upper & 1 == 1 => None,
+            64 => Some(next.letter & 1 == 1),
+            _ => Some(letter >> end & 1 == 1),
+        }
+    };
+    let mut earlier = None;
+    if let Some(pending) = carry.pending_upper
+        && let Some(goes_on) = goes_on(0)
+    {
+        carry.pending_upper = None;
+        earlier = (!goes_on).then_some(pending);
+    }
+    let (mut words, mut runs) = (0, behind_both);
+    while runs != 0 {
+        let first = runs.trailing_zeros();
+        runs &= runs - 1;
+        match goes_on(first) {
+            None => carry.pending_upper = Some(at as u32 + first),
+            Some(goes_on) => words |= u64::from(!goes_on) << first,
+        }
+    }
+    (words, earlier)
+}

@@ -1,0 +1,149 @@
+//! Texts that no pattern splits, cut wherever no token reaches across, a block at a time.
+//!
+//! A merge gives a token. Where no token has the two bytes around a place next to each other, nothing is ever merged
+//! across that place, and what is on either side can be merged on its own (`cuts.rs`). Not all places are looked at:
+//! tokens go on from letter to letter most often. Those looked at are where a character is of another kind than the
+//! one before it, and those beside numbers and newlines, but behind a blank no letters or symbols.
+//!
+//! ```text
+//! text        t h e   c a t , \n i n   2 0 1 9
+//! looked at         1       1 1 1     1 1 1 1
+//! ```
+//!
+//! Most of them need no look at the two bytes: tokens have nothing before a blank in their middle, or two numbers, so that
+//! it is enough to know of what kinds they are ([`Table`]). In prose one place of a block is left, of sixteen.
+
+use super::blocks::{Carry, Rules, before};
+use crate::engines::byte_bpe::piece_bounds::Pairs;
+use crate::engines::lane::Masks;
+
+/// What a byte is, as far as pieces are concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Letter,
+    Number,
+    Newline,
+    Blank,
+    Wide,
+    Other,
+}
+
+const NUM_KINDS: usize = 6;
+
+impl Kind {
+    pub(super) fn of(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
+            b'0'..=b'9' => Self::Number,
+            b'\r' | b'\n' => Self::Newline,
+            b' ' => Self::Blank,
+            0x80.. => Self::Wide,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What tokens have in their middle.
+pub(super) struct Table {
+    pub(super) pairs: Pairs,
+    /// Of each kind, which ones behind it no token has next to it: all bits, or none. Two that are no kinds make
+    /// whole vectors.
+    apart: [[u64; NUM_KINDS + 2]; NUM_KINDS],
+}
+
+impl Table {
+    pub(super) fn new(pairs: Pairs) -> Self {
+        let mut apart = [[u64::MAX; NUM_KINDS + 2]; NUM_KINDS];
+        for left in 0..=u8::MAX {
+            for right in (0..=u8::MAX).filter(|&right| pairs.has(left, right)) {
+                apart[Kind::of(left) as usize][Kind::of(right) as usize] = 0;
+            }
+        }
+        Self { pairs, apart }
+    }
+
+    /// Where no token has the two kinds around a byte's beginning; both by kind, which are bits of bytes.
+    #[inline(always)]
+    fn apart(&self, before: [u64; NUM_KINDS], kinds: [u64; NUM_KINDS]) -> u64 {
+        let mut behind_apart = [0; NUM_KINDS + 2];
+        for (before, apart) in before.iter().zip(&self.apart) {
+            for (all, apart) in behind_apart.iter_mut().zip(apart) {
+                *all |= before & apart;
+            }
+        }
+        let of_kinds = behind_apart.iter().zip(kinds);
+        of_kinds.fold(0, |all, (apart, kind)| all | apart & kind)
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Pieces<'a> {
+    pub(super) table: &'a Table,
+    /// Whether a word begins at every blank, whatever the tokens.
+    pub(super) each_blank: bool,
+}
+
+impl Rules for Pieces<'_> {
+    const ASKS_BEYOND_ASCII: bool = false;
+
+    #[inline(always)]
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        _next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>) {
+        let Masks {
+            letter,
+            number,
+            newline,
+            blank,
+            wide,
+            ..
+        } = *block;
+        let other = !(letter | number | newline | blank | wide);
+        let kinds = [letter, number, newline, blank, wide, other];
+        let kinds_before = [
+            before(letter, carry.letter),
+            before(number, carry.number),
+            before(newline, carry.newline),
+            before(blank, carry.blank),
+            before(wide, carry.wide),
+            before(other, carry.other),
+        ];
+        let [
+            letter_before,
+            number_before,
+            newline_before,
+            blank_before,
+            wide_before,
+            _,
+        ] = kinds_before;
+        let alone = number | number_before | newline | newline_before;
+        let changes = letter ^ letter_before | blank ^ blank_before | wide ^ wide_before;
+        let looked_at = (changes | alone) & !(blank_before & (letter | other));
+        let apart = self.table.apart(kinds_before, kinds);
+        let mut places = looked_at & !apart;
+        carry.letter = letter >> 63;
+        carry.number = number >> 63;
+        carry.newline = newline >> 63;
+        carry.blank = blank >> 63;
+        carry.wide = wide >> 63;
+        carry.other = other >> 63;
+        let mut begins = looked_at & apart;
+        if self.each_blank {
+            begins |= blank;
+        }
+        while places != 0 {
+            let i = places.trailing_zeros() as usize;
+            places &= places - 1;
+            // Neither the first byte of the text nor what is behind its last has two.
+            if let Some(&[left, right]) = text.get((at + i).wrapping_sub(1)..=at + i) {
+                begins |= u64::from(!self.table.pairs.has(left, right)) << i;
+            }
+        }
+        (begins, None)
+    }
+}

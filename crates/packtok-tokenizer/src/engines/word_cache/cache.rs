@@ -1,0 +1,89 @@
+//! The words met before, with their ids: most words of a text are, so that looking one up is most of the work.
+//!
+//! There are two tables: `short` for words of up to 15 bytes, and `long` for others, which are few, because they
+//! are cut where they can be. Words are compared as a whole, so that no hash can ever give a word the ids of
+//! another. Both are bounded; what is old makes room for what is new.
+
+use super::long::LongWords;
+use super::short;
+use super::short::ShortWords;
+pub(in crate::engines) use super::short::{Finder, ROOM};
+use crate::engines::lane::Lane;
+use crate::engines::word_key::Word;
+
+/// Buckets of the table of short words to begin with, 32 KiB of them. About as many words later it gets all the
+/// room that it may have: a text of few words needs little memory, and any other needs the same from early on,
+/// however long it is.
+const FIRST_BUCKETS: usize = 1 << 9;
+
+/// The words that one thread has met.
+pub(in crate::engines) struct Cache {
+    short: ShortWords,
+    long: LongWords,
+    most_buckets: usize,
+}
+
+impl Cache {
+    /// With tables of about so many bytes at most; a few kilobytes to begin with.
+    pub(in crate::engines) fn new(most_bytes: usize) -> Self {
+        let for_long = most_bytes / 3;
+        let most_buckets = (most_bytes - for_long) / size_of::<short::Bucket>();
+        Self {
+            short: ShortWords::new(FIRST_BUCKETS),
+            long: LongWords::new(for_long),
+            most_buckets: 1 << most_buckets.max(FIRST_BUCKETS).ilog2(),
+        }
+    }
+
+    /// Takes all memory that it may have now, which it else does as it is needed.
+    pub(in crate::engines) fn take_memory(&mut self, lane: impl Lane) {
+        if self.short.num_buckets() < self.most_buckets {
+            self.short.grow(lane, self.most_buckets);
+        }
+        self.short.take_memory();
+        self.long.take_memory();
+    }
+
+    /// What looks short words up, as long as nothing is put.
+    #[inline(always)]
+    pub(in crate::engines) fn finder(&self) -> Finder<'_> {
+        self.short.finder()
+    }
+
+    /// Remembers the ids of a short word.
+    #[inline(always)]
+    pub(in crate::engines) fn put_short(&mut self, lane: impl Lane, word: Word, ids: &[u32]) {
+        if self.short.is_full() && self.short.num_buckets() < self.most_buckets {
+            self.short.grow(lane, self.most_buckets);
+        }
+        self.short.put(word, ids);
+    }
+
+    /// Has the processor fetch what says where a word of this hash is that is not short.
+    #[inline(always)]
+    pub(in crate::engines) fn prefetch_place_of_long(&self, hash: u64) {
+        self.long.prefetch_place(hash);
+    }
+
+    /// Has it fetch what is there.
+    #[inline(always)]
+    pub(in crate::engines) fn prefetch_long(&self, hash: u64) {
+        self.long.prefetch_word(hash);
+    }
+
+    /// Appends the ids of a word of this [`hash`](crate::engines::word_key::hash_of_bytes) that is not short; false if it is not
+    /// there.
+    pub(in crate::engines) fn append_long(
+        &self,
+        hash: u64,
+        word: &[u8],
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        self.long.append(hash, word, ids)
+    }
+
+    /// Remembers the ids of a word of this hash that is not short.
+    pub(in crate::engines) fn put_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+        self.long.put(hash, word, ids);
+    }
+}

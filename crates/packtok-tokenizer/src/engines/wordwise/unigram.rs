@@ -1,0 +1,249 @@
+//! Unigram behind white space, as T5, XLNet and their like have it: the ids of a word that is met for the first time.
+//!
+//! ```text
+//! word        ﬁne!          as it is between white space
+//! sequence    ▁fine!        normalized, with what stands for the blank before it
+//! tokens      ▁fine !       those whose scores make the greatest sum
+//! ```
+//!
+//! Nothing of a word hangs on what is around it, see `wordwise`. Sums are made in the order and the precision of
+//! Python's package, and of equal ones the first that is met stays, so that the same tokens are chosen.
+
+use serde_json::Value;
+
+use super::engine::{AddedTexts, Room};
+use crate::engines::double_array::DoubleArray;
+use crate::engines::reference::Normalizer;
+use crate::load::AddedToken;
+use crate::load::{model_type, type_of};
+
+/// What the package takes off the lowest score for a character that no token is.
+const PENALTY: f64 = 10.0;
+
+/// The loaded model with all that is before it.
+pub(super) struct Unigram {
+    normalizer: Normalizer,
+    /// What becomes of each letter of ASCII by itself; none if it may become something else beside another.
+    letters: [Option<u8>; 128],
+    /// What stands for a blank.
+    blank: char,
+    /// All tokens with their ids.
+    tokens: DoubleArray,
+    scores: Vec<f64>,
+    score_of_unknown: f64,
+    unknown: u32,
+    /// Tokens of bytes, if these stand for what is unknown.
+    bytes: Option<Box<[u32; 256]>>,
+    added: AddedTexts,
+}
+
+/// The best way to a place in a sequence.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    score: f64,
+    /// Where its last token begins; the place itself if there is no way yet.
+    start: usize,
+    id: u32,
+}
+
+impl Unigram {
+    /// That of a tokenizer.json whose words white space parts; none where anything of it is done in another way.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let model = &json["model"];
+        if model_type(model) != "Unigram" {
+            return None;
+        }
+        let blank = blank_of(&json["pre_tokenizer"])?;
+        let normalizer = Normalizer::read(&json["normalizer"])?;
+        let (mut entries, mut scores) = (Vec::new(), Vec::new());
+        for (id, token) in (0..1 << 31).zip(model["vocab"].as_array()?) {
+            let text = token[0].as_str()?;
+            scores.push(token[1].as_f64()?);
+            // No text is empty.
+            if !text.is_empty() {
+                entries.push((text.as_bytes().to_vec(), id));
+            }
+        }
+        let tokens = DoubleArray::of(entries).ok()?;
+        // Without one, `tokenizers` refuses words that it could take apart in another way.
+        let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
+        let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
+        let bytes = match model["byte_fallback"] == true {
+            true => Some(ids_of_bytes(&tokens)?),
+            false => None,
+        };
+        Some(Self {
+            letters: letters(&json["normalizer"], &normalizer),
+            normalizer,
+            blank,
+            score_of_unknown: scores.iter().copied().fold(f64::INFINITY, f64::min) - PENALTY,
+            scores,
+            unknown,
+            bytes,
+            tokens,
+            added,
+        })
+    }
+
+    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
+    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
+        let Room {
+            normalized,
+            sequence,
+            ways,
+            path,
+        } = room;
+        normalized.clear();
+        let letters = word
+            .bytes()
+            .map(|byte| self.letters.get(usize::from(byte)).copied().flatten());
+        for letter in letters {
+            match letter {
+                Some(letter) => normalized.push(char::from(letter)),
+                None => break,
+            }
+        }
+        if normalized.len() < word.len() {
+            match self.normalizer.normalized(word) {
+                Some(whole) => *normalized = whole,
+                None => return false,
+            }
+        }
+        if normalized.contains(self.blank) || self.added.may_be_in(word, normalized) {
+            return false;
+        }
+        let parts = normalized.split(char::is_whitespace);
+        for part in parts.filter(|part| !part.is_empty()) {
+            sequence.clear();
+            sequence.push(self.blank);
+            sequence.push_str(part);
+            self.find_ways(sequence, ways);
+            self.append_best(sequence.as_bytes(), ways, path, ids);
+        }
+        true
+    }
+
+    /// The best way to each place of a sequence.
+    fn find_ways(&self, sequence: &str, ways: &mut Vec<Way>) {
+        ways.clear();
+        ways.extend((0..=sequence.len()).map(|start| Way {
+            score: 0.0,
+            start,
+            id: 0,
+        }));
+        for (start, char) in sequence.char_indices() {
+            let so_far = ways[start].score;
+            let end_of_char = start + char.len_utf8();
+            let mut is_token = false;
+            let mut put = |end: usize, score: f64, id: u32| {
+                let way = &mut ways[end];
+                let score = score + so_far;
+                if way.start == end || score > way.score {
+                    *way = Way { score, start, id };
+                }
+            };
+            let mut place = self.tokens.root();
+            for (at, &byte) in (start..).zip(&sequence.as_bytes()[start..]) {
+                let Some((next, id)) = self.tokens.step(place, byte) else {
+                    break;
+                };
+                place = next;
+                if let Some(id) = id {
+                    put(at + 1, self.scores[id as usize], id);
+                    is_token |= at + 1 == end_of_char;
+                }
+            }
+            if !is_token {
+                put(end_of_char, self.score_of_unknown, self.unknown);
+            }
+        }
+    }
+
+    /// Appends the ids of the best way through a sequence. `path` is room for the ends of its tokens.
+    fn append_best(
+        &self,
+        sequence: &[u8],
+        ways: &[Way],
+        path: &mut Vec<usize>,
+        ids: &mut Vec<u32>,
+    ) {
+        let unknown = self.unknown;
+        path.clear();
+        let mut end = sequence.len();
+        while end > 0 {
+            path.push(end);
+            let mut way = ways[end];
+            // What is unknown is one, as long as it is.
+            while way.id == unknown && way.start > 0 && ways[way.start].id == unknown {
+                way = ways[way.start];
+            }
+            end = way.start;
+        }
+        let mut start = 0;
+        for &end in path.iter().rev() {
+            let (text, id) = (&sequence[start..end], ways[end].id);
+            start = end;
+            if id != unknown {
+                ids.push(id);
+                continue;
+            }
+            match (self.tokens.value_of(text), &self.bytes) {
+                (Some(id), _) => ids.push(id),
+                (None, Some(bytes)) => {
+                    ids.extend(text.iter().map(|&byte| bytes[usize::from(byte)]));
+                }
+                (None, None) => ids.push(unknown),
+            }
+        }
+    }
+}
+
+/// The ids of the tokens of all bytes; none if one is missing.
+fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
+    let id = |byte| tokens.value_of(format!("<0x{byte:02X}>").as_bytes());
+    let ids: Option<Vec<u32>> = (0..256).map(id).collect();
+    ids?.into_boxed_slice().try_into().ok()
+}
+
+/// What stands for a blank, where each word gets one before it, and nothing else cuts words.
+fn blank_of(pre_tokenizer: &Value) -> Option<char> {
+    let steps = pre_tokenizer["pretokenizers"].as_array()?;
+    let [split, metaspace] = &steps[..] else {
+        return None;
+    };
+    let is_known = type_of(pre_tokenizer) == "Sequence"
+        && type_of(split) == "WhitespaceSplit"
+        && type_of(metaspace) == "Metaspace"
+        && metaspace["prepend_scheme"] == "always";
+    let mut blank = metaspace["replacement"].as_str()?.chars();
+    blank.next().filter(|_| is_known && blank.next().is_none())
+}
+
+/// What a normalizer makes of each letter of ASCII wherever it is.
+fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
+    let mut replaced = String::new();
+    collect_replaced(json, &mut replaced);
+    let mut letters = [None; 128];
+    for letter in '!'..='~' {
+        let made = normalizer.normalized(letter.encode_utf8(&mut [0; 4]));
+        let mut made = made.iter().flat_map(|made| made.chars());
+        if let (Some(made), None) = (made.next(), made.next())
+            && ('!'..='~').contains(&made)
+            && !replaced.contains([letter, made])
+        {
+            letters[letter as usize] = Some(made as u8);
+        }
+    }
+    letters
+}
+
+/// Adds the texts that a normalizer replaces, which may be longer than one letter.
+fn collect_replaced(normalizer: &Value, replaced: &mut String) {
+    if let Some(text) = normalizer["pattern"]["String"].as_str() {
+        replaced.push_str(text);
+    }
+    let steps = normalizer["normalizers"].as_array();
+    for step in steps.into_iter().flatten() {
+        collect_replaced(step, replaced);
+    }
+}

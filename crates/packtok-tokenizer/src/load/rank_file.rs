@@ -1,0 +1,95 @@
+//! Files of tiktoken's ranks (`cl100k_base.tiktoken`): a token and its rank on each line, the token's bytes as base64.
+//!
+//! ```text
+//! IQ== 0
+//! Ig== 1
+//! ```
+//!
+//! Such a file says neither how texts are split nor what special tokens there are. For the ranks that OpenAI
+//! publishes both are known; others are refused, because no guess at them would be exact.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::error::{Error, Result};
+use crate::load::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
+
+/// Whether a file begins as these do.
+pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    lines.next().is_some_and(|line| entry(line).is_some())
+}
+
+/// The tokenizer.json for such a file.
+///
+/// # Errors
+/// A line is none of these, or nothing more is known of the ranks.
+pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
+    let refused = |reason: String| Error::Ranks {
+        name: name.to_owned(),
+        reason,
+    };
+    let mut tokens = Vec::new();
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
+            continue;
+        }
+        match entry(line) {
+            Some((token, rank)) if rank == tokens.len() as u64 => tokens.push(token),
+            Some((_, rank)) => {
+                return Err(refused(format!(
+                    "line {number} has rank {rank}, expected {}",
+                    tokens.len()
+                )));
+            }
+            None => {
+                return Err(refused(format!(
+                    "line {number} is no token in base64, a blank and a rank"
+                )));
+            }
+        }
+    }
+    builtin_json_of_ranks(&tokens)?.ok_or_else(|| {
+        refused(format!(
+            "its {} tokens are none of OpenAI's encodings that are known here ({}), and such a file does not say how \
+             texts are split",
+            tokens.len(),
+            BUILTIN_NAMES.join(", ")
+        ))
+    })
+}
+
+/// The token of a line, and its rank.
+fn entry(line: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let line = std::str::from_utf8(line.trim_ascii_end()).ok()?;
+    let (token, rank) = line.split_once(' ')?;
+    let token = BASE64_STANDARD.decode(token).ok()?;
+    Some((token, rank.parse().ok()?)).filter(|(token, _)| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &[u8]) -> String {
+        tokenizer_json("t", file).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        assert!(is_one(b"IQ== 0\nIg== 1\n"));
+        assert!(!is_one(b"{\"a\": 0}"));
+        assert!(!is_one(b""));
+        assert_eq!(
+            refused(b"IQ== 0\nIg== 2\n"),
+            "t: not a list of tiktoken's ranks that packtok knows: line 2 has rank 2, expected 1; use the \
+             tokenizer.json of the same model"
+        );
+        assert!(
+            refused(b"IQ== 0\n\nIg==\n")
+                .contains("line 3 is no token in base64, a blank and a rank;")
+        );
+        assert!(refused(b"IQ== 0\r\nIg== 1\r\n").contains("its 2 tokens are none of"));
+    }
+}
