@@ -1,7 +1,7 @@
 //! Tokenizers that need neither a file nor a network: OpenAI's encodings, written out as
 //! tokenizer.json from the ranks that come with the `tiktoken-rs` crate.
 //!
-//! `tests/builtin.rs` compares ids with tiktoken's own.
+//! `tests/it/builtin.rs` compares ids with tiktoken's own.
 
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;

@@ -96,7 +96,7 @@ impl Blocks {
 }
 
 impl ClassTable {
-    /// Made from the tables of the crate `regex-syntax`; `tests/engines.rs` holds them against the package's.
+    /// Made from the tables of the crate `regex-syntax`; `tests/it/engines.rs` holds them against the package's.
     pub(super) fn new(patterns: &[(&str, Classes)]) -> Self {
         Self::with(patterns, |_| 0)
     }

@@ -2,7 +2,7 @@
 //!
 //! `blocks` does it 64 bytes at a time by the rules of each pattern (`gpt2`, `cl100k`, `o200k`, `deepseek`), and for
 //! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, as one reads
-//! a pattern. The tests below hold one against the other; `tests/fast.rs` holds the blocks against the reference engine,
+//! a pattern. The tests below hold one against the other; `tests/it/fast.rs` holds the blocks against the reference engine,
 //! and that is held against the Python package.
 
 mod blocks;

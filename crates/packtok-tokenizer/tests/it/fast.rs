@@ -7,9 +7,7 @@ use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, SpecialTokensIn
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-mod patterns;
-
-use self::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
+use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
 
 /// All patterns, with and without `ignore_merges`, and normal form C.
 fn tokenizers() -> &'static [Tokenizer] {
@@ -81,7 +79,7 @@ fn sentence_pieces() -> &'static [Tokenizer] {
 
 /// A vocabulary learned from the example: bytes, its characters, and what stands together most often.
 fn model(across_words: bool) -> Value {
-    const TEXT: &str = include_str!("../../../examples/corpus.jsonl");
+    const TEXT: &str = include_str!("../../../../examples/corpus.jsonl");
     let text: String = TEXT.chars().take(20_000).collect();
     let text = format!("{text}{}", PARTS.concat()).replace(' ', "▁");
     let mut vocab = vec!["<s>".to_owned(), "</s>".to_owned()];

@@ -3,9 +3,7 @@
 use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
 
-mod patterns;
-
-use self::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
+use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
 
 /// The same tokenizer, left to the reference engine by a normalizer that changes nothing.
 fn through_reference_engine(json: &str) -> Tokenizer {

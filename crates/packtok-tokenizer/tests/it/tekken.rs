@@ -7,11 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
-// Other tests have use for the rest of it.
-#[allow(dead_code)]
-mod patterns;
-
-use self::patterns::{QWEN, TEKKEN};
+use crate::patterns::{QWEN, TEKKEN};
 
 const NUM_TOKENS: u32 = 20_000;
 const NUM_SPECIAL: u32 = 100;
