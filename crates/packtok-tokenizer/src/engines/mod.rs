@@ -1,6 +1,7 @@
 //! What computes the ids of texts.
 
 pub(crate) mod byte_bpe;
+mod byte_pairs;
 pub(crate) mod choose;
 mod double_array;
 mod huge_table;

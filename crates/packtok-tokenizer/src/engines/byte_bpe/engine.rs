@@ -13,35 +13,27 @@
 //! `wordwise` is another engine, for files of any model whose words white space parts; it has the same cache.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use serde_json::Value;
 
 use super::added_tokens::{Added, Part, Place};
-use super::merge::{Heap, Merges};
-use super::misses::{Missing, Resolve};
+use super::bpe::{Bpe, NotMerged};
+use super::lookup::{NextWords, Prepare, Stage};
+use super::merge::Merges;
 use super::model::{Model, Tokens};
 use super::piece_bounds::Cuts;
 use super::preprocessing::{Form, Prefix};
+use super::resolve::Resolve;
+use super::scratch::Scratch;
 use super::split::{Cut, ROOM, Splitter};
-use super::word_chunks::{Bounds, Cutting};
-use crate::engines::lane::{AnyLane, BLOCK, EIGHT, Job, Lane};
-use crate::engines::word_cache as cache;
-use crate::engines::word_cache::Cache;
+use super::word_chunks::Cutting;
+use crate::engines::lane::{AnyLane, Job, Lane};
+use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{SHORT, Word};
-use crate::load::AddedToken;
-use crate::load::model_type;
-
-/// Bytes that the words one thread has met take at most, unless something else is asked for.
-pub(in crate::engines) const CACHE_BYTES: usize = 48 << 20;
+use crate::load::{AddedToken, model_type};
 
 /// Bytes for the first word of a text that are kept allocated.
 const KEPT_BYTES: usize = 1 << 16;
-
-/// Words whose places in the cache are fetched together, which must all have room in the nearest cache; and words
-/// after which those that are not there are merged.
-pub(in crate::engines) const GROUP: usize = 128;
-pub(super) const CHUNK: usize = 2 * GROUP;
 
 /// What the vector instructions are called that engines use on this machine.
 pub(crate) fn lane_name() -> &'static str {
@@ -52,52 +44,10 @@ pub(crate) fn lane_name() -> &'static str {
 pub(crate) struct Fast {
     lane: AnyLane,
     splitter: Splitter,
-    pub(super) merges: Merges,
-    pub(super) cuts: Cuts,
-    /// Words that are tokens as they are although their merges give other ids; only with `ignore_merges`.
-    whole: HashMap<Box<[u8]>, u32>,
+    bpe: Bpe,
     prefix: Prefix,
     added: Added,
     tokens: Tokens,
-}
-
-/// What one thread needs, and the words that it has met.
-pub(crate) struct Scratch {
-    /// Where some words begin, and where the last of them ends.
-    found: Vec<u32>,
-    /// Where the words of a chunk are.
-    pub(super) bounds: Bounds,
-    /// The words of a group, and the numbers of their buckets in the cache.
-    words: Lines<[Word; GROUP]>,
-    buckets: Lines<[u32; GROUP]>,
-    /// Ids of the words of a chunk that the cache has, before they go to the caller's buffer.
-    pub(super) staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
-    pub(super) missing: Missing,
-    pub(super) cache: Cache,
-    pub(super) heap: Heap,
-    /// The first word of a text with the blank before it.
-    first: Vec<u8>,
-}
-
-/// Begins with a line of the processor's cache, so that no vector that is stored is in two.
-#[repr(align(64))]
-struct Lines<T>(T);
-
-impl Scratch {
-    /// With a cache of at most so many bytes.
-    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
-        Box::new(Self {
-            found: vec![0; ROOM + 1],
-            bounds: [0; CHUNK + 1 + BLOCK],
-            words: Lines([Word::default(); GROUP]),
-            buckets: Lines([0; GROUP]),
-            staged: Box::new([0; CHUNK * SHORT + cache::ROOM]),
-            missing: Missing::default(),
-            cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
-            heap: Heap::default(),
-            first: Vec::new(),
-        })
-    }
 }
 
 impl Fast {
@@ -117,15 +67,17 @@ impl Fast {
         let mut fast = Self {
             lane: AnyLane::detect(),
             splitter: Splitter::new(form.pattern, cuts.pairs()),
-            merges: Merges::new(model.alphabet, &model.merges)?,
-            cuts,
-            whole: HashMap::new(),
+            bpe: Bpe {
+                merges: Merges::new(model.alphabet, &model.merges)?,
+                cuts,
+                whole: HashMap::new(),
+            },
             prefix: form.prefix,
             added: Added::read(json, added_tokens, &form)?,
             tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
-            fast.whole = fast.not_merged();
+            fast.bpe.whole = fast.not_merged();
         }
         Ok(fast)
     }
@@ -138,7 +90,7 @@ impl Fast {
     /// The tokens that their own merges do not give, and that a word may be.
     fn not_merged(&self) -> HashMap<Box<[u8]>, u32> {
         let mut whole = self.lane.run(NotMerged {
-            merges: &self.merges,
+            merges: &self.bpe.merges,
             tokens: &self.tokens,
         });
         whole.retain(|token, _| self.may_be_word(token));
@@ -285,7 +237,7 @@ impl Fast {
             bounds,
             at: bounds[0],
             // A piece that is a token only as a whole word would be taken for one.
-            cuts: self.whole.is_empty().then_some(&self.cuts),
+            cuts: self.bpe.whole.is_empty().then_some(&self.bpe.cuts),
         };
         loop {
             let num_words = lane.run(NextWords {
@@ -314,7 +266,7 @@ impl Fast {
                 ids.extend_from_slice(&scratch.staged[..num_staged]);
             } else {
                 lane.run(Resolve {
-                    fast: self,
+                    bpe: &self.bpe,
                     text,
                     num_staged,
                     scratch,
@@ -322,98 +274,6 @@ impl Fast {
                 });
             }
         }
-    }
-
-    /// The id of a word that is a token although its merges do not give it.
-    #[inline(always)]
-    pub(super) fn whole(&self, word: &[u8]) -> Option<u32> {
-        if self.whole.is_empty() {
-            return None;
-        }
-        self.whole.get(word).copied()
-    }
-}
-
-/// [`Cutting::next`], in a lane.
-struct NextWords<'a, 't> {
-    words: &'a mut Cutting<'t>,
-    bounds: &'a mut Bounds,
-}
-
-impl Job for NextWords<'_, '_> {
-    type Done = usize;
-
-    #[inline(always)]
-    fn run(self, lane: impl Lane) -> usize {
-        self.words.next(lane, self.bounds)
-    }
-}
-
-/// Makes these words of a chunk, at most [`GROUP`], and has the processor fetch what looking them up will need.
-///
-/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
-struct Prepare<'a> {
-    text: &'a [u8],
-    of_chunk: Range<usize>,
-    scratch: &'a mut Scratch,
-}
-
-impl Job for Prepare<'_> {
-    type Done = ();
-
-    #[inline(always)]
-    fn run(self, lane: impl Lane) {
-        let Self {
-            text,
-            of_chunk,
-            scratch,
-        } = self;
-        let finder = scratch.cache.finder();
-        let words = scratch.words.0.as_chunks_mut().0;
-        let buckets = scratch.buckets.0.as_chunks_mut().0;
-        let bounds = scratch.bounds[of_chunk.start..].windows(EIGHT + 1);
-        let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(EIGHT));
-        for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(EIGHT)) {
-            let bounds = bounds.first_chunk().expect("a window has as many");
-            lane.words(text, bounds, finder.shift(), words, buckets);
-        }
-        // Read from memory again: to take them out of a vector one by one takes longer.
-        for &bucket in &scratch.buckets.0[..of_chunk.len()] {
-            finder.prefetch(bucket);
-        }
-    }
-}
-
-/// Stages the ids of these words of a chunk, which were prepared last, behind those that are; gives the number of all.
-struct Stage<'a> {
-    of_chunk: Range<usize>,
-    num_staged: usize,
-    scratch: &'a mut Scratch,
-}
-
-impl Job for Stage<'_> {
-    type Done = usize;
-
-    #[inline(always)]
-    fn run(self, lane: impl Lane) -> usize {
-        let Self {
-            of_chunk,
-            mut num_staged,
-            scratch,
-        } = self;
-        let finder = scratch.cache.finder();
-        let words = scratch.words.0.iter().zip(&scratch.buckets.0);
-        for (number, (word, bucket)) in of_chunk.zip(words) {
-            let staged = scratch.staged.get_mut(num_staged..);
-            let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
-                unreachable!("a chunk's ids have room")
-            };
-            match finder.find(lane, *word, *bucket, staged) {
-                Some(count) => num_staged += count,
-                None => scratch.missing.push(number, num_staged),
-            }
-        }
-        num_staged
     }
 }
 
@@ -431,39 +291,15 @@ impl Job for WarmUp<'_> {
         let Self { fast, scratch } = self;
         scratch.cache.take_memory(lane);
         let tokens = fast.tokens.iter().map(|(token, _)| token);
-        let is_remembered = |token: &&[u8]| token.len() <= SHORT && fast.whole(token).is_none();
+        let is_remembered = |token: &&[u8]| token.len() <= SHORT && fast.bpe.whole(token).is_none();
         let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
-        fast.merges
+        fast.bpe
+            .merges
             .encode_all(words.iter().copied(), |number, ids, num_ids| {
                 let word = words[number];
                 let word = Word::at(word, 0, word.len());
                 scratch.cache.put_short(lane, word, &ids[..num_ids]);
             });
-    }
-}
-
-/// The tokens that their own merges do not give.
-struct NotMerged<'a> {
-    merges: &'a Merges,
-    tokens: &'a Tokens,
-}
-
-impl Job for NotMerged<'_> {
-    type Done = HashMap<Box<[u8]>, u32>;
-
-    #[inline(always)]
-    fn run(self, _: impl Lane) -> Self::Done {
-        let mut heap = Heap::default();
-        let mut ids = Vec::new();
-        let mut whole = HashMap::new();
-        for (token, id) in self.tokens.iter() {
-            ids.clear();
-            self.merges.encode(token, &mut heap, &mut ids);
-            if ids[..] != [id] {
-                whole.insert(token.into(), id);
-            }
-        }
-        whole
     }
 }
 

@@ -2,18 +2,20 @@
 
 mod added_tokens;
 mod alphabet;
+mod bpe;
 mod engine;
+mod lookup;
 mod merge;
 mod misses;
 mod model;
 mod nfc;
 mod piece_bounds;
 mod preprocessing;
+mod resolve;
+mod scratch;
 mod split;
 mod word_chunks;
 
-pub(super) use self::engine::{CACHE_BYTES, GROUP};
-pub(crate) use self::engine::{Fast, Scratch, lane_name};
-pub(super) use self::merge::MOST_IDS;
-pub(super) use self::piece_bounds::Pairs;
+pub(crate) use self::engine::{Fast, lane_name};
+pub(crate) use self::scratch::Scratch;
 pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};

@@ -5,6 +5,7 @@
 //! around a place there; before them it must have the one that stands before them, or begin; behind them the one that
 //! stands behind, or end.
 
+use crate::engines::byte_pairs::{Pairs, pair};
 use crate::engines::lane::{BLOCK, Lane};
 
 /// What tokens have around the places in their middle; something else may be taken for it.
@@ -23,28 +24,6 @@ const LAST: u8 = 4;
 const WHOLE: u8 = 8;
 /// The pair and the byte behind it are in [`Cuts::triples`].
 const TRIPLE: u8 = 16;
-
-/// The two bytes around each place in the middle of a token.
-#[derive(Clone)]
-pub(crate) struct Pairs(Box<[u64; (1 << 16) / 64]>);
-
-impl Pairs {
-    pub(crate) fn none() -> Self {
-        Self(Box::new([0; (1 << 16) / 64]))
-    }
-
-    pub(crate) fn put(&mut self, left: u8, right: u8) {
-        let pair = pair(left, right);
-        self.0[pair / 64] |= 1 << (pair % 64);
-    }
-
-    /// Whether some token has these two in its middle.
-    #[inline(always)]
-    pub(crate) fn has(&self, left: u8, right: u8) -> bool {
-        let pair = pair(left, right);
-        self.0[pair / 64] >> (pair % 64) & 1 == 1
-    }
-}
 
 /// Three bytes in a row, the last one lowest in a number, by a hash that others may share.
 struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
@@ -184,10 +163,6 @@ fn is_inner(byte: u8) -> bool {
 
 fn three([a, b, c]: [u8; 3]) -> u32 {
     u32::from_be_bytes([0, a, b, c])
-}
-
-fn pair(left: u8, right: u8) -> usize {
-    usize::from(left) << 8 | usize::from(right)
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The words of a text some at a time, long ones in pieces.
 
-use super::engine::CHUNK;
 use super::piece_bounds::Cuts;
 use crate::engines::lane::{BLOCK, EIGHT, Lane, SOME};
+use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{LONG, SHORT};
+
+/// Words after which those that are not in the cache are merged.
+pub(super) const CHUNK: usize = 2 * GROUP;
 
 /// The beginning of the first word of a chunk and the end of each, and room for what is written behind them.
 pub(super) type Bounds = [u32; CHUNK + 1 + BLOCK];

@@ -10,7 +10,8 @@ use std::arch::x86_64::{
 };
 
 use super::first_two::{FirstTwo, TOLD};
-use super::{BLOCK, Job, Lane, Masks};
+use super::masks::{BLOCK, Masks};
+use super::traits::{Job, Lane};
 
 /// There is none where the processor has no AVX2.
 #[derive(Clone, Copy)]

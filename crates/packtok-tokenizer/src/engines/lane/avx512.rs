@@ -17,8 +17,9 @@ use std::arch::x86_64::{
 
 use super::avx2::{spread, which};
 use super::first_two::{FirstTwo, TOLD};
+use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::{BLOCK, EIGHT, Job, Lane, Masks, SOME};
+use super::traits::{EIGHT, Job, Lane, SOME};
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, Word};
 
 /// There is none where the processor has no AVX-512 for bytes.

@@ -8,7 +8,9 @@ use std::arch::aarch64::{
 };
 use std::arch::is_aarch64_feature_detected;
 
-use super::{BLOCK, Job, Lane, Masks, Portable};
+use super::masks::{BLOCK, Masks};
+use super::portable::Portable;
+use super::traits::{Job, Lane};
 
 /// There is none where the processor has no NEON.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! The lane that any processor has: eight bytes in a number, a bit of each brought together by a product.
 
-use super::{BLOCK, Job, Lane, Masks};
+use super::masks::{BLOCK, Masks};
+use super::traits::{Job, Lane};
 
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Portable;

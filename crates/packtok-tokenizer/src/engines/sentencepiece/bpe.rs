@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use super::fast_path::{push_id, shown};
 use super::model::{Kind, Model, first_symbol};
-use crate::engines::byte_bpe::Pairs;
+use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;
 
 /// Pieces, and what their scores are worth.

@@ -5,11 +5,15 @@
 //! another. Both are bounded; what is old makes room for what is new.
 
 use super::long::LongWords;
-use super::short;
-use super::short::ShortWords;
-pub(in crate::engines) use super::short::{Finder, ROOM};
+use super::short::{self, Finder, ShortWords};
 use crate::engines::lane::Lane;
 use crate::engines::word_key::Word;
+
+/// Bytes that the words one thread has met take at most, unless something else is asked for.
+pub(in crate::engines) const CACHE_BYTES: usize = 48 << 20;
+
+/// Words whose places in the cache are fetched together, which must all have room in the nearest cache.
+pub(in crate::engines) const GROUP: usize = 128;
 
 /// Buckets of the table of short words to begin with, 32 KiB of them. About as many words later it gets all the
 /// room that it may have: a text of few words needs little memory, and any other needs the same from early on,

@@ -1,8 +1,8 @@
 //! Words that are encoded when they are first met, and remembered: for engines that find and encode words in ways of
 //! their own.
 
-use super::cache::{Cache, ROOM};
-use crate::engines::byte_bpe::{CACHE_BYTES, GROUP, MOST_IDS};
+use super::cache::{CACHE_BYTES, Cache, GROUP};
+use super::short::{MOST_IDS, ROOM};
 use crate::engines::lane::{AnyLane, Job, Lane};
 use crate::engines::word_key::{SHORT, Word, hash_of_bytes};
 use crate::error::Cause;

@@ -12,7 +12,6 @@
 //! because words that were met early are met often, or of one with many ids. Were one of those to take the place of
 //! two, it might be a comma's, which then is always found beside.
 
-use crate::engines::byte_bpe::MOST_IDS as IDS_ARE_BELOW;
 use crate::engines::huge_table::{Places, Table, prefetch};
 use crate::engines::lane::Lane;
 use crate::engines::word_key::{LEN_SHIFT, SHORT, Word};
@@ -20,6 +19,8 @@ use crate::engines::word_key::{LEN_SHIFT, SHORT, Word};
 /// Keys of two words, then the ids of both.
 pub(super) type Bucket = [u64; 8];
 
+/// Ids are below this: they have 24 bits.
+pub(in crate::engines) const MOST_IDS: usize = 1 << 24;
 /// Ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
 /// What is in place of a length where there are ids instead of a second word.
@@ -32,7 +33,7 @@ const COUNT_BITS: u32 = 4;
 const ELSEWHERE: usize = 5;
 const ELSEWHERE_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
-const _: () = assert!(IDS_ARE_BELOW <= 1 << 24 && SHORT <= 3 * FEW_IDS && SHORT < 1 << COUNT_BITS);
+const _: () = assert!(SHORT <= 3 * FEW_IDS && SHORT < 1 << COUNT_BITS);
 
 /// Buckets that a word may be in: its own, and those beside it, by what their number differs in.
 const BESIDE: [usize; 5] = [0, 1, 2, 3, 4];

@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::rules::{Merge, NO_MERGE, View, id_of, rank_of};
+use super::rule::{Merge, NO_MERGE, id_of, rank_of};
+use super::rules::View;
 
 /// Symbols for which memory is kept from word to word.
 const KEPT: usize = 1 << 16;

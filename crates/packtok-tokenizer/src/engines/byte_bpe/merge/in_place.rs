@@ -8,7 +8,8 @@
 //! given      .   .  id  id   .   .       what that merge gives
 //! ```
 
-use super::rules::{Merge, NO_ID, NO_MERGE, View, id_of, rank_of};
+use super::rule::{Merge, NO_ID, NO_MERGE, id_of, rank_of};
+use super::rules::View;
 
 /// Words that are merged side by side.
 const TOGETHER: usize = 4;

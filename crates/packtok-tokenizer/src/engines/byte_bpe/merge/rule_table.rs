@@ -17,7 +17,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::rules::{ID_BITS, Merge, NO_MERGE};
+use super::rule::{ID_BITS, Merge, NO_MERGE};
 use crate::engines::huge_table::{Places, Table};
 
 const KEY_BITS: u32 = 2 * ID_BITS;

@@ -6,37 +6,10 @@
 //!
 //! What two ids become is in `merge_table.rs`.
 
-use super::heap::Heap;
-use super::in_place::Merging;
+use super::rule::{ID_BITS, Merge, NO_MERGE};
 use super::rule_table::{self as merge_table, MergeTable};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{Places, Table};
-use crate::engines::word_key::SHORT;
-
-/// Place in the list of merges, the lowest of which is merged first, and in the low bits the id it gives.
-pub(super) type Merge = u64;
-pub(super) const NO_MERGE: Merge = (1 << (2 * ID_BITS)) - 1;
-
-/// The id that a merge gives.
-#[inline(always)]
-pub(super) fn id_of(merge: Merge) -> u32 {
-    merge as u32 & NO_ID
-}
-
-/// Place in the list of merges.
-#[inline(always)]
-pub(super) const fn rank_of(merge: Merge) -> u32 {
-    (merge >> ID_BITS) as u32
-}
-
-/// Ids and ranks are below [`NO_ID`], so that two make one number with room for more.
-pub(super) const ID_BITS: u32 = 20;
-pub(in crate::engines) const MOST_IDS: usize = (1 << ID_BITS) - 1;
-/// No id: it is in no merge.
-pub(super) const NO_ID: u32 = MOST_IDS as u32;
-
-/// Bytes of the longest word that is merged without a heap.
-const LONG: usize = 31;
 
 /// The merge of each two ids that have one.
 pub(in crate::engines::byte_bpe) struct Merges {
@@ -96,36 +69,6 @@ impl Merges {
     #[inline]
     pub(super) fn id_of_byte(&self, byte: u8) -> u32 {
         self.alphabet.id_of_byte(byte)
-    }
-
-    /// Calls `put` with the number of each word, its ids and how many they are, in any order; words have up to [`SHORT`]
-    /// bytes.
-    #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn encode_all<'a>(
-        &self,
-        words: impl Iterator<Item = &'a [u8]>,
-        put: impl FnMut(usize, &[u32; SHORT + 1], usize),
-    ) {
-        Merging::<{ SHORT + 1 }>::encode_all(self.view(), words, put);
-    }
-
-    /// Appends the ids of a word.
-    #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn encode(
-        &self,
-        word: &[u8],
-        heap: &mut Heap,
-        ids: &mut Vec<u32>,
-    ) {
-        if let [byte] = word {
-            ids.push(self.id_of_byte(*byte));
-        } else if word.len() <= SHORT {
-            Merging::<{ SHORT + 1 }>::encode(self.view(), word, ids);
-        } else if word.len() <= LONG {
-            Merging::<{ LONG + 1 }>::encode(self.view(), word, ids);
-        } else {
-            heap.encode(self.view(), word, ids);
-        }
     }
 }
 

@@ -7,8 +7,9 @@ use super::blocks::{contraction, contraction_in_any_case};
 use super::classes::{
     CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SPACE, SYMBOL, UPPER,
 };
+use super::patterns::Pattern;
 use super::pieces::Kind;
-use super::{Pattern, Splitter};
+use super::splitter::Splitter;
 
 /// Neither letter nor number nor white space: `[^\s\p{L}\p{N}]`.
 const VISIBLE: Classes = LETTER | NUMBER | SPACE;

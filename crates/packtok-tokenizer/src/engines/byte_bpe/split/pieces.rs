@@ -14,7 +14,7 @@
 //! it is enough to know of what kinds they are ([`Table`]). In prose one place of a block is left, of sixteen.
 
 use super::blocks::{Carry, Rules, before};
-use crate::engines::byte_bpe::piece_bounds::Pairs;
+use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::Masks;
 
 /// What a byte is, as far as pieces are concerned.

@@ -1,0 +1,90 @@
+//! Looking the words of a chunk up in the cache.
+
+use std::ops::Range;
+
+use super::scratch::Scratch;
+use super::word_chunks::{Bounds, Cutting};
+use crate::engines::lane::{EIGHT, Job, Lane};
+
+/// [`Cutting::next`], in a lane.
+pub(super) struct NextWords<'a, 't> {
+    pub(super) words: &'a mut Cutting<'t>,
+    pub(super) bounds: &'a mut Bounds,
+}
+
+impl Job for NextWords<'_, '_> {
+    type Done = usize;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> usize {
+        self.words.next(lane, self.bounds)
+    }
+}
+
+/// Makes these words of a chunk, at most [`GROUP`], and has the processor fetch what looking them up will need.
+///
+/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
+pub(super) struct Prepare<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) of_chunk: Range<usize>,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+impl Job for Prepare<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            text,
+            of_chunk,
+            scratch,
+        } = self;
+        let finder = scratch.cache.finder();
+        let words = scratch.words.0.as_chunks_mut().0;
+        let buckets = scratch.buckets.0.as_chunks_mut().0;
+        let bounds = scratch.bounds[of_chunk.start..].windows(EIGHT + 1);
+        let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(EIGHT));
+        for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(EIGHT)) {
+            let bounds = bounds.first_chunk().expect("a window has as many");
+            lane.words(text, bounds, finder.shift(), words, buckets);
+        }
+        // Read from memory again: to take them out of a vector one by one takes longer.
+        for &bucket in &scratch.buckets.0[..of_chunk.len()] {
+            finder.prefetch(bucket);
+        }
+    }
+}
+
+/// Stages the ids of these words of a chunk, which were prepared last, behind those that are; gives the number of all.
+pub(super) struct Stage<'a> {
+    pub(super) of_chunk: Range<usize>,
+    pub(super) num_staged: usize,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+impl Job for Stage<'_> {
+    type Done = usize;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> usize {
+        let Self {
+            of_chunk,
+            mut num_staged,
+            scratch,
+        } = self;
+        let finder = scratch.cache.finder();
+        let words = scratch.words.0.iter().zip(&scratch.buckets.0);
+        for (number, (word, bucket)) in of_chunk.zip(words) {
+            let staged = scratch.staged.get_mut(num_staged..);
+            let Some(staged) = staged.and_then(|staged| staged.first_chunk_mut()) else {
+                unreachable!("a chunk's ids have room")
+            };
+            match finder.find(lane, *word, *bucket, staged) {
+                Some(count) => num_staged += count,
+                None => scratch.missing.push(number, num_staged),
+            }
+        }
+        num_staged
+    }
+}

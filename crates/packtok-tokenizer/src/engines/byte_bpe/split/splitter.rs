@@ -1,0 +1,76 @@
+//! The words of a text by one of the patterns.
+
+use super::blocks::{Blocks, ROOM};
+use super::cl100k::Cl100k;
+use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
+use super::deepseek::Deepseek;
+use super::gpt2::Gpt2;
+use super::o200k::O200k;
+use super::patterns::Pattern;
+use super::pieces::{Pieces, Table};
+use crate::engines::byte_pairs::Pairs;
+use crate::engines::lane::Lane;
+
+/// Cuts texts into words.
+pub(in crate::engines::byte_bpe) struct Splitter {
+    pub(super) pattern: Pattern,
+    pub(super) classes: ClassTable,
+    pub(super) table: Table,
+}
+
+impl Splitter {
+    /// For a pattern, and tokens that have these pairs of bytes in their middle.
+    pub(in crate::engines::byte_bpe) fn new(pattern: Pattern, pairs: Pairs) -> Self {
+        let classes = match pattern {
+            Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
+            Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
+            _ => ClassTable::new(&COMMON),
+        };
+        Self {
+            pattern,
+            classes,
+            table: Table::new(pairs),
+        }
+    }
+
+    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    #[inline(always)]
+    pub(in crate::engines::byte_bpe) fn fill(
+        &self,
+        lane: impl Lane,
+        cut: &mut Blocks,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let Self {
+            pattern,
+            classes,
+            table,
+        } = self;
+        // Each of what a pattern names is compiled by itself.
+        match *pattern {
+            Pattern::Gpt2 => {
+                let numbers_apart = false;
+                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
+            Pattern::Gpt2BetweenNumbers => {
+                let numbers_apart = true;
+                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
+            Pattern::Cl100k { digits: 1 } => {
+                cut.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+            }
+            Pattern::Cl100k { digits } => cut.fill(lane, Cl100k { digits }, classes, text, ends),
+            Pattern::O200k { is_tekken: true } => {
+                cut.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+            }
+            Pattern::O200k { is_tekken } => {
+                cut.fill(lane, O200k { is_tekken }, classes, text, ends)
+            }
+            Pattern::Deepseek => cut.fill(lane, Deepseek, classes, text, ends),
+            Pattern::Pieces { each_blank } => {
+                cut.fill(lane, Pieces { table, each_blank }, classes, text, ends)
+            }
+        }
+    }
+}

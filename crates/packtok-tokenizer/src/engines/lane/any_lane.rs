@@ -1,0 +1,74 @@
+//! The lane that this machine uses.
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+use super::neon::Neon;
+use super::portable::Portable;
+use super::traits::{Job, Lane};
+#[cfg(target_arch = "x86_64")]
+use super::{avx2::Avx2, avx512::Avx512};
+
+/// The lane that is used.
+#[derive(Clone, Copy)]
+pub(in crate::engines) enum AnyLane {
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    Neon(Neon),
+    Portable,
+}
+
+impl AnyLane {
+    /// The best that the processor has; builds for measurements name another with `--cfg packtok_lane`.
+    pub(in crate::engines) fn detect() -> Self {
+        let all = Self::all();
+        let named = match (cfg!(packtok_lane = "avx2"), cfg!(packtok_lane = "portable")) {
+            (true, _) => "avx2",
+            (_, true) => "portable",
+            _ => return all[0],
+        };
+        let found = all.into_iter().find(|lane| lane.name() == named);
+        found.expect("the processor has what the build names")
+    }
+
+    /// All that the processor has, the best first.
+    pub(in crate::engines) fn all() -> Vec<Self> {
+        let mut lanes = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            lanes.extend(Avx512::detect().map(Self::Avx512));
+            lanes.extend(Avx2::detect().map(Self::Avx2));
+        }
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        lanes.extend(Neon::detect().map(Self::Neon));
+        lanes.push(Self::Portable);
+        lanes
+    }
+
+    pub(in crate::engines) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "avx2",
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(_) => "neon",
+            Self::Portable => "portable",
+        }
+    }
+
+    /// Does what is asked for in this lane.
+    #[inline(always)]
+    pub(in crate::engines) fn run<J: Job>(self, job: J) -> J::Done {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(lane) => lane.run(job),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(lane) => lane.run(job),
+            #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+            Self::Neon(lane) => lane.run(job),
+            Self::Portable => Portable.run(job),
+        }
+    }
+}
