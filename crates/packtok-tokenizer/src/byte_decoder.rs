@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::letters::Letters;
-use crate::load::model_type;
-use crate::tokenizer::Tokenizer;
+use crate::load::{AddedToken, model_type};
 use crate::vocabulary::Vocabulary;
 
 /// The bytes of each token.
@@ -28,17 +27,18 @@ struct Entry {
 
 impl ByteDecoder {
     /// None for a file whose ids become text in any other way.
-    pub(crate) fn read(tokenizer: &Tokenizer) -> Option<Self> {
-        let file: Value = serde_json::from_str(tokenizer.json()).ok()?;
+    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Option<Self> {
+        let file: Value = serde_json::from_str(json).ok()?;
         let is_byte_level =
             file["decoder"]["type"] == "ByteLevel" && model_type(&file["model"]) == "BPE";
         if !is_byte_level || has_tokens_decoded_as_normalized(&file) {
             return None;
         }
-        let vocabulary = Vocabulary::of(tokenizer);
+        let vocabulary = Vocabulary::read(json, added_tokens);
         // The reference engine leaves tokens out by their names, of which two ids may have the same.
-        let special: HashSet<&str> = tokenizer
-            .special_tokens()
+        let special: HashSet<&str> = added_tokens
+            .iter()
+            .filter(|token| token.is_special)
             .map(|token| token.content.as_str())
             .collect();
         let letters = Letters::new();
@@ -119,6 +119,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tokenizer::Tokenizer;
+
+    fn read(tokenizer: &Tokenizer) -> Option<ByteDecoder> {
+        ByteDecoder::read(tokenizer.json(), tokenizer.added_tokens())
+    }
 
     #[test]
     fn ids_become_the_text_of_the_reference_engine() {
@@ -135,7 +140,7 @@ mod tests {
             added(262, "Ġthe", true),
         ]);
         let tokenizer = Tokenizer::from_json("t", file.to_string()).unwrap();
-        let decoder = ByteDecoder::read(&tokenizer).unwrap();
+        let decoder = read(&tokenizer).unwrap();
         let reference = tokenizer.without_fast().unwrap().unwrap();
         let lists: [&[u32]; 6] = [
             &[],
@@ -162,7 +167,7 @@ mod tests {
         let changed = |key: &str, value: Value| {
             let mut file: Value = serde_json::from_str(&gpt2).unwrap();
             file[key] = value;
-            ByteDecoder::read(&Tokenizer::from_json("t", file.to_string()).unwrap())
+            read(&Tokenizer::from_json("t", file.to_string()).unwrap())
         };
         assert!(changed("decoder", Value::Null).is_none());
         assert!(changed("decoder", json!({"type": "Fuse"})).is_none());

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::load::EngineKind;
+use crate::engines::kind::EngineKind;
 use crate::load::model_type;
-use crate::tokenizer::{EngineChoice, Tokenizer};
+use crate::options::EngineChoice;
+use crate::tokenizer::Tokenizer;
 
 /// A component of a tokenizer.json and what packtok does with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,19 +8,24 @@
 
 mod byte_decoder;
 mod components;
+mod encoder;
 mod engines;
 mod error;
 mod letters;
 mod load;
+mod loaded;
 mod nasty;
+mod options;
 mod tokenizer;
 mod vocabulary;
 
 pub use components::Component;
+pub use encoder::Encoder;
+pub use engines::kind::EngineKind;
 pub use engines::reference::is_panic_contained;
 pub use error::{Cause, Error, Result};
-pub use load::builtin::{BUILTIN_NAMES, builtin_json};
-pub use load::{AddedToken, EngineKind, fingerprint_of};
+pub use load::{AddedToken, BUILTIN_NAMES, builtin_json, fingerprint_of};
 pub use nasty::nasty_texts;
-pub use tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};
+pub use tokenizer::Tokenizer;
 pub use vocabulary::Vocabulary;

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::tokenizer::Tokenizer;
+use crate::load::AddedToken;
 
 /// The tokens of a tokenizer by name and by id, those that were added included.
 #[derive(Debug)]
@@ -26,19 +26,19 @@ struct Entry {
 }
 
 impl Vocabulary {
-    /// Reads the tokens from the file of `tokenizer`.
-    pub fn of(tokenizer: &Tokenizer) -> Self {
+    /// Reads the tokens of the text of a tokenizer.json, whose added tokens are known.
+    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Self {
         let mut this = Self {
             names: String::new(),
             entries: Vec::new(),
             by_name: Vec::new(),
         };
         // Of several added tokens with one id, the last one counts: it comes first here, and stays there.
-        for token in tokenizer.added_tokens().iter().rev() {
+        for token in added_tokens.iter().rev() {
             this.push(token.id, &token.content, true);
         }
         // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
-        let file: Value = serde_json::from_str(tokenizer.json()).unwrap_or_default();
+        let file: Value = serde_json::from_str(json).unwrap_or_default();
         match &file["model"]["vocab"] {
             Value::Object(map) => {
                 for (name, id) in map {
@@ -119,6 +119,7 @@ impl Vocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokenizer::Tokenizer;
     use serde_json::json;
 
     fn tokenizer(vocab: Value, added: Value) -> Tokenizer {

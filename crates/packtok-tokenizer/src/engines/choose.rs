@@ -7,11 +7,10 @@ use super::sentencepiece::{self, Quick};
 use super::word_cache::Remembered;
 use super::wordwise::{EncodeWord, Wordwise};
 use crate::error::Cause;
-use crate::load::AddedToken;
-use crate::load::model_type;
+use crate::load::{AddedToken, is_sentencepiece, model_type};
 
 /// An engine of packtok's own, shared by all threads.
-pub(crate) enum Own {
+pub(crate) enum FastEngine {
     /// All by itself.
     Fast(Box<Fast>),
     /// Words that it has met, and other ones from the engine that knows all of the file or from a model of its own.
@@ -21,19 +20,19 @@ pub(crate) enum Own {
 }
 
 /// What one thread needs.
-pub(crate) enum Scratch {
+pub(crate) enum FastScratch {
     Fast(Box<byte_bpe::Scratch>),
     Wordwise(Box<Remembered>),
     SentencePiece(Box<sentencepiece::Scratch>),
 }
 
-impl Own {
-    /// The engine for a tokenizer.json; [`Own::check`] is still to be asked.
+impl FastEngine {
+    /// The engine for a tokenizer.json; [`FastEngine::check`] is still to be asked.
     ///
     /// # Errors
     /// Why none covers it.
     pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
-        if sentencepiece::is_one(json) {
+        if is_sentencepiece(json) {
             return Ok(Self::SentencePiece(Box::new(Quick::load(json)?)));
         }
         let not_fast = match Fast::load(json, added_tokens) {
@@ -48,7 +47,7 @@ impl Own {
     }
 
     /// Whether it needs the engine that knows all of the file for most texts.
-    pub(crate) fn needs_whole(&self) -> bool {
+    pub(crate) fn needs_fallback(&self) -> bool {
         matches!(self, Self::Wordwise(_))
     }
 
@@ -83,23 +82,23 @@ impl Own {
     }
 
     /// With a cache of at most so many bytes.
-    pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> Scratch {
+    pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> FastScratch {
         match self {
-            Self::Fast(_) => Scratch::Fast(byte_bpe::Scratch::new(cache_bytes)),
-            Self::Wordwise(_) => Scratch::Wordwise(Box::new(Remembered::new(cache_bytes))),
+            Self::Fast(_) => FastScratch::Fast(byte_bpe::Scratch::new(cache_bytes)),
+            Self::Wordwise(_) => FastScratch::Wordwise(Box::new(Remembered::new(cache_bytes))),
             Self::SentencePiece(_) => {
-                Scratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))
+                FastScratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))
             }
         }
     }
 
     /// Has a first text be encoded as fast as a later one.
-    pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
+    pub(crate) fn warm_up(&self, scratch: &mut FastScratch) {
         match (self, scratch) {
-            (Self::Fast(fast), Scratch::Fast(scratch)) => fast.warm_up(scratch),
-            (_, Scratch::Wordwise(remembered)) => remembered.take_memory(),
-            (_, Scratch::SentencePiece(scratch)) => scratch.take_memory(),
-            // Scratch of another engine, which nobody hands in.
+            (Self::Fast(fast), FastScratch::Fast(scratch)) => fast.warm_up(scratch),
+            (_, FastScratch::Wordwise(remembered)) => remembered.take_memory(),
+            (_, FastScratch::SentencePiece(scratch)) => scratch.take_memory(),
+            // FastScratch of another engine, which nobody hands in.
             _ => {}
         }
     }
@@ -122,21 +121,21 @@ impl Own {
         &self,
         text: &str,
         special_tokens_are_text: bool,
-        scratch: &mut Scratch,
+        scratch: &mut FastScratch,
         ids: &mut Vec<u32>,
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
         match (self, scratch) {
-            (Self::Fast(fast), Scratch::Fast(scratch)) => {
+            (Self::Fast(fast), FastScratch::Fast(scratch)) => {
                 Ok(fast.encode_into(text, special_tokens_are_text, scratch, ids))
             }
-            (Self::Wordwise(wordwise), Scratch::Wordwise(scratch)) => {
+            (Self::Wordwise(wordwise), FastScratch::Wordwise(scratch)) => {
                 wordwise.encode_into(text, scratch, ids, encode_word)
             }
-            (Self::SentencePiece(quick), Scratch::SentencePiece(scratch)) => {
+            (Self::SentencePiece(quick), FastScratch::SentencePiece(scratch)) => {
                 quick.encode_into(text, scratch, ids)
             }
-            // Scratch of another engine, which nobody hands in.
+            // FastScratch of another engine, which nobody hands in.
             _ => Ok(false),
         }
     }

@@ -20,7 +20,7 @@ use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use serde_json::{Value, json};
 
-use crate::engines::sentencepiece::{self, Kind, ModelType};
+use super::sentencepiece_types::{Kind, ModelType, NORMALIZER};
 use crate::error::{Error, Result};
 
 #[derive(Clone, PartialEq, Message)]
@@ -131,7 +131,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
         charsmap.is_some_and(|charsmap| !charsmap.is_empty())
     });
     let mut decoder = json!({
-        "type": sentencepiece::NORMALIZER,
+        "type": NORMALIZER,
         "unk_surface": trainer.unk_surface.as_deref().unwrap_or(UNK_SURFACE),
         "denormalizes": denormalizer.is_some(),
     });
@@ -161,7 +161,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
 fn rules_written_out(spec: &NormalizerSpec, treat_whitespace_as_suffix: bool) -> Value {
     let charsmap = spec.precompiled_charsmap.as_deref().unwrap_or_default();
     json!({
-        "type": sentencepiece::NORMALIZER,
+        "type": NORMALIZER,
         "precompiled_charsmap": BASE64_STANDARD.encode(charsmap),
         "add_dummy_prefix": spec.add_dummy_prefix.unwrap_or(true),
         "remove_extra_whitespaces": spec.remove_extra_whitespaces.unwrap_or(true),

@@ -8,10 +8,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::fast_path::{push_id, shown};
-use super::model::{Kind, Model, first_symbol};
+use super::model::Model;
+use super::rules::first_symbol;
+use super::spaces::{push_id, shown};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;
+use crate::load::Kind;
 
 /// Pieces, and what their scores are worth.
 pub(super) struct Merges {

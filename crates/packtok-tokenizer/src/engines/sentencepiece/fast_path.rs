@@ -3,11 +3,13 @@
 use serde_json::Value;
 
 use super::bpe::{self as merging, Merges};
-use super::model::{Kind, Model, ModelType, SPACE};
+use super::model::Model;
 use super::normalizer::Normalizer;
+use super::piece::SPACE;
 use super::unigram::{self as sums, Sums};
 use crate::engines::word_cache::{Remembered, Words};
 use crate::error::Cause;
+use crate::load::{Kind, ModelType};
 
 /// A loaded model, shared by all threads.
 pub(crate) struct Quick {
@@ -162,26 +164,4 @@ fn check_parts(model: &Model) -> Result<(), String> {
         return Err("white space is unknown to it".to_owned());
     }
     Ok(())
-}
-
-/// A piece as it is found in a normalized text, where blanks are what the library writes as U+2581; `None` for one
-/// with a blank of its own, which no text has.
-pub(super) fn shown(piece: &str) -> Option<Vec<u8>> {
-    (!piece.contains(' ')).then(|| piece.replace(SPACE, " ").into_bytes())
-}
-
-/// [`Model::push_id`] for a piece with blanks.
-#[inline]
-pub(super) fn push_id(
-    model: &Model,
-    id: u32,
-    text: &[u8],
-    after_unknown: &mut bool,
-    ids: &mut Vec<u32>,
-) {
-    let text = match text {
-        b" " => SPACE.as_bytes(),
-        other => other,
-    };
-    model.push_id(id, text, after_unknown, ids);
 }

@@ -3,7 +3,8 @@
 //! The library writes white space as U+2581. As it then leaves no blank, either can stand for the other, and here
 //! the blank stands for both: it is a third as long, and a word with it in front is more often a short one.
 
-use super::model::{Rules, SPACE};
+use super::piece::SPACE;
+use super::rules::Rules;
 
 /// The rules, and which bytes they do not change.
 #[derive(Debug)]

@@ -3,7 +3,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use super::model::{Kind, MOST_SUM, Model, ModelType, SPACE, num_bytes_of_char};
+use super::model::{MOST_SUM, Model};
+use super::piece::{SPACE, num_bytes_of_char};
+use crate::load::{Kind, ModelType};
 
 /// A loaded model that is in no hurry.
 pub(crate) struct Plain {

@@ -9,9 +9,11 @@
 //!         └─┴─┴─┘ └─┴─┴─┘            the ids of "_the" are written, and the memory is used again
 //! ```
 
-use super::fast_path::{push_id, shown};
-use super::model::{Kind, MOST_SUM, Model, num_bytes_of_char};
+use super::model::{MOST_SUM, Model};
+use super::piece::num_bytes_of_char;
+use super::spaces::{push_id, shown};
 use crate::engines::double_array::DoubleArray;
+use crate::load::Kind;
 
 /// Pieces and their scores.
 pub(super) struct Sums {

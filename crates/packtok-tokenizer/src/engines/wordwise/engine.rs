@@ -20,23 +20,22 @@
 //!   characters only, so a word can begin or end with other white space, such as U+3000, which a map may turn into text.
 //!   If such a word has other ids without that white space, the text falls back to the reference engine.
 
-use aho_corasick::AhoCorasick;
-use serde_json::{Value, json};
+use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::unigram::{Unigram, Way};
-use super::wordpiece::WordPiece;
+use super::coverage::{
+    SEPARATORS, check_normalizer, check_pre_tokenizer, check_separators, collect_steps,
+    normalizer_before_map,
+};
+use super::model::Model;
+use super::scratch::Room;
 use crate::engines::reference::Normalizer;
 use crate::engines::word_cache::{Remembered, Words};
 use crate::error::Cause;
 use crate::load::AddedToken;
-use crate::load::type_of;
 
 /// Encodes one word: appends its ids.
 pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;
-
-/// What words are cut at.
-const SEPARATORS: [u8; 4] = *b" \n\t\r";
 
 /// The loaded engine, shared by all threads.
 pub(crate) struct Wordwise {
@@ -46,66 +45,6 @@ pub(crate) struct Wordwise {
     model: Option<Model>,
     /// Whether some added token has `lstrip` or `rstrip`.
     removes_white_space: bool,
-}
-
-/// A model that words are encoded by.
-enum Model {
-    WordPiece(WordPiece),
-    Unigram(Box<Unigram>),
-}
-
-/// Room for what is made of a word.
-#[derive(Default)]
-pub(super) struct Room {
-    pub(super) normalized: String,
-    pub(super) sequence: String,
-    pub(super) ways: Vec<Way>,
-    pub(super) path: Vec<usize>,
-}
-
-/// Texts that added tokens may be found by: some are looked for in a text as it is, some in what a normalizer made of
-/// it.
-pub(super) struct AddedTexts(AhoCorasick);
-
-impl AddedTexts {
-    /// None if there is no telling.
-    pub(super) fn of(
-        added_tokens: &[AddedToken],
-        normalized: impl Fn(&str) -> Option<String>,
-    ) -> Option<Self> {
-        let mut texts = Vec::new();
-        for token in added_tokens
-            .iter()
-            .filter(|token| !token.content.is_empty())
-        {
-            let normalized = normalized(&token.content);
-            texts.push(normalized.filter(|text| !text.is_empty())?);
-            texts.push(token.content.clone());
-        }
-        AhoCorasick::new(texts).ok().map(Self)
-    }
-
-    /// Whether one may be in a word.
-    pub(super) fn may_be_in(&self, word: &str, normalized: &str) -> bool {
-        self.0.is_match(word) || self.0.is_match(normalized)
-    }
-}
-
-impl Model {
-    /// That of a tokenizer.json, if nothing in it is done in other ways.
-    fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
-        let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
-        let unigram = || Unigram::read(json, added_tokens);
-        word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
-    }
-
-    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
-    fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
-        match self {
-            Self::WordPiece(model) => model.append(word, room, ids),
-            Self::Unigram(model) => model.append(word, room, ids),
-        }
-    }
 }
 
 impl Wordwise {
@@ -270,138 +209,8 @@ fn is_separator(byte: u8) -> bool {
     SEPARATORS.contains(&byte)
 }
 
-/// The steps of a normalizer, in order.
-fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value>) {
-    match normalizer["normalizers"].as_array() {
-        _ if normalizer.is_null() => {}
-        Some(parts) if type_of(normalizer) == "Sequence" => {
-            for part in parts {
-                collect_steps(part, steps);
-            }
-        }
-        _ => steps.push(normalizer),
-    }
-}
-
-/// The steps before a SentencePiece map, if there is one, which leave ASCII what it is.
-///
-/// # Errors
-/// There are several maps, or something before one does not leave it so.
-fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String> {
-    let is_map = |step: &&Value| type_of(step) == "Precompiled";
-    let Some(map) = steps.iter().position(is_map) else {
-        return Ok(None);
-    };
-    let (before, behind) = (&steps[..map], &steps[map + 1..]);
-    if behind.iter().any(is_map) {
-        return Err("it has more than one normalizer Precompiled".to_owned());
-    }
-    // White space beyond what words are cut at would be stripped off each word, which a map may make text of.
-    if before.iter().any(|step| type_of(step) == "Strip") {
-        return Err("its normalizer Precompiled comes after a Strip".to_owned());
-    }
-    // No other step makes anything else of ASCII.
-    let replaces_by_others = |step: &&Value| {
-        let content = step["content"].as_str();
-        type_of(step) == "Replace" && !content.is_some_and(str::is_ascii)
-    };
-    if before.iter().any(replaces_by_others) {
-        return Err(
-            "its normalizer Precompiled comes behind a Replace by other than ASCII".to_owned(),
-        );
-    }
-    let before = match before {
-        [] => Value::Null,
-        before => json!({"type": "Sequence", "normalizers": before}),
-    };
-    let read = Normalizer::read(&before);
-    read.map(Some)
-        .ok_or_else(|| "its normalizer cannot be read".to_owned())
-}
-
-/// # Errors
-/// The normalizer makes something else than white space of what words are cut at, as a map made by SentencePiece can.
-fn check_separators(normalizer: &Value) -> Result<(), String> {
-    let normalizer = Normalizer::read(normalizer).ok_or("its normalizer cannot be read")?;
-    for separator in SEPARATORS.map(char::from) {
-        let is_white_space = |text: String| {
-            let between = text
-                .strip_prefix('a')
-                .and_then(|text| text.strip_suffix('a'));
-            between.is_some_and(|text| !text.is_empty() && text.chars().all(char::is_whitespace))
-        };
-        let normalized = normalizer.normalized(&format!("a{separator}a"));
-        if !normalized.is_some_and(is_white_space) {
-            return Err(format!("its normalizer makes text of {separator:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// # Errors
-/// It is not known to leave alone what white space parts.
-fn check_normalizer(step: &Value) -> Result<(), String> {
-    let has_no_white_space = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
-    let is_local = match type_of(step) {
-        "BertNormalizer" | "Lowercase" | "NFC" | "NFD" | "NFKC" | "NFKD" | "Nmt"
-        | "Precompiled" | "Strip" | "StripAccents" => true,
-        "Replace" => {
-            let (string, regex) = (&step["pattern"]["String"], &step["pattern"]["Regex"]);
-            string.as_str().is_some_and(has_no_white_space)
-                || regex == " {2,}" && step["content"] == " "
-        }
-        _ => false,
-    };
-    match is_local {
-        true => Ok(()),
-        false => Err(format!(
-            "its normalizer {} may change more than one word",
-            type_of(step)
-        )),
-    }
-}
-
-/// # Errors
-/// It is not known to take out white space, and to see one word at a time from then on.
-fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
-    match type_of(pre_tokenizer) {
-        "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit" => Ok(()),
-        "Sequence" => {
-            let steps = pre_tokenizer["pretokenizers"]
-                .as_array()
-                .map_or(&[][..], Vec::as_slice);
-            let (first, others) = steps
-                .split_first()
-                .ok_or("its pre-tokenizer has no steps")?;
-            check_pre_tokenizer(first)?;
-            others.iter().try_for_each(check_later_step)
-        }
-        other => Err(format!(
-            "its pre-tokenizer {other} does not take out white space"
-        )),
-    }
-}
-
-/// # Errors
-/// It is not known to see one word at a time.
-fn check_later_step(step: &Value) -> Result<(), String> {
-    match type_of(step) {
-        "BertPreTokenizer" | "ByteLevel" | "Digits" | "Punctuation" | "Split" | "Whitespace"
-        | "WhitespaceSplit" => Ok(()),
-        // Old files say nothing, and mean always.
-        "Metaspace" if step["prepend_scheme"] != "first" => Ok(()),
-        other => Err(format!(
-            "its pre-tokenizer {other} asks where in the text a word is"
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD as BASE64;
-    use yada::builder::DoubleArrayBuilder;
-
     use super::*;
 
     #[test]
@@ -412,21 +221,5 @@ mod tests {
         assert!(!is_apart("a\u{600}"));
         assert!(is_apart("語"));
         assert!(!is_apart("\u{200d}x"));
-    }
-
-    #[test]
-    fn a_map_must_leave_white_space_white_space() {
-        let map_of_blank = |text: &str| {
-            let trie = DoubleArrayBuilder::build(&[(" ", 0)]).unwrap();
-            let trie_bytes = u32::try_from(trie.len()).unwrap().to_le_bytes();
-            let map = [&trie_bytes[..], &trie, text.as_bytes(), b"\0"].concat();
-            json!({"type": "Precompiled", "precompiled_charsmap": BASE64.encode(map)})
-        };
-        assert_eq!(check_separators(&Value::Null), Ok(()));
-        assert_eq!(check_separators(&map_of_blank("\u{3000}")), Ok(()));
-        for text in ["b", "", " b"] {
-            let reason = "its normalizer makes text of ' '".to_owned();
-            assert_eq!(check_separators(&map_of_blank(text)), Err(reason));
-        }
     }
 }

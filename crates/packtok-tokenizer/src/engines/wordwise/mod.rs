@@ -1,6 +1,10 @@
 //! Files of any model whose words white space parts.
 
+mod added_texts;
+mod coverage;
 mod engine;
+mod model;
+mod scratch;
 mod unigram;
 mod wordpiece;
 

@@ -11,7 +11,8 @@
 
 use serde_json::Value;
 
-use super::engine::{AddedTexts, Room};
+use super::added_texts::AddedTexts;
+use super::scratch::{Room, Way};
 use crate::engines::double_array::DoubleArray;
 use crate::engines::reference::Normalizer;
 use crate::load::AddedToken;
@@ -35,15 +36,6 @@ pub(super) struct Unigram {
     /// Tokens of bytes, if these stand for what is unknown.
     bytes: Option<Box<[u32; 256]>>,
     added: AddedTexts,
-}
-
-/// The best way to a place in a sequence.
-#[derive(Clone, Copy)]
-pub(super) struct Way {
-    score: f64,
-    /// Where its last token begins; the place itself if there is no way yet.
-    start: usize,
-    id: u32,
 }
 
 impl Unigram {

@@ -17,7 +17,8 @@ use serde_json::Value;
 use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
 
-use super::engine::{AddedTexts, Room};
+use super::added_texts::AddedTexts;
+use super::scratch::Room;
 use crate::engines::double_array::DoubleArray;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};

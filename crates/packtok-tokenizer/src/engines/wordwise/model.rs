@@ -1,0 +1,31 @@
+//! The models that encode words themselves.
+
+use serde_json::Value;
+
+use super::scratch::Room;
+use super::unigram::Unigram;
+use super::wordpiece::WordPiece;
+use crate::load::AddedToken;
+
+/// A model that words are encoded by.
+pub(super) enum Model {
+    WordPiece(WordPiece),
+    Unigram(Box<Unigram>),
+}
+
+impl Model {
+    /// That of a tokenizer.json, if nothing in it is done in other ways.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
+        let unigram = || Unigram::read(json, added_tokens);
+        word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
+    }
+
+    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
+    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
+        match self {
+            Self::WordPiece(model) => model.append(word, room, ids),
+            Self::Unigram(model) => model.append(word, room, ids),
+        }
+    }
+}
