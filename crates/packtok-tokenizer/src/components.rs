@@ -88,19 +88,19 @@ impl Tokenizer {
         let not_fast = || self.not_fast().unwrap_or_default();
         match self.engine() {
             EngineKind::Fast => {
-                if let Some(words) = self.words_for_others() {
+                if let Some(words) = self.fallback_words() {
                     return format!(
                         "it is the fastest, and white space parts the words of this file's texts; {words} are for {}",
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }
                 let shown: Vec<String> = self
-                    .foreign_to_fast()
+                    .fallback_tokens()
                     .iter()
                     .take(3)
                     .map(|one| format!("{one:?}"))
                     .collect();
-                let more = if self.foreign_to_fast().len() > 3 {
+                let more = if self.fallback_tokens().len() > 3 {
                     ", ..."
                 } else {
                     ""

@@ -115,16 +115,13 @@ impl Tokenizer {
 
     /// Where the fast engine serves and takes texts word by word: which words are for the one that knows all of the
     /// file, a phrase.
-    pub(crate) fn words_for_others(&self) -> Option<&'static str> {
-        self.shared
-            .fast()
-            .ok()
-            .and_then(FastEngine::words_for_others)
+    pub(crate) fn fallback_words(&self) -> Option<&'static str> {
+        self.shared.fast().ok().and_then(FastEngine::fallback_words)
     }
 
     /// Texts that hold any of these are not for the fast engine although it serves.
-    pub(crate) fn foreign_to_fast(&self) -> &[String] {
-        self.shared.fast().map_or(&[], FastEngine::foreign)
+    pub(crate) fn fallback_tokens(&self) -> &[String] {
+        self.shared.fast().map_or(&[], FastEngine::fallback_tokens)
     }
 
     /// Whether it is a SentencePiece model.

@@ -107,19 +107,19 @@ impl DoubleArray {
         value
     }
 
-    /// Length and value of the longest key that `bytes` begins with, or of the `most_keys` shortest ones.
+    /// Length and value of the longest key that `bytes` begins with, or of the `max_keys` shortest ones.
     #[inline]
-    pub(crate) fn longest(&self, bytes: &[u8], most_keys: usize) -> Option<(usize, u32)> {
-        self.longest_from(self.root, bytes, most_keys)
+    pub(crate) fn longest(&self, bytes: &[u8], max_keys: usize) -> Option<(usize, u32)> {
+        self.longest_from(self.root, bytes, max_keys)
     }
 
-    /// The same for what is left of keys behind `place`.
+    /// The same for what is left of keys after `place`.
     #[inline]
     pub(crate) fn longest_from(
         &self,
         mut place: u32,
         bytes: &[u8],
-        most_keys: usize,
+        max_keys: usize,
     ) -> Option<(usize, u32)> {
         let (mut longest, mut num_keys) = (None, 0);
         for (at, &byte) in bytes.iter().enumerate() {
@@ -130,7 +130,7 @@ impl DoubleArray {
             if let Some(value) = value {
                 longest = Some((at + 1, value));
                 num_keys += 1;
-                if num_keys == most_keys {
+                if num_keys == max_keys {
                     break;
                 }
             }

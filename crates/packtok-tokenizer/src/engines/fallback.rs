@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::kind::EngineKind;
 use super::reference::Reference;
-use super::sentencepiece::Plain;
+use super::sentencepiece::SlowPath;
 use crate::error::Cause;
 
 /// The engine that covers all of a file.
 #[derive(Clone)]
 pub(crate) enum Fallback {
     Reference(Reference),
-    SentencePiece(Arc<Plain>),
+    SentencePiece(Arc<SlowPath>),
 }
 
 impl Fallback {
@@ -21,7 +21,7 @@ impl Fallback {
     /// The engine refuses the file.
     pub(crate) fn load(json: &str, is_sentencepiece: bool) -> Result<Self, Cause> {
         if is_sentencepiece {
-            let engine = Plain::load(&serde_json::from_str(json)?)?;
+            let engine = SlowPath::load(&serde_json::from_str(json)?)?;
             return Ok(Self::SentencePiece(Arc::new(engine)));
         }
         Ok(Self::Reference(Reference::load(json)?))

@@ -9,12 +9,12 @@ use memmap2::MmapMut;
 ///
 /// What is looked up is anywhere in the table; with small pages the processor would have to find the page
 /// first. The advice must be given before anything is written.
-pub(super) struct Table<T> {
+pub(super) struct HugeTable<T> {
     map: MmapMut,
     of: PhantomData<T>,
 }
 
-impl<T: Pod> Table<T> {
+impl<T: Pod> HugeTable<T> {
     pub(super) fn new(num_places: usize) -> Self {
         let map = MmapMut::map_anon(num_places * size_of::<T>())
             .expect("there is memory for a table of words");
@@ -35,7 +35,7 @@ impl<T: Pod> Table<T> {
     }
 
     /// Takes all of its memory now; what is first written to costs nothing more then.
-    pub(super) fn take_memory(&self) {
+    pub(super) fn preallocate(&self) {
         // Where the system does not know of that, it is taken when it is written to.
         #[cfg(target_os = "linux")]
         let _ = self.map.advise(memmap2::Advice::PopulateWrite);
@@ -48,12 +48,12 @@ impl<T: Pod> Table<T> {
 
     /// The same, to be looked up without asking whether a place is one; they must be a power of two.
     #[inline]
-    pub(super) fn places(&self) -> Places<'_, T> {
+    pub(super) fn slots(&self) -> Slots<'_, T> {
         assert!(
             self.all().len().is_power_of_two(),
             "places are found by a mask"
         );
-        Places(self.all())
+        Slots(self.all())
     }
 
     #[inline]
@@ -64,23 +64,23 @@ impl<T: Pod> Table<T> {
 
 /// The places of a table, by numbers of which only the low bits count.
 #[derive(Debug)]
-pub(super) struct Places<'a, T>(&'a [T]);
+pub(super) struct Slots<'a, T>(&'a [T]);
 
-impl<T> Clone for Places<'_, T> {
+impl<T> Clone for Slots<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Places<'_, T> {}
+impl<T> Copy for Slots<'_, T> {}
 
-impl<'a, T> Places<'a, T> {
+impl<'a, T> Slots<'a, T> {
     /// The place of a number.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(super) fn at(self, number: usize) -> &'a T {
         let place = number & (self.0.len() - 1);
-        // SAFETY: these are a power of two of places, which `Table::places` asks, so that the mask is below it.
+        // SAFETY: these are a power of two of places, which `HugeTable::places` asks, so that the mask is below it.
         unsafe { self.0.get_unchecked(place) }
     }
 }

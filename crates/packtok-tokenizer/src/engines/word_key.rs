@@ -16,7 +16,7 @@ pub(super) const LONG: usize = SHORT + 1;
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Word {
+pub(super) struct WordKey {
     pub(super) low: u64,
     pub(super) high: u64,
 }
@@ -34,7 +34,7 @@ const BITS_OF: [[u64; 2]; LONG + 1] = {
     bits_of
 };
 
-impl Word {
+impl WordKey {
     /// The word at `start..end` of a text.
     #[inline(always)]
     pub(super) fn at(text: &[u8], start: usize, end: usize) -> Self {

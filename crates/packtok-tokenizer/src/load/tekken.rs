@@ -44,7 +44,7 @@ const SPECIAL_TOKENS: [&str; 20] = [
 ];
 
 /// Most tokens of a file, so that what it says of their number is not believed blindly.
-const MOST_TOKENS: u64 = 1 << 24;
+const MAX_TOKENS: u64 = 1 << 24;
 
 /// The tokenizer.json for a file that is a tekken.json; `None` for one that is not.
 ///
@@ -64,7 +64,7 @@ pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> 
 fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
     let config = &file["config"];
     let number = |key: &str| {
-        let found = config[key].as_u64().filter(|&number| number <= MOST_TOKENS);
+        let found = config[key].as_u64().filter(|&number| number <= MAX_TOKENS);
         found.ok_or_else(|| {
             format!(
                 "config.{key} is {}, expected a number of tokens",

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::model::{BLANK, Spelling};
 use super::nfc::Nfc;
-use super::preprocessing::{Form, Prefix};
+use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
 
 /// Finds tokens in texts.
@@ -28,10 +28,10 @@ pub(super) struct Added {
     of_normalized: Option<Round>,
     normal: Normal,
     /// Tokens whose matches hang on more than their text: what has one is not for this engine.
-    foreign: Vec<String>,
-    foreign_finder: Option<Finder>,
+    fallback_tokens: Vec<String>,
+    fallback_finder: Option<Finder>,
     /// Whether some of these are looked for in normalized text.
-    has_foreign_normalized: bool,
+    has_normalized_fallback_tokens: bool,
 }
 
 /// What is made of a text between the tokens that are found in it as it is.
@@ -61,8 +61,8 @@ struct Round {
     tokens: Vec<(String, u32, bool)>,
     /// What is before each text, and at the beginning of all tokens.
     prefix: &'static str,
-    /// What texts behind these tokens are.
-    behind: Place,
+    /// What texts after these tokens are.
+    after: Place,
 }
 
 /// A part of a text.
@@ -77,15 +77,19 @@ pub(super) enum Part<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     First,
-    BehindToken,
+    AfterToken,
     /// Behind a token that was found in a text which had its prefix.
-    BehindNormalized,
+    AfterNormalizedToken,
 }
 
 impl Added {
     /// # Errors
     /// The file has tokens that match other texts than theirs.
-    pub(super) fn read(json: &Value, tokens: &[AddedToken], form: &Form) -> Result<Self, String> {
+    pub(super) fn read(
+        json: &Value,
+        tokens: &[AddedToken],
+        form: &Preprocessing,
+    ) -> Result<Self, String> {
         let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         ids.sort_unstable();
         if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
@@ -97,8 +101,8 @@ impl Added {
             Spelling::Bytes => Normal::Same,
         };
         let changes_text = !json["normalizer"].is_null();
-        let mut has_foreign_normalized = false;
-        let mut foreign: Vec<&str> = Vec::new();
+        let mut has_normalized_fallback_tokens = false;
+        let mut fallback_tokens: Vec<&str> = Vec::new();
         let (mut rounds, mut of_normalized) = ([Vec::new(), Vec::new()], Vec::new());
         for token in tokens {
             let flags = Flags::read(json, token);
@@ -112,8 +116,8 @@ impl Added {
                     return Err(format!("the added token {:?} is normalized", token.content));
                 }
                 _ => {
-                    has_foreign_normalized |= !is_as_it_is;
-                    foreign.push(&token.content);
+                    has_normalized_fallback_tokens |= !is_as_it_is;
+                    fallback_tokens.push(&token.content);
                 }
             }
         }
@@ -122,7 +126,7 @@ impl Added {
             _ => "",
         };
         let rounds = rounds.into_iter().filter(|tokens| !tokens.is_empty());
-        let rounds = rounds.map(|tokens| Round::of(&tokens, "", Place::BehindToken, str::to_owned));
+        let rounds = rounds.map(|tokens| Round::of(&tokens, "", Place::AfterToken, str::to_owned));
         Ok(Self {
             rounds: rounds.collect::<Result<_, _>>()?,
             of_normalized: match of_normalized[..] {
@@ -130,33 +134,33 @@ impl Added {
                 _ => Some(Round::of(
                     &of_normalized,
                     prefix,
-                    Place::BehindNormalized,
+                    Place::AfterNormalizedToken,
                     |content| format!("{prefix}{}", normal.of(content)),
                 )?),
             },
             normal,
-            has_foreign_normalized,
-            foreign_finder: match foreign[..] {
+            has_normalized_fallback_tokens,
+            fallback_finder: match fallback_tokens[..] {
                 [] => None,
-                _ => Some(Finder::of(&foreign)?),
+                _ => Some(Finder::of(&fallback_tokens)?),
             },
-            foreign: foreign.into_iter().map(str::to_owned).collect(),
+            fallback_tokens: fallback_tokens.into_iter().map(str::to_owned).collect(),
         })
     }
 
     /// Whether a text is not for this engine.
     #[inline]
-    pub(super) fn is_foreign(&self, text: &str) -> bool {
-        let finder = self.foreign_finder.as_ref();
+    pub(super) fn needs_fallback(&self, text: &str) -> bool {
+        let finder = self.fallback_finder.as_ref();
         finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
             // It may have one of them once it is normalized.
-            || self.has_foreign_normalized
+            || self.has_normalized_fallback_tokens
                 && matches!(&self.normal, Normal::FormC(nfc) if !nfc.has(text))
     }
 
     /// What makes a text none for this engine.
-    pub(super) fn foreign(&self) -> &[String] {
-        &self.foreign
+    pub(super) fn fallback_tokens(&self) -> &[String] {
+        &self.fallback_tokens
     }
 
     /// Calls `put` with each part of a text, in order.
@@ -204,7 +208,7 @@ impl Round {
     fn of(
         tokens: &[&AddedToken],
         prefix: &'static str,
-        behind: Place,
+        after: Place,
         found: impl Fn(&str) -> String,
     ) -> Result<Self, String> {
         let tokens = tokens.iter();
@@ -223,7 +227,7 @@ impl Round {
             finder: Finder::of(&texts)?,
             tokens,
             prefix,
-            behind,
+            after,
         })
     }
 
@@ -237,7 +241,7 @@ impl Round {
         let (mut start, mut at) = (0, 0);
         let put_text = |start: usize, end: usize, put: &mut dyn FnMut(Part<'_>)| {
             if start < end {
-                let place = if start == 0 { place } else { self.behind };
+                let place = if start == 0 { place } else { self.after };
                 put(Part::Text(&text[start..end], place));
             }
         };
@@ -250,7 +254,7 @@ impl Round {
             }
             if found.begin == 0 && !found.has_prefix && !self.prefix.is_empty() {
                 // The prefix is all that is before it.
-                put(Part::Text(self.prefix, self.behind));
+                put(Part::Text(self.prefix, self.after));
             }
             put_text(start, found.begin, put);
             put(Part::Id(id));
@@ -264,14 +268,14 @@ impl Round {
     fn find_from(&self, text: &str, at: usize) -> Option<Found> {
         if at == 0 && !self.prefix.is_empty() {
             let tokens = self.tokens.iter().enumerate();
-            let behind = tokens.map(|(token, (found, ..))| (token, &found[self.prefix.len()..]));
-            let found = behind.filter(|(_, behind)| text.starts_with(behind));
-            if let Some((token, behind)) = found.max_by_key(|(_, behind)| behind.len()) {
+            let after = tokens.map(|(token, (found, ..))| (token, &found[self.prefix.len()..]));
+            let found = after.filter(|(_, after)| text.starts_with(after));
+            if let Some((token, after)) = found.max_by_key(|(_, after)| after.len()) {
                 return Some(Found {
                     token,
                     has_prefix: true,
                     begin: 0,
-                    end: behind.len(),
+                    end: after.len(),
                 });
             }
         }

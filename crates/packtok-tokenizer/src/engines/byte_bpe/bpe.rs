@@ -2,51 +2,51 @@
 
 use std::collections::HashMap;
 
-use super::merge::{Heap, Merges};
+use super::merge::{MergeHeap, MergeRules};
 use super::model::Tokens;
-use super::piece_bounds::Cuts;
+use super::piece_bounds::PieceBounds;
 use crate::engines::lane::{Job, Lane};
 
 /// What decides the ids of a word.
 pub(super) struct Bpe {
-    pub(super) merges: Merges,
-    pub(super) cuts: Cuts,
-    /// Words that are tokens as they are although their merges give other ids; only with `ignore_merges`.
-    pub(super) whole: HashMap<Box<[u8]>, u32>,
+    pub(super) merge_rules: MergeRules,
+    pub(super) piece_bounds: PieceBounds,
+    /// Words that are tokens as they are although their merge_rules give other ids; only with `ignore_merges`.
+    pub(super) unmerged: HashMap<Box<[u8]>, u32>,
 }
 
 impl Bpe {
-    /// The id of a word that is a token although its merges do not give it.
+    /// The id of a word that is a token although its merge_rules do not give it.
     #[inline(always)]
-    pub(super) fn whole(&self, word: &[u8]) -> Option<u32> {
-        if self.whole.is_empty() {
+    pub(super) fn unmerged(&self, word: &[u8]) -> Option<u32> {
+        if self.unmerged.is_empty() {
             return None;
         }
-        self.whole.get(word).copied()
+        self.unmerged.get(word).copied()
     }
 }
 
-/// The tokens that their own merges do not give.
-pub(super) struct NotMerged<'a> {
-    pub(super) merges: &'a Merges,
+/// The tokens that their own merge_rules do not give.
+pub(super) struct FindUnmerged<'a> {
+    pub(super) merge_rules: &'a MergeRules,
     pub(super) tokens: &'a Tokens,
 }
 
-impl Job for NotMerged<'_> {
-    type Done = HashMap<Box<[u8]>, u32>;
+impl Job for FindUnmerged<'_> {
+    type Output = HashMap<Box<[u8]>, u32>;
 
     #[inline(always)]
-    fn run(self, _: impl Lane) -> Self::Done {
-        let mut heap = Heap::default();
+    fn run(self, _: impl Lane) -> Self::Output {
+        let mut heap = MergeHeap::default();
         let mut ids = Vec::new();
-        let mut whole = HashMap::new();
+        let mut unmerged = HashMap::new();
         for (token, id) in self.tokens.iter() {
             ids.clear();
-            self.merges.encode(token, &mut heap, &mut ids);
+            self.merge_rules.encode(token, &mut heap, &mut ids);
             if ids[..] != [id] {
-                whole.insert(token.into(), id);
+                unmerged.insert(token.into(), id);
             }
         }
-        whole
+        unmerged
     }
 }

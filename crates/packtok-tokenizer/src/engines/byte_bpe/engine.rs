@@ -2,13 +2,13 @@
 //! characters as SentencePiece makes it.
 //!
 //! ```text
-//! text -> ends of words (split) -> long words in pieces (cutting, cuts) -> numbers that words are looked up by (words)
-//!      -> ids of words met before (cache), or merged (missing: merging, heap) -> ids
+//! text -> ends of words (split) -> long words in pieces (cutting, piece_bounds) -> numbers that words are looked up by (words)
+//!      -> ids of words met before (cache), or merged (misses: merging, heap) -> ids
 //! ```
 //!
 //! Added tokens are found first (`added`), and what is between them is encoded apart. A text that has tokens which
 //! are found in other ways than by their text is left to the engine that knows all of the file. `docs/engine.md`
-//! tells the whole of it.
+//! tells the unmerged of it.
 //!
 //! `wordwise` is another engine, for files of any model whose words white space parts; it has the same cache.
 
@@ -17,23 +17,23 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::added_tokens::{Added, Part, Place};
-use super::bpe::{Bpe, NotMerged};
+use super::bpe::{Bpe, FindUnmerged};
 use super::lookup::{NextWords, Prepare, Stage};
-use super::merge::Merges;
+use super::merge::MergeRules;
 use super::model::{Model, Tokens};
-use super::piece_bounds::Cuts;
-use super::preprocessing::{Form, Prefix};
+use super::piece_bounds::PieceBounds;
+use super::preprocessing::{Prefix, Preprocessing};
 use super::resolve::Resolve;
 use super::scratch::Scratch;
-use super::split::{Cut, ROOM, Splitter};
-use super::word_chunks::Cutting;
+use super::split::{ROOM, SplitState, Splitter};
+use super::word_chunks::WordChunks;
 use crate::engines::lane::{AnyLane, Job, Lane};
 use crate::engines::word_cache::GROUP;
-use crate::engines::word_key::{SHORT, Word};
+use crate::engines::word_key::{SHORT, WordKey};
 use crate::load::{AddedToken, model_type};
 
 /// Bytes for the first word of a text that are kept allocated.
-const KEPT_BYTES: usize = 1 << 16;
+const MAX_RETAINED_BYTES: usize = 1 << 16;
 
 /// What the vector instructions are called that engines use on this machine.
 pub(crate) fn lane_name() -> &'static str {
@@ -41,7 +41,7 @@ pub(crate) fn lane_name() -> &'static str {
 }
 
 /// The loaded engine, shared by all threads.
-pub(crate) struct Fast {
+pub(crate) struct ByteBpe {
     lane: AnyLane,
     splitter: Splitter,
     bpe: Bpe,
@@ -50,7 +50,7 @@ pub(crate) struct Fast {
     tokens: Tokens,
 }
 
-impl Fast {
+impl ByteBpe {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
@@ -60,55 +60,55 @@ impl Fast {
             "BPE" => {}
             other => return Err(format!("its model is {other}")),
         }
-        let form = Form::read(json)?;
+        let form = Preprocessing::read(json)?;
         let model = Model::read(&json["model"], form.spelling)?;
         let tokens = model.tokens.iter().map(|(token, _)| token);
-        let cuts = Cuts::between(tokens, model.alphabet.is_of_chars());
+        let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
         let mut fast = Self {
             lane: AnyLane::detect(),
-            splitter: Splitter::new(form.pattern, cuts.pairs()),
+            splitter: Splitter::new(form.pattern, piece_bounds.pairs()),
             bpe: Bpe {
-                merges: Merges::new(model.alphabet, &model.merges)?,
-                cuts,
-                whole: HashMap::new(),
+                merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
+                piece_bounds,
+                unmerged: HashMap::new(),
             },
             prefix: form.prefix,
             added: Added::read(json, added_tokens, &form)?,
             tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
-            fast.bpe.whole = fast.not_merged();
+            fast.bpe.unmerged = fast.find_unmerged();
         }
         Ok(fast)
     }
 
     /// Texts that hold any of these are not for this engine.
-    pub(crate) fn foreign(&self) -> &[String] {
-        self.added.foreign()
+    pub(crate) fn fallback_tokens(&self) -> &[String] {
+        self.added.fallback_tokens()
     }
 
-    /// The tokens that their own merges do not give, and that a word may be.
-    fn not_merged(&self) -> HashMap<Box<[u8]>, u32> {
-        let mut whole = self.lane.run(NotMerged {
-            merges: &self.bpe.merges,
+    /// The tokens that their own merge_rules do not give, and that a word may be.
+    fn find_unmerged(&self) -> HashMap<Box<[u8]>, u32> {
+        let mut unmerged = self.lane.run(FindUnmerged {
+            merge_rules: &self.bpe.merge_rules,
             tokens: &self.tokens,
         });
-        whole.retain(|token, _| self.may_be_word(token));
-        whole
+        unmerged.retain(|token, _| self.may_be_word(token));
+        unmerged
     }
 
-    /// Whether a word may have these bytes. What the pattern cuts when it stands alone, it cuts everywhere: no
-    /// alternative asks what is before it, and the one that asks what is behind, for white space at the end, is
+    /// Whether a word may have these bytes. What the pattern piece_bounds when it stands alone, it piece_bounds everywhere: no
+    /// alternative asks what is before it, and the one that asks what is after, for white space at the end, is
     /// met best by nothing.
     fn may_be_word(&self, bytes: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return false;
         };
         let mut ends = [0; ROOM];
-        let (splitter, cut) = (&self.splitter, &mut Cut::new());
+        let (splitter, state) = (&self.splitter, &mut SplitState::new());
         self.lane.run(Fill {
             splitter,
-            cut,
+            state,
             text,
             ends: &mut ends,
         }) == 1
@@ -157,12 +157,12 @@ impl Fast {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
-        let mut cut = Cut::new();
+        let mut state = SplitState::new();
         scratch.found[0] = 0;
         loop {
             let ends = scratch.found[1..].first_chunk_mut();
             let ends = ends.expect("there is room");
-            let num_words = self.splitter.fill(lane, &mut cut, text, ends);
+            let num_words = self.splitter.fill(lane, &mut state, text, ends);
             if num_words == 0 {
                 return;
             }
@@ -170,7 +170,7 @@ impl Fast {
             let mut words = &found[..=num_words];
             if words[0] == 0 && self.has_prefix(text, place) {
                 words = &words[1..];
-                self.append_behind_blank(lane, &text[..words[0] as usize], scratch, ids);
+                self.append_after_blank(lane, &text[..words[0] as usize], scratch, ids);
             }
             self.append_words(lane, text.as_bytes(), words, scratch, ids);
             found[0] = found[num_words];
@@ -181,8 +181,8 @@ impl Fast {
     /// Whether a text has nothing that only the reference engine knows about.
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
-        // Positions are kept in 32 bits, with room for a block behind the end.
-        text.len() < 1 << 31 && !self.added.is_foreign(text)
+        // Positions are kept in 32 bits, with room for a block after the end.
+        text.len() < 1 << 31 && !self.added.needs_fallback(text)
     }
 
     /// Whether a blank goes before this text.
@@ -190,7 +190,7 @@ impl Fast {
     fn has_prefix(&self, text: &str, place: Place) -> bool {
         match self.prefix {
             Prefix::None => false,
-            Prefix::Always => place != Place::BehindNormalized,
+            Prefix::Always => place != Place::AfterNormalizedToken,
             Prefix::UnlessThere => !text.starts_with(' '),
             Prefix::FirstUnlessThere => place == Place::First && !text.starts_with(' '),
         }
@@ -198,7 +198,7 @@ impl Fast {
 
     /// Appends the ids of a word with a blank before it.
     #[inline(never)]
-    fn append_behind_blank(
+    fn append_after_blank(
         &self,
         lane: impl Lane,
         word: &str,
@@ -216,7 +216,7 @@ impl Fast {
             ids,
         };
         lane.run(job);
-        if first.capacity() <= KEPT_BYTES {
+        if first.capacity() <= MAX_RETAINED_BYTES {
             scratch.first = first;
         }
     }
@@ -232,12 +232,16 @@ impl Fast {
         ids: &mut Vec<u32>,
     ) {
         // No closures here, nor in what it calls: they would be compiled for no lane.
-        let mut words = Cutting {
+        let mut words = WordChunks {
             text,
             bounds,
             at: bounds[0],
-            // A piece that is a token only as a whole word would be taken for one.
-            cuts: self.bpe.whole.is_empty().then_some(&self.bpe.cuts),
+            // A piece that is a token only as a unmerged word would be taken for one.
+            piece_bounds: self
+                .bpe
+                .unmerged
+                .is_empty()
+                .then_some(&self.bpe.piece_bounds),
         };
         loop {
             let num_words = lane.run(NextWords {
@@ -248,7 +252,7 @@ impl Fast {
                 return;
             }
             let mut num_staged = 0;
-            scratch.missing.clear();
+            scratch.misses.clear();
             for first in (0..num_words).step_by(GROUP) {
                 let of_chunk = first..num_words.min(first + GROUP);
                 lane.run(Prepare {
@@ -262,7 +266,7 @@ impl Fast {
                     scratch,
                 });
             }
-            if scratch.missing.is_empty() {
+            if scratch.misses.is_empty() {
                 ids.extend_from_slice(&scratch.staged[..num_staged]);
             } else {
                 lane.run(Resolve {
@@ -277,28 +281,29 @@ impl Fast {
     }
 }
 
-/// [`Fast::warm_up`], in a lane.
+/// [`ByteBpe::warm_up`], in a lane.
 struct WarmUp<'a> {
-    fast: &'a Fast,
+    fast: &'a ByteBpe,
     scratch: &'a mut Scratch,
 }
 
 impl Job for WarmUp<'_> {
-    type Done = ();
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
         let Self { fast, scratch } = self;
-        scratch.cache.take_memory(lane);
+        scratch.cache.preallocate(lane);
         let tokens = fast.tokens.iter().map(|(token, _)| token);
-        let is_remembered = |token: &&[u8]| token.len() <= SHORT && fast.bpe.whole(token).is_none();
+        let is_remembered =
+            |token: &&[u8]| token.len() <= SHORT && fast.bpe.unmerged(token).is_none();
         let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
         fast.bpe
-            .merges
+            .merge_rules
             .encode_all(words.iter().copied(), |number, ids, num_ids| {
                 let word = words[number];
-                let word = Word::at(word, 0, word.len());
-                scratch.cache.put_short(lane, word, &ids[..num_ids]);
+                let word = WordKey::at(word, 0, word.len());
+                scratch.cache.insert_short(lane, word, &ids[..num_ids]);
             });
     }
 }
@@ -306,23 +311,23 @@ impl Job for WarmUp<'_> {
 /// [`Splitter::fill`], in a lane.
 struct Fill<'a> {
     splitter: &'a Splitter,
-    cut: &'a mut Cut,
+    state: &'a mut SplitState,
     text: &'a str,
     ends: &'a mut [u32; ROOM],
 }
 
 impl Job for Fill<'_> {
-    type Done = usize;
+    type Output = usize;
 
     #[inline(always)]
     fn run(self, lane: impl Lane) -> usize {
-        self.splitter.fill(lane, self.cut, self.text, self.ends)
+        self.splitter.fill(lane, self.state, self.text, self.ends)
     }
 }
 
-/// [`Fast::append_text`], in a lane.
+/// [`ByteBpe::append_text`], in a lane.
 struct AppendText<'a> {
-    fast: &'a Fast,
+    fast: &'a ByteBpe,
     text: &'a str,
     place: Place,
     scratch: &'a mut Scratch,
@@ -330,7 +335,7 @@ struct AppendText<'a> {
 }
 
 impl Job for AppendText<'_> {
-    type Done = ();
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
@@ -345,16 +350,16 @@ impl Job for AppendText<'_> {
     }
 }
 
-/// [`Fast::append_words`] of one, in a lane.
+/// [`ByteBpe::append_words`] of one, in a lane.
 struct AppendWord<'a> {
-    fast: &'a Fast,
+    fast: &'a ByteBpe,
     word: &'a [u8],
     scratch: &'a mut Scratch,
     ids: &'a mut Vec<u32>,
 }
 
 impl Job for AppendWord<'_> {
-    type Done = ();
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {

@@ -3,21 +3,21 @@
 use std::ops::Range;
 
 use super::scratch::Scratch;
-use super::word_chunks::{Bounds, Cutting};
-use crate::engines::lane::{EIGHT, Job, Lane};
+use super::word_chunks::{Bounds, WordChunks};
+use crate::engines::lane::{Job, KEY_BATCH, Lane};
 
-/// [`Cutting::next`], in a lane.
+/// [`WordChunks::next`], in a lane.
 pub(super) struct NextWords<'a, 't> {
-    pub(super) words: &'a mut Cutting<'t>,
+    pub(super) words: &'a mut WordChunks<'t>,
     pub(super) bounds: &'a mut Bounds,
 }
 
 impl Job for NextWords<'_, '_> {
-    type Done = usize;
+    type Output = usize;
 
     #[inline(always)]
     fn run(self, lane: impl Lane) -> usize {
-        self.words.next(lane, self.bounds)
+        self.words.next_chunk(lane, self.bounds)
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Prepare<'a> {
 }
 
 impl Job for Prepare<'_> {
-    type Done = ();
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
@@ -43,11 +43,11 @@ impl Job for Prepare<'_> {
         let finder = scratch.cache.finder();
         let words = scratch.words.0.as_chunks_mut().0;
         let buckets = scratch.buckets.0.as_chunks_mut().0;
-        let bounds = scratch.bounds[of_chunk.start..].windows(EIGHT + 1);
-        let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(EIGHT));
-        for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(EIGHT)) {
+        let bounds = scratch.bounds[of_chunk.start..].windows(KEY_BATCH + 1);
+        let eights = words.iter_mut().zip(buckets).zip(bounds.step_by(KEY_BATCH));
+        for ((words, buckets), bounds) in eights.take(of_chunk.len().div_ceil(KEY_BATCH)) {
             let bounds = bounds.first_chunk().expect("a window has as many");
-            lane.words(text, bounds, finder.shift(), words, buckets);
+            lane.word_keys(text, bounds, finder.shift(), words, buckets);
         }
         // Read from memory again: to take them out of a vector one by one takes longer.
         for &bucket in &scratch.buckets.0[..of_chunk.len()] {
@@ -56,7 +56,7 @@ impl Job for Prepare<'_> {
     }
 }
 
-/// Stages the ids of these words of a chunk, which were prepared last, behind those that are; gives the number of all.
+/// Stages the ids of these words of a chunk, which were prepared last, after those that are; gives the number of all.
 pub(super) struct Stage<'a> {
     pub(super) of_chunk: Range<usize>,
     pub(super) num_staged: usize,
@@ -64,7 +64,7 @@ pub(super) struct Stage<'a> {
 }
 
 impl Job for Stage<'_> {
-    type Done = usize;
+    type Output = usize;
 
     #[inline(always)]
     fn run(self, lane: impl Lane) -> usize {
@@ -82,7 +82,7 @@ impl Job for Stage<'_> {
             };
             match finder.find(lane, *word, *bucket, staged) {
                 Some(count) => num_staged += count,
-                None => scratch.missing.push(number, num_staged),
+                None => scratch.misses.push(number, num_staged),
             }
         }
         num_staged

@@ -1,20 +1,20 @@
 //! The words of a chunk that the cache does not have.
 
-use crate::engines::word_key::Word;
+use crate::engines::word_key::WordKey;
 
 /// Those of one chunk.
 #[derive(Default)]
-pub(super) struct Missing {
-    pub(super) words: Vec<Missed>,
+pub(super) struct Misses {
+    pub(super) words: Vec<Miss>,
     pub(super) parts: Vec<Part>,
-    pub(super) sought: Vec<Sought>,
+    pub(super) unresolved: Vec<Unresolved>,
     /// The ids of all parts, in any order.
     pub(super) ids: Vec<u32>,
 }
 
-/// A word that is missing.
+/// A word that is misses.
 #[derive(Clone, Copy)]
-pub(super) struct Missed {
+pub(super) struct Miss {
     /// Which of the chunk it is.
     pub(super) number: usize,
     /// Ids of the chunk's other words before it.
@@ -36,16 +36,16 @@ pub(super) struct Part {
 
 /// A part that has no ids yet.
 #[derive(Clone, Copy)]
-pub(super) struct Sought {
+pub(super) struct Unresolved {
     pub(super) part: usize,
     pub(super) start: usize,
     pub(super) end: usize,
-    pub(super) word: Word,
+    pub(super) word: WordKey,
     /// Whether nobody has looked for it.
     pub(super) is_piece: bool,
 }
 
-impl Missing {
+impl Misses {
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         self.words.clear();
@@ -59,7 +59,7 @@ impl Missing {
     /// Adds a word, with so many ids before it.
     #[inline(always)]
     pub(super) fn push(&mut self, number: usize, num_before: usize) {
-        self.words.push(Missed {
+        self.words.push(Miss {
             number,
             num_before,
             end_of_parts: 0,
@@ -68,8 +68,14 @@ impl Missing {
         });
     }
 
-    pub(super) fn push_sought(&mut self, start: usize, end: usize, word: Word, is_piece: bool) {
-        self.sought.push(Sought {
+    pub(super) fn push_unresolved(
+        &mut self,
+        start: usize,
+        end: usize,
+        word: WordKey,
+        is_piece: bool,
+    ) {
+        self.unresolved.push(Unresolved {
             part: self.parts.len(),
             start,
             end,
@@ -80,7 +86,7 @@ impl Missing {
     }
 
     /// A part with the ids that are there from `first_id` on.
-    pub(super) fn push_known(&mut self, first_id: usize) {
+    pub(super) fn push_resolved(&mut self, first_id: usize) {
         let num_ids = self.ids.len() - first_id;
         self.parts.push(Part { first_id, num_ids });
     }

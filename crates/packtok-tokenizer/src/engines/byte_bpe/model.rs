@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::alphabet::Alphabet;
-use super::merge::MOST_IDS;
+use super::merge::MAX_IDS;
 use crate::letters::Letters;
 
 /// How a vocabulary writes the text of a token.
@@ -28,7 +28,7 @@ pub(super) struct Model {
     pub(super) tokens: Tokens,
 }
 
-/// The tokens that text may become: their bytes one behind the other, and where each ends, with its id.
+/// The tokens that text may become: their bytes one after the other, and where each ends, with its id.
 #[derive(Default)]
 pub(super) struct Tokens {
     bytes: Vec<u8>,
@@ -84,9 +84,9 @@ impl Model {
         let letters = Letters::new();
         let mut ids = Ids(HashMap::with_capacity(vocab.len()));
         let mut tokens = Tokens::default();
-        let mut is_taken = vec![false; MOST_IDS];
+        let mut is_taken = vec![false; MAX_IDS];
         for (name, id) in vocab {
-            let id = id.as_u64().filter(|&id| id < MOST_IDS as u64);
+            let id = id.as_u64().filter(|&id| id < MAX_IDS as u64);
             let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
             // `tokenizers` merges by ids: what merges one of two tokens with one id merges the other.
             if std::mem::replace(&mut is_taken[id as usize], true) {
@@ -135,7 +135,7 @@ impl Model {
                 tokens.push_text(&name, id);
             }
         }
-        if merges.len() >= MOST_IDS {
+        if merges.len() >= MAX_IDS {
             return Err("it has too many merges".to_owned());
         }
         let alphabet = match spelling {

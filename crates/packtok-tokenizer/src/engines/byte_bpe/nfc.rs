@@ -2,7 +2,7 @@
 //!
 //! Most characters are inert: they are no marks, stay what they are, and never become one with what is before them. A text of
 //! nothing else is in normal form C. Letters of most scripts are told by their first two bytes, in vectors, 64 bytes at a
-//! time; others are looked up. Where one is not inert, it is looked at with the character before it and all behind
+//! time; others are looked up. Where one is not inert, it is looked at with the character before it and all after
 //! it that are not: nothing changes across an inert character's beginning.
 //!
 //! The tables are those of the crate that Python's package is made with.
@@ -79,7 +79,7 @@ struct Has<'a> {
 }
 
 impl Job for Has<'_> {
-    type Done = bool;
+    type Output = bool;
 
     #[inline(always)]
     fn run(self, lane: impl Lane) -> bool {
@@ -119,7 +119,7 @@ fn others_of_block(lane: impl Lane, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
     let masks = lane.ascii(block);
     match masks.wide & !masks.inner {
         0 => 0,
-        first_bytes => first_bytes & !nfc.table.told(lane, bytes, at),
+        first_bytes => first_bytes & !nfc.table.match_first_two(lane, bytes, at),
     }
 }
 

@@ -2,17 +2,17 @@
 //!
 //! A merge gives a token, so that where no token of the vocabulary has the bytes on both sides in its middle,
 //! nothing is ever merged across, and the two sides can be merged on their own. Some token must have the two bytes
-//! around a place there; before them it must have the one that stands before them, or begin; behind them the one that
-//! stands behind, or end.
+//! around a place there; before them it must have the one that stands before them, or begin; after them the one that
+//! stands after, or end.
 
 use crate::engines::byte_pairs::{Pairs, pair};
 use crate::engines::lane::{BLOCK, Lane};
 
 /// What tokens have around the places in their middle; something else may be taken for it.
-pub(super) struct Cuts {
+pub(super) struct PieceBounds {
     /// Of each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
     places: Box<[u8; 1 << 16]>,
-    /// All threes: a pair with the byte before it, or with the one behind.
+    /// All threes: a pair with the byte before it, or with the one after.
     triples: Triples,
 }
 
@@ -22,7 +22,7 @@ const FIRST: u8 = 2;
 const LAST: u8 = 4;
 /// Between the two bytes is no symbol's end.
 const WHOLE: u8 = 8;
-/// The pair and the byte behind it are in [`Cuts::triples`].
+/// The pair and the byte after it are in [`PieceBounds::triples`].
 const TRIPLE: u8 = 16;
 
 /// Three bytes in a row, the last one lowest in a number, by a hash that others may share.
@@ -53,71 +53,73 @@ impl Triples {
     }
 }
 
-impl Cuts {
+impl PieceBounds {
     /// For a vocabulary of these tokens, which are merged from characters or from bytes.
-    pub(super) fn between<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
-        let mut cuts = Self {
+    pub(super) fn of_tokens<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
+        let mut piece_bounds = Self {
             places: vec![0; 1 << 16].try_into().expect("as many"),
             triples: Triples::none(),
         };
         if whole_chars {
             for left in 0..=u8::MAX {
                 for right in (0..=u8::MAX).filter(|&right| is_inner(right)) {
-                    cuts.places[pair(left, right)] |= WHOLE;
+                    piece_bounds.places[pair(left, right)] |= WHOLE;
                 }
             }
         }
         for token in tokens {
             if let ([first, second, ..], [.., before, last]) = (token, token) {
-                cuts.places[pair(*first, *second)] |= FIRST;
-                cuts.places[pair(*before, *last)] |= LAST;
+                piece_bounds.places[pair(*first, *second)] |= FIRST;
+                piece_bounds.places[pair(*before, *last)] |= LAST;
             }
             for two in token.windows(2) {
-                cuts.places[pair(two[0], two[1])] |= INSIDE;
+                piece_bounds.places[pair(two[0], two[1])] |= INSIDE;
             }
             for triple in token.windows(3) {
-                cuts.triples.put(three([triple[0], triple[1], triple[2]]));
+                piece_bounds
+                    .triples
+                    .put(three([triple[0], triple[1], triple[2]]));
             }
         }
-        cuts
+        piece_bounds
     }
 
     /// Where the piece of a word ends that begins at `start`; nothing is merged across, nor across `start`.
     #[inline(always)]
     pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
         let mut at = start + 1;
-        // Whether some token may have the place at hand with the byte before, and with the one behind.
-        let (mut has_before, mut has_behind) = (0, 0);
+        // Whether some token may have the place at hand with the byte before, and with the one after.
+        let (mut has_before, mut has_after) = (0, 0);
         while at < word.len() {
             let (left, right) = (word[at - 1], word[at]);
             if at + 1 < word.len() {
-                has_behind = self.triples.has(three([left, right, word[at + 1]]));
+                has_after = self.triples.has(three([left, right, word[at + 1]]));
             }
             // No branches: what is next to a place cannot be foreseen.
             let mut places = self.places[pair(left, right)];
             places |= FIRST * has_before;
-            places |= LAST * has_behind;
+            places |= LAST * has_after;
             let is_spanned = places & (INSIDE | FIRST | LAST) == INSIDE | FIRST | LAST;
             if !is_spanned && places & WHOLE == 0 {
                 break;
             }
-            has_before = has_behind;
-            has_behind = 0;
+            has_before = has_after;
+            has_after = 0;
             at += 1;
         }
         at.min(word.len())
     }
 
-    /// Where a piece of a word of two bytes or more begins, of the first 64 places behind its own first byte:
-    /// [`Cuts::end_of_piece`] for all of them at once.
+    /// Where a piece of a word of two bytes or more begins, of the first 64 places after its own first byte:
+    /// [`PieceBounds::end_of_piece`] for all of them at once.
     ///
     /// Whether a place may be cut hangs on whether the one before it was, which is how the carries of a sum hang on
     /// each other: a place that may be cut in any case makes a carry, and one that may be if the one before it is
     /// cut hands a carry on.
     #[inline(always)]
-    pub(super) fn begins(&self, lane: impl Lane, word: &[u8]) -> u64 {
+    pub(super) fn piece_starts(&self, lane: impl Lane, word: &[u8]) -> u64 {
         let mut found = [0; BLOCK];
-        let num_places = word.len() - 1;
+        let num_positions = word.len() - 1;
         // Byte by byte: three of them, the last one lowest.
         let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
         for (found, &right) in found.iter_mut().zip(&word[2..]) {
@@ -125,7 +127,7 @@ impl Cuts {
             three = three << 8 & 0xff_ffff | u32::from(right);
             *found = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
         }
-        if let Some(found) = found.get_mut(num_places - 1) {
+        if let Some(found) = found.get_mut(num_positions - 1) {
             *found = self.places[usize::from(three as u16)];
         }
         let [inside, first, last, whole, triple] =
@@ -136,8 +138,8 @@ impl Cuts {
         // The first byte begins a piece.
         let sum = (make | hand_on).wrapping_add(make).wrapping_add(1);
         let begins = make | hand_on & !sum;
-        match num_places {
-            0..BLOCK => begins & ((1 << num_places) - 1),
+        match num_positions {
+            0..BLOCK => begins & ((1 << num_positions) - 1),
             _ => begins,
         }
     }
@@ -172,14 +174,14 @@ mod tests {
     use proptest::prelude::*;
 
     /// Where pieces of a word begin, by its blocks.
-    struct Begins<'a>(&'a Cuts, &'a [u8]);
+    struct Begins<'a>(&'a PieceBounds, &'a [u8]);
 
     impl Job for Begins<'_> {
-        type Done = u64;
+        type Output = u64;
 
         #[inline(always)]
         fn run(self, lane: impl Lane) -> u64 {
-            self.0.begins(lane, self.1)
+            self.0.piece_starts(lane, self.1)
         }
     }
 
@@ -191,18 +193,18 @@ mod tests {
             word in "[aéя語]{2,40}",
             whole_chars: bool,
         ) {
-            let cuts = Cuts::between(tokens.iter().map(String::as_bytes), whole_chars);
+            let piece_bounds = PieceBounds::of_tokens(tokens.iter().map(String::as_bytes), whole_chars);
             let word = word.as_bytes();
             let (mut at, mut expected) = (0, 0);
             loop {
-                at = cuts.end_of_piece(word, at);
+                at = piece_bounds.end_of_piece(word, at);
                 if at == word.len() || at > BLOCK {
                     break;
                 }
                 expected |= 1u64 << (at - 1);
             }
             for lane in AnyLane::all() {
-                prop_assert_eq!(lane.run(Begins(&cuts, word)), expected, "{}", lane.name());
+                prop_assert_eq!(lane.run(Begins(&piece_bounds, word)), expected, "{}", lane.name());
             }
         }
     }

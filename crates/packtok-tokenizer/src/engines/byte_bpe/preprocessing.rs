@@ -12,13 +12,13 @@ pub(super) enum Prefix {
     Always,
     /// Unless the text begins with one.
     UnlessThere,
-    /// The same, but not behind an added token.
+    /// The same, but not after an added token.
     FirstUnlessThere,
 }
 
 /// What is done to texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct Preprocessing {
     pub(super) pattern: Pattern,
     pub(super) spelling: Spelling,
     pub(super) prefix: Prefix,
@@ -26,7 +26,7 @@ pub(super) struct Form {
     pub(super) is_nfc: bool,
 }
 
-impl Form {
+impl Preprocessing {
     /// # Errors
     /// What is done to texts that this engine does not do.
     pub(super) fn read(json: &Value) -> Result<Self, String> {

@@ -1,38 +1,40 @@
 //! The words of a text some at a time, long ones in pieces.
 
-use super::piece_bounds::Cuts;
-use crate::engines::lane::{BLOCK, EIGHT, Lane, SOME};
+use super::piece_bounds::PieceBounds;
+use crate::engines::lane::{BLOCK, KEY_BATCH, LEN_BATCH, Lane};
 use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{LONG, SHORT};
 
 /// Words after which those that are not in the cache are merged.
 pub(super) const CHUNK: usize = 2 * GROUP;
 
-/// The beginning of the first word of a chunk and the end of each, and room for what is written behind them.
+/// The beginning of the first word of a chunk and the end of each, and room for what is written after them.
 pub(super) type Bounds = [u32; CHUNK + 1 + BLOCK];
 
 /// Words of a text that have not been looked up yet.
-pub(super) struct Cutting<'a> {
+pub(super) struct WordChunks<'a> {
     pub(super) text: &'a [u8],
     /// Where they begin, and where the last one ends.
     pub(super) bounds: &'a [u32],
     /// Where what is left of the first one begins.
     pub(super) at: u32,
     /// Where long words are cut; none are without them.
-    pub(super) cuts: Option<&'a Cuts>,
+    pub(super) piece_bounds: Option<&'a PieceBounds>,
 }
 
-impl Cutting<'_> {
+impl WordChunks<'_> {
     /// Puts the bounds of the next words there and says how many words that is; none when there are no more.
     #[inline(always)]
-    pub(super) fn next(&mut self, lane: impl Lane, bounds: &mut Bounds) -> usize {
+    pub(super) fn next_chunk(&mut self, lane: impl Lane, bounds: &mut Bounds) -> usize {
         let mut num_words = 0;
         bounds[0] = self.at;
         while num_words < CHUNK && self.bounds.len() > 1 {
             let some = &mut bounds[num_words..];
-            let num_some = (self.bounds.len() - 1).min(CHUNK - num_words).min(SOME);
+            let num_some = (self.bounds.len() - 1)
+                .min(CHUNK - num_words)
+                .min(LEN_BATCH);
             let num_short = match self.bounds.first_chunk() {
-                Some(bounds) if num_some == SOME && bounds[0] == some[0] => {
+                Some(bounds) if num_some == LEN_BATCH && bounds[0] == some[0] => {
                     copy_short(lane, bounds, some)
                 }
                 _ => copy_few_short(&self.bounds[1..=num_some], some),
@@ -40,27 +42,27 @@ impl Cutting<'_> {
             num_words += num_short;
             self.bounds = &self.bounds[num_short..];
             if num_short < num_some {
-                num_words += self.cut(lane, &mut bounds[num_words..], CHUNK - num_words);
+                num_words += self.split_long(lane, &mut bounds[num_words..], CHUNK - num_words);
             }
         }
         self.at = bounds[num_words];
         // Words that have no bytes, so that eight are made together.
-        bounds[num_words + 1..][..EIGHT].fill(self.at);
+        bounds[num_words + 1..][..KEY_BATCH].fill(self.at);
         num_words
     }
 
     /// Puts the ends of the pieces of the first word there, which is long and begins at the first bound, and says how
     /// many.
     #[inline(always)]
-    fn cut(&mut self, lane: impl Lane, bounds: &mut [u32], most: usize) -> usize {
+    fn split_long(&mut self, lane: impl Lane, bounds: &mut [u32], most: usize) -> usize {
         let (start, end) = (bounds[0], self.bounds[1]);
         let word = &self.text[start as usize..end as usize];
         let places = bounds[1..].first_chunk_mut().expect("there is room");
         let (mut num_pieces, mut is_done) = (1, true);
-        match self.cuts {
+        match self.piece_bounds {
             None => places[0] = end,
-            Some(cuts) => {
-                let mut begins = cuts.begins(lane, word);
+            Some(piece_bounds) => {
+                let mut begins = piece_bounds.piece_starts(lane, word);
                 is_done = word.len() <= BLOCK;
                 if is_done {
                     // What is short in the end stays one piece.
@@ -73,7 +75,7 @@ impl Cutting<'_> {
                     places[num_pieces] = end;
                     num_pieces += 1;
                 } else if num_pieces == 0 {
-                    places[0] = start + cuts.end_of_piece(word, 0) as u32;
+                    places[0] = start + piece_bounds.end_of_piece(word, 0) as u32;
                     num_pieces = 1;
                     is_done = places[0] == end;
                 }
@@ -86,11 +88,11 @@ impl Cutting<'_> {
     }
 }
 
-/// Copies the ends of words behind the first bound and says how many come before the first long one.
+/// Copies the ends of words after the first bound and says how many come before the first long one.
 #[inline(always)]
-fn copy_short(lane: impl Lane, words: &[u32; SOME + 1], bounds: &mut [u32]) -> usize {
-    bounds[1..=SOME].copy_from_slice(&words[1..]);
-    (lane.long(words) | 1 << SOME).trailing_zeros() as usize
+fn copy_short(lane: impl Lane, words: &[u32; LEN_BATCH + 1], bounds: &mut [u32]) -> usize {
+    bounds[1..=LEN_BATCH].copy_from_slice(&words[1..]);
+    (lane.long_words(words) | 1 << LEN_BATCH).trailing_zeros() as usize
 }
 
 /// The same for less of them.
@@ -114,24 +116,24 @@ mod tests {
     use proptest::prelude::*;
 
     /// All bounds that chunks give.
-    struct AllBounds<'a>(Cutting<'a>);
+    struct AllBounds<'a>(WordChunks<'a>);
 
     impl Job for AllBounds<'_> {
-        type Done = Vec<u32>;
+        type Output = Vec<u32>;
 
         #[inline(always)]
         fn run(mut self, lane: impl Lane) -> Vec<u32> {
             let mut all = vec![self.0.at];
             let mut bounds = [0; CHUNK + 1 + BLOCK];
             loop {
-                let num_words = self.0.next(lane, &mut bounds);
+                let num_words = self.0.next_chunk(lane, &mut bounds);
                 if num_words == 0 {
                     return all;
                 }
                 assert_eq!(Some(&bounds[0]), all.last());
                 assert_eq!(
-                    bounds[num_words..][..=EIGHT],
-                    [bounds[num_words]; EIGHT + 1]
+                    bounds[num_words..][..=KEY_BATCH],
+                    [bounds[num_words]; KEY_BATCH + 1]
                 );
                 all.extend_from_slice(&bounds[1..=num_words]);
             }
@@ -139,28 +141,28 @@ mod tests {
     }
 
     /// Where pieces of a word end, found one by one.
-    fn plain_ends(cuts: &Cuts, word: &[u8]) -> Vec<usize> {
+    fn plain_ends(piece_bounds: &PieceBounds, word: &[u8]) -> Vec<usize> {
         let mut ends = vec![0];
         while ends[ends.len() - 1] < word.len() {
-            ends.push(cuts.end_of_piece(word, ends[ends.len() - 1]));
+            ends.push(piece_bounds.end_of_piece(word, ends[ends.len() - 1]));
         }
         ends
     }
 
-    fn check(text: &[u8], bounds: &[u32], cuts: &Cuts) {
-        let whole = AllBounds(Cutting {
+    fn check(text: &[u8], bounds: &[u32], piece_bounds: &PieceBounds) {
+        let whole = AllBounds(WordChunks {
             text,
             bounds,
             at: bounds[0],
-            cuts: None,
+            piece_bounds: None,
         });
         assert_eq!(AnyLane::detect().run(whole), bounds);
         for lane in AnyLane::all() {
-            let all = lane.run(AllBounds(Cutting {
+            let all = lane.run(AllBounds(WordChunks {
                 text,
                 bounds,
                 at: bounds[0],
-                cuts: Some(cuts),
+                piece_bounds: Some(piece_bounds),
             }));
             let mut pieces = &all[..];
             for word in bounds.windows(2) {
@@ -168,7 +170,7 @@ mod tests {
                 let num_pieces = pieces.iter().position(|&bound| bound == end);
                 let num_pieces = num_pieces.expect("words are not put together");
                 let word = &text[start as usize..end as usize];
-                let ends = plain_ends(cuts, word);
+                let ends = plain_ends(piece_bounds, word);
                 for piece in pieces[..=num_pieces].windows(2) {
                     let piece = (piece[0] - start) as usize..(piece[1] - start) as usize;
                     assert!(ends.contains(&piece.start) && ends.contains(&piece.end));
@@ -194,14 +196,14 @@ mod tests {
             letters in "[abc]{400}",
             lens in prop::collection::vec(prop_oneof![8 => 1..16usize, 2 => 16..70usize, 1 => 70..400usize], 1..400),
         ) {
-            let cuts = Cuts::between(tokens.iter().map(String::as_bytes), false);
+            let piece_bounds = PieceBounds::of_tokens(tokens.iter().map(String::as_bytes), false);
             let (mut text, mut bounds) = (b"  ".to_vec(), vec![2]);
             for (number, len) in lens.into_iter().enumerate() {
                 let word = letters.as_bytes().iter().cycle().skip(number).take(len);
                 text.extend(word);
                 bounds.push(text.len() as u32);
             }
-            check(&text, &bounds, &cuts);
+            check(&text, &bounds, &piece_bounds);
         }
     }
 }

@@ -60,7 +60,7 @@ impl AnyLane {
 
     /// Does what is asked for in this lane.
     #[inline(always)]
-    pub(in crate::engines) fn run<J: Job>(self, job: J) -> J::Done {
+    pub(in crate::engines) fn run<J: Job>(self, job: J) -> J::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(lane) => lane.run(job),

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_storeu_si256,
 };
 
-use super::first_two::{FirstTwo, TOLD};
+use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
 use super::traits::{Job, Lane};
 
@@ -30,10 +30,10 @@ impl Avx2 {
 
 impl Lane for Avx2 {
     #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Done {
+    fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Avx2, job: J) -> J::Done {
+        fn inner<J: Job>(lane: Avx2, job: J) -> J::Output {
             job.run(lane)
         }
         // SAFETY: there is a lane, so that the processor has what is enabled above.
@@ -59,21 +59,26 @@ impl Lane for Avx2 {
     }
 
     #[inline(always)]
-    fn told(self, block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    fn match_first_two(
+        self,
+        block: &[u8; BLOCK],
+        after: &[u8; BLOCK],
+        first_two: &FirstTwo,
+    ) -> u64 {
         // SAFETY: as above.
-        unsafe { told(block, behind, first_two) }
+        unsafe { match_first_two(block, after, first_two) }
     }
 
     #[inline(always)]
-    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
         // SAFETY: as above.
-        unsafe { which(pairs, pair) }
+        unsafe { match_pair(pairs, pair) }
     }
 
     #[inline(always)]
-    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
         // SAFETY: as above.
-        unsafe { spread(packed, numbers) }
+        unsafe { unpack_ids(packed, numbers) }
     }
 }
 
@@ -184,20 +189,20 @@ fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn told(block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
-    let ([low, high], behind) = (halves(block), halves(behind));
+fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    let ([low, high], after) = (halves(block), halves(after));
     let of_first = [
         by_six_bits(low, &first_two.of_first),
         by_six_bits(high, &first_two.of_first),
     ];
-    let told = _mm256_set1_epi8(TOLD as i8);
+    let told = _mm256_set1_epi8(MATCHES as i8);
     let is_told = [
         _mm256_cmpeq_epi8(_mm256_and_si256(of_first[0], told), told),
         _mm256_cmpeq_epi8(_mm256_and_si256(of_first[1], told), told),
     ];
     let in_common = [
-        _mm256_and_si256(of_first[0], by_six_bits(behind[0], &first_two.of_second)),
-        _mm256_and_si256(of_first[1], by_six_bits(behind[1], &first_two.of_second)),
+        _mm256_and_si256(of_first[0], by_six_bits(after[0], &first_two.of_second)),
+        _mm256_and_si256(of_first[1], by_six_bits(after[1], &first_two.of_second)),
     ];
     highest(is_told) & highest(equal(in_common, 0))
 }
@@ -205,7 +210,7 @@ fn told(block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 
 /// Where two numbers that are neighbours are both alike.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn which(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
+pub(super) fn match_pair(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
     // SAFETY: these are 32 bytes, and the load asks for no alignment.
     let pairs = unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) };
     let pair = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
@@ -216,7 +221,7 @@ pub(super) fn which(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn spread([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+pub(super) fn unpack_ids([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
     let packed = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
     // The bytes of each number, and none for its highest.
     let bytes = _mm256_setr_epi8(

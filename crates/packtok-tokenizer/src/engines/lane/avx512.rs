@@ -15,12 +15,12 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_test_epi8_mask,
 };
 
-use super::avx2::{spread, which};
-use super::first_two::{FirstTwo, TOLD};
+use super::avx2::{match_pair, unpack_ids};
+use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
-use super::traits::{EIGHT, Job, Lane, SOME};
-use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, Word};
+use super::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};
+use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
 /// There is none where the processor has no AVX-512 for bytes.
 #[derive(Clone, Copy)]
@@ -43,10 +43,10 @@ impl Avx512 {
 
 impl Lane for Avx512 {
     #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Done {
+    fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Avx512, job: J) -> J::Done {
+        fn inner<J: Job>(lane: Avx512, job: J) -> J::Output {
             job.run(lane)
         }
         // SAFETY: there is a lane, so that the processor has what is enabled above.
@@ -72,9 +72,14 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
-    fn told(self, block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    fn match_first_two(
+        self,
+        block: &[u8; BLOCK],
+        after: &[u8; BLOCK],
+        first_two: &FirstTwo,
+    ) -> u64 {
         // SAFETY: as above.
-        unsafe { told(block, behind, first_two) }
+        unsafe { match_first_two(block, after, first_two) }
     }
 
     #[inline(always)]
@@ -84,36 +89,36 @@ impl Lane for Avx512 {
     }
 
     #[inline(always)]
-    fn words(
+    fn word_keys(
         self,
         text: &[u8],
-        bounds: &[u32; EIGHT + 1],
+        bounds: &[u32; KEY_BATCH + 1],
         shift: u32,
-        words: &mut [Word; EIGHT],
-        hashes: &mut [u32; EIGHT],
+        words: &mut [WordKey; KEY_BATCH],
+        hashes: &mut [u32; KEY_BATCH],
     ) {
         // SAFETY: as above.
-        if !unsafe { words_within(text, bounds, shift, words, hashes) } {
-            Portable.words(text, bounds, shift, words, hashes);
+        if !unsafe { word_keys_within(text, bounds, shift, words, hashes) } {
+            Portable.word_keys(text, bounds, shift, words, hashes);
         }
     }
 
     #[inline(always)]
-    fn long(self, bounds: &[u32; SOME + 1]) -> u32 {
+    fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
         // SAFETY: as above.
-        unsafe { long(bounds) }
+        unsafe { long_words(bounds) }
     }
 
     #[inline(always)]
-    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
         // SAFETY: as above.
-        unsafe { which(pairs, pair) }
+        unsafe { match_pair(pairs, pair) }
     }
 
     #[inline(always)]
-    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
         // SAFETY: as above.
-        unsafe { spread(packed, numbers) }
+        unsafe { unpack_ids(packed, numbers) }
     }
 }
 
@@ -185,10 +190,10 @@ fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn told(block: &[u8; BLOCK], behind: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
     let of_first = by_six_bits(load(block), &first_two.of_first);
-    let of_second = by_six_bits(load(behind), &first_two.of_second);
-    let is_first = _mm512_test_epi8_mask(of_first, _mm512_set1_epi8(TOLD as i8));
+    let of_second = by_six_bits(load(after), &first_two.of_second);
+    let is_first = _mm512_test_epi8_mask(of_first, _mm512_set1_epi8(MATCHES as i8));
     is_first & !_mm512_test_epi8_mask(of_first, of_second)
 }
 
@@ -209,7 +214,7 @@ fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn long(bounds: &[u32; SOME + 1]) -> u32 {
+fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     // SAFETY: these are 16 numbers each, and the loads ask for no alignment.
     let (starts, ends) = unsafe {
         (
@@ -224,18 +229,18 @@ fn long(bounds: &[u32; SOME + 1]) -> u32 {
     ))
 }
 
-/// [`Lane::words`], if behind the beginning of each word are 16 bytes; else false, and nothing is done.
+/// [`Lane::words`], if after the beginning of each word are 16 bytes; else false, and nothing is done.
 ///
 /// Four words are in one vector, each in 16 bytes of its own: the bytes that belong to it stay, and the last one
 /// becomes its length.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-fn words_within(
+fn word_keys_within(
     text: &[u8],
-    bounds: &[u32; EIGHT + 1],
+    bounds: &[u32; KEY_BATCH + 1],
     shift: u32,
-    words: &mut [Word; EIGHT],
-    hashes: &mut [u32; EIGHT],
+    words: &mut [WordKey; KEY_BATCH],
+    hashes: &mut [u32; KEY_BATCH],
 ) -> bool {
     let Some(last) = text.len().checked_sub(16) else {
         return false;
@@ -262,7 +267,7 @@ fn words_within(
     let mut hashed = [_mm512_setzero_si512(); 2];
     for (half, hashed) in hashed.iter_mut().enumerate() {
         let first = 4 * half;
-        // SAFETY: no word begins behind `last`, so that there are 16 bytes. Volatile, because to take the numbers out
+        // SAFETY: no word begins after `last`, so that there are 16 bytes. Volatile, because to take the numbers out
         // of the vector that they were loaded as, which LLVM would do, takes longer than to load them again.
         let bytes = |i: usize| unsafe {
             let start = std::ptr::from_ref(&bounds[first + i]).read_volatile();

@@ -2,7 +2,7 @@
 //!
 //! Of many first bytes all characters are letters, whatever follows: of Cyrillic and most of Chinese and Korean. Of many
 //! more all are but some, which the second byte tells: of the first byte 0xc3 in Latin they are `×` and `÷`. For
-//! these there are groups, each with the second bytes behind which no letter is sure. Both tables are looked at by a
+//! these there are groups, each with the second bytes after which no letter is sure. Both tables are looked at by a
 //! byte's last six bits, so that vectors can do it for all bytes at once.
 //!
 //! ```text
@@ -18,7 +18,7 @@ pub(in crate::engines) struct FirstTwo {
 
 const NUM_GROUPS: usize = 6;
 
-pub(super) const TOLD: u8 = 1 << NUM_GROUPS;
+pub(super) const MATCHES: u8 = 1 << NUM_GROUPS;
 
 /// First bytes, and the second ones that do not always make a letter, a bit for each.
 struct Group {
@@ -52,7 +52,7 @@ impl FirstTwo {
             let others = (0..64).filter(|&second| !are_letters(first, second));
             let others = others.fold(0, |others, second| others | 1u64 << second);
             if others != u64::MAX {
-                *of_first = TOLD;
+                *of_first = MATCHES;
             }
             if !matches!(others, 0 | u64::MAX) {
                 let firsts = vec![first];
@@ -88,11 +88,11 @@ impl FirstTwo {
 
     /// Whether the first two bytes of a character tell that it is one: what lanes do for all bytes of a block.
     #[cfg(test)]
-    pub(in crate::engines) fn tells(&self, first: u8, second: u8) -> bool {
+    pub(in crate::engines) fn matches(&self, first: u8, second: u8) -> bool {
         let [of_first, of_second] = [
             self.of_first[usize::from(first & 0x3f)],
             self.of_second[usize::from(second & 0x3f)],
         ];
-        of_first & TOLD != 0 && of_first & of_second == 0
+        of_first & MATCHES != 0 && of_first & of_second == 0
     }
 }

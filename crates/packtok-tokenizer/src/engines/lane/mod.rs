@@ -32,4 +32,4 @@ mod traits;
 pub(super) use self::any_lane::AnyLane;
 pub(super) use self::first_two::FirstTwo;
 pub(super) use self::masks::{BLOCK, Masks, Signs};
-pub(super) use self::traits::{EIGHT, Job, Lane, SOME};
+pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};

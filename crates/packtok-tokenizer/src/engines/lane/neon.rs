@@ -24,10 +24,10 @@ impl Neon {
 
 impl Lane for Neon {
     #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Done {
+    fn run<J: Job>(self, job: J) -> J::Output {
         #[target_feature(enable = "neon")]
         #[inline(never)]
-        fn inner<J: Job>(lane: Neon, job: J) -> J::Done {
+        fn inner<J: Job>(lane: Neon, job: J) -> J::Output {
             job.run(lane)
         }
         // SAFETY: there is a lane, so that the processor has what is enabled above.
@@ -53,15 +53,15 @@ impl Lane for Neon {
     }
 
     #[inline(always)]
-    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
         // Two numbers are in registers of their own; to bring them into one vector takes as long as to compare them.
-        Portable.which(pairs, pair)
+        Portable.match_pair(pairs, pair)
     }
 
     #[inline(always)]
-    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
         // SAFETY: as above.
-        unsafe { spread(packed, numbers) }
+        unsafe { unpack_ids(packed, numbers) }
     }
 }
 
@@ -193,7 +193,7 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn spread([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+fn unpack_ids([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
     let packed = u128::from(high) << 64 | u128::from(low);
     let packed = load(&packed.to_le_bytes());
     // The bytes of each number, and none for its highest.

@@ -39,7 +39,7 @@ const fn of_byte() -> [u8; 256] {
 
 impl Lane for Portable {
     #[inline(always)]
-    fn run<J: Job>(self, job: J) -> J::Done {
+    fn run<J: Job>(self, job: J) -> J::Output {
         job.run(self)
     }
 
@@ -76,14 +76,14 @@ impl Lane for Portable {
         mask
     }
     #[inline(always)]
-    fn which(self, &[a, b, c, d]: &[u64; 4], [low, high]: [u64; 2]) -> usize {
+    fn match_pair(self, &[a, b, c, d]: &[u64; 4], [low, high]: [u64; 2]) -> usize {
         let is_first = (a ^ low) | (b ^ high) == 0;
         let is_second = (c ^ low) | (d ^ high) == 0;
         usize::from(is_first) | usize::from(is_second) << 2
     }
 
     #[inline(always)]
-    fn spread(self, [low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+    fn unpack_ids(self, [low, high]: [u64; 2], numbers: &mut [u32; 8]) {
         const ONE: u64 = (1 << 24) - 1;
         let packed = [
             low,

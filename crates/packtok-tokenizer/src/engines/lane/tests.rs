@@ -1,13 +1,13 @@
 //! Each lane agrees with the portable one, and that one with the standard library.
 
 use super::portable::Portable;
-use super::{AnyLane, BLOCK, EIGHT, FirstTwo, Job, Lane, SOME};
-use crate::engines::word_key::Word;
+use super::{AnyLane, BLOCK, FirstTwo, Job, KEY_BATCH, LEN_BATCH, Lane};
+use crate::engines::word_key::WordKey;
 
 struct Agree;
 
 impl Job for Agree {
-    type Done = ();
+    type Output = ();
 
     fn run(self, lane: impl Lane) {
         agree(lane);
@@ -20,8 +20,8 @@ fn agree(lane: impl Lane) {
         let mut pairs = [pair[0], pair[1], pair[0], pair[1]];
         pairs[other] ^= bit;
         let expected = if bit == 0 { 5 } else { 4 >> (other & 2) };
-        assert_eq!(lane.which(&pairs, pair), expected, "{other} {bit:x}");
-        assert_eq!(lane.which(&pairs.map(|number| !number), pair), 0);
+        assert_eq!(lane.match_pair(&pairs, pair), expected, "{other} {bit:x}");
+        assert_eq!(lane.match_pair(&pairs.map(|number| !number), pair), 0);
     }
     for bits in [
         0,
@@ -37,11 +37,11 @@ fn agree(lane: impl Lane) {
         let found = positions[..expected.len()].iter().map(|at| at - 1000);
         assert!(found.eq(expected), "{bits:x}");
     }
-    agree_on_told(lane);
-    agree_on_words(lane);
+    agree_on_first_two(lane);
+    agree_on_word_keys(lane);
     let (mut numbers, mut expected) = ([0; 8], [0; 8]);
-    lane.spread(pair, &mut numbers);
-    Portable.spread(pair, &mut expected);
+    lane.unpack_ids(pair, &mut numbers);
+    Portable.unpack_ids(pair, &mut expected);
     assert_eq!(numbers[..5], expected[..5]);
     assert_eq!(
         numbers[..5],
@@ -66,7 +66,7 @@ fn agree(lane: impl Lane) {
 }
 
 /// All pairs of bytes beyond ASCII, some of which begin letters only.
-fn agree_on_told(lane: impl Lane) {
+fn agree_on_first_two(lane: impl Lane) {
     let are_letters = |first: usize, second: usize| match first % 3 {
         0 => true,
         1 => !second.is_multiple_of(first + 2),
@@ -80,11 +80,11 @@ fn agree_on_told(lane: impl Lane) {
                 0 => first as u8,
                 _ => 0x80 | (i + turn / 2) as u8 & 0x3f,
             });
-            let (block, behind) = (bytes.first_chunk().unwrap(), bytes.last_chunk().unwrap());
-            let told = lane.told(block, behind, &first_two);
+            let (block, after) = (bytes.first_chunk().unwrap(), bytes.last_chunk().unwrap());
+            let told = lane.match_first_two(block, after, &first_two);
             let begins = bytes.windows(2).enumerate();
             for (i, two) in begins.filter(|(_, two)| two[0] >= 0xc0) {
-                let (is_told, is_letter) = (told >> i & 1 == 1, first_two.tells(two[0], two[1]));
+                let (is_told, is_letter) = (told >> i & 1 == 1, first_two.matches(two[0], two[1]));
                 assert!(is_letter || !is_told, "{two:x?}");
                 tells_some |= is_told;
                 tells_all &= is_told == is_letter;
@@ -95,28 +95,28 @@ fn agree_on_told(lane: impl Lane) {
 }
 
 /// Words of all lengths, and near the end of a text.
-fn agree_on_words(lane: impl Lane) {
+fn agree_on_word_keys(lane: impl Lane) {
     for longest in [0, 1, 15, 16, 17, 1 << 20] {
-        for turn in 0..SOME as u32 {
-            let bounds: [u32; SOME + 1] =
-                std::array::from_fn(|i| 7 + (i as u32 + turn) / SOME as u32 * longest);
+        for turn in 0..LEN_BATCH as u32 {
+            let bounds: [u32; LEN_BATCH + 1] =
+                std::array::from_fn(|i| 7 + (i as u32 + turn) / LEN_BATCH as u32 * longest);
             let expected = if longest > 15 {
-                1 << (SOME as u32 - 1 - turn)
+                1 << (LEN_BATCH as u32 - 1 - turn)
             } else {
                 0
             };
-            assert_eq!(lane.long(&bounds), expected);
+            assert_eq!(lane.long_words(&bounds), expected);
         }
     }
     let text: Vec<u8> = (0..200).map(|i: u32| (i * i) as u8 | 1).collect();
     for text_len in 0..=text.len() {
         for step in [0, 1, 7, 13] {
-            let bounds: [u32; EIGHT + 1] = std::array::from_fn(|i| {
+            let bounds: [u32; KEY_BATCH + 1] = std::array::from_fn(|i| {
                 let i = i as u32;
                 (3 + i * i * step / 3).min(text_len as u32)
             });
-            let (mut words, mut hashes) = ([Word::default(); EIGHT], [0; EIGHT]);
-            lane.words(&text[..text_len], &bounds, 40, &mut words, &mut hashes);
+            let (mut words, mut hashes) = ([WordKey::default(); KEY_BATCH], [0; KEY_BATCH]);
+            lane.word_keys(&text[..text_len], &bounds, 40, &mut words, &mut hashes);
             for (i, word) in words.iter().enumerate() {
                 let bytes = &text[bounds[i] as usize..bounds[i + 1] as usize];
                 let mut expected = [0; 16];

@@ -2,26 +2,26 @@
 
 use super::first_two::FirstTwo;
 use super::masks::{BLOCK, Masks};
-use crate::engines::word_key::{SHORT, Word};
+use crate::engines::word_key::{SHORT, WordKey};
 
 /// Words that are asked together whether they are long.
-pub(in crate::engines) const SOME: usize = 16;
+pub(in crate::engines) const LEN_BATCH: usize = 16;
 
 /// Words that are made together.
-pub(in crate::engines) const EIGHT: usize = 8;
+pub(in crate::engines) const KEY_BATCH: usize = 8;
 
 /// Something that is done in a lane.
 pub(in crate::engines) trait Job {
-    type Done;
+    type Output;
 
     /// Does it. `inline(always)`, so that it is compiled for the lane.
-    fn run(self, lane: impl Lane) -> Self::Done;
+    fn run(self, lane: impl Lane) -> Self::Output;
 }
 
 /// One set of vector instructions.
 pub(in crate::engines) trait Lane: Copy {
     /// Does what is asked for with these instructions. This is a call, so that each job has the registers to itself.
-    fn run<J: Job>(self, job: J) -> J::Done;
+    fn run<J: Job>(self, job: J) -> J::Output;
 
     /// The masks of ASCII characters, and where others are: `wide` and `inner`.
     fn ascii(self, block: &[u8; BLOCK]) -> Masks;
@@ -40,13 +40,18 @@ pub(in crate::engines) trait Lane: Copy {
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
 
     /// Where the first two bytes of a character tell that it is one; only if a character beyond ASCII begins there.
-    /// `behind` are the bytes behind those of `block`. A lane may tell of none.
+    /// `after` are the bytes after those of `block`. A lane may tell of none.
     #[inline(always)]
-    fn told(self, _block: &[u8; BLOCK], _behind: &[u8; BLOCK], _first_two: &FirstTwo) -> u64 {
+    fn match_first_two(
+        self,
+        _block: &[u8; BLOCK],
+        _after: &[u8; BLOCK],
+        _first_two: &FirstTwo,
+    ) -> u64 {
         0
     }
 
-    /// Where the bits are, counted from `base`; what is behind them is written over.
+    /// Where the bits are, counted from `base`; what is after them is written over.
     #[inline(always)]
     fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) {
         let count = bits.count_ones();
@@ -70,16 +75,16 @@ pub(in crate::engines) trait Lane: Copy {
     /// Eight words of a text, which begin at each of `bounds` and end at the next, and of the hash of each what is left
     /// when its lowest bits have been shifted out.
     #[inline(always)]
-    fn words(
+    fn word_keys(
         self,
         text: &[u8],
-        bounds: &[u32; EIGHT + 1],
+        bounds: &[u32; KEY_BATCH + 1],
         shift: u32,
-        words: &mut [Word; EIGHT],
-        hashes: &mut [u32; EIGHT],
+        words: &mut [WordKey; KEY_BATCH],
+        hashes: &mut [u32; KEY_BATCH],
     ) {
         for (i, (word, hash)) in words.iter_mut().zip(hashes).enumerate() {
-            *word = Word::at(text, bounds[i] as usize, bounds[i + 1] as usize);
+            *word = WordKey::at(text, bounds[i] as usize, bounds[i + 1] as usize);
             *hash = (word.hash() >> shift) as u32;
         }
     }
@@ -87,9 +92,9 @@ pub(in crate::engines) trait Lane: Copy {
     /// Which of some words are long, a bit for each; they begin at each of `bounds` and end at the next, which is not
     /// before it.
     #[inline(always)]
-    fn long(self, bounds: &[u32; SOME + 1]) -> u32 {
+    fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
         let mut long = 0;
-        for i in 0..SOME {
+        for i in 0..LEN_BATCH {
             let is_long = (bounds[i + 1] - bounds[i]) as usize > SHORT;
             long |= u32::from(is_long) << i;
         }
@@ -97,9 +102,9 @@ pub(in crate::engines) trait Lane: Copy {
     }
 
     /// Which of two pairs of numbers is this one: 1 for the first, 4 for the second, 0 for neither.
-    fn which(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
 
-    /// Five numbers of 24 bits, one behind the other in 15 bytes, into five of 32; what is behind them is
+    /// Five numbers of 24 bits, one after the other in 15 bytes, into five of 32; what is after them is
     /// written over.
-    fn spread(self, packed: [u64; 2], numbers: &mut [u32; 8]);
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]);
 }

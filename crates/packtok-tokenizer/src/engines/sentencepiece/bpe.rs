@@ -10,13 +10,13 @@ use std::collections::BinaryHeap;
 
 use super::model::Model;
 use super::rules::first_symbol;
-use super::spaces::{push_id, shown};
+use super::spaces::{push_id, with_spaces};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
 /// Pieces, and what their scores are worth.
-pub(super) struct Merges {
+pub(super) struct Bpe {
     trie: DoubleArray,
     /// By id: which place its score has among all, from the worst up; equal ones share it.
     ranks: Vec<u32>,
@@ -41,7 +41,7 @@ struct Symbol {
 
 const NONE: u32 = u32::MAX;
 /// Symbols that are kept allocated.
-const KEPT: usize = 1 << 16;
+const MAX_RETAINED: usize = 1 << 16;
 
 /// A pair to merge: what it makes and how good that is, its two symbols, and its bytes.
 type Pair = (u32, Reverse<u32>, u32, u32, u32, u32);
@@ -53,7 +53,7 @@ pub(super) struct Scratch {
     pairs: BinaryHeap<Pair>,
 }
 
-impl Merges {
+impl Bpe {
     /// # Errors
     /// Pieces are too many.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
@@ -66,13 +66,13 @@ impl Merges {
             let pieces = pieces.filter(|(_, piece)| is_in(piece.kind));
             DoubleArray::of(
                 pieces
-                    .filter_map(|(id, piece)| Some((shown(&piece.text)?, id)))
+                    .filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)))
                     .collect(),
             )
         };
         let mut pairs = Pairs::none();
         let matched = model.pieces.iter().filter(|piece| piece.kind.is_matched());
-        for piece in matched.filter_map(|piece| shown(&piece.text)) {
+        for piece in matched.filter_map(|piece| with_spaces(&piece.text)) {
             for pair in piece.windows(2) {
                 pairs.put(pair[0], pair[1]);
             }
@@ -127,9 +127,9 @@ impl Merges {
             push_id(model, id, text, &mut after_unknown, ids);
             at = symbol.after;
         }
-        symbols.truncate(KEPT);
-        symbols.shrink_to(KEPT);
-        pairs.shrink_to(KEPT);
+        symbols.truncate(MAX_RETAINED);
+        symbols.shrink_to(MAX_RETAINED);
+        pairs.shrink_to(MAX_RETAINED);
     }
 
     /// The characters and user-defined symbols of a word.

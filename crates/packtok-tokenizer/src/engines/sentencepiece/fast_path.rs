@@ -1,57 +1,57 @@
-//! SentencePiece at speed: the ids of [`super::Plain`], for the files that it covers.
+//! SentencePiece at speed: the ids of [`super::SlowPath`], for the files that it covers.
 
 use serde_json::Value;
 
-use super::bpe::{self as merging, Merges};
+use super::bpe::{self, Bpe};
 use super::model::Model;
 use super::normalizer::Normalizer;
 use super::piece::SPACE;
-use super::unigram::{self as sums, Sums};
-use crate::engines::word_cache::{Remembered, Words};
+use super::unigram::{self, Unigram};
+use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::error::Cause;
 use crate::load::{Kind, ModelType};
 
 /// A loaded model, shared by all threads.
-pub(crate) struct Quick {
+pub(crate) struct FastPath {
     model: Model,
     normalizer: Normalizer,
-    chooser: Chooser,
+    segmenter: Segmenter,
 }
 
-enum Chooser {
-    Sums(Sums),
-    Merges(Merges),
+enum Segmenter {
+    Unigram(Unigram),
+    Bpe(Bpe),
 }
 
 /// What one thread needs, and the words that it has met.
 pub(crate) struct Scratch {
     normalized: Vec<u8>,
-    sums: sums::Scratch,
-    merging: merging::Scratch,
-    remembered: Remembered,
+    unigram: unigram::Scratch,
+    bpe: bpe::Scratch,
+    encoder: CachedEncoder,
 }
 
 impl Scratch {
     /// Takes all memory that the words may have.
-    pub(crate) fn take_memory(&mut self) {
-        self.remembered.take_memory();
+    pub(crate) fn preallocate(&mut self) {
+        self.encoder.preallocate();
     }
 
     /// With a cache of at most so many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             normalized: Vec::new(),
-            sums: sums::Scratch::default(),
-            merging: merging::Scratch::default(),
-            remembered: Remembered::new(cache_bytes),
+            unigram: unigram::Scratch::default(),
+            bpe: bpe::Scratch::default(),
+            encoder: CachedEncoder::new(cache_bytes),
         })
     }
 }
 
 /// Bytes of a normalized text that are kept allocated.
-const KEPT_BYTES: usize = 1 << 24;
+const MAX_RETAINED_BYTES: usize = 1 << 24;
 
-impl Quick {
+impl FastPath {
     /// Reads the tokenizer.json of a model, parsed.
     ///
     /// # Errors
@@ -61,18 +61,18 @@ impl Quick {
         if !model.rules.escape_whitespaces {
             return Err("its texts keep their blanks".to_owned());
         }
-        let chooser = match model.model_type {
-            ModelType::Unigram => Chooser::Sums(Sums::new(&model)?),
+        let segmenter = match model.model_type {
+            ModelType::Unigram => Segmenter::Unigram(Unigram::new(&model)?),
             ModelType::Bpe => {
                 check_parts(&model)?;
-                Chooser::Merges(Merges::new(&model)?)
+                Segmenter::Bpe(Bpe::new(&model)?)
             }
             other => return Err(format!("its model is {}", other.name())),
         };
         Ok(Self {
             normalizer: Normalizer::new(&model.rules),
             model,
-            chooser,
+            segmenter,
         })
     }
 
@@ -88,53 +88,54 @@ impl Quick {
     ) -> Result<bool, Cause> {
         let Scratch {
             normalized,
-            sums,
-            merging,
-            remembered,
+            unigram,
+            bpe,
+            encoder,
         } = scratch;
         self.normalizer
             .run(&self.model.rules, text.as_bytes(), normalized);
-        let done = match &self.chooser {
-            Chooser::Sums(chooser) => {
-                chooser.append_ids(&self.model, normalized, sums, ids);
+        let done = match &self.segmenter {
+            Segmenter::Unigram(segmenter) => {
+                segmenter.append_ids(&self.model, normalized, unigram, ids);
                 Ok(true)
             }
-            Chooser::Merges(merges) => {
-                let mut words = Parts {
-                    unknown_ones_are_apart: self.model.byte_ids.is_some(),
+            Segmenter::Bpe(bpe_model) => {
+                let mut words = TextParts {
+                    unknown_characters_are_separate: self.model.byte_ids.is_some(),
                     model: &self.model,
-                    merges,
-                    scratch: merging,
+                    bpe_model,
+                    scratch: bpe,
                 };
-                remembered.append_ids(normalized, &mut words, ids)
+                encoder.append_ids(normalized, &mut words, ids)
             }
         };
         normalized.clear();
-        normalized.shrink_to(KEPT_BYTES);
+        normalized.shrink_to(MAX_RETAINED_BYTES);
         done
     }
 }
 
-/// Parts of a text that no piece reaches across.
-struct Parts<'a> {
+/// TextParts of a text that no piece reaches across.
+struct TextParts<'a> {
     /// Or only where white space is, which is known: unknown characters in a row become one.
-    unknown_ones_are_apart: bool,
+    unknown_characters_are_separate: bool,
     model: &'a Model,
-    merges: &'a Merges,
-    scratch: &'a mut merging::Scratch,
+    bpe_model: &'a Bpe,
+    scratch: &'a mut bpe::Scratch,
 }
 
-impl Words for Parts<'_> {
+impl WordEncoder for TextParts<'_> {
     #[inline(always)]
-    fn next(&self, text: &[u8], at: usize) -> (usize, usize) {
+    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
         let Some(&first) = text.get(at) else {
             return (at, at);
         };
         let (mut end, mut before) = (at + 1, first);
         while let Some(&byte) = text.get(end) {
-            let may_part = self.unknown_ones_are_apart || before == b' ' || byte == b' ';
+            let may_part = self.unknown_characters_are_separate || before == b' ' || byte == b' ';
             // Characters are whole.
-            if may_part && !self.merges.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte) {
+            if may_part && !self.bpe_model.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte)
+            {
                 break;
             }
             before = byte;
@@ -143,11 +144,12 @@ impl Words for Parts<'_> {
         (at, end)
     }
 
-    fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+    fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         if u32::try_from(word.len()).is_err() {
             return Ok(false);
         }
-        self.merges.append_ids(self.model, word, self.scratch, ids);
+        self.bpe_model
+            .append_ids(self.model, word, self.scratch, ids);
         Ok(true)
     }
 }

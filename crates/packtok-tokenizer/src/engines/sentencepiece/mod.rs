@@ -1,14 +1,14 @@
 //! SentencePiece's models: the ids of the `sentencepiece` library 0.2.3.
 //!
 //! ```text
-//! .model  ──file──▶  tokenizer.json  ──model──▶  pieces, rules  ──▶  plain, as the library does it
-//!                                                               └─▶  quick, for most files
+//! .model  ──file──▶  tokenizer.json  ──model──▶  pieces, rules  ──▶  slow_path, as the library does it
+//!                                                               └─▶  fast_path, for most files
 //! ```
 //!
 //! - [`file`] turns a `.model` into a tokenizer.json of types that only packtok knows.
 //! - [`model`] reads that, and knows what becomes of characters, of unknown ones, and of ids.
-//! - [`plain`] does all that the library does, in its order, and in no hurry.
-//! - [`quick`] gives the same ids: [`normalizer`] skips over what stays as it is, parts are remembered where no piece
+//! - [`slow_path`] does all that the library does, in its order, and in no hurry.
+//! - [`fast_path`] gives the same ids: [`normalizer`] skips over what stays as it is, parts are encoder where no piece
 //!   reaches across, and sums are compared no further back than they can matter.
 
 mod bpe;
@@ -23,5 +23,5 @@ mod spaces;
 mod tests;
 mod unigram;
 
-pub(crate) use self::fast_path::{Quick, Scratch};
-pub(crate) use self::slow_path::Plain;
+pub(crate) use self::fast_path::{FastPath, Scratch};
+pub(crate) use self::slow_path::SlowPath;

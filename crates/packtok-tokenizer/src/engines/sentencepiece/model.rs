@@ -23,7 +23,7 @@ pub(super) struct Model {
 }
 
 /// Where a sum is beyond this, it is taken off all that are under way, so that rounding does not get worse.
-pub(super) const MOST_SUM: f32 = 100_000.0;
+pub(super) const MAX_SUM: f32 = 100_000.0;
 
 /// What an unknown character costs, below the worst piece.
 const UNK_PENALTY: f32 = 10.0;
@@ -124,16 +124,16 @@ impl Model {
                 Kind::Control => {}
                 Kind::Unknown => text.push_str(&self.unk_surface),
                 _ => {
-                    let mut shown = piece.text.as_str();
+                    let mut with_spaces = piece.text.as_str();
                     if is_at_start
                         && (self.rules.add_dummy_prefix || self.rules.remove_extra_whitespaces)
-                        && let Some(rest) = shown.strip_prefix(SPACE)
+                        && let Some(rest) = with_spaces.strip_prefix(SPACE)
                     {
-                        shown = rest;
-                        // Where more white space would have been taken out, more of it is not shown either.
+                        with_spaces = rest;
+                        // Where more white space would have been taken out, more of it is not with_spaces either.
                         took_space = !self.rules.remove_extra_whitespaces;
                     }
-                    text.push_str(&shown.replace(SPACE, " "));
+                    text.push_str(&with_spaces.replace(SPACE, " "));
                 }
             }
         }
@@ -145,7 +145,7 @@ impl Model {
     }
 }
 
-/// Moves what pieces of one byte say to the text; each byte that begins no character is shown as one.
+/// Moves what pieces of one byte say to the text; each byte that begins no character is with_spaces as one.
 fn push_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

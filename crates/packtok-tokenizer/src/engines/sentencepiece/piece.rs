@@ -18,7 +18,7 @@ pub(super) struct Piece {
 pub(super) const SPACE: &str = "\u{2581}";
 
 /// Pieces are shorter.
-const MOST_PIECE_BYTES: usize = 8000;
+const MAX_PIECE_BYTES: usize = 8000;
 
 pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
     let read = || {
@@ -39,7 +39,7 @@ pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
         ));
     }
     match piece.text.len() {
-        ..MOST_PIECE_BYTES => Ok(piece),
+        ..MAX_PIECE_BYTES => Ok(piece),
         num_bytes => Err(format!("a piece has {num_bytes} bytes")),
     }
 }

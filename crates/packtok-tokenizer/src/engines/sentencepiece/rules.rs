@@ -20,8 +20,8 @@ pub(super) struct Rules {
 }
 
 /// Of the keys that a text begins with, so many are looked at by the library.
-const MOST_REPLACED: usize = 32;
-const MOST_USER_DEFINED: usize = 64;
+const MAX_REPLACED_KEYS: usize = 32;
+const MAX_USER_DEFINED_KEYS: usize = 64;
 
 /// Texts that are replaced: a trie of them, and what each becomes, ended by a zero.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Charsmap {
     /// What the beginning of `text` becomes, and how many bytes of it.
     #[inline]
     fn replacement(&self, text: &[u8]) -> Option<(&[u8], usize)> {
-        let (len, at) = self.trie.longest(text, MOST_REPLACED)?;
+        let (len, at) = self.trie.longest(text, MAX_REPLACED_KEYS)?;
         let rest = self.replacements.get(at as usize..)?;
         // The last one is ended, too.
         let end = rest.iter().position(|&byte| byte == 0)?;
@@ -156,7 +156,7 @@ pub(super) fn first_symbol(user_defined: &DoubleArray, text: &[u8]) -> (usize, b
 /// Bytes of the user-defined symbol that `text` begins with.
 #[inline]
 fn longest_user_defined(symbols: &DoubleArray, text: &[u8]) -> Option<usize> {
-    let longest = symbols.longest(text, MOST_USER_DEFINED);
+    let longest = symbols.longest(text, MAX_USER_DEFINED_KEYS);
     longest.map(|(len, _)| len)
 }
 

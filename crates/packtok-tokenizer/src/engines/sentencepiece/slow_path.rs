@@ -1,21 +1,21 @@
-//! SentencePiece, step by step as the library does it: what the quick one beside it is held against.
+//! SentencePiece, step by step as the library does it: what the fast_path one beside it is held against.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use super::model::{MOST_SUM, Model};
+use super::model::{MAX_SUM, Model};
 use super::piece::{SPACE, num_bytes_of_char};
 use crate::load::{Kind, ModelType};
 
 /// A loaded model that is in no hurry.
-pub(crate) struct Plain {
+pub(crate) struct SlowPath {
     model: Model,
     /// Pieces that texts are matched with, by their bytes.
     matched: HashMap<Vec<u8>, u32>,
     longest_piece: usize,
 }
 
-impl Plain {
+impl SlowPath {
     /// Reads the tokenizer.json of a model, parsed.
     ///
     /// # Errors
@@ -46,8 +46,8 @@ impl Plain {
     pub(crate) fn encode_into(&self, text: &str, ids: &mut Vec<u32>) {
         let normalized = self.model.rules.normalized(text.as_bytes());
         let pieces = match self.model.model_type {
-            ModelType::Unigram => self.by_sums(&normalized),
-            ModelType::Bpe => self.by_merges(&normalized),
+            ModelType::Unigram => self.unigram(&normalized),
+            ModelType::Bpe => self.bpe(&normalized),
             ModelType::Word => self.by_ids(words(&normalized)),
             ModelType::Char => {
                 let characters = characters(&normalized, &self.model).into_iter();
@@ -73,7 +73,7 @@ impl Plain {
     }
 
     /// The pieces whose scores make the greatest sum, found from left to right in single precision.
-    fn by_sums<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
+    fn unigram<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         #[derive(Clone, Copy)]
         struct End {
             score: f32,
@@ -89,7 +89,7 @@ impl Plain {
         let mut start = 0;
         while start < text.len() {
             let mut before = ends[start].score;
-            if before.abs() > MOST_SUM {
+            if before.abs() > MAX_SUM {
                 // As far as ways can lead; what none leads to yet is not asked for its score.
                 for end in ends[start..].iter_mut().take(longest_step + 1) {
                     end.score -= before;
@@ -139,7 +139,7 @@ impl Plain {
     }
 
     /// What remains when the pair whose piece has the best score, and of these the first, is merged until none is left.
-    fn by_merges<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
+    fn bpe<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         let mut symbols = Vec::new();
         let mut at = 0;
         for (character, is_frozen) in characters(text, &self.model) {
@@ -157,26 +157,26 @@ impl Plain {
             return Vec::new();
         };
         last.after = None;
-        let mut merging = Merging {
-            plain: self,
+        let mut state = BpeState {
+            slow_path: self,
             text,
             symbols,
             pairs: BinaryHeap::new(),
             parts_of_unused: HashMap::new(),
         };
-        for right in 1..merging.symbols.len() {
-            merging.push_pair(Some(right - 1), Some(right));
+        for right in 1..state.symbols.len() {
+            state.push_pair(Some(right - 1), Some(right));
         }
-        while let Some((_, Reverse(left), right, len)) = merging.pairs.pop() {
-            merging.merge(left, right, len);
+        while let Some((_, Reverse(left), right, len)) = state.pairs.pop() {
+            state.merge(left, right, len);
         }
         let mut pieces = Vec::new();
         let mut next = Some(0);
         while let Some(at) = next {
             let Symbol {
                 start, end, after, ..
-            } = merging.symbols[at];
-            merging.push_pieces((start, end), 0, &mut pieces);
+            } = state.symbols[at];
+            state.push_pieces((start, end), 0, &mut pieces);
             next = after;
         }
         pieces
@@ -193,10 +193,10 @@ struct Symbol {
 }
 
 /// How often a piece that is not to be used, and what it comes apart into, comes apart.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
-struct Merging<'a, 'b> {
-    plain: &'b Plain,
+struct BpeState<'a, 'b> {
+    slow_path: &'b SlowPath,
     text: &'a [u8],
     symbols: Vec<Symbol>,
     /// Score, places of the two symbols and bytes of what they make; the best score is on top, of equal ones the
@@ -229,7 +229,7 @@ impl PartialEq for Rank {
 
 impl Eq for Rank {}
 
-impl<'a> Merging<'a, '_> {
+impl<'a> BpeState<'a, '_> {
     fn push_pair(&mut self, left: Option<usize>, right: Option<usize>) {
         let (Some(left), Some(right)) = (left, right) else {
             return;
@@ -239,10 +239,10 @@ impl<'a> Merging<'a, '_> {
             return;
         }
         let text = &self.text[one.start..other.end];
-        let Some(&id) = self.plain.matched.get(text) else {
+        let Some(&id) = self.slow_path.matched.get(text) else {
             return;
         };
-        let piece = &self.plain.model.pieces[id as usize];
+        let piece = &self.slow_path.model.pieces[id as usize];
         if piece.kind == Kind::Unused {
             let parts = [(one.start, one.end), (other.start, other.end)];
             self.parts_of_unused.insert(text, parts);
@@ -277,8 +277,8 @@ impl<'a> Merging<'a, '_> {
         pieces: &mut Vec<(&'a [u8], u32)>,
     ) {
         let text = &self.text[start..end];
-        let found = self.plain.matched.get(text).copied();
-        let may_be_used = |_: &u32| depth > DEEPEST || self.plain.id_of(text).is_some();
+        let found = self.slow_path.matched.get(text).copied();
+        let may_be_used = |_: &u32| depth > MAX_DEPTH || self.slow_path.id_of(text).is_some();
         if let Some(id) = found.filter(may_be_used) {
             pieces.push((text, id));
             return;
@@ -289,7 +289,7 @@ impl<'a> Merging<'a, '_> {
                     self.push_pieces(part, depth + 1, pieces);
                 }
             }
-            None => pieces.push((text, self.plain.model.unk_id)),
+            None => pieces.push((text, self.slow_path.model.unk_id)),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::piece::SPACE;
 
 /// A piece as it is found in a normalized text, where blanks are what the library writes as U+2581; `None` for one
 /// with a blank of its own, which no text has.
-pub(super) fn shown(piece: &str) -> Option<Vec<u8>> {
+pub(super) fn with_spaces(piece: &str) -> Option<Vec<u8>> {
     (!piece.contains(' ')).then(|| piece.replace(SPACE, " ").into_bytes())
 }
 

@@ -7,7 +7,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 use yada::builder::DoubleArrayBuilder;
 
-use super::{Plain, Quick, Scratch};
+use super::{FastPath, Scratch, SlowPath};
 
 /// Few characters, of all lengths, so that pieces meet; white space in both spellings.
 const CHARS: &[&str] = &["a", "b", "é", "▁", "数", "🙂", "x", " "];
@@ -78,22 +78,22 @@ fn file(
     })
 }
 
-fn ids_of(quick: &Quick, scratch: &mut Scratch, text: &str) -> Vec<u32> {
+fn ids_of(fast_path: &FastPath, scratch: &mut Scratch, text: &str) -> Vec<u32> {
     let mut ids = Vec::new();
-    assert!(quick.encode_into(text, scratch, &mut ids).unwrap());
+    assert!(fast_path.encode_into(text, scratch, &mut ids).unwrap());
     ids
 }
 
-fn plain_ids_of(plain: &Plain, text: &str) -> Vec<u32> {
+fn slow_ids_of(slow_path: &SlowPath, text: &str) -> Vec<u32> {
     let mut ids = Vec::new();
-    plain.encode_into(text, &mut ids);
+    slow_path.encode_into(text, &mut ids);
     ids
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn the_quick_one_gives_the_ids_of_the_plain_one(
+    fn the_fast_path_gives_the_ids_of_the_slow_path(
         model_type in select(vec!["SentencePieceUnigram", "SentencePieceBPE"]),
         pieces in pieces(),
         map in select(MAPS),
@@ -101,11 +101,11 @@ proptest! {
         texts in prop::collection::vec(text(24), 1..6),
     ) {
         let file = file(model_type, &pieces, map, rules);
-        let plain = Plain::load(&file).unwrap();
-        if let Ok(quick) = Quick::load(&file) {
+        let slow_path = SlowPath::load(&file).unwrap();
+        if let Ok(fast_path) = FastPath::load(&file) {
             let mut scratch = Scratch::new(Some(1 << 16));
             for text in &texts {
-                prop_assert_eq!(ids_of(&quick, &mut scratch, text), plain_ids_of(&plain, text), "{:?}", text);
+                prop_assert_eq!(ids_of(&fast_path, &mut scratch, text), slow_ids_of(&slow_path, text), "{:?}", text);
             }
         }
     }
@@ -128,21 +128,24 @@ fn long_texts_have_the_same_sums() {
         &[],
         [true, false, false, false],
     );
-    let (plain, quick) = (Plain::load(&file).unwrap(), Quick::load(&file).unwrap());
+    let (slow_path, fast_path) = (
+        SlowPath::load(&file).unwrap(),
+        FastPath::load(&file).unwrap(),
+    );
     let text = "a aaa b aa a ab aaaaaa é ".repeat(200);
-    let ids = ids_of(&quick, &mut Scratch::new(None), &text);
-    assert_eq!(ids, plain_ids_of(&plain, &text));
+    let ids = ids_of(&fast_path, &mut Scratch::new(None), &text);
+    assert_eq!(ids, slow_ids_of(&slow_path, &text));
     assert!(ids.len() > 2000);
 }
 
 #[test]
-fn what_the_quick_one_does_not_cover_is_said() {
+fn models_that_the_fast_path_does_not_cover_are_refused_with_a_reason() {
     let covers = |text: &str, kind: &'static str| {
         let pieces = [
             (text.to_owned(), 0.0, kind),
             ("▁".to_owned(), 0.0, "normal"),
         ];
-        Quick::load(&file("SentencePieceBPE", &pieces, &[], [true; 4])).err()
+        FastPath::load(&file("SentencePieceBPE", &pieces, &[], [true; 4])).err()
     };
     assert_eq!(covers("▁a", "normal"), None);
     assert_eq!(covers("a▁", "normal"), None);
@@ -152,7 +155,7 @@ fn what_the_quick_one_does_not_cover_is_said() {
     );
     let words = file("SentencePieceWord", &[], &[], [true; 4]);
     assert_eq!(
-        Quick::load(&words).err().unwrap(),
+        FastPath::load(&words).err().unwrap(),
         "its model is SentencePieceWord"
     );
 }
@@ -161,19 +164,22 @@ fn what_the_quick_one_does_not_cover_is_said() {
 fn texts_come_back() {
     let pieces = ["▁a", "b", "▁", "é"].map(|text| (text.to_owned(), -1.0, "normal"));
     let file = file("SentencePieceBPE", &pieces, &[], [true, false, false, true]);
-    let plain = Plain::load(&file).unwrap();
+    let slow_path = SlowPath::load(&file).unwrap();
     for text in ["a b  b", " a", "é🙂\n b", "▁", ""] {
-        let shown = text.replace('▁', " ");
+        let with_spaces = text.replace('▁', " ");
         assert_eq!(
-            plain.decode(&plain_ids_of(&plain, text)).unwrap(),
-            shown,
+            slow_path.decode(&slow_ids_of(&slow_path, text)).unwrap(),
+            with_spaces,
             "{text:?}"
         );
     }
     let byte = |byte: u32| 5 + byte;
     assert_eq!(
-        plain.decode(&[byte(0xc3), byte(0x28), 0]).unwrap(),
+        slow_path.decode(&[byte(0xc3), byte(0x28), 0]).unwrap(),
         "\u{fffd}(?"
     );
-    assert_eq!(plain.decode(&[9999]).unwrap_err(), "there is no piece 9999");
+    assert_eq!(
+        slow_path.decode(&[9999]).unwrap_err(),
+        "there is no piece 9999"
+    );
 }

@@ -1,7 +1,7 @@
 //! The pieces whose scores make the greatest sum, no further back than they can matter.
 //!
-//! Sums are kept in single precision from the beginning of a text, as the library does: how they are rounded
-//! depends on all that is before, so that no word can be remembered. But where no piece reaches across a place,
+//! Unigram are kept in single precision from the beginning of a text, as the library does: how they are rounded
+//! depends on all that is before, so that no word can be encoder. But where no piece reaches across a place,
 //! all ways lead through it, and what was chosen before it stands: only the sum goes on.
 //!
 //! ```text
@@ -9,18 +9,18 @@
 //!         └─┴─┴─┘ └─┴─┴─┘            the ids of "_the" are written, and the memory is used again
 //! ```
 
-use super::model::{MOST_SUM, Model};
+use super::model::{MAX_SUM, Model};
 use super::piece::num_bytes_of_char;
-use super::spaces::{push_id, shown};
+use super::spaces::{push_id, with_spaces};
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
 /// Pieces and their scores.
-pub(super) struct Sums {
+pub(super) struct Unigram {
     trie: DoubleArray,
     scores: Vec<f32>,
     /// Bytes of the longest piece, or character.
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 /// Where the best way to a place comes from.
@@ -39,7 +39,7 @@ const NOTHING: End = End {
 };
 
 /// Places that are kept allocated.
-const KEPT: usize = 1 << 16;
+const MAX_RETAINED: usize = 1 << 16;
 
 /// What one thread needs.
 #[derive(Default)]
@@ -48,18 +48,18 @@ pub(super) struct Scratch {
     chosen: Vec<(u32, u32)>,
 }
 
-impl Sums {
+impl Unigram {
     /// # Errors
     /// Pieces are too many.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let chosen = (0u32..).zip(&model.pieces);
         let chosen = chosen.filter(|(_, piece)| piece.kind.is_matched());
         let chosen = chosen.filter(|(_, piece)| piece.kind != Kind::Unused);
-        let entries = chosen.filter_map(|(id, piece)| Some((shown(&piece.text)?, id)));
+        let entries = chosen.filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)));
         let entries: Vec<(Vec<u8>, u32)> = entries.collect();
         let longest = entries.iter().map(|(piece, _)| piece.len()).max();
         Ok(Self {
-            most_bytes: longest.unwrap_or(0).max(char::MAX.len_utf8()),
+            max_bytes: longest.unwrap_or(0).max(char::MAX.len_utf8()),
             trie: DoubleArray::of(entries)?,
             scores: (0..model.pieces.len() as u32)
                 .map(|id| model.sum_score(id))
@@ -95,22 +95,22 @@ impl Sums {
                 if start == text.len() {
                     break;
                 }
-                // Nothing is known of what lies behind.
+                // Nothing is known of what lies after.
                 let score = ends[start - first].score;
                 ends[..=start - first].fill(NOTHING);
                 ends[0].score = score;
                 first = start;
             }
             let mut before = ends[start - first].score;
-            if before.abs() > MOST_SUM {
+            if before.abs() > MAX_SUM {
                 // What no way leads to yet is not asked for its score.
                 for end in &mut ends[start - first..] {
                     end.score -= before;
                 }
                 before = 0.0;
             }
-            if ends.len() <= start - first + self.most_bytes {
-                ends.resize(start - first + 2 * self.most_bytes, NOTHING);
+            if ends.len() <= start - first + self.max_bytes {
+                ends.resize(start - first + 2 * self.max_bytes, NOTHING);
             }
             let ahead = &mut ends[start - first..];
             let char_len = num_bytes_of_char(&text[start..]);
@@ -149,8 +149,8 @@ impl Sums {
             start = at;
         }
         ends.clear();
-        ends.shrink_to(KEPT);
-        chosen.shrink_to(KEPT);
+        ends.shrink_to(MAX_RETAINED);
+        chosen.shrink_to(MAX_RETAINED);
     }
 
     /// Appends the ids of the best way to the end of `text`, which `ends` are the places of.

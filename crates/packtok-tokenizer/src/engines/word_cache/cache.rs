@@ -7,12 +7,12 @@
 use super::long::LongWords;
 use super::short::{self, Finder, ShortWords};
 use crate::engines::lane::Lane;
-use crate::engines::word_key::Word;
+use crate::engines::word_key::WordKey;
 
 /// Bytes that the words one thread has met take at most, unless something else is asked for.
 pub(in crate::engines) const CACHE_BYTES: usize = 48 << 20;
 
-/// Words whose places in the cache are fetched together, which must all have room in the nearest cache.
+/// Words whose slots in the cache are fetched together, which must all have room in the nearest cache.
 pub(in crate::engines) const GROUP: usize = 128;
 
 /// Buckets of the table of short words to begin with, 32 KiB of them. About as many words later it gets all the
@@ -21,31 +21,31 @@ pub(in crate::engines) const GROUP: usize = 128;
 const FIRST_BUCKETS: usize = 1 << 9;
 
 /// The words that one thread has met.
-pub(in crate::engines) struct Cache {
+pub(in crate::engines) struct WordCache {
     short: ShortWords,
     long: LongWords,
-    most_buckets: usize,
+    max_buckets: usize,
 }
 
-impl Cache {
+impl WordCache {
     /// With tables of about so many bytes at most; a few kilobytes to begin with.
-    pub(in crate::engines) fn new(most_bytes: usize) -> Self {
-        let for_long = most_bytes / 3;
-        let most_buckets = (most_bytes - for_long) / size_of::<short::Bucket>();
+    pub(in crate::engines) fn new(max_bytes: usize) -> Self {
+        let for_long = max_bytes / 3;
+        let max_buckets = (max_bytes - for_long) / size_of::<short::Bucket>();
         Self {
             short: ShortWords::new(FIRST_BUCKETS),
             long: LongWords::new(for_long),
-            most_buckets: 1 << most_buckets.max(FIRST_BUCKETS).ilog2(),
+            max_buckets: 1 << max_buckets.max(FIRST_BUCKETS).ilog2(),
         }
     }
 
     /// Takes all memory that it may have now, which it else does as it is needed.
-    pub(in crate::engines) fn take_memory(&mut self, lane: impl Lane) {
-        if self.short.num_buckets() < self.most_buckets {
-            self.short.grow(lane, self.most_buckets);
+    pub(in crate::engines) fn preallocate(&mut self, lane: impl Lane) {
+        if self.short.num_buckets() < self.max_buckets {
+            self.short.grow(lane, self.max_buckets);
         }
-        self.short.take_memory();
-        self.long.take_memory();
+        self.short.preallocate();
+        self.long.preallocate();
     }
 
     /// What looks short words up, as long as nothing is put.
@@ -56,17 +56,17 @@ impl Cache {
 
     /// Remembers the ids of a short word.
     #[inline(always)]
-    pub(in crate::engines) fn put_short(&mut self, lane: impl Lane, word: Word, ids: &[u32]) {
-        if self.short.is_full() && self.short.num_buckets() < self.most_buckets {
-            self.short.grow(lane, self.most_buckets);
+    pub(in crate::engines) fn insert_short(&mut self, lane: impl Lane, word: WordKey, ids: &[u32]) {
+        if self.short.is_full() && self.short.num_buckets() < self.max_buckets {
+            self.short.grow(lane, self.max_buckets);
         }
-        self.short.put(word, ids);
+        self.short.insert(word, ids);
     }
 
     /// Has the processor fetch what says where a word of this hash is that is not short.
     #[inline(always)]
-    pub(in crate::engines) fn prefetch_place_of_long(&self, hash: u64) {
-        self.long.prefetch_place(hash);
+    pub(in crate::engines) fn prefetch_long_slot(&self, hash: u64) {
+        self.long.prefetch_slot(hash);
     }
 
     /// Has it fetch what is there.
@@ -87,7 +87,7 @@ impl Cache {
     }
 
     /// Remembers the ids of a word of this hash that is not short.
-    pub(in crate::engines) fn put_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
-        self.long.put(hash, word, ids);
+    pub(in crate::engines) fn insert_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+        self.long.insert(hash, word, ids);
     }
 }

@@ -1,60 +1,60 @@
-//! Words that are encoded when they are first met, and remembered: for engines that find and encode words in ways of
-//! their own.
+//! Words that are encoded when they are first met, and encoder: for engines that find and encode words in ways of
+//! their home.
 
-use super::cache::{CACHE_BYTES, Cache, GROUP};
-use super::short::{MOST_IDS, ROOM};
+use super::cache::{CACHE_BYTES, GROUP, WordCache};
+use super::short::{MAX_IDS, ROOM};
 use crate::engines::lane::{AnyLane, Job, Lane};
-use crate::engines::word_key::{SHORT, Word, hash_of_bytes};
+use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 use crate::error::Cause;
 
 /// How words are found and encoded.
-pub(crate) trait Words {
+pub(crate) trait WordEncoder {
     /// Start and end of the first word from `at` on; the same place twice if there is none.
-    fn next(&self, text: &[u8], at: usize) -> (usize, usize);
+    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize);
 
     /// Appends the ids of a word; false if it cannot be encoded by itself.
     ///
     /// # Errors
     /// Those of whoever encodes it.
-    fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause>;
+    fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause>;
 }
 
 /// The words that one thread has met.
-pub(crate) struct Remembered {
+pub(crate) struct CachedEncoder {
     lane: AnyLane,
-    words: [(Word, u32, usize, usize); GROUP],
-    cache: Cache,
+    words: [(WordKey, u32, usize, usize); GROUP],
+    cache: WordCache,
 }
 
-impl Remembered {
+impl CachedEncoder {
     /// With a cache of at most so many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Self {
         Self {
             lane: AnyLane::detect(),
             words: [Default::default(); GROUP],
-            cache: Cache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
+            cache: WordCache::new(cache_bytes.unwrap_or(CACHE_BYTES)),
         }
     }
 
     /// Takes all memory that the words may have.
-    pub(crate) fn take_memory(&mut self) {
-        self.lane.run(TakeMemory(&mut self.cache));
+    pub(crate) fn preallocate(&mut self) {
+        self.lane.run(Preallocate(&mut self.cache));
     }
 
     /// Appends the ids of all words of a text; false, and nothing appended, if one cannot be encoded by itself.
     ///
     /// # Errors
-    /// Those of [`Words::encode`].
+    /// Those of [`WordEncoder::encode`].
     pub(crate) fn append_ids(
         &mut self,
         text: &[u8],
-        words: &mut impl Words,
+        words: &mut impl WordEncoder,
         ids: &mut Vec<u32>,
     ) -> Result<bool, Cause> {
         let start = ids.len();
         let lane = self.lane;
         let done = lane.run(AppendIds {
-            remembered: self,
+            encoder: self,
             text,
             words,
             ids,
@@ -66,54 +66,54 @@ impl Remembered {
     }
 }
 
-/// [`Cache::take_memory`], in a lane.
-struct TakeMemory<'a>(&'a mut Cache);
+/// [`WordCache::preallocate`], in a lane.
+struct Preallocate<'a>(&'a mut WordCache);
 
-impl Job for TakeMemory<'_> {
-    type Done = ();
+impl Job for Preallocate<'_> {
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
-        self.0.take_memory(lane);
+        self.0.preallocate(lane);
     }
 }
 
-/// [`Remembered::append_ids`], in a lane.
+/// [`CachedEncoder::append_ids`], in a lane.
 struct AppendIds<'a, W> {
-    remembered: &'a mut Remembered,
+    encoder: &'a mut CachedEncoder,
     text: &'a [u8],
     words: &'a mut W,
     ids: &'a mut Vec<u32>,
 }
 
-impl<W: Words> Job for AppendIds<'_, W> {
-    type Done = Result<bool, Cause>;
+impl<W: WordEncoder> Job for AppendIds<'_, W> {
+    type Output = Result<bool, Cause>;
 
     #[inline(always)]
-    fn run(self, lane: impl Lane) -> Self::Done {
+    fn run(self, lane: impl Lane) -> Self::Output {
         let Self {
-            remembered,
+            encoder,
             text,
             words,
             ids,
         } = self;
-        let Remembered {
+        let CachedEncoder {
             words: group,
             cache,
             ..
-        } = remembered;
+        } = encoder;
         let mut at = 0;
         loop {
             // What looking words up will need is fetched for a group of them, so that none is waited for.
             let finder = cache.finder();
             let mut num_words = 0;
             for place in &mut *group {
-                let (start, end) = words.next(text, at);
+                let (start, end) = words.next_word(text, at);
                 at = end;
                 if start == end {
                     break;
                 }
-                let word = Word::at(text, start, end);
+                let word = WordKey::at(text, start, end);
                 let bucket = finder.bucket_of(word);
                 finder.prefetch(bucket);
                 *place = (word, bucket, start, end);
@@ -126,7 +126,7 @@ impl<W: Words> Job for AppendIds<'_, W> {
                 match finder.find(lane, word, bucket, &mut found) {
                     Some(count) => ids.extend_from_slice(&found[..count]),
                     None => {
-                        if !append_missing(lane, &text[start..end], cache, words, ids)? {
+                        if !append_miss(lane, &text[start..end], cache, words, ids)? {
                             return Ok(false);
                         }
                     }
@@ -142,11 +142,11 @@ impl<W: Words> Job for AppendIds<'_, W> {
 /// Appends the ids of a word that is no short one of the cache; false if it cannot be encoded by itself.
 #[cold]
 #[inline(never)]
-fn append_missing(
+fn append_miss(
     lane: impl Lane,
     word: &[u8],
-    cache: &mut Cache,
-    words: &mut impl Words,
+    cache: &mut WordCache,
+    words: &mut impl WordEncoder,
     ids: &mut Vec<u32>,
 ) -> Result<bool, Cause> {
     let hash = hash_of_bytes(word);
@@ -154,17 +154,17 @@ fn append_missing(
         return Ok(true);
     }
     let start = ids.len();
-    if !words.encode(word, ids)? {
+    if !words.encode_word(word, ids)? {
         return Ok(false);
     }
     let of_word = &ids[start..];
-    let short = Word::at(word, 0, word.len());
+    let short = WordKey::at(word, 0, word.len());
     // More may be made of it than it has bytes.
     let is_short = short.is_short() && of_word.len() <= SHORT;
-    if is_short && of_word.iter().all(|&id| (id as usize) < MOST_IDS) {
-        cache.put_short(lane, short, of_word);
+    if is_short && of_word.iter().all(|&id| (id as usize) < MAX_IDS) {
+        cache.insert_short(lane, short, of_word);
     } else {
-        cache.put_long(hash, word, of_word);
+        cache.insert_long(hash, word, of_word);
     }
     Ok(true)
 }

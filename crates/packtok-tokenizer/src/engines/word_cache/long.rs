@@ -1,51 +1,51 @@
-//! Words of any length, one behind the other: lines of dashes, addresses, sentences without spaces.
+//! Words of any length, one after the other: lines of dashes, addresses, sentences without spaces.
 //!
 //! ```text
-//! places: | hash | start | bytes | ids |        words: | bytes, filled to a multiple of 4 | ids | bytes ...
+//! slots: | hash | start | bytes | ids |        words: | bytes, filled to a multiple of 4 | ids | bytes ...
 //! ```
 
-use crate::engines::huge_table::{Table, prefetch};
+use crate::engines::huge_table::{HugeTable, prefetch};
 
-/// Bytes of a word that is remembered, at most.
-const MOST_BYTES: usize = 1024;
+/// Bytes of a word that is encoder, at most.
+const MAX_BYTES: usize = 1024;
 
 pub(super) struct LongWords {
-    places: Table<Place>,
-    words: Table<u32>,
+    slots: HugeTable<Slot>,
+    words: HugeTable<u32>,
     /// How much of `words` is taken.
     num_numbers: usize,
 }
 
 /// The high half of a word's hash, where it starts, its bytes, its ids.
-type Place = [u32; 4];
+type Slot = [u32; 4];
 
 impl LongWords {
-    pub(super) fn new(most_bytes: usize) -> Self {
-        let num_places = 1 << (most_bytes / 4 / size_of::<Place>()).max(2).ilog2();
-        let for_words = most_bytes.saturating_sub(num_places * size_of::<Place>());
+    pub(super) fn new(max_bytes: usize) -> Self {
+        let num_slots = 1 << (max_bytes / 4 / size_of::<Slot>()).max(2).ilog2();
+        let for_words = max_bytes.saturating_sub(num_slots * size_of::<Slot>());
         Self {
-            places: Table::new(num_places),
-            words: Table::new((for_words / size_of::<u32>()).max(1)),
+            slots: HugeTable::new(num_slots),
+            words: HugeTable::new((for_words / size_of::<u32>()).max(1)),
             num_numbers: 0,
         }
     }
 
     /// Takes all memory that it may have.
-    pub(super) fn take_memory(&self) {
-        self.places.take_memory();
-        self.words.take_memory();
+    pub(super) fn preallocate(&self) {
+        self.slots.preallocate();
+        self.words.preallocate();
     }
 
-    /// Has the processor fetch the places where a word of this hash may be.
+    /// Has the processor fetch the slots where a word of this hash may be.
     #[inline(always)]
-    pub(super) fn prefetch_place(&self, hash: u64) {
-        prefetch(self.places.places().at(hash as usize));
+    pub(super) fn prefetch_slot(&self, hash: u64) {
+        prefetch(self.slots.slots().at(hash as usize));
     }
 
     /// Has it fetch what is there, if a word of this hash is.
     #[inline(always)]
     pub(super) fn prefetch_word(&self, hash: u64) {
-        for [high_half, start, ..] in self.places_of(hash) {
+        for [high_half, start, ..] in self.slots_of(hash) {
             if high_half == (hash >> 32) as u32
                 && let Some(word) = self.words.all().get(start as usize)
             {
@@ -57,7 +57,7 @@ impl LongWords {
     /// Appends the ids of a word of this hash; false if it is not there.
     pub(super) fn append(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
         let words = self.words.all();
-        for [high_half, start, num_bytes, num_ids] in self.places_of(hash) {
+        for [high_half, start, num_bytes, num_ids] in self.slots_of(hash) {
             if high_half != (hash >> 32) as u32 || num_bytes as usize != word.len() {
                 continue;
             }
@@ -71,22 +71,22 @@ impl LongWords {
         false
     }
 
-    /// Where a word may be: its own place, and the one beside it.
+    /// Where a word may be: its home place, and the one beside it.
     #[inline(always)]
-    fn places_of(&self, hash: u64) -> [Place; 2] {
-        let places = self.places.places();
-        [0, 1].map(|beside| *places.at(hash as usize ^ beside))
+    fn slots_of(&self, hash: u64) -> [Slot; 2] {
+        let slots = self.slots.slots();
+        [0, 1].map(|beside| *slots.at(hash as usize ^ beside))
     }
 
     /// Remembers the ids of a word of this hash; once there are too many, all are forgotten.
-    pub(super) fn put(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+    pub(super) fn insert(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         let num_numbers = word.len().div_ceil(4) + ids.len();
-        if word.len() > MOST_BYTES || num_numbers > self.words.all().len() {
+        if word.len() > MAX_BYTES || num_numbers > self.words.all().len() {
             return;
         }
-        let places = self.places.all_mut();
+        let slots = self.slots.all_mut();
         if self.num_numbers + num_numbers > self.words.all().len() {
-            places.fill(Place::default());
+            slots.fill(Slot::default());
             self.num_numbers = 0;
         }
         let start = self.num_numbers;
@@ -95,10 +95,10 @@ impl LongWords {
         let (of_word, of_ids) = numbers.split_at_mut(word.len().div_ceil(4));
         bytemuck::cast_slice_mut(of_word)[..word.len()].copy_from_slice(word);
         of_ids.copy_from_slice(ids);
-        let own = hash as usize & (places.len() - 1);
-        let [.., num_bytes, _] = places[own];
+        let home = hash as usize & (slots.len() - 1);
+        let [.., num_bytes, _] = slots[home];
         let is_taken = num_bytes > 0;
-        places[own ^ usize::from(is_taken)] = [
+        slots[home ^ usize::from(is_taken)] = [
             (hash >> 32) as u32,
             start as u32,
             word.len() as u32,

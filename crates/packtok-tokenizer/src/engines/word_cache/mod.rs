@@ -5,6 +5,6 @@ mod cached_encoder;
 mod long;
 mod short;
 
-pub(super) use self::cache::{CACHE_BYTES, Cache, GROUP};
-pub(crate) use self::cached_encoder::{Remembered, Words};
-pub(super) use self::short::{MOST_IDS, ROOM};
+pub(super) use self::cache::{CACHE_BYTES, GROUP, WordCache};
+pub(crate) use self::cached_encoder::{CachedEncoder, WordEncoder};
+pub(super) use self::short::{MAX_IDS, ROOM};

@@ -12,15 +12,15 @@
 //! because words that were met early are met often, or of one with many ids. Were one of those to take the place of
 //! two, it might be a comma's, which then is always found beside.
 
-use crate::engines::huge_table::{Places, Table, prefetch};
+use crate::engines::huge_table::{HugeTable, Slots, prefetch};
 use crate::engines::lane::Lane;
-use crate::engines::word_key::{LEN_SHIFT, SHORT, Word};
+use crate::engines::word_key::{LEN_SHIFT, SHORT, WordKey};
 
 /// Keys of two words, then the ids of both.
 pub(super) type Bucket = [u64; 8];
 
 /// Ids are below this: they have 24 bits.
-pub(in crate::engines) const MOST_IDS: usize = 1 << 24;
+pub(in crate::engines) const MAX_IDS: usize = 1 << 24;
 /// Ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
 /// What is in place of a length where there are ids instead of a second word.
@@ -30,30 +30,30 @@ const COUNT_SHIFT: u32 = 56;
 const COUNT_BITS: u32 = 4;
 /// The number that says, with a bit for each, in which of the buckets beside this one words are that belong here; and
 /// where in it.
-const ELSEWHERE: usize = 5;
-const ELSEWHERE_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
+const OVERFLOW: usize = 5;
+const OVERFLOW_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
 const _: () = assert!(SHORT <= 3 * FEW_IDS && SHORT < 1 << COUNT_BITS);
 
-/// Buckets that a word may be in: its own, and those beside it, by what their number differs in.
-const BESIDE: [usize; 5] = [0, 1, 2, 3, 4];
+/// Buckets that a word may be in: its home, and those beside it, by what their number differs in.
+const PROBED: [usize; 5] = [0, 1, 2, 3, 4];
 /// The bucket that a word of many ids takes where none is empty or has such a one: the farthest.
-const FARTHEST: usize = BESIDE[4];
+const FARTHEST: usize = PROBED[4];
 
 /// What looking a word up may write: its ids, and more.
 pub(in crate::engines) const ROOM: usize = 2 * FEW_IDS + 8;
 
 pub(super) struct ShortWords {
-    buckets: Table<Bucket>,
+    buckets: HugeTable<Bucket>,
     /// Words that were put since the table had this length.
-    num_put: usize,
+    num_inserted: usize,
 }
 
 impl ShortWords {
     pub(super) fn new(num_buckets: usize) -> Self {
         Self {
-            buckets: Table::new(num_buckets),
-            num_put: 0,
+            buckets: HugeTable::new(num_buckets),
+            num_inserted: 0,
         }
     }
 
@@ -63,12 +63,12 @@ impl ShortWords {
 
     /// Whether there are about as many words as buckets.
     pub(super) fn is_full(&self) -> bool {
-        self.num_put >= self.num_buckets()
+        self.num_inserted >= self.num_buckets()
     }
 
     #[inline(always)]
     pub(super) fn finder(&self) -> Finder<'_> {
-        let buckets = self.buckets.places();
+        let buckets = self.buckets.slots();
         Finder {
             buckets,
             shift: u64::BITS - self.num_buckets().trailing_zeros(),
@@ -76,35 +76,35 @@ impl ShortWords {
     }
 
     /// Remembers the ids of a word of up to 15 bytes.
-    pub(super) fn put(&mut self, word: Word, ids: &[u32]) {
-        let own = self.finder().bucket_of(word) as usize;
+    pub(super) fn insert(&mut self, word: WordKey, ids: &[u32]) {
+        let home = self.finder().bucket_of(word) as usize;
         let buckets = self.buckets.all_mut();
         let is_there = |beside: usize| {
-            let [first_low, first_high, second_low, second_high, ..] = buckets[own ^ beside];
+            let [first_low, first_high, second_low, second_high, ..] = buckets[home ^ beside];
             let of_word = [word.low, word.high];
             [first_low, first_high] == of_word || [second_low, second_high] == of_word
         };
-        if is_there(0) || elsewhere(&buckets[own]).any(is_there) {
+        if is_there(0) || overflow(&buckets[home]).any(is_there) {
             return;
         }
         let has_many = ids.len() > FEW_IDS;
         let has_room = |&beside: &usize| match has_many {
-            true => buckets[own ^ beside][1] == 0,
-            false => buckets[own ^ beside][3] == 0,
+            true => buckets[home ^ beside][1] == 0,
+            false => buckets[home ^ beside][3] == 0,
         };
-        let is_of_its_kind = |&beside: &usize| is_of_many(&buckets[own ^ beside]) == has_many;
-        let mut all = BESIDE.into_iter();
+        let is_of_its_kind = |&beside: &usize| is_of_many(&buckets[home ^ beside]) == has_many;
+        let mut all = PROBED.into_iter();
         let with_room = all.clone().find(has_room);
         let to = with_room.or_else(|| all.find(is_of_its_kind));
         let to = to.unwrap_or(if has_many { FARTHEST } else { 0 });
-        self.num_put += 1;
+        self.num_inserted += 1;
 
         let mut parts = ids.chunks(FEW_IDS);
         let mut next = || packed(parts.next().unwrap_or(&[]));
         let ([a, b], [c, d], [e, f]) = (next(), next(), next());
         let b = b | (ids.len() as u64) << COUNT_SHIFT;
-        let bucket = &mut buckets[own ^ to];
-        let of_others = bucket[ELSEWHERE] >> ELSEWHERE_SHIFT << ELSEWHERE_SHIFT;
+        let bucket = &mut buckets[home ^ to];
+        let of_others = bucket[OVERFLOW] >> OVERFLOW_SHIFT << OVERFLOW_SHIFT;
         let is_alone = bucket[1] == 0 || is_of_many(bucket);
         let [first_low, first_high, _, _, first_a, first_b, ..] = *bucket;
         *bucket = if has_many {
@@ -116,15 +116,15 @@ impl ShortWords {
                 first_low, first_high, word.low, word.high, first_a, first_b, a, b,
             ]
         };
-        bucket[ELSEWHERE] |= of_others;
+        bucket[OVERFLOW] |= of_others;
         if to > 0 {
-            buckets[own][ELSEWHERE] |= 1 << (ELSEWHERE_SHIFT as usize + to - 1);
+            buckets[home][OVERFLOW] |= 1 << (OVERFLOW_SHIFT as usize + to - 1);
         }
     }
 
     /// Takes all memory that the table may have at its length.
-    pub(super) fn take_memory(&self) {
-        self.buckets.take_memory();
+    pub(super) fn preallocate(&self) {
+        self.buckets.preallocate();
     }
 
     /// Makes the table longer.
@@ -138,10 +138,10 @@ impl ShortWords {
                 if high >> LEN_SHIFT == 0 || high >> LEN_SHIFT == MANY {
                     continue;
                 }
-                let word = Word { low, high };
+                let word = WordKey { low, high };
                 let mut found = [0; ROOM];
                 if let Some(count) = find(lane, bucket, word, &mut found) {
-                    self.put(word, &found[..count]);
+                    self.insert(word, &found[..count]);
                 }
             }
         }
@@ -151,7 +151,7 @@ impl ShortWords {
 /// The table as it is looked at.
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Finder<'a> {
-    buckets: Places<'a, Bucket>,
+    buckets: Slots<'a, Bucket>,
     /// What is left of a hash when its lowest bits have been shifted out is a bucket's number.
     shift: u32,
 }
@@ -164,7 +164,7 @@ impl Finder<'_> {
 
     /// The number of the bucket that a word belongs to.
     #[inline(always)]
-    pub(in crate::engines) fn bucket_of(self, word: Word) -> u32 {
+    pub(in crate::engines) fn bucket_of(self, word: WordKey) -> u32 {
         (word.hash() >> self.shift) as u32
     }
 
@@ -179,17 +179,17 @@ impl Finder<'_> {
     pub(in crate::engines) fn find(
         self,
         lane: impl Lane,
-        word: Word,
+        word: WordKey,
         bucket: u32,
         ids: &mut [u32; ROOM],
     ) -> Option<usize> {
-        let own = bucket as usize;
-        let bucket = self.buckets.at(own);
+        let home = bucket as usize;
+        let bucket = self.buckets.at(home);
         let mut count = find(lane, bucket, word, ids);
         if count.is_none() {
             // Each is one more wait for memory.
-            for beside in elsewhere(bucket) {
-                count = find(lane, self.buckets.at(own ^ beside), word, ids);
+            for beside in overflow(bucket) {
+                count = find(lane, self.buckets.at(home ^ beside), word, ids);
                 if count.is_some() {
                     break;
                 }
@@ -200,22 +200,22 @@ impl Finder<'_> {
 }
 
 #[inline(always)]
-fn find(lane: impl Lane, bucket: &Bucket, word: Word, ids: &mut [u32; ROOM]) -> Option<usize> {
+fn find(lane: impl Lane, bucket: &Bucket, word: WordKey, ids: &mut [u32; ROOM]) -> Option<usize> {
     let &[a, b, c, d, ..] = bucket;
     // Which of the two it is cannot be foreseen, so that there is no branch for it.
-    let which = lane.which(&[a, b, c, d], [word.low, word.high]);
+    let which = lane.match_pair(&[a, b, c, d], [word.low, word.high]);
     if which == 0 {
         return None;
     }
     let at = 4 + which / 4 * 2;
     let packed = [bucket[at], bucket[at + 1]];
-    lane.spread(packed, ids.first_chunk_mut().expect("it is longer"));
+    lane.unpack_ids(packed, ids.first_chunk_mut().expect("it is longer"));
     let count = (packed[1] >> COUNT_SHIFT) as usize % (1 << COUNT_BITS);
     if count > FEW_IDS {
         let [_, _, c, d, _, _, e, f] = *bucket;
         for (first, packed) in [(FEW_IDS, [c, d]), (2 * FEW_IDS, [e, f])] {
             let ids = ids[first..].first_chunk_mut().expect("it is longer");
-            lane.spread(packed, ids);
+            lane.unpack_ids(packed, ids);
         }
     }
     Some(count)
@@ -230,8 +230,8 @@ fn packed(ids: &[u32]) -> [u64; 2] {
 
 /// Where beside a bucket there are words that belong to it, by what the buckets' numbers differ in.
 #[inline(always)]
-fn elsewhere(bucket: &Bucket) -> impl Iterator<Item = usize> {
-    let mut bits = bucket[ELSEWHERE] >> ELSEWHERE_SHIFT;
+fn overflow(bucket: &Bucket) -> impl Iterator<Item = usize> {
+    let mut bits = bucket[OVERFLOW] >> OVERFLOW_SHIFT;
     std::iter::from_fn(move || {
         let beside = (bits != 0).then(|| bits.trailing_zeros() as usize + 1)?;
         bits &= bits - 1;
@@ -250,9 +250,9 @@ mod tests {
     use crate::engines::lane::{AnyLane, Job};
 
     /// Words that belong to one bucket.
-    fn of_bucket(bucket: u32, table: &ShortWords) -> impl Iterator<Item = Word> {
+    fn of_bucket(bucket: u32, table: &ShortWords) -> impl Iterator<Item = WordKey> {
         (1..).filter_map(move |low| {
-            let word = Word {
+            let word = WordKey {
                 low,
                 high: 8 << LEN_SHIFT,
             };
@@ -260,10 +260,10 @@ mod tests {
         })
     }
 
-    struct Ids<'a>(&'a ShortWords, Word);
+    struct Ids<'a>(&'a ShortWords, WordKey);
 
     impl Job for Ids<'_> {
-        type Done = Vec<u32>;
+        type Output = Vec<u32>;
 
         #[inline(always)]
         fn run(self, lane: impl Lane) -> Vec<u32> {
@@ -278,12 +278,12 @@ mod tests {
     fn words_of_many_ids_take_no_place_of_two() {
         let mut table = ShortWords::new(512);
         let (few, many) = ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11, 12]);
-        let words: Vec<Word> = of_bucket(7, &table).take(40).collect();
+        let words: Vec<WordKey> = of_bucket(7, &table).take(40).collect();
         for word in &words[..2] {
-            table.put(*word, &few);
+            table.insert(*word, &few);
         }
         for word in &words[2..] {
-            table.put(*word, &many);
+            table.insert(*word, &many);
             for lane in AnyLane::all() {
                 assert_eq!(lane.run(Ids(&table, *word)), many);
                 assert_eq!(lane.run(Ids(&table, words[0])), few);
@@ -299,14 +299,14 @@ mod tests {
     #[test]
     fn words_that_were_put_first_stay() {
         let mut table = ShortWords::new(512);
-        let words: Vec<Word> = of_bucket(7, &table).take(40).collect();
+        let words: Vec<WordKey> = of_bucket(7, &table).take(40).collect();
         for (id, word) in (0..).zip(&words) {
-            table.put(*word, &[id]);
+            table.insert(*word, &[id]);
             // It is there already.
-            table.put(*word, &[1000]);
+            table.insert(*word, &[1000]);
         }
         let ids = |number: usize| AnyLane::detect().run(Ids(&table, words[number]));
-        // Five buckets have room for ten; then each takes the place of the one before, the second of its own bucket.
+        // Five buckets have room for ten; then each takes the place of the one before, the second of its home bucket.
         let found: Vec<usize> = (0..40)
             .filter(|&number| ids(number) == [number as u32])
             .collect();

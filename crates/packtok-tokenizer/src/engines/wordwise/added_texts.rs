@@ -27,7 +27,7 @@ impl AddedTexts {
     }
 
     /// Whether one may be in a word.
-    pub(super) fn may_be_in(&self, word: &str, normalized: &str) -> bool {
+    pub(super) fn may_occur_in(&self, word: &str, normalized: &str) -> bool {
         self.0.is_match(word) || self.0.is_match(normalized)
     }
 }

@@ -30,8 +30,8 @@ pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalize
     let Some(map) = steps.iter().position(is_map) else {
         return Ok(None);
     };
-    let (before, behind) = (&steps[..map], &steps[map + 1..]);
-    if behind.iter().any(is_map) {
+    let (before, after) = (&steps[..map], &steps[map + 1..]);
+    if after.iter().any(is_map) {
         return Err("it has more than one normalizer Precompiled".to_owned());
     }
     // White space beyond what words are cut at would be stripped off each word, which a map may make text of.

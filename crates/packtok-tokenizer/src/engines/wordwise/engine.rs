@@ -1,10 +1,10 @@
 //! Texts that a tokenizer takes for their words between white space, whatever its model: each word is encoded when it
-//! is first met, and remembered. WordPiece in BERT's way and Unigram are encoded here (`wordpiece`, `unigram`), all
+//! is first met, and encoder. WordPiece in BERT's node and Unigram are encoded here (`wordpiece`, `unigram`), all
 //! else by the engine that knows all of the file.
 //!
 //! ```text
 //! text   The  cat sat\non the cat        words   The  cat  sat  on  the  cat
-//! ids    of each, from the cache, the model or the other engine, one behind the other
+//! ids    of each, from the cache, the model or the other engine, one after the other
 //! ```
 //!
 //! That is exact where white space parts all that the file's components do, which is read from them:
@@ -28,9 +28,9 @@ use super::coverage::{
     normalizer_before_map,
 };
 use super::model::Model;
-use super::scratch::Room;
+use super::scratch::Scratch;
 use crate::engines::reference::Normalizer;
-use crate::engines::word_cache::{Remembered, Words};
+use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::error::Cause;
 use crate::load::AddedToken;
 
@@ -115,29 +115,29 @@ impl Wordwise {
     pub(crate) fn encode_into(
         &self,
         text: &str,
-        remembered: &mut Remembered,
+        encoder: &mut CachedEncoder,
         ids: &mut Vec<u32>,
         encode_word: &mut EncodeWord<'_>,
     ) -> Result<bool, Cause> {
-        let mut words = Parted {
+        let mut words = SeparatedWords {
             wordwise: self,
-            room: Room::default(),
+            scratch: Scratch::default(),
             encode_word,
         };
-        remembered.append_ids(text.as_bytes(), &mut words, ids)
+        encoder.append_ids(text.as_bytes(), &mut words, ids)
     }
 }
 
 /// Words between white space.
-struct Parted<'a, 'e> {
+struct SeparatedWords<'a, 'e> {
     wordwise: &'a Wordwise,
-    room: Room,
+    scratch: Scratch,
     encode_word: &'a mut EncodeWord<'e>,
 }
 
-impl Words for Parted<'_, '_> {
+impl WordEncoder for SeparatedWords<'_, '_> {
     #[inline(always)]
-    fn next(&self, text: &[u8], mut at: usize) -> (usize, usize) {
+    fn next_word(&self, text: &[u8], mut at: usize) -> (usize, usize) {
         while at < text.len() && is_separator(text[at]) {
             at += 1;
         }
@@ -148,14 +148,14 @@ impl Words for Parted<'_, '_> {
         (start, at)
     }
 
-    fn encode(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+    fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
         // A text is cut at characters of one byte, so that its words are texts.
         let word = std::str::from_utf8(word)?;
         if let Some(before_map) = &self.wordwise.before_map
             && !word.is_ascii()
             && !before_map
                 .normalized(word)
-                .is_some_and(|word| is_apart(&word))
+                .is_some_and(|word| is_separate(&word))
         {
             return Ok(false);
         }
@@ -168,10 +168,10 @@ impl Words for Parted<'_, '_> {
     }
 }
 
-impl Parted<'_, '_> {
+impl SeparatedWords<'_, '_> {
     fn append(&mut self, word: &str, ids: &mut Vec<u32>) -> Result<(), Cause> {
         let model = self.wordwise.model.as_ref();
-        match model.is_some_and(|model| model.append(word, &mut self.room, ids)) {
+        match model.is_some_and(|model| model.append(word, &mut self.scratch, ids)) {
             true => Ok(()),
             false => (self.encode_word)(word, ids),
         }
@@ -194,7 +194,7 @@ impl Parted<'_, '_> {
 }
 
 /// Whether the blanks beside a word are user-perceived characters of their own.
-fn is_apart(word: &str) -> bool {
+fn is_separate(word: &str) -> bool {
     let between = format!(" {word} ");
     let mut graphemes = between.graphemes(true);
     graphemes.next() == Some(" ") && graphemes.next_back() == Some(" ")
@@ -214,12 +214,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_behind_a_blank_is_not_apart() {
-        assert!(is_apart("a\u{301}"));
-        assert!(!is_apart("\u{301}a"));
+    fn a_mark_after_a_blank_is_not_apart() {
+        assert!(is_separate("a\u{301}"));
+        assert!(!is_separate("\u{301}a"));
         // An Arabic sign that goes with what follows it.
-        assert!(!is_apart("a\u{600}"));
-        assert!(is_apart("語"));
-        assert!(!is_apart("\u{200d}x"));
+        assert!(!is_separate("a\u{600}"));
+        assert!(is_separate("語"));
+        assert!(!is_separate("\u{200d}x"));
     }
 }

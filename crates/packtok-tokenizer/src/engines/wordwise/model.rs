@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::scratch::Room;
+use super::scratch::Scratch;
 use super::unigram::Unigram;
 use super::wordpiece::WordPiece;
 use crate::load::AddedToken;
@@ -14,7 +14,7 @@ pub(super) enum Model {
 }
 
 impl Model {
-    /// That of a tokenizer.json, if nothing in it is done in other ways.
+    /// That of a tokenizer.json, if nothing in it is done in other nodes.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
         let unigram = || Unigram::read(json, added_tokens);
@@ -22,10 +22,10 @@ impl Model {
     }
 
     /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
-    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         match self {
-            Self::WordPiece(model) => model.append(word, room, ids),
-            Self::Unigram(model) => model.append(word, room, ids),
+            Self::WordPiece(model) => model.append(word, scratch, ids),
+            Self::Unigram(model) => model.append(word, scratch, ids),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Unigram behind white space, as T5, XLNet and their like have it: the ids of a word that is met for the first time.
+//! Unigram after white space, as T5, XLNet and their like have it: the ids of a word that is met for the first time.
 //!
 //! ```text
 //! word        ﬁne!          as it is between white space
@@ -12,7 +12,7 @@
 use serde_json::Value;
 
 use super::added_texts::AddedTexts;
-use super::scratch::{Room, Way};
+use super::scratch::{Node, Scratch};
 use crate::engines::double_array::DoubleArray;
 use crate::engines::reference::Normalizer;
 use crate::load::AddedToken;
@@ -39,7 +39,7 @@ pub(super) struct Unigram {
 }
 
 impl Unigram {
-    /// That of a tokenizer.json whose words white space parts; none where anything of it is done in another way.
+    /// That of a tokenizer.json whose words white space parts; none where anything of it is done in another node.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let model = &json["model"];
         if model_type(model) != "Unigram" {
@@ -57,7 +57,7 @@ impl Unigram {
             }
         }
         let tokens = DoubleArray::of(entries).ok()?;
-        // Without one, `tokenizers` refuses words that it could take apart in another way.
+        // Without one, `tokenizers` refuses words that it could take apart in another node.
         let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
         let bytes = match model["byte_fallback"] == true {
@@ -78,13 +78,13 @@ impl Unigram {
     }
 
     /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
-    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
-        let Room {
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let Scratch {
             normalized,
             sequence,
-            ways,
+            nodes,
             path,
-        } = room;
+        } = scratch;
         normalized.clear();
         let letters = word
             .bytes()
@@ -101,7 +101,7 @@ impl Unigram {
                 None => return false,
             }
         }
-        if normalized.contains(self.blank) || self.added.may_be_in(word, normalized) {
+        if normalized.contains(self.blank) || self.added.may_occur_in(word, normalized) {
             return false;
         }
         let parts = normalized.split(char::is_whitespace);
@@ -109,29 +109,29 @@ impl Unigram {
             sequence.clear();
             sequence.push(self.blank);
             sequence.push_str(part);
-            self.find_ways(sequence, ways);
-            self.append_best(sequence.as_bytes(), ways, path, ids);
+            self.find_best_paths(sequence, nodes);
+            self.append_best(sequence.as_bytes(), nodes, path, ids);
         }
         true
     }
 
-    /// The best way to each place of a sequence.
-    fn find_ways(&self, sequence: &str, ways: &mut Vec<Way>) {
-        ways.clear();
-        ways.extend((0..=sequence.len()).map(|start| Way {
+    /// The best node to each place of a sequence.
+    fn find_best_paths(&self, sequence: &str, nodes: &mut Vec<Node>) {
+        nodes.clear();
+        nodes.extend((0..=sequence.len()).map(|start| Node {
             score: 0.0,
             start,
             id: 0,
         }));
         for (start, char) in sequence.char_indices() {
-            let so_far = ways[start].score;
+            let so_far = nodes[start].score;
             let end_of_char = start + char.len_utf8();
             let mut is_token = false;
             let mut put = |end: usize, score: f64, id: u32| {
-                let way = &mut ways[end];
+                let node = &mut nodes[end];
                 let score = score + so_far;
-                if way.start == end || score > way.score {
-                    *way = Way { score, start, id };
+                if node.start == end || score > node.score {
+                    *node = Node { score, start, id };
                 }
             };
             let mut place = self.tokens.root();
@@ -151,11 +151,11 @@ impl Unigram {
         }
     }
 
-    /// Appends the ids of the best way through a sequence. `path` is room for the ends of its tokens.
+    /// Appends the ids of the best node through a sequence. `path` is scratch for the ends of its tokens.
     fn append_best(
         &self,
         sequence: &[u8],
-        ways: &[Way],
+        nodes: &[Node],
         path: &mut Vec<usize>,
         ids: &mut Vec<u32>,
     ) {
@@ -164,16 +164,16 @@ impl Unigram {
         let mut end = sequence.len();
         while end > 0 {
             path.push(end);
-            let mut way = ways[end];
+            let mut node = nodes[end];
             // What is unknown is one, as long as it is.
-            while way.id == unknown && way.start > 0 && ways[way.start].id == unknown {
-                way = ways[way.start];
+            while node.id == unknown && node.start > 0 && nodes[node.start].id == unknown {
+                node = nodes[node.start];
             }
-            end = way.start;
+            end = node.start;
         }
         let mut start = 0;
         for &end in path.iter().rev() {
-            let (text, id) = (&sequence[start..end], ways[end].id);
+            let (text, id) = (&sequence[start..end], nodes[end].id);
             start = end;
             if id != unknown {
                 ids.push(id);

@@ -1,4 +1,4 @@
-//! WordPiece in BERT's way: the ids of a word that is met for the first time.
+//! WordPiece in BERT's node: the ids of a word that is met for the first time.
 //!
 //! ```text
 //! word        Naïve-looking    as it is between white space
@@ -18,7 +18,7 @@ use unicode_categories::UnicodeCategories;
 use unicode_normalization_alignments::UnicodeNormalization;
 
 use super::added_texts::AddedTexts;
-use super::scratch::Room;
+use super::scratch::Scratch;
 use crate::engines::double_array::DoubleArray;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
@@ -31,7 +31,7 @@ pub(super) struct WordPiece {
     /// Where those go on that are for the inside of words.
     inside: Option<u32>,
     unknown: u32,
-    most_chars: usize,
+    max_chars: usize,
     added: AddedTexts,
 }
 
@@ -71,7 +71,7 @@ impl Model {
 }
 
 impl WordPiece {
-    /// That of a tokenizer.json; none where anything of the file is done in another way.
+    /// That of a tokenizer.json; none where anything of the file is done in another node.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         if model_type(&json["model"]) != "WordPiece"
             || type_of(&json["pre_tokenizer"]) != "BertPreTokenizer"
@@ -102,18 +102,18 @@ impl WordPiece {
             tokens,
             inside: inside.map(|(place, _)| place),
             unknown,
-            most_chars: model.max_input_chars_per_word,
+            max_chars: model.max_input_chars_per_word,
             added,
         })
     }
 
     /// Appends the ids of a word; false if it may hold an added token, which the engine that knows all of the file
     /// looks for.
-    pub(super) fn append(&self, word: &str, room: &mut Room, ids: &mut Vec<u32>) -> bool {
-        let normalized = &mut room.normalized;
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let normalized = &mut scratch.normalized;
         normalized.clear();
         self.normalizer.append(word, normalized);
-        if self.added.may_be_in(word, normalized) {
+        if self.added.may_occur_in(word, normalized) {
             return false;
         }
         for part in normalized.split(char::is_whitespace) {
@@ -134,7 +134,7 @@ impl WordPiece {
         let first_id = ids.len();
         let mut rest = part.as_bytes();
         let mut place = Some(self.tokens.root());
-        let is_short = part.len() <= self.most_chars || part.chars().count() <= self.most_chars;
+        let is_short = part.len() <= self.max_chars || part.chars().count() <= self.max_chars;
         while !rest.is_empty() {
             let longest = place.filter(|_| is_short);
             let longest =

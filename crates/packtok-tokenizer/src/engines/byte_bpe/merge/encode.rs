@@ -1,14 +1,14 @@
 //! The ids of words by merging.
 
-use super::heap::Heap;
-use super::in_place::Merging;
-use super::rules::Merges;
+use super::heap::MergeHeap;
+use super::in_place::InPlaceMerge;
+use super::rules::MergeRules;
 use crate::engines::word_key::SHORT;
 
 /// Bytes of the longest word that is merged without a heap.
 const LONG: usize = 31;
 
-impl Merges {
+impl MergeRules {
     /// Calls `put` with the number of each word, its ids and how many they are, in any order; words have up to [`SHORT`]
     /// bytes.
     #[inline(always)]
@@ -17,7 +17,7 @@ impl Merges {
         words: impl Iterator<Item = &'a [u8]>,
         put: impl FnMut(usize, &[u32; SHORT + 1], usize),
     ) {
-        Merging::<{ SHORT + 1 }>::encode_all(self.view(), words, put);
+        InPlaceMerge::<{ SHORT + 1 }>::encode_all(self.view(), words, put);
     }
 
     /// Appends the ids of a word.
@@ -25,15 +25,15 @@ impl Merges {
     pub(in crate::engines::byte_bpe) fn encode(
         &self,
         word: &[u8],
-        heap: &mut Heap,
+        heap: &mut MergeHeap,
         ids: &mut Vec<u32>,
     ) {
         if let [byte] = word {
             ids.push(self.id_of_byte(*byte));
         } else if word.len() <= SHORT {
-            Merging::<{ SHORT + 1 }>::encode(self.view(), word, ids);
+            InPlaceMerge::<{ SHORT + 1 }>::encode(self.view(), word, ids);
         } else if word.len() <= LONG {
-            Merging::<{ LONG + 1 }>::encode(self.view(), word, ids);
+            InPlaceMerge::<{ LONG + 1 }>::encode(self.view(), word, ids);
         } else {
             heap.encode(self.view(), word, ids);
         }

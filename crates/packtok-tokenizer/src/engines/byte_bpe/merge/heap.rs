@@ -4,15 +4,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::rule::{Merge, NO_MERGE, id_of, rank_of};
+use super::rule::{MergeRule, NO_RULE, id_of, rank_of};
 use super::rules::View;
 
 /// Symbols for which memory is kept from word to word.
-const KEPT: usize = 1 << 16;
+const MAX_RETAINED: usize = 1 << 16;
 
 /// What one thread needs for long words: 12 bytes for each of a word's, and 8 or more for each merge.
 #[derive(Default)]
-pub(in crate::engines::byte_bpe) struct Heap {
+pub(in crate::engines::byte_bpe) struct MergeHeap {
     symbols: Vec<Symbol>,
     /// Rank and position in one number, the rank high: the first of the lowest is the lowest number.
     merges: BinaryHeap<Reverse<u64>>,
@@ -23,27 +23,27 @@ struct Symbol {
     id: u32,
     /// Position of the symbol before this one; the highest number there is at the beginning.
     before: u32,
-    /// Position of the symbol behind this one, or of the end; the highest number there is when it is gone.
-    behind: u32,
+    /// Position of the symbol after this one, or of the end; the highest number there is when it is gone.
+    after: u32,
 }
 
-fn entry(merge: Merge, at: u32) -> Reverse<u64> {
+fn entry(merge: MergeRule, at: u32) -> Reverse<u64> {
     Reverse(u64::from(rank_of(merge)) << 32 | u64::from(at))
 }
 
-impl Heap {
+impl MergeHeap {
     /// Appends the ids of a word of less than 2^32 - 1 bytes.
     pub(super) fn encode(&mut self, merges: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
         let end = self.begin(merges, word);
         while let Some(Reverse(entry)) = self.merges.pop() {
             let (rank, at) = ((entry >> 32) as u32, entry as u32);
             let symbol = self.symbols[at as usize];
-            // One of the two may have become part of another since; what is gone is behind nothing.
-            if symbol.behind >= end {
+            // One of the two may have become part of another since; what is gone is after nothing.
+            if symbol.after >= end {
                 continue;
             }
-            let merge = merges.merge(symbol.id, self.symbols[symbol.behind as usize].id);
-            if merge != NO_MERGE && rank_of(merge) == rank {
+            let merge = merges.rule(symbol.id, self.symbols[symbol.after as usize].id);
+            if merge != NO_RULE && rank_of(merge) == rank {
                 self.merge(merges, id_of(merge), at, end);
             }
         }
@@ -51,9 +51,9 @@ impl Heap {
         while at < end {
             let symbol = self.symbols[at as usize];
             ids.push(symbol.id);
-            at = symbol.behind;
+            at = symbol.after;
         }
-        if self.symbols.capacity() > KEPT {
+        if self.symbols.capacity() > MAX_RETAINED {
             *self = Self::default();
         }
     }
@@ -70,11 +70,11 @@ impl Heap {
                 self.symbols.push(Symbol {
                     id,
                     before: at.wrapping_sub(1),
-                    behind: at + 1,
+                    after: at + 1,
                 });
             },
             |at, merge| {
-                if merge != NO_MERGE {
+                if merge != NO_RULE {
                     entries.push(entry(merge, at as u32));
                 }
             },
@@ -83,23 +83,23 @@ impl Heap {
         num_symbols as u32
     }
 
-    /// Makes one of the symbol at `at` and the one behind it, of this id.
+    /// Makes one of the symbol at `at` and the one after it, of this id.
     fn merge(&mut self, merges: View<'_>, id: u32, at: u32, end: u32) {
         let symbol = self.symbols[at as usize];
-        let gone = &mut self.symbols[symbol.behind as usize];
-        let after = std::mem::replace(&mut gone.behind, u32::MAX);
+        let gone = &mut self.symbols[symbol.after as usize];
+        let after = std::mem::replace(&mut gone.after, u32::MAX);
         self.symbols[at as usize].id = id;
-        self.symbols[at as usize].behind = after;
+        self.symbols[at as usize].after = after;
         if after < end {
             self.symbols[after as usize].before = at;
-            let merge = merges.merge(id, self.symbols[after as usize].id);
-            if merge != NO_MERGE {
+            let merge = merges.rule(id, self.symbols[after as usize].id);
+            if merge != NO_RULE {
                 self.merges.push(entry(merge, at));
             }
         }
         if symbol.before < end {
-            let merge = merges.merge(self.symbols[symbol.before as usize].id, id);
-            if merge != NO_MERGE {
+            let merge = merges.rule(self.symbols[symbol.before as usize].id, id);
+            if merge != NO_RULE {
                 self.merges.push(entry(merge, symbol.before));
             }
         }

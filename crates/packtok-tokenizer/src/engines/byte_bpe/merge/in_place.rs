@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! place      0   1   2   3   4   5       alive: a bit for each place that has a symbol
-//! symbols    -   h   e   l   l   o       place 0 is what is before the word and behind it: it merges with nothing
+//! symbols    -   h   e   l   l   o       place 0 is what is before the word and after it: it merges with nothing
 //! ranks      .   .   3   1   .   .       of the merge of each symbol and the next, with the place in the low bits
 //! given      .   .  id  id   .   .       what that merge gives
 //! ```
 
-use super::rule::{Merge, NO_ID, NO_MERGE, id_of, rank_of};
+use super::rule::{MergeRule, NO_ID, NO_RULE, id_of, rank_of};
 use super::rules::View;
 
 /// Words that are merged side by side.
@@ -17,18 +17,18 @@ const TOGETHER: usize = 4;
 /// For the place of a symbol.
 const PLACE_BITS: u32 = 6;
 /// The lowest rank of neighbours that have no merge, with a place.
-const NO_RANK: u32 = rank_of(NO_MERGE) << PLACE_BITS;
+const NO_RANK: u32 = rank_of(NO_RULE) << PLACE_BITS;
 
 /// A word of less than `PLACES` symbols, which is a power of two below 64.
 #[derive(Clone, Copy)]
-pub(super) struct Merging<const PLACES: usize> {
+pub(super) struct InPlaceMerge<const PLACES: usize> {
     symbols: [u32; PLACES],
     ranks: [u32; PLACES],
     given: [u32; PLACES],
     alive: u64,
 }
 
-impl<const PLACES: usize> Merging<PLACES> {
+impl<const PLACES: usize> InPlaceMerge<PLACES> {
     const NOTHING: Self = Self {
         symbols: [NO_ID; PLACES],
         ranks: [NO_RANK; PLACES],
@@ -102,20 +102,20 @@ impl<const PLACES: usize> Merging<PLACES> {
         }
         let at = first as usize % PLACES;
         let id = self.given[at];
-        let behind = self.alive & (!1 << at);
-        let rest = behind & behind.wrapping_sub(1);
-        let gone = behind.trailing_zeros() as usize % PLACES;
+        let after = self.alive & (!1 << at);
+        let rest = after & after.wrapping_sub(1);
+        let gone = after.trailing_zeros() as usize % PLACES;
         // Of no bits there are 64 zeros, which is place 0.
         let next = rest.trailing_zeros() as usize % PLACES;
         let before = (self.alive & ((1 << at) - 1) | 1).ilog2() as usize % PLACES;
-        let with_before = merges.of_ids.sought(self.symbols[before], id);
-        let with_next = merges.of_ids.sought(id, self.symbols[next]);
-        self.alive ^= behind ^ rest;
+        let with_before = merges.by_ids.probe(self.symbols[before], id);
+        let with_next = merges.by_ids.probe(id, self.symbols[next]);
+        self.alive ^= after ^ rest;
         self.symbols[at] = id;
         self.ranks[gone] = NO_RANK;
-        let merge = merges.of_ids.found(with_before);
+        let merge = merges.by_ids.read(with_before);
         (self.ranks[before], self.given[before]) = (rank_at(merge, before), id_of(merge));
-        let merge = merges.of_ids.found(with_next);
+        let merge = merges.by_ids.read(with_next);
         (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
         true
     }
@@ -137,6 +137,6 @@ impl<const PLACES: usize> Merging<PLACES> {
 /// The rank of a merge with its place below, so that the lowest number is the first to merge; [`NO_RANK`] or
 /// higher for none.
 #[inline(always)]
-fn rank_at(merge: Merge, at: usize) -> u32 {
+fn rank_at(merge: MergeRule, at: usize) -> u32 {
     rank_of(merge) << PLACE_BITS | at as u32
 }

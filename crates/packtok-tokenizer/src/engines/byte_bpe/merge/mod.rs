@@ -7,6 +7,6 @@ mod rule;
 mod rule_table;
 mod rules;
 
-pub(super) use self::heap::Heap;
-pub(super) use self::rule::MOST_IDS;
-pub(super) use self::rules::Merges;
+pub(super) use self::heap::MergeHeap;
+pub(super) use self::rule::MAX_IDS;
+pub(super) use self::rules::MergeRules;

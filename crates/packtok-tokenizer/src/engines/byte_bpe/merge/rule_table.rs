@@ -17,13 +17,13 @@
 
 use std::hint::select_unpredictable;
 
-use super::rule::{ID_BITS, Merge, NO_MERGE};
-use crate::engines::huge_table::{Places, Table};
+use super::rule::{ID_BITS, MergeRule, NO_RULE};
+use crate::engines::huge_table::{HugeTable, Slots};
 
 const KEY_BITS: u32 = 2 * ID_BITS;
 /// Bits of a merge in its slot; above them are the high bits of its key.
-const MERGE_BITS: u32 = 40;
-const HIGH_BITS: u32 = 64 - MERGE_BITS;
+const RULE_BITS: u32 = 40;
+const HIGH_BITS: u32 = 64 - RULE_BITS;
 /// The low bits of a key that are not kept in its slot, which the number of slots must tell.
 const LOW_BITS: u32 = KEY_BITS - HIGH_BITS;
 
@@ -35,11 +35,11 @@ const BITS_PER_MERGE: usize = 16;
 const MIXES: usize = 8;
 const DOUBLINGS: u32 = 4;
 
-pub(super) struct MergeTable {
+pub(super) struct RuleTable {
     mix: Mix,
-    may_have: Table<u64>,
-    seeds: Table<u16>,
-    slots: Table<u64>,
+    filter: HugeTable<u64>,
+    seeds: HugeTable<u16>,
+    slots: HugeTable<u64>,
 }
 
 /// How keys are mixed, and which of their bits name the bucket.
@@ -51,12 +51,12 @@ struct Mix {
     slot_mask: u64,
 }
 
-impl MergeTable {
+impl RuleTable {
     /// From the two ids of each merge, all different, and what they become.
     ///
     /// # Errors
     /// That no table was found; none such is known.
-    pub(super) fn new(merges: &[([u32; 2], Merge)]) -> Result<Self, String> {
+    pub(super) fn new(merges: &[([u32; 2], MergeRule)]) -> Result<Self, String> {
         let num_slots = (merges.len() * 5 / 4)
             .next_power_of_two()
             .max(1 << LOW_BITS);
@@ -80,9 +80,10 @@ impl MergeTable {
     }
 
     /// The table by this mix, if there are seeds for it.
-    fn with(mix: Mix, merges: &[([u32; 2], Merge)]) -> Option<Self> {
+    fn with(mix: Mix, merges: &[([u32; 2], MergeRule)]) -> Option<Self> {
         let num_buckets = 1 << (KEY_BITS - mix.bucket_shift);
-        let mixed = |&([left, right], merge): &([u32; 2], Merge)| (mix.mixed(left, right), merge);
+        let mixed =
+            |&([left, right], merge): &([u32; 2], MergeRule)| (mix.mixed(left, right), merge);
         let mut ends = vec![0; num_buckets];
         for (mixed, _) in merges.iter().map(mixed) {
             ends[mix.bucket(mixed)] += 1;
@@ -92,7 +93,7 @@ impl MergeTable {
             (end, *size) = (end + *size, end);
         }
         // What is where each bucket starts becomes what is where it ends.
-        let mut by_bucket = vec![(0, NO_MERGE); merges.len()];
+        let mut by_bucket = vec![(0, NO_RULE); merges.len()];
         for (mixed, merge) in merges.iter().map(mixed) {
             let end = &mut ends[mix.bucket(mixed)];
             by_bucket[*end] = (mixed, merge);
@@ -108,27 +109,27 @@ impl MergeTable {
         let num_bits = (merges.len() * BITS_PER_MERGE).next_power_of_two();
         let mut table = Self {
             mix,
-            may_have: Table::new((num_bits / 64).max(1)),
-            seeds: Table::new(num_buckets),
-            slots: Table::filled(mix.slot_mask as usize + 1, NO_MERGE),
+            filter: HugeTable::new((num_bits / 64).max(1)),
+            seeds: HugeTable::new(num_buckets),
+            slots: HugeTable::filled(mix.slot_mask as usize + 1, NO_RULE),
         };
         // The first is nobody's: whoever looks there finds no merge.
         let (seeds, slots) = (table.seeds.all_mut(), table.slots.all_mut());
-        let may_have = table.may_have.all_mut();
+        let filter = table.filter.all_mut();
         for number in buckets {
             let bucket = &by_bucket[of_bucket(number)];
             let seed = (0..=u16::MAX).find(|&seed| {
                 let mut places = bucket.iter().enumerate();
                 places.all(|(i, &(mixed, _))| {
                     let slot = mix.slot(mixed, seed);
-                    let is_taken = |other: &(u64, Merge)| mix.slot(other.0, seed) == slot;
-                    slot != 0 && slots[slot] == NO_MERGE && !bucket[..i].iter().any(is_taken)
+                    let is_taken = |other: &(u64, MergeRule)| mix.slot(other.0, seed) == slot;
+                    slot != 0 && slots[slot] == NO_RULE && !bucket[..i].iter().any(is_taken)
                 })
             })?;
             seeds[number] = seed;
             for &(mixed, merge) in bucket {
-                slots[mix.slot(mixed, seed)] = mixed >> LOW_BITS << MERGE_BITS | merge;
-                may_have[word_of(mixed, may_have.len())] |= bit_of(mixed);
+                slots[mix.slot(mixed, seed)] = mixed >> LOW_BITS << RULE_BITS | merge;
+                filter[word_of(mixed, filter.len())] |= bit_of(mixed);
             }
         }
         Some(table)
@@ -139,25 +140,25 @@ impl MergeTable {
     pub(super) fn view(&self) -> View<'_> {
         View {
             mix: self.mix,
-            may_have: self.may_have.places(),
-            seeds: self.seeds.places(),
-            slots: self.slots.places(),
+            filter: self.filter.slots(),
+            seeds: self.seeds.slots(),
+            slots: self.slots.slots(),
         }
     }
 }
 
-/// A [`MergeTable`] at hand.
+/// A [`RuleTable`] at hand.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     mix: Mix,
-    may_have: Places<'a, u64>,
-    seeds: Places<'a, u16>,
-    slots: Places<'a, u64>,
+    filter: Slots<'a, u64>,
+    seeds: Slots<'a, u16>,
+    slots: Slots<'a, u64>,
 }
 
 /// Where the merge of two ids is, if they have one.
 #[derive(Clone, Copy)]
-pub(super) struct Sought {
+pub(super) struct Probe {
     slot: usize,
     high: u64,
 }
@@ -165,13 +166,13 @@ pub(super) struct Sought {
 impl View<'_> {
     /// Where the merge of two neighbours is.
     #[inline(always)]
-    pub(super) fn sought(self, left: u32, right: u32) -> Sought {
+    pub(super) fn probe(self, left: u32, right: u32) -> Probe {
         let mixed = self.mix.mixed(left, right);
-        let may_have = self.may_have.at(mixed as usize >> 6) >> (mixed & 63) & 1 == 1;
+        let filter = self.filter.at(mixed as usize >> 6) >> (mixed & 63) & 1 == 1;
         let seed = *self.seeds.at(self.mix.bucket(mixed));
         // Which it is cannot be foreseen.
-        let slot = select_unpredictable(may_have, mixed ^ u64::from(seed), 0);
-        Sought {
+        let slot = select_unpredictable(filter, mixed ^ u64::from(seed), 0);
+        Probe {
             slot: slot as usize,
             high: mixed >> LOW_BITS,
         }
@@ -179,10 +180,10 @@ impl View<'_> {
 
     /// What is there.
     #[inline(always)]
-    pub(super) fn found(self, sought: Sought) -> Merge {
+    pub(super) fn read(self, sought: Probe) -> MergeRule {
         let slot = *self.slots.at(sought.slot);
-        let is_it = slot >> MERGE_BITS == sought.high;
-        select_unpredictable(is_it, slot & NO_MERGE, NO_MERGE)
+        let is_it = slot >> RULE_BITS == sought.high;
+        select_unpredictable(is_it, slot & NO_RULE, NO_RULE)
     }
 }
 
@@ -224,20 +225,20 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn check(merges: &HashMap<[u32; 2], Merge>, others: &[[u32; 2]]) {
+    fn check(merges: &HashMap<[u32; 2], MergeRule>, others: &[[u32; 2]]) {
         let list: Vec<_> = merges.iter().map(|(&ids, &merge)| (ids, merge)).collect();
-        let table = MergeTable::new(&list).expect("there is a table");
+        let table = RuleTable::new(&list).expect("there is a table");
         let view = table.view();
         for ids in merges.keys().chain(others) {
-            let expected = merges.get(ids).copied().unwrap_or(NO_MERGE);
-            assert_eq!(view.found(view.sought(ids[0], ids[1])), expected, "{ids:?}");
+            let expected = merges.get(ids).copied().unwrap_or(NO_RULE);
+            assert_eq!(view.read(view.probe(ids[0], ids[1])), expected, "{ids:?}");
         }
     }
 
     proptest! {
         #[test]
         fn what_was_put_is_found_and_nothing_else(
-            merges in prop::collection::hash_map([0..1u32 << 20, 0..1u32 << 20], 0..NO_MERGE, 0..400),
+            merges in prop::collection::hash_map([0..1u32 << 20, 0..1u32 << 20], 0..NO_RULE, 0..400),
             others in prop::collection::vec([0..1u32 << 20, 0..1u32 << 20], 0..400),
         ) {
             check(&merges, &others);
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_vocabulary_of_a_million_merges_has_a_table() {
-        let merges = (0..1u32 << 20).map(|i| ([i & 0x3ff, i >> 10], Merge::from(i)));
+        let merges = (0..1u32 << 20).map(|i| ([i & 0x3ff, i >> 10], MergeRule::from(i)));
         let others: Vec<_> = (0..1000).map(|i| [1024 + i, 1024]).collect();
         check(&merges.collect(), &others);
     }

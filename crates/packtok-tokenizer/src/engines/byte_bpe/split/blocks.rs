@@ -1,10 +1,10 @@
 //! Words found a block of 64 bytes at a time: where words begin is worked out for all bytes of a block at
 //! once, by arithmetic on its masks.
 //!
-//! A pattern asks what is before and behind a byte. What is before, and reaches into a block from the one
-//! before it, is carried in [`Carry`]; what is behind is looked up in the next block, which is therefore read
+//! A pattern asks what is before and after a byte. What is before, and reaches into a block from the one
+//! before it, is carried in [`Carry`]; what is after is looked up in the next block, which is therefore read
 //! before the one at hand is decided. The end of a text looks like white space that goes on for ever: just
-//! there white space is not cut before its last character.
+//! there white space is not state before its last character.
 //!
 //! ```text
 //! text       I   c a n ' t   g o        letter & !(letter << 1) & !(blank << 1)
@@ -35,8 +35,8 @@ pub(super) struct Carry {
     pub(super) taken: u64,
     /// The character that begins a run of symbols and has no blank before it.
     pub(super) prefix: u64,
-    /// Words behind contractions begin at these bytes of the block.
-    pub(super) behind_contractions: u64,
+    /// Words after contractions begin at these bytes of the block.
+    pub(super) after_contractions: u64,
     /// These bytes of the block are of a contraction.
     pub(super) contracted: u64,
     /// Letters that belong to the symbol before them.
@@ -45,7 +45,7 @@ pub(super) struct Carry {
     pub(super) cjk: u64,
     /// Characters of no class, where there is one of symbols.
     pub(super) unclassed: u64,
-    /// Lower letters, and letters without case behind these.
+    /// Lower letters, and letters without case after these.
     pub(super) lowered: u64,
     /// Letters without case, and marks.
     pub(super) both: u64,
@@ -78,8 +78,8 @@ pub(super) trait Rules: Copy {
     ) -> (u64, Option<u32>);
 }
 
-/// How far a text has been cut.
-pub(in crate::engines::byte_bpe) struct Blocks {
+/// How far a text has been state.
+pub(in crate::engines::byte_bpe) struct SplitState {
     at: usize,
     /// The masks of the block at `at`.
     block: Masks,
@@ -91,7 +91,7 @@ pub(in crate::engines::byte_bpe) struct Blocks {
     is_done: bool,
 }
 
-impl Blocks {
+impl SplitState {
     #[inline]
     pub(in crate::engines::byte_bpe) fn new() -> Self {
         Self {
@@ -159,7 +159,7 @@ impl Blocks {
         num_ends
     }
 
-    /// The masks of the block that begins at `at`, which is blank behind the end of the text.
+    /// The masks of the block that begins at `at`, which is blank after the end of the text.
     #[inline(always)]
     fn masks<R: Rules>(
         &mut self,
@@ -225,7 +225,7 @@ struct Widen<'a, R> {
 }
 
 impl<R: Rules> Job for Widen<'_, R> {
-    type Done = ();
+    type Output = ();
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
@@ -240,16 +240,16 @@ impl<R: Rules> Job for Widen<'_, R> {
         let first_bytes = masks.wide & !masks.inner;
         let mut begins = Wide::default();
         let told = if R::ASKS_CASE {
-            let [lower, both] = table.told_case(lane, text, at);
+            let [lower, both] = table.case_by_first_two(lane, text, at);
             begins.both = first_bytes & both;
             lower | both
         } else {
-            table.told(lane, text, at)
+            table.match_first_two(lane, text, at)
         };
         begins.letter = first_bytes & told;
         let mut asked = first_bytes & !told;
         if R::ASKS_SIGNS {
-            begins.cjk = asked & table.told_cjk(lane, text, at);
+            begins.cjk = asked & table.cjk_by_first_two(lane, text, at);
             asked &= !begins.cjk;
         }
         while asked != 0 {
@@ -314,10 +314,10 @@ impl<R: Rules> Job for Widen<'_, R> {
 #[inline(always)]
 fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
     let mut all = begins;
-    let mut behind = before(begins, last) & inner;
+    let mut after = before(begins, last) & inner;
     for _ in 1..char::MAX.len_utf8() {
-        all |= behind;
-        behind = before(behind, 0) & inner;
+        all |= after;
+        after = before(after, 0) & inner;
     }
     all
 }
@@ -350,9 +350,9 @@ pub(super) fn before(mask: u64, carried: u64) -> u64 {
     mask << 1 | carried
 }
 
-/// What is at the byte behind each.
+/// What is at the byte after each.
 #[inline(always)]
-pub(super) fn behind(mask: u64, next: u64) -> u64 {
+pub(super) fn after(mask: u64, next: u64) -> u64 {
     mask >> 1 | next << 63
 }
 
@@ -365,24 +365,23 @@ pub(super) fn reached(from: u64, through: u64) -> u64 {
     (through.wrapping_add(from) ^ through | from) & through
 }
 
-/// White space behind which is none, by the first byte of the character.
+/// White space after which is none, by the first byte of the character.
 #[inline(always)]
 pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
     let first_bytes = block.space & !block.inner;
     if block.space & block.wide == 0 {
-        return first_bytes & !behind(block.space, next.space);
+        return first_bytes & !after(block.space, next.space);
     }
     // White space beyond ASCII has two or three bytes.
-    let inner = behind(block.inner, next.inner);
+    let inner = after(block.inner, next.inner);
     let inner_too = inner & (block.inner >> 2 | next.inner << 62);
-    let space_behind = |n: u32| block.space >> n | next.space << (64 - n);
-    let goes_on = !inner & space_behind(1)
-        | inner & !inner_too & space_behind(2)
-        | inner_too & space_behind(3);
+    let space_after = |n: u32| block.space >> n | next.space << (64 - n);
+    let goes_on =
+        !inner & space_after(1) | inner & !inner_too & space_after(2) | inner_too & space_after(3);
     first_bytes & !goes_on
 }
 
-/// Where words begin once those of `apostrophes` that begin a contraction are cut off behind it; `length`
+/// Where words begin once those of `apostrophes` that begin a contraction are state off after it; `length`
 /// is that of the contraction at a byte.
 #[inline(always)]
 pub(super) fn with_contractions(
@@ -391,9 +390,9 @@ pub(super) fn with_contractions(
     carry: &mut Carry,
     length: impl Fn(usize) -> Option<usize>,
 ) -> u64 {
-    let carried = (carry.contracted, carry.behind_contractions);
-    (carry.contracted, carry.behind_contractions) = (0, 0);
-    let (mut contracted, mut behind) = carried;
+    let carried = (carry.contracted, carry.after_contractions);
+    (carry.contracted, carry.after_contractions) = (0, 0);
+    let (mut contracted, mut after) = carried;
     while apostrophes != 0 {
         let i = apostrophes.trailing_zeros() as usize;
         apostrophes &= apostrophes - 1;
@@ -401,12 +400,12 @@ pub(super) fn with_contractions(
             let first_letter = 2u128 << i;
             let end = 1u128 << (i + len);
             contracted |= first_letter as u64;
-            behind |= end as u64;
+            after |= end as u64;
             carry.contracted |= (first_letter >> 64) as u64;
-            carry.behind_contractions |= (end >> 64) as u64;
+            carry.after_contractions |= (end >> 64) as u64;
         }
     }
-    begins & !contracted | behind
+    begins & !contracted | after
 }
 
 /// Length of `'s|'t|'re|'ve|'m|'ll|'d` at an apostrophe.

@@ -4,12 +4,12 @@
 //! - Letters take with them one character before them: white space that is no newline, which a word always
 //!   begins with there, or a symbol that has no other and no blank before it.
 //! - Numbers are words of up to three.
-//! - Symbols take a blank before them, and the newlines behind them.
+//! - Symbols take a blank before them, and the newlines after them.
 //! - Of the white space that is left, all up to the last newline is a word; the rest is one up to its last
 //!   character, and that one begins a word, which may be all there is of it.
 
 use super::blocks::{
-    Carry, Rules, before, behind, contraction_in_any_case, last_spaces, reached, with_contractions,
+    Carry, Rules, after, before, contraction_in_any_case, last_spaces, reached, with_contractions,
 };
 use crate::engines::lane::Masks;
 
@@ -61,7 +61,7 @@ impl Rules for Cl100k {
         carry.blank = block.blank >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
-        let apostrophes = block.apostrophe & others & behind(letter, next.letter);
+        let apostrophes = block.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction_in_any_case(text, at + i)
         });
@@ -70,7 +70,7 @@ impl Rules for Cl100k {
 }
 
 /// All bytes of the symbols that begin at `others`, and of one that the block before ends with: if a letter is
-/// behind one of these, it is what the letter's word begins with.
+/// after one of these, it is what the letter's word begins with.
 #[inline(always)]
 pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
     let mut symbols = others | carry.prefix & block.inner;
@@ -132,15 +132,15 @@ pub(super) fn white_space(
         | line_space & before(taken, carry.taken)
         | last;
     let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
-    let (behind_lines, earlier) =
-        behind_lines(at, after_newline, line_space, newline, last, next, carry);
-    (spaces | behind_lines, earlier)
+    let (after_lines, earlier) =
+        after_lines(at, after_newline, line_space, newline, last, next, carry);
+    (spaces | after_lines, earlier)
 }
 
-/// White space behind the newlines of a word: a word of its own, unless another newline follows it. Where
+/// White space after the newlines of a word: a word of its own, unless another newline follows it. Where
 /// that is to be seen in the next block only, it is pending.
 #[inline(always)]
-fn behind_lines(
+fn after_lines(
     at: usize,
     mut after_newline: u64,
     line_space: u64,
@@ -165,7 +165,7 @@ fn behind_lines(
             earlier = (!is_line).then_some(pending);
         }
     }
-    // A sum runs through the white space and comes out behind it.
+    // A sum runs through the white space and comes out after it.
     let (sum, reaches_next) = line_space.overflowing_add(after_newline);
     let mut ends_of_lines = sum & !line_space & newline;
     while ends_of_lines != 0 {

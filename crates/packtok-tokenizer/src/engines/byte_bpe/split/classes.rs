@@ -163,28 +163,28 @@ impl ClassTable {
     /// Where in the block of a text at `at` letters beyond ASCII begin that their first two bytes tell: none where
     /// the text ends. What is at bytes that begin no such character says nothing.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn told(
+    pub(in crate::engines::byte_bpe) fn match_first_two(
         &self,
         lane: impl Lane,
         text: &[u8],
         at: usize,
     ) -> u64 {
-        told(lane, text, at, &self.letters)
+        match_first_two(lane, text, at, &self.letters)
     }
 
     /// As [`ClassTable::told`] those that are lower ones, and those without case.
     #[inline(always)]
-    pub(super) fn told_case(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
+    pub(super) fn case_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
         [
-            told(lane, text, at, &self.lower),
-            told(lane, text, at, &self.both),
+            match_first_two(lane, text, at, &self.lower),
+            match_first_two(lane, text, at, &self.both),
         ]
     }
 
     /// As [`ClassTable::told`] those in [`CJK`].
     #[inline(always)]
-    pub(super) fn told_cjk(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
-        told(lane, text, at, &self.cjk)
+    pub(super) fn cjk_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
+        match_first_two(lane, text, at, &self.cjk)
     }
 
     #[inline]
@@ -213,12 +213,12 @@ impl ClassTable {
 }
 
 #[inline(always)]
-fn told(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
-    let (block, behind) = (text.get(at..), text.get(at + 1..));
+fn match_first_two(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo) -> u64 {
+    let (block, after) = (text.get(at..), text.get(at + 1..));
     let block = block.and_then(|rest| rest.first_chunk());
-    let behind = behind.and_then(|rest| rest.first_chunk());
-    match (block, behind) {
-        (Some(block), Some(behind)) => lane.told(block, behind, first_two),
+    let after = after.and_then(|rest| rest.first_chunk());
+    match (block, after) {
+        (Some(block), Some(after)) => lane.match_first_two(block, after, first_two),
         _ => 0,
     }
 }
@@ -295,7 +295,7 @@ mod tests {
                     let mut bytes = [0; 4];
                     char.encode_utf8(&mut bytes);
                     let is_such = table.of(char as usize) & mask == wanted;
-                    let is_told = first_two.tells(bytes[0], bytes[1]);
+                    let is_told = first_two.matches(bytes[0], bytes[1]);
                     assert!(is_such || !is_told, "{char:?}");
                     num_such += usize::from(is_such);
                     num_told += usize::from(is_told);
@@ -309,10 +309,10 @@ mod tests {
         let common = ClassTable::new(&COMMON);
         for char in "éñąπΩяїש語字한".chars() {
             let bytes = char.to_string().into_bytes();
-            assert!(common.letters.tells(bytes[0], bytes[1]), "{char}");
+            assert!(common.letters.matches(bytes[0], bytes[1]), "{char}");
         }
         let tells = |first_two: &FirstTwo, char: &str| {
-            first_two.tells(char.as_bytes()[0], char.as_bytes()[1])
+            first_two.matches(char.as_bytes()[0], char.as_bytes()[1])
         };
         assert!(
             ["é", "ñ", "š", "ő", "π", "ώ", "я", "ё"]

@@ -2,7 +2,7 @@
 //! `A|[^\r\n\p{L}S]?L+| ?S+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` with C = `[一-龥぀-ゟ゠-ヿ]`, L = `[\p{L}\p{M}]`,
 //! S = `[\p{P}\p{S}]` and A = ``[!-/:-@\[-`{-~][A-Za-z]+``.
 //!
-//! White space is as in `cl100k`, but numbers and Chinese characters behind it are the end of a text. Letters, which
+//! White space is as in `cl100k`, but numbers and Chinese characters after it are the end of a text. Letters, which
 //! here are those that C lacks and marks, take with them what is in no class, such as a control character; of several
 //! of these only the last, and the others are a word.
 //!
@@ -11,9 +11,9 @@
 //! begins   1 1 . 1 . 1   1 . . 1   1 . 1   1 1 .
 //! ```
 //!
-//! - A symbol of ASCII that has neither a symbol nor a blank before it takes the letters of ASCII behind it. Any other
-//!   letter behind these begins a word.
-//! - Symbols take a blank before them, and the newlines behind them.
+//! - A symbol of ASCII that has neither a symbol nor a blank before it takes the letters of ASCII after it. Any other
+//!   letter after these begins a word.
+//! - Symbols take a blank before them, and the newlines after them.
 
 use super::blocks::{Carry, Rules, before, last_spaces, reached};
 use super::cl100k::{numbers, white_space};
@@ -49,9 +49,9 @@ impl Rules for Deepseek {
 
         let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
         let ascii_letter = letter & !wide;
-        // Of a symbol beyond ASCII only the first byte is among others, and no letter is behind that.
-        let behind_prefix = before(others, carry.prefix);
-        let joined = reached(behind_prefix | carry.joined, ascii_letter);
+        // Of a symbol beyond ASCII only the first byte is among others, and no letter is after that.
+        let after_prefix = before(others, carry.prefix);
+        let joined = reached(after_prefix | carry.joined, ascii_letter);
         let line_space_before = before(line_space, carry.space & !carry.newline);
         let letters = letter
             & !before(letter & !joined, carry.letter & !carry.joined)
@@ -97,15 +97,15 @@ fn unclassed(block: &Masks) -> u64 {
     !(block.letter | block.number | block.space | block.signs.symbol | block.signs.cjk)
 }
 
-/// The first bytes of characters of no class that have a letter behind them.
+/// The first bytes of characters of no class that have a letter after them.
 #[cold]
 fn unclassed_before_letters(unclassed: u64, block: &Masks, next: &Masks) -> u64 {
-    let behind = |mask: u64, next: u64, n: usize| mask >> n | next << (64 - n);
+    let after = |mask: u64, next: u64, n: usize| mask >> n | next << (64 - n);
     let mut goes_on = unclassed & !block.inner;
     let mut before_letters = 0;
     for len in 1..=char::MAX.len_utf8() {
-        let inner = behind(block.inner, next.inner, len);
-        before_letters |= goes_on & !inner & behind(block.letter, next.letter, len);
+        let inner = after(block.inner, next.inner, len);
+        before_letters |= goes_on & !inner & after(block.letter, next.letter, len);
         goes_on &= inner;
     }
     before_letters

@@ -5,7 +5,7 @@
 //!
 //! Where numbers are apart, each is a word, and what is between them is split as texts of their own.
 
-use super::blocks::{Carry, Rules, before, behind, contraction, last_spaces, with_contractions};
+use super::blocks::{Carry, Rules, after, before, contraction, last_spaces, with_contractions};
 use crate::engines::lane::Masks;
 
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ impl Rules for Gpt2 {
         let letters = letter & !before(letter, carry.letter) & without_blank;
         let (numbers, last) = match self.numbers_apart {
             true => {
-                // A number behind white space is the end of a text.
+                // A number after white space is the end of a text.
                 let [block, next] = [block, next].map(|masks| Masks {
                     space: masks.space | masks.number,
                     ..*masks
@@ -49,8 +49,8 @@ impl Rules for Gpt2 {
         carry.other = other >> 63;
         carry.space = space >> 63;
         carry.blank = block.blank >> 63;
-        // Any contraction is a word that begins with its apostrophe, and a letter behind it is no new one.
-        let apostrophes = block.apostrophe & others & behind(letter, next.letter);
+        // Any contraction is a word that begins with its apostrophe, and a letter after it is no new one.
+        let apostrophes = block.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction(text, at + i, |byte| byte)
         });

@@ -1,4 +1,4 @@
-//! Texts cut into words, by hand for the split patterns that the tokenizers of today have.
+//! Texts state into words, by hand for the split patterns that the tokenizers of today have.
 //!
 //! `blocks` does it 64 bytes at a time by the rules of each pattern (`gpt2`, `cl100k`, `o200k`, `deepseek`), and for
 //! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, as one reads
@@ -19,7 +19,7 @@ mod splitter;
 #[cfg(test)]
 mod tests;
 
-pub(super) use self::blocks::{Blocks as Cut, ROOM};
+pub(super) use self::blocks::{ROOM, SplitState};
 pub(super) use self::classes::{ClassTable, INERT};
 pub(super) use self::patterns::Pattern;
 pub(crate) use self::patterns::{CL100K_PATTERN, O200K_PATTERN};

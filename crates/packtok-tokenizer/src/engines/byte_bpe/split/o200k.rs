@@ -2,7 +2,7 @@
 //! P = `[^\r\n\p{L}\p{N}]`, U = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, L = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]` and
 //! C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Mistral's tekken has no C, and numbers are words of one.
 //!
-//! Numbers, symbols and white space are as in `cl100k`, but slashes behind the newlines that follow symbols belong to
+//! Numbers, symbols and white space are as in `cl100k`, but slashes after the newlines that follow symbols belong to
 //! these, too. Of letters, marks among them, some are upper ones (in U only), some lower ones (in L only), and some
 //! both, such as those of scripts that have no case:
 //!
@@ -11,12 +11,12 @@
 //! begins   1 . . . . . . . . .   1  . 1   1  1 . 1   1  . .
 //! ```
 //!
-//! - A word begins with an upper letter behind a lower one, or behind such as are both and follow a lower one.
-//! - Upper letters behind others that are both belong to them if any letter follows that is not upper: L+ needs one at
+//! - A word begins with an upper letter after a lower one, or after such as are both and follow a lower one.
+//! - Upper letters after others that are both belong to them if any letter follows that is not upper: L+ needs one at
 //!   the end. Else the word ends with the last that is both, and they are a word of their own. Where that is to be seen
 //!   in a later block only, they are pending.
-//! - A word takes a contraction with it, behind which another begins.
-//! - Marks behind two symbols or behind a blank and one are symbols: there is a word already that takes them.
+//! - A word takes a contraction with it, after which another begins.
+//! - Marks after two symbols or after a blank and one are symbols: there is a word already that takes them.
 
 use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_spaces, reached};
 use super::cl100k::{lone_symbols, numbers, white_space};
@@ -62,27 +62,27 @@ impl Rules for O200k {
             true => 0,
             false => block.apostrophe & before(letter, carry.letter),
         };
-        let (contracted, behind_contractions) = contractions(text, at, apostrophes, carry);
+        let (contracted, after_contractions) = contractions(text, at, apostrophes, carry);
 
         let line_space_before = before(line_space, carry.space & !carry.newline);
         let letters = letter
             & !before(letter, carry.letter)
             & !line_space_before
             & !before(prefix, carry.prefix);
-        let behind_lower = both & before(lower, carry.lowered) & !behind_contractions;
-        let lowered = lower | reached(behind_lower, both);
-        let behind_lowered = upper & before(lowered, carry.lowered);
-        let behind_both = upper & before(both & !lowered, carry.both & !carry.lowered);
-        let (uppers, earlier_uppers) = match behind_both == 0 && carry.pending_upper.is_none() {
+        let after_lower = both & before(lower, carry.lowered) & !after_contractions;
+        let lowered = lower | reached(after_lower, both);
+        let after_lowered = upper & before(lowered, carry.lowered);
+        let after_both = upper & before(both & !lowered, carry.both & !carry.lowered);
+        let (uppers, earlier_uppers) = match after_both == 0 && carry.pending_upper.is_none() {
             true => (0, None),
-            false => words_of_upper(at, behind_both, upper, letter, next, carry),
+            false => words_of_upper(at, after_both, upper, letter, next, carry),
         };
         let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
 
         let last = last_spaces(block, next) & !newline;
         let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
 
-        let begins = letters | behind_lowered | uppers | numbers | others | spaces;
+        let begins = letters | after_lowered | uppers | numbers | others | spaces;
         carry.letter = letter >> 63;
         carry.lowered = lowered >> 63;
         carry.both = both >> 63;
@@ -94,7 +94,7 @@ impl Rules for O200k {
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
         // White space and letters are not pending together: one of them is the last byte of the block.
-        let begins = begins & !contracted | behind_contractions;
+        let begins = begins & !contracted | after_contractions;
         (begins, earlier.or(earlier_uppers))
     }
 }
@@ -102,7 +102,7 @@ impl Rules for O200k {
 /// What words of symbols are made of.
 struct Symbols {
     symbol: u64,
-    /// Newlines and slashes behind them.
+    /// Newlines and slashes after them.
     taken: u64,
     /// Marks that are symbols.
     marks: u64,
@@ -124,7 +124,7 @@ fn symbols(block: &Masks, carry: &Carry) -> Symbols {
     }
 }
 
-/// As [`symbols`] where a mark is behind a symbol: byte by byte.
+/// As [`symbols`] where a mark is after a symbol: byte by byte.
 #[cold]
 fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
     #[derive(Clone, Copy, PartialEq)]
@@ -143,7 +143,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         (.., 1) => Word::Symbols,
         _ => Word::Other,
     };
-    let mut is_behind_blank = carry.blank == 1;
+    let mut is_after_blank = carry.blank == 1;
     let mut symbols = Symbols {
         symbol: 0,
         taken: 0,
@@ -158,7 +158,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         } else if is(other) {
             match word {
                 _ if is(block.inner) => word,
-                Word::Other | Word::Ended if !is_behind_blank => Word::One,
+                Word::Other | Word::Ended if !is_after_blank => Word::One,
                 _ => Word::Symbols,
             }
         } else if is(block.case.mark) && word == Word::Symbols {
@@ -172,21 +172,21 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
             Word::One | Word::Symbols => symbols.symbol |= bit,
             Word::Ended => symbols.taken |= bit,
         }
-        is_behind_blank = is(block.blank);
+        is_after_blank = is(block.blank);
     }
     symbols
 }
 
-/// The bytes of contractions, and those behind them.
+/// The bytes of contractions, and those after them.
 #[inline(always)]
 fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry) -> (u64, u64) {
-    let (mut contracted, mut behind) = (carry.contracted, carry.behind_contractions);
-    (carry.contracted, carry.behind_contractions) = (0, 0);
+    let (mut contracted, mut after) = (carry.contracted, carry.after_contractions);
+    (carry.contracted, carry.after_contractions) = (0, 0);
     while apostrophes != 0 {
         let i = apostrophes.trailing_zeros();
         apostrophes &= apostrophes - 1;
         // Behind a contraction a word begins, and with an apostrophe that is what it begins with.
-        if behind >> i & 1 == 1 {
+        if after >> i & 1 == 1 {
             continue;
         }
         if let Some(len) = contraction_in_any_case(text, at + i as usize) {
@@ -194,26 +194,26 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
             let end = first << len;
             let inside = end - first;
             contracted |= inside as u64;
-            behind |= end as u64;
+            after |= end as u64;
             carry.contracted |= (inside >> BLOCK) as u64;
-            carry.behind_contractions |= (end >> BLOCK) as u64;
+            carry.after_contractions |= (end >> BLOCK) as u64;
         }
     }
-    (contracted, behind)
+    (contracted, after)
 }
 
-/// Which of the runs of upper letters that begin at `behind_both` are words of their own, and whether one is that was
+/// Which of the runs of upper letters that begin at `after_both` are words of their own, and whether one is that was
 /// pending.
 #[cold]
 fn words_of_upper(
     at: usize,
-    behind_both: u64,
+    after_both: u64,
     upper: u64,
     letter: u64,
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
-    // None where the run goes on in the next block; else whether another letter is behind it.
+    // None where the run goes on in the next block; else whether another letter is after it.
     let goes_on = |first: u32| {
         let end = first + (upper >> first).trailing_ones();
         match end {
@@ -229,7 +229,7 @@ fn words_of_upper(
         carry.pending_upper = None;
         earlier = (!goes_on).then_some(pending);
     }
-    let (mut words, mut runs) = (0, behind_both);
+    let (mut words, mut runs) = (0, after_both);
     while runs != 0 {
         let first = runs.trailing_zeros();
         runs &= runs - 1;

@@ -65,8 +65,8 @@ impl Splitter {
         if classes & NUMBER != 0 {
             return at + len;
         }
-        let behind = self.classes.at(text, at + len).0;
-        match classes & SPACE != 0 && behind & (SPACE | NUMBER) != 0 {
+        let after = self.classes.at(text, at + len).0;
+        match classes & SPACE != 0 && after & (SPACE | NUMBER) != 0 {
             true => self.white_space(text, at, NUMBER),
             false => self.gpt2(text, at),
         }
@@ -104,11 +104,11 @@ impl Splitter {
     fn o200k(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         let (classes, len) = self.classes.at(text, at);
-        let behind = (classes & (LETTER | NUMBER | NEWLINE) == 0).then_some(at + len);
-        let word = behind
-            .and_then(|behind| self.ends_in_lower(text, behind))
+        let after = (classes & (LETTER | NUMBER | NEWLINE) == 0).then_some(at + len);
+        let word = after
+            .and_then(|after| self.ends_in_lower(text, after))
             .or_else(|| self.ends_in_lower(text, at))
-            .or_else(|| self.upper(text, behind?))
+            .or_else(|| self.upper(text, after?))
             .or_else(|| self.upper(text, at));
         let is_tekken = self.pattern == Pattern::O200k { is_tekken: true };
         if let Some(end) = word {
@@ -147,8 +147,8 @@ impl Splitter {
                 return at + 1 + num_letters;
             }
         }
-        let behind = self.classes.at(text, at + len).0;
-        if classes & LETTER != 0 || classes & (NEWLINE | SYMBOL) == 0 && behind & LETTER != 0 {
+        let after = self.classes.at(text, at + len).0;
+        if classes & LETTER != 0 || classes & (NEWLINE | SYMBOL) == 0 && after & LETTER != 0 {
             return self.letters(text, at + len);
         }
         let start = at + usize::from(bytes[at] == b' ');
@@ -173,7 +173,7 @@ impl Splitter {
 
     /// `U*L+`: upper ones as far as they go, of which as many are given back as lower ones need.
     fn ends_in_lower(&self, text: &str, start: usize) -> Option<usize> {
-        let (mut at, mut behind_both) = (start, None);
+        let (mut at, mut after_both) = (start, None);
         let (classes, len) = loop {
             let (classes, len) = self.classes.at(text, at);
             if classes & UPPER == 0 {
@@ -181,12 +181,12 @@ impl Splitter {
             }
             at += len;
             if classes & LOWER != 0 {
-                behind_both = Some(at);
+                after_both = Some(at);
             }
         };
         match classes & LOWER != 0 {
             true => Some(self.classes.run(text, at + len, LOWER, LOWER)),
-            false => behind_both,
+            false => after_both,
         }
     }
 
@@ -219,7 +219,7 @@ impl Splitter {
         (end > start).then_some(end)
     }
 
-    /// `\s+(?!\S)|\s+`: without the last, which belongs to the word behind, unless there is but one. Text ends before
+    /// `\s+(?!\S)|\s+`: without the last, which belongs to the word after, unless there is but one. Text ends before
     /// characters of the classes `ends`.
     fn white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
         let (mut last, mut end) = (at, at);
@@ -251,7 +251,7 @@ fn newlines(bytes: &[u8], at: usize, is_one: impl Fn(&u8) -> bool) -> usize {
 }
 
 impl ClassTable {
-    /// The classes of the character at `at`, and its length; no class and no length behind the end.
+    /// The classes of the character at `at`, and its length; no class and no length after the end.
     fn at(&self, text: &str, at: usize) -> (Classes, usize) {
         let char = text[at..].chars().next();
         char.map_or((0, 0), |char| (self.of(char as usize), char.len_utf8()))

@@ -3,7 +3,7 @@
 //! A merge gives a token. Where no token has the two bytes around a place next to each other, nothing is ever merged
 //! across that place, and what is on either side can be merged on its own (`cuts.rs`). Not all places are looked at:
 //! tokens go on from letter to letter most often. Those looked at are where a character is of another kind than the
-//! one before it, and those beside numbers and newlines, but behind a blank no letters or symbols.
+//! one before it, and those beside numbers and newlines, but after a blank no letters or symbols.
 //!
 //! ```text
 //! text        t h e   c a t , \n i n   2 0 1 9
@@ -46,7 +46,7 @@ impl Kind {
 /// What tokens have in their middle.
 pub(super) struct Table {
     pub(super) pairs: Pairs,
-    /// Of each kind, which ones behind it no token has next to it: all bits, or none. Two that are no kinds make
+    /// Of each kind, which ones after it no token has next to it: all bits, or none. Two that are no kinds make
     /// whole vectors.
     apart: [[u64; NUM_KINDS + 2]; NUM_KINDS],
 }
@@ -65,13 +65,13 @@ impl Table {
     /// Where no token has the two kinds around a byte's beginning; both by kind, which are bits of bytes.
     #[inline(always)]
     fn apart(&self, before: [u64; NUM_KINDS], kinds: [u64; NUM_KINDS]) -> u64 {
-        let mut behind_apart = [0; NUM_KINDS + 2];
+        let mut after_apart = [0; NUM_KINDS + 2];
         for (before, apart) in before.iter().zip(&self.apart) {
-            for (all, apart) in behind_apart.iter_mut().zip(apart) {
+            for (all, apart) in after_apart.iter_mut().zip(apart) {
                 *all |= before & apart;
             }
         }
-        let of_kinds = behind_apart.iter().zip(kinds);
+        let of_kinds = after_apart.iter().zip(kinds);
         of_kinds.fold(0, |all, (apart, kind)| all | apart & kind)
     }
 }
@@ -139,7 +139,7 @@ impl Rules for Pieces<'_> {
         while places != 0 {
             let i = places.trailing_zeros() as usize;
             places &= places - 1;
-            // Neither the first byte of the text nor what is behind its last has two.
+            // Neither the first byte of the text nor what is after its last has two.
             if let Some(&[left, right]) = text.get((at + i).wrapping_sub(1)..=at + i) {
                 begins |= u64::from(!self.table.pairs.has(left, right)) << i;
             }

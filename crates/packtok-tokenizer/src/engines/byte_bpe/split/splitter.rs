@@ -1,6 +1,6 @@
 //! The words of a text by one of the patterns.
 
-use super::blocks::{Blocks, ROOM};
+use super::blocks::{ROOM, SplitState};
 use super::cl100k::Cl100k;
 use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
 use super::deepseek::Deepseek;
@@ -38,7 +38,7 @@ impl Splitter {
     pub(in crate::engines::byte_bpe) fn fill(
         &self,
         lane: impl Lane,
-        cut: &mut Blocks,
+        state: &mut SplitState,
         text: &str,
         ends: &mut [u32; ROOM],
     ) -> usize {
@@ -51,25 +51,25 @@ impl Splitter {
         match *pattern {
             Pattern::Gpt2 => {
                 let numbers_apart = false;
-                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
             }
             Pattern::Gpt2BetweenNumbers => {
                 let numbers_apart = true;
-                cut.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
             }
             Pattern::Cl100k { digits: 1 } => {
-                cut.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+                state.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
             }
-            Pattern::Cl100k { digits } => cut.fill(lane, Cl100k { digits }, classes, text, ends),
+            Pattern::Cl100k { digits } => state.fill(lane, Cl100k { digits }, classes, text, ends),
             Pattern::O200k { is_tekken: true } => {
-                cut.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+                state.fill(lane, O200k { is_tekken: true }, classes, text, ends)
             }
             Pattern::O200k { is_tekken } => {
-                cut.fill(lane, O200k { is_tekken }, classes, text, ends)
+                state.fill(lane, O200k { is_tekken }, classes, text, ends)
             }
-            Pattern::Deepseek => cut.fill(lane, Deepseek, classes, text, ends),
+            Pattern::Deepseek => state.fill(lane, Deepseek, classes, text, ends),
             Pattern::Pieces { each_blank } => {
-                cut.fill(lane, Pieces { table, each_blank }, classes, text, ends)
+                state.fill(lane, Pieces { table, each_blank }, classes, text, ends)
             }
         }
     }

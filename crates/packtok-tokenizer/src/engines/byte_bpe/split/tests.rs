@@ -1,7 +1,7 @@
-//! Blocks split texts as the oracle does, in every lane.
+//! SplitState split texts as the oracle does, in every lane.
 
 use super::patterns::Pattern;
-use super::{Cut, ROOM, Splitter};
+use super::{ROOM, SplitState, Splitter};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::{AnyLane, Job, Lane};
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use proptest::prelude::*;
 struct Ends<'a>(&'a Splitter, &'a str);
 
 impl Job for Ends<'_> {
-    type Done = Vec<u32>;
+    type Output = Vec<u32>;
 
     fn run(self, lane: impl Lane) -> Vec<u32> {
         let Self(splitter, text) = self;
-        let (mut cut, mut some, mut all) = (Cut::new(), [0; ROOM], Vec::new());
+        let (mut state, mut some, mut all) = (SplitState::new(), [0; ROOM], Vec::new());
         loop {
-            let num_ends = splitter.fill(lane, &mut cut, text, &mut some);
+            let num_ends = splitter.fill(lane, &mut state, text, &mut some);
             if num_ends == 0 {
                 return all;
             }
