@@ -1,4 +1,4 @@
-//! What became of each component of a tokenizer.json, in words.
+//! What packtok does with each component of a tokenizer.json, in words.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -13,18 +13,18 @@ use crate::tokenizer::Tokenizer;
 pub struct Component {
     /// Its key in the file.
     pub name: &'static str,
-    /// What the file has there; members of a sequence in parentheses.
+    /// What the file contains; members of a sequence are in parentheses.
     pub found: String,
     /// Whether ids or texts depend on it.
     pub is_used: bool,
-    /// What it became, a phrase.
+    /// What packtok does with it, a phrase.
     pub became: String,
 }
 
 impl Tokenizer {
-    /// Every component of its file and what became of it, in the order in which they apply.
+    /// Every component of its file and what packtok does with it, in the order in which they apply.
     pub fn components(&self) -> Vec<Component> {
-        // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
+        // It was parsed when the tokenizer was loaded, so this cannot fail.
         let file: Value = serde_json::from_str(self.json()).unwrap_or_default();
         let used = |name, found: String, became: String| Component {
             name,

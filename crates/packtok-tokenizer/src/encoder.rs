@@ -22,8 +22,8 @@ impl Encoder {
     /// An encoder of `tokenizer`.
     ///
     /// # Errors
-    /// When `truncate_to` leaves no room for the tokens that are added, or the engine asked for does not
-    /// cover the file.
+    /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the
+    /// file.
     pub(crate) fn new(tokenizer: Arc<Loaded>, options: &EncodeOptions) -> Result<Self> {
         let num_special = match options.add_special_tokens {
             true => tokenizer.description.template.num_special(),
@@ -61,22 +61,21 @@ impl Encoder {
         })
     }
 
-    /// Does beforehand what a first text else takes longer for: takes all memory that the cache may have, and puts
-    /// the words into it that are tokens. That takes 20 to 80 ms, which a text of some megabytes makes up for, and
-    /// changes no ids.
+    /// Pre-allocates the cache and inserts every vocabulary token. Takes 20 to 80 ms; ids do not change. Worth it for
+    /// callers that wait for the first text, or encode some megabytes.
     pub fn warm_up(&mut self) {
         if let (Ok(fast), Some(scratch)) = (self.tokenizer.fast(), &mut self.fast) {
             fast.warm_up(scratch);
         }
     }
 
-    /// Appends the ids of one document to `ids`; on an error `ids` is as it was.
+    /// Appends the ids of one document to `ids`; on an error, `ids` is unchanged.
     ///
-    /// Allocates nothing once the buffers have grown (the reference engine excepted).
+    /// Allocates nothing once the buffers have grown, unless the reference engine encodes.
     ///
     /// # Errors
-    /// [`Error::SpecialTokenInText`] where that was asked for; [`Error::Encode`] when the engine
-    /// refuses the text.
+    /// [`Error::SpecialTokenInText`] if the options refuse special tokens; [`Error::Encode`] if the engine refuses the
+    /// text.
     pub fn encode_into(&mut self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         let start = ids.len();
         let template = &self.tokenizer.description.template;
@@ -95,11 +94,11 @@ impl Encoder {
         Ok(())
     }
 
-    /// As [`Encoder::encode_into`] for ids of two bytes, which are half as much to keep.
+    /// [`Encoder::encode_into`] for ids of two bytes, which take half the memory.
     ///
     /// # Errors
-    /// Those of [`Encoder::encode_into`]; [`Error::WideIds`] where the tokenizer has ids that need more, whatever the
-    /// text.
+    /// Those of [`Encoder::encode_into`]; [`Error::WideIds`] if some id of the tokenizer needs more than two bytes,
+    /// whatever the text.
     pub fn encode_u16_into(&mut self, text: &str, ids: &mut Vec<u16>) -> Result<()> {
         let vocab_size = self.tokenizer.description.vocab_size;
         if vocab_size > 1 << 16 {
@@ -121,7 +120,7 @@ impl Encoder {
         let tokenizer = &self.tokenizer;
         let refuses = self.options.special_tokens_in_text == SpecialTokensInText::Fail;
         if refuses && tokenizer.description.is_sentencepiece {
-            // Their names never become their ids.
+            // SentencePiece models never turn the name of a special token into its id, so the ids do not show it.
             let mut special = self.tokenizer.special_tokens();
             if let Some(token) = special.find(|token| text.contains(&token.content)) {
                 return Err(Error::SpecialTokenInText {

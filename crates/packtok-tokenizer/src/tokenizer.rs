@@ -15,7 +15,7 @@ use crate::loaded::Loaded;
 use crate::options::{EncodeOptions, EngineChoice};
 use crate::vocabulary::Vocabulary;
 
-/// A loaded tokenizer: what its ids mean, and the engine that gives them. Clones share both.
+/// A loaded tokenizer: what its ids mean, and the engines that compute them. Clones share both.
 #[derive(Clone)]
 pub struct Tokenizer {
     shared: Arc<Loaded>,
@@ -23,10 +23,10 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Loads a `tokenizer.json`, a `tekken.json`, a SentencePiece `.model` file or a known list of tiktoken's ranks,
-    /// under `name` or the name of the file.
+    /// under `name` or the path of the file.
     ///
     /// # Errors
-    /// When the file cannot be read, is none of these, or no engine serves it exactly.
+    /// When the file cannot be read, has none of these formats, or no engine serves it exactly.
     pub fn from_file(path: &Path, name: Option<&str>) -> Result<Self> {
         let shown = path.display().to_string();
         let name = name.unwrap_or(&shown);
@@ -41,10 +41,10 @@ impl Tokenizer {
         Self::from_json(name, json_of_bytes(name, bytes)?)
     }
 
-    /// Loads one of the tokenizers that need neither file nor network ([`crate::BUILTIN_NAMES`]).
+    /// Loads one of the tokenizers that need neither a file nor a network ([`crate::BUILTIN_NAMES`]).
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no such name.
     pub fn builtin(name: &str) -> Result<Self> {
         Self::from_json(name, builtin_json(name)?)
     }
@@ -58,12 +58,12 @@ impl Tokenizer {
         Ok(Self { shared })
     }
 
-    /// The name it was loaded under.
+    /// The name that it was loaded under.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// `sha256:` and the hash of the parsed tokenizer.json; white space and key order do not count.
+    /// `sha256:` and the hash of the parsed tokenizer.json; white space and the order of keys do not matter.
     pub fn fingerprint(&self) -> &str {
         &self.shared.description.fingerprint
     }
@@ -73,7 +73,7 @@ impl Tokenizer {
         self.shared.description.vocab_size
     }
 
-    /// The engine that serves it, unless another is asked for.
+    /// The engine that serves it unless another is requested.
     pub fn engine(&self) -> EngineKind {
         match self.shared.fast() {
             Ok(_) => EngineKind::Fast,
@@ -81,7 +81,7 @@ impl Tokenizer {
         }
     }
 
-    /// The engine that the fast one is compared with.
+    /// The engine that the fast engine is compared with.
     pub fn reference_kind(&self) -> EngineKind {
         match self.shared.description.is_sentencepiece {
             true => EngineKind::SentencePiece,
@@ -89,7 +89,7 @@ impl Tokenizer {
         }
     }
 
-    /// The engine that serves it where this one is requested.
+    /// The engine that serves it for this choice.
     pub fn engine_chosen(&self, choice: EngineChoice) -> EngineKind {
         match choice {
             EngineChoice::Auto | EngineChoice::Fast => self.engine(),
@@ -102,24 +102,24 @@ impl Tokenizer {
         self.shared.fast().err()
     }
 
-    /// Whether the time that a text takes is known to grow with its length and no faster, whatever it is made of.
+    /// Whether the time for a text is known to be linear in its length, whatever its content.
     pub fn is_linear(&self) -> bool {
         self.shared.fast().is_ok_and(FastEngine::is_linear)
     }
 
-    /// What the vector instructions are called that the fast engine uses on this machine; `None` where the
-    /// fast engine does not serve.
+    /// The name of the vector instructions that the fast engine uses on this machine; `None` if the fast engine does
+    /// not serve.
     pub fn fast_lane(&self) -> Option<&'static str> {
         self.shared.fast().ok().map(|_| lane_name())
     }
 
-    /// Where the fast engine serves and takes texts word by word: which words are for the one that knows all of the
-    /// file, a phrase.
+    /// If the fast engine serves and encodes texts word by word: which words fall back to the reference engine, a
+    /// phrase.
     pub(crate) fn fallback_words(&self) -> Option<&'static str> {
         self.shared.fast().ok().and_then(FastEngine::fallback_words)
     }
 
-    /// Texts that hold any of these are not for the fast engine although it serves.
+    /// Texts that contain any of these fall back to the reference engine although the fast engine serves.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         self.shared.fast().map_or(&[], FastEngine::fallback_tokens)
     }
@@ -129,17 +129,17 @@ impl Tokenizer {
         self.shared.description.is_sentencepiece
     }
 
-    /// Why the fast engine does not serve although it covers the file, if it was distrusted.
+    /// Why the fast engine does not serve although it covers the file, if [`Tokenizer::distrust_fast`] was called.
     pub fn distrust(&self) -> Option<&str> {
         self.shared.distrust()
     }
 
-    /// Has the reference engine serve this tokenizer and all its clones from now on, for `reason`.
+    /// Makes the reference engine serve this tokenizer and all its clones from now on, for `reason`.
     pub fn distrust_fast(&self, reason: &str) {
         self.shared.distrust_fast(reason);
     }
 
-    /// What users should know of its exactness, a sentence each.
+    /// What users should know about its exactness, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.shared.description.notes
     }
@@ -159,22 +159,22 @@ impl Tokenizer {
         self.shared.special_tokens()
     }
 
-    /// The end-of-sequence token, where the file itself names it.
+    /// The end-of-sequence token, if the file itself names it.
     pub fn eos_token(&self) -> Option<&str> {
         self.shared.description.eos_token.as_deref()
     }
 
-    /// Ids that stand before every document's own when special tokens are added.
+    /// Ids that come before the ids of every document when special tokens are added.
     pub fn prefix(&self) -> &[u32] {
         &self.shared.description.template.prefix
     }
 
-    /// Ids that stand after every document's own when special tokens are added.
+    /// Ids that come after the ids of every document when special tokens are added.
     pub fn suffix(&self) -> &[u32] {
         &self.shared.description.template.suffix
     }
 
-    /// The id of a token by its name in the file; reads the file again, so not for hot paths.
+    /// The id of a token by its name in the file. Parses the file again, so it is not for hot paths.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         let added = self
             .added_tokens()
@@ -186,9 +186,9 @@ impl Tokenizer {
         })
     }
 
-    /// The name of an id in the file; reads the file again, so not for hot paths.
+    /// The name of an id in the file. Parses the file again, so it is not for hot paths.
     pub fn id_to_token(&self, id: u32) -> Option<String> {
-        // Of several added tokens with one id, the last one counts.
+        // Of several added tokens with one id, the last one wins.
         let mut added = self.added_tokens().iter().rev();
         let added = added.find(|added| added.id == id);
         added.map(|added| added.content.clone()).or_else(|| {
@@ -212,12 +212,13 @@ impl Tokenizer {
     /// An encoder for one thread.
     ///
     /// # Errors
-    /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the file.
+    /// When `truncate_to` leaves no room for the tokens that are added, or the requested engine does not cover the
+    /// file.
     pub fn encoder(&self, options: &EncodeOptions) -> Result<Encoder> {
         Encoder::new(Arc::clone(&self.shared), options)
     }
 
-    /// The ids of one text, for everything that is not a hot path.
+    /// The ids of one text. For hot paths, use an [`Encoder`].
     ///
     /// # Errors
     /// As [`Encoder::encode_into`].
@@ -227,7 +228,7 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// The text of `ids`, special tokens included.
+    /// The text of `ids`, including special tokens.
     ///
     /// # Errors
     /// When the engine refuses the ids, or cannot be loaded.
@@ -243,10 +244,10 @@ impl Tokenizer {
         self.shared.text_of(ids, true)
     }
 
-    /// The same tokenizer, served by the engine that the fast one is held against; `None` if it is.
+    /// The same tokenizer without its fast engine; `None` if it has none.
     ///
     /// # Errors
-    /// When that engine cannot load the file, or gives other special tokens.
+    /// When the other engine cannot load the file, or gives added tokens other ids.
     pub fn without_fast(&self) -> Result<Option<Self>> {
         let without = self.shared.without_fast()?.map(Arc::new);
         Ok(without.map(|shared| Self { shared }))

@@ -1,6 +1,6 @@
-//! Pairs of bytes.
+//! A set of pairs of adjacent bytes, such as those inside the tokens of a vocabulary.
 
-/// The two bytes around each place in the middle of a token.
+/// One bit for each of the 65,536 pairs.
 #[derive(Clone)]
 pub(super) struct Pairs(Box<[u64; (1 << 16) / 64]>);
 
@@ -14,7 +14,7 @@ impl Pairs {
         self.0[pair / 64] |= 1 << (pair % 64);
     }
 
-    /// Whether some token has these two in its middle.
+    /// Whether the set contains this pair.
     #[inline(always)]
     pub(super) fn has(&self, left: u8, right: u8) -> bool {
         let pair = pair(left, right);

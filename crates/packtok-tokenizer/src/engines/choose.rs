@@ -1,4 +1,4 @@
-//! The engines of packtok's own, as one: which of them covers a file, and its scratch.
+//! Which fast engine covers a file.
 
 use serde_json::Value;
 
@@ -9,17 +9,17 @@ use super::wordwise::{EncodeWord, Wordwise};
 use crate::error::Cause;
 use crate::load::{AddedToken, is_sentencepiece, model_type};
 
-/// An engine of packtok's own, shared by all threads.
+/// The fast engine of a file. All threads share it.
 pub(crate) enum FastEngine {
-    /// All by itself.
+    /// Encodes everything except texts with certain added tokens.
     ByteBpe(Box<ByteBpe>),
-    /// Words that it has met, and other ones from the engine that knows all of the file or from a model of its own.
+    /// Caches the ids of words. A model of its own or the fallback engine encodes new words.
     Wordwise(Wordwise),
     /// SentencePiece's models.
     SentencePiece(Box<FastPath>),
 }
 
-/// What one thread needs.
+/// What one thread needs for its engine.
 pub(crate) enum FastScratch {
     ByteBpe(Box<byte_bpe::Scratch>),
     Wordwise(Box<CachedEncoder>),
@@ -27,10 +27,10 @@ pub(crate) enum FastScratch {
 }
 
 impl FastEngine {
-    /// The engine for a tokenizer.json; [`FastEngine::check`] is still to be asked.
+    /// The engine for a tokenizer.json. [`FastEngine::check`] must be called before it is used.
     ///
     /// # Errors
-    /// Why none covers it.
+    /// Why no fast engine covers the file.
     pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         if is_sentencepiece(json) {
             return Ok(Self::SentencePiece(Box::new(FastPath::load(json)?)));
@@ -46,12 +46,12 @@ impl FastEngine {
         })
     }
 
-    /// Whether it needs the engine that knows all of the file for most texts.
+    /// Whether most texts also need the fallback engine.
     pub(crate) fn needs_fallback(&self) -> bool {
         matches!(self, Self::Wordwise(_))
     }
 
-    /// Where it takes texts word by word: which words are for the engine that knows all of the file, a phrase.
+    /// Which words fall back, a phrase; `None` if the engine does not encode word by word.
     pub(crate) fn fallback_words(&self) -> Option<&'static str> {
         match self {
             Self::Wordwise(wordwise) if wordwise.has_model() => {
@@ -62,7 +62,8 @@ impl FastEngine {
         }
     }
 
-    /// Whether the time that a text takes grows with its length, whatever it is made of: no fallback_tokens code splits it.
+    /// Whether the time for a text is linear in its length, whatever its content: no regular expression of a third
+    /// party splits it.
     pub(crate) fn is_linear(&self) -> bool {
         match self {
             Self::Wordwise(wordwise) => wordwise.has_model(),
@@ -70,10 +71,10 @@ impl FastEngine {
         }
     }
 
-    /// Tries what could not be read from the file.
+    /// Checks by trial what the file does not state.
     ///
     /// # Errors
-    /// Why it does not cover the file after all.
+    /// Why the engine does not cover the file after all.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         match self {
             Self::ByteBpe(_) | Self::SentencePiece(_) => Ok(()),
@@ -81,7 +82,7 @@ impl FastEngine {
         }
     }
 
-    /// With a cache of at most so many bytes.
+    /// Scratch memory with a cache of at most this many bytes.
     pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> FastScratch {
         match self {
             Self::ByteBpe(_) => FastScratch::ByteBpe(byte_bpe::Scratch::new(cache_bytes)),
@@ -92,18 +93,18 @@ impl FastEngine {
         }
     }
 
-    /// Has a first text be encoded as fast as a later one.
+    /// Makes the first text as fast as later ones.
     pub(crate) fn warm_up(&self, scratch: &mut FastScratch) {
         match (self, scratch) {
             (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => fast.warm_up(scratch),
             (_, FastScratch::Wordwise(encoder)) => encoder.preallocate(),
             (_, FastScratch::SentencePiece(scratch)) => scratch.preallocate(),
-            // FastScratch of another engine, which nobody hands in.
+            // The scratch of another engine; callers never pass it.
             _ => {}
         }
     }
 
-    /// Texts that hold any of these are not for it.
+    /// Texts that contain any of these fall back.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         match self {
             Self::ByteBpe(fast) => fast.fallback_tokens(),
@@ -111,8 +112,8 @@ impl FastEngine {
         }
     }
 
-    /// Appends the ids of a text; false, and nothing appended, if it is one for the engine that knows all of the
-    /// file, which also encodes single words.
+    /// Appends the ids of a text; `false`, with nothing appended, if the text must fall back to the engine behind
+    /// `encode_word`, which also encodes single words.
     ///
     /// # Errors
     /// Those of `encode_word`.
@@ -135,7 +136,7 @@ impl FastEngine {
             (Self::SentencePiece(fast_path), FastScratch::SentencePiece(scratch)) => {
                 fast_path.encode_into(text, scratch, ids)
             }
-            // FastScratch of another engine, which nobody hands in.
+            // The scratch of another engine; callers never pass it.
             _ => Ok(false),
         }
     }

@@ -1,13 +1,13 @@
-//! Reading double arrays: the tries of SentencePiece's files, and those that are made of vocabularies.
+//! Double arrays: the tries in SentencePiece's files, and those that are built from vocabularies.
 //!
-//! A unit is 32 bits, as darts-clone lays them out:
+//! A unit is 32 bits, in the layout of darts-clone:
 //!
 //! ```text
-//! bits 0 to 7 label | 8 has a value | 9 offset counts 256 times | 10 to 30 offset | 31 is a value
+//! bits 0 to 7 label | 8 has a value | 9 offset is in units of 256 | 10 to 30 offset | 31 is a value
 //! ```
 //!
-//! From where a key has led, the place of the next byte is that place XOR the byte; what lies there is its
-//! if the label is that byte. Files are not trusted: a place outside the array is one that nothing leads to.
+//! A node is a position in the array. The child of node `n` for byte `b` is the unit at `n ^ b`, if its label is `b`.
+//! Files are not trusted: a position outside the array is a node without children.
 
 use yada::builder::DoubleArrayBuilder;
 
@@ -22,16 +22,17 @@ const IS_VALUE: u32 = 1 << 31;
 const HAS_VALUE: u32 = 1 << 8;
 
 impl DoubleArray {
-    /// The trie in these bytes.
+    /// Reads the units in these bytes.
     ///
     /// # Errors
-    /// They are no whole number of units.
+    /// They are not a whole number of units.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let (units, rest) = bytes.as_chunks::<4>();
         let mut units: Vec<u32> = units.iter().copied().map(u32::from_le_bytes).collect();
         match units.first() {
             Some(&first) if rest.is_empty() => {
-                // No key holds a zero: what has that label is a unit that is not in use, or the first.
+                // No key contains a zero byte, so a unit with this label is unused or the first one. Marking it as a
+                // value makes it match no byte.
                 for unit in &mut units {
                     if *unit & (IS_VALUE | 0xff) == 0 {
                         *unit = IS_VALUE;
@@ -47,12 +48,12 @@ impl DoubleArray {
         }
     }
 
-    /// The trie of these keys and values; of equal keys the last one counts.
+    /// Builds the trie of these keys and values; of equal keys, the last one wins.
     ///
     /// # Errors
-    /// A key is empty or has a zero, or they are too many.
+    /// A key is empty or contains a zero byte, or there are too many keys.
     pub(crate) fn of(mut entries: Vec<(Vec<u8>, u32)>) -> Result<Self, String> {
-        // What is there is taken out by its values before what is not in order.
+        // The stable sort keeps the last of equal keys first, and `dedup_by` keeps the first.
         entries.reverse();
         entries.sort_by(|one, other| one.0.cmp(&other.0));
         entries.dedup_by(|next, kept| next.0 == kept.0);
@@ -69,13 +70,13 @@ impl DoubleArray {
         Self::from_bytes(&bytes)
     }
 
-    /// Where no byte has led yet.
+    /// The node of the empty key.
     #[inline(always)]
     pub(crate) fn root(&self) -> u32 {
         self.root
     }
 
-    /// Where `byte` leads from `place`, and the value of the key that ends there, if one does.
+    /// The child of node `place` for `byte`, and the value of the key that ends there, if one does.
     #[inline(always)]
     pub(crate) fn step(&self, place: u32, byte: u8) -> Option<(u32, Option<u32>)> {
         let place = place ^ u32::from(byte);
@@ -91,7 +92,7 @@ impl DoubleArray {
         Some((place, value))
     }
 
-    /// Where `bytes` lead from `place`, and the value of the key that ends there, if one does.
+    /// The node that `bytes` lead to from node `place`, and the value of the key that ends there, if one does.
     #[inline]
     pub(crate) fn lead(&self, place: u32, bytes: &[u8]) -> Option<(u32, Option<u32>)> {
         let mut led = (place, None);
@@ -107,13 +108,13 @@ impl DoubleArray {
         value
     }
 
-    /// Length and value of the longest key that `bytes` begins with, or of the `max_keys` shortest ones.
+    /// Length and value of the longest key that `bytes` begins with; only the `max_keys` shortest ones are considered.
     #[inline]
     pub(crate) fn longest(&self, bytes: &[u8], max_keys: usize) -> Option<(usize, u32)> {
         self.longest_from(self.root, bytes, max_keys)
     }
 
-    /// The same for what is left of keys after `place`.
+    /// As [`DoubleArray::longest`], for the rest of keys after node `place`.
     #[inline]
     pub(crate) fn longest_from(
         &self,

@@ -1,4 +1,4 @@
-//! The engines that cover every file, and that the fast engines are compared with.
+//! The engine that covers all of a file. Fast engines fall back to it, and are compared with it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::reference::Reference;
 use super::sentencepiece::SlowPath;
 use crate::error::Cause;
 
-/// The engine that covers all of a file.
+/// The `tokenizers` crate, or the slow path of SentencePiece.
 #[derive(Clone)]
 pub(crate) enum Fallback {
     Reference(Reference),

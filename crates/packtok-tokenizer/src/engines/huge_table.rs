@@ -1,24 +1,24 @@
-//! Tables of many megabytes, in huge pages where the system has them.
+//! Tables of many megabytes, in huge pages if the system has them.
 
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// Places, all zeros to begin with.
+/// Slots, initially all zero.
 ///
-/// What is looked up is anywhere in the table; with small pages the processor would have to find the page
-/// first. The advice must be given before anything is written.
+/// Lookups hit random slots; with small pages, nearly each would also miss the TLB. The advice must precede the first
+/// write.
 pub(super) struct HugeTable<T> {
     map: MmapMut,
     of: PhantomData<T>,
 }
 
 impl<T: Pod> HugeTable<T> {
-    pub(super) fn new(num_places: usize) -> Self {
-        let map = MmapMut::map_anon(num_places * size_of::<T>())
+    pub(super) fn new(num_slots: usize) -> Self {
+        let map = MmapMut::map_anon(num_slots * size_of::<T>())
             .expect("there is memory for a table of words");
-        // Where that is not to be had, it is slower and no less right.
+        // Without huge pages, lookups are slower and their results the same.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Self {
@@ -27,16 +27,16 @@ impl<T: Pod> HugeTable<T> {
         }
     }
 
-    /// The same with something else in every place.
-    pub(super) fn filled(num_places: usize, with: T) -> Self {
-        let mut table = Self::new(num_places);
+    /// As [`HugeTable::new`], with another value in every slot.
+    pub(super) fn filled(num_slots: usize, with: T) -> Self {
+        let mut table = Self::new(num_slots);
         table.all_mut().fill(with);
         table
     }
 
-    /// Takes all of its memory now; what is first written to costs nothing more then.
+    /// Populates all pages now, so that the first write to a page does not fault.
     pub(super) fn preallocate(&self) {
-        // Where the system does not know of that, it is taken when it is written to.
+        // Systems without this advice populate pages at the first write.
         #[cfg(target_os = "linux")]
         let _ = self.map.advise(memmap2::Advice::PopulateWrite);
     }
@@ -46,7 +46,7 @@ impl<T: Pod> HugeTable<T> {
         bytemuck::cast_slice(&self.map)
     }
 
-    /// The same, to be looked up without asking whether a place is one; they must be a power of two.
+    /// The slots, for lookups without a bounds check.
     #[inline]
     pub(super) fn slots(&self) -> Slots<'_, T> {
         assert!(
@@ -62,7 +62,7 @@ impl<T: Pod> HugeTable<T> {
     }
 }
 
-/// The places of a table, by numbers of which only the low bits count.
+/// The slots of a table whose size is a power of two. Only the low bits of an index are used.
 #[derive(Debug)]
 pub(super) struct Slots<'a, T>(&'a [T]);
 
@@ -75,21 +75,22 @@ impl<T> Clone for Slots<'_, T> {
 impl<T> Copy for Slots<'_, T> {}
 
 impl<'a, T> Slots<'a, T> {
-    /// The place of a number.
+    /// The slot at `number` modulo the number of slots.
     #[inline(always)]
     #[allow(unsafe_code)]
     pub(super) fn at(self, number: usize) -> &'a T {
-        let place = number & (self.0.len() - 1);
-        // SAFETY: these are a power of two of places, which `HugeTable::places` asks, so that the mask is below it.
-        unsafe { self.0.get_unchecked(place) }
+        let slot = number & (self.0.len() - 1);
+        // SAFETY: the number of slots is a power of two, which `HugeTable::slots` checks, so the masked index is below
+        // it.
+        unsafe { self.0.get_unchecked(slot) }
     }
 }
 
-/// Has the processor fetch a place, while it is at something else.
+/// Prefetches a slot.
 #[inline(always)]
-pub(super) fn prefetch<T>(place: &T) {
+pub(super) fn prefetch<T>(slot: &T) {
     #[cfg(target_arch = "x86_64")]
-    safe_arch::prefetch_t0(place);
+    safe_arch::prefetch_t0(slot);
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = place;
+    let _ = slot;
 }

@@ -1,13 +1,13 @@
-//! Which engine serves a tokenizer.
+//! The name of the engine that serves a tokenizer.
 
 /// Which engine serves a tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
-    /// packtok's own: the fastest, for the tokenizers of today's models.
+    /// packtok's engines: the fastest, for the tokenizers of current models.
     Fast,
     /// `tokenizers` 0.23: slower, for every file.
     Reference,
-    /// What SentencePiece's library does, step by step.
+    /// The SentencePiece library's algorithms, step by step.
     SentencePiece,
 }
 

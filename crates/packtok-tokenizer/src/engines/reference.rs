@@ -1,7 +1,7 @@
-//! The reference engine: the `tokenizers` crate 0.23, in the one file that names it.
+//! The reference engine: the `tokenizers` crate 0.23. Only this file names the crate.
 //!
-//! It is the code base of the Python package that ids are compared with, Unicode tables included. It serves the files
-//! that no engine of packtok's own covers, and it is what those engines are checked against.
+//! The crate is the code base of the Python package that ids are compared with, including its Unicode tables. It
+//! serves the files that no fast engine covers, and fast engines are checked against it.
 //!
 //! The crate panics on some files and texts. No panic leaves this module: each becomes an error with one line of text.
 
@@ -19,22 +19,22 @@ use tokenizers::{
 
 use crate::error::Cause;
 
-/// The loaded tokenizer; clones share it.
+/// A loaded tokenizer; clones share it.
 #[derive(Clone)]
 pub(crate) struct Reference(Arc<Modes>);
 
-/// Whether special tokens are text is a property of the whole tokenizer in this crate, so each
-/// mode has its own; the second is made when it is first needed.
+/// In this crate, whether special tokens are text is a property of the whole tokenizer. So each mode has its own; the
+/// second is made at its first use.
 struct Modes {
     parsing: Tokenizer,
     as_text: OnceLock<Tokenizer>,
 }
 
 impl Reference {
-    /// Loads a tokenizer.json; truncation and padding are switched off.
+    /// Loads a tokenizer.json, with truncation and padding switched off.
     ///
     /// # Errors
-    /// The crate refuses the file, or panics on it.
+    /// The crate refuses the file, or panics.
     pub(crate) fn load(json: &str) -> Result<Self, Cause> {
         let parsing = contained("fails on this file", || {
             let mut tokenizer = Tokenizer::from_bytes(json)?;
@@ -59,10 +59,10 @@ impl Reference {
         })
     }
 
-    /// Appends the ids of `text`, without what a post-processor adds.
+    /// Appends the ids of `text`, without the special tokens that a post-processor adds.
     ///
     /// # Errors
-    /// The crate refuses the text or panics on it, or a pattern of the file gives up on it.
+    /// The crate refuses the text or panics, or a pattern of the file exceeds its limit of steps.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -83,7 +83,7 @@ impl Reference {
     /// The text of `ids`.
     ///
     /// # Errors
-    /// The crate refuses the ids or panics on them.
+    /// The crate refuses the ids or panics.
     pub(crate) fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String, Cause> {
         contained("fails on these ids", || {
             self.0.parsing.decode(ids, skip_special_tokens)
@@ -91,27 +91,27 @@ impl Reference {
     }
 }
 
-/// What a panic of the crate `onig` begins with where a search ends without an answer: the crate has no other way to say
-/// that a pattern has tried ten million ways to match at one place.
+/// How the message of a panic of the crate `onig` begins if a search ends without an answer. The crate has no other
+/// way to report that a pattern has tried ten million ways to match at one position.
 const GAVE_UP: &str = "Onig: Regex search error: ";
 
-/// Characters of a panic's message that an error keeps; some messages quote a whole file.
+/// Maximum length of a panic's message in an error; some messages quote a whole file.
 const SHOWN_CHARS: usize = 160;
 
 thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread, now, becomes an error: for panic hooks, which need not report it.
+/// Whether a panic on this thread would become an error now. For panic hooks, which need not report it.
 pub fn is_panic_contained() -> bool {
     IS_CONTAINED.get()
 }
 
-/// What `call` returns; a panic is an error that says that the tokenizer `fails` in this way.
+/// The result of `call`. A panic becomes an error which says that the tokenizers library `fails`.
 fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
     let was_contained = IS_CONTAINED.replace(true);
-    // The crate's tokenizers hold nothing that a panic leaves half-changed: encoding and decoding do not change them
-    // but for a cache, which is passed over once its lock is poisoned, and one that is being loaded is dropped.
+    // A panic leaves no broken state: encoding and decoding only change a cache, which the crate bypasses once its
+    // lock is poisoned, and a tokenizer that is being loaded is dropped.
     let outcome = panic::catch_unwind(AssertUnwindSafe(call));
     IS_CONTAINED.set(was_contained);
     outcome.unwrap_or_else(|panicked| {
@@ -132,20 +132,20 @@ fn message_of(panicked: &(dyn Any + Send)) -> &str {
         .unwrap_or("it gives no reason")
 }
 
-/// Components of a tokenizer.json as the crate writes what it understood: a type that it does not know, or keys of another
-/// type, mean nothing there.
+/// Components of a tokenizer.json as the crate writes them back. Unknown types, and keys of the wrong type, have
+/// disappeared there.
 pub(crate) struct Understood {
     pub(crate) normalizer: Value,
     pub(crate) pre_tokenizer: Value,
-    /// Whether the model is of the type that its keys suggest. Without a type, the crate takes the first one that it can
-    /// read the model as.
+    /// Whether the model has the type that its keys suggest. For a model without a type, the crate takes the first
+    /// type that the model can be read as.
     pub(crate) is_model_known: bool,
 }
 
 /// What the crate understands of a parsed tokenizer.json whose model is of this type.
 ///
-/// Loads all of the file but its vocabulary and merges, which engines of packtok's own read themselves; of the model, the
-/// other settings of a BPE.
+/// Loads the whole file except its vocabulary and merges, which the fast engines read themselves. Of the model, the
+/// other settings of BPE are loaded.
 ///
 /// # Errors
 /// The crate refuses the file.
@@ -186,17 +186,17 @@ pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, C
     })
 }
 
-/// The normalizer of a file by itself.
+/// The normalizer of a file.
 pub(crate) struct Normalizer(Option<NormalizerWrapper>);
 
 impl Normalizer {
-    /// The normalizer of a tokenizer.json; none if the crate does not know it.
+    /// Reads the normalizer of a tokenizer.json; `None` if the crate does not know it.
     pub(crate) fn read(json: &Value) -> Option<Self> {
         let read = || Ok(Option::deserialize(json)?);
         contained("fails on this normalizer", read).ok().map(Self)
     }
 
-    /// What it makes of a text that has no added tokens; none if it refuses.
+    /// The normalized form of a text without added tokens; `None` if the crate refuses it.
     pub(crate) fn normalized(&self, text: &str) -> Option<String> {
         let Some(normalizer) = &self.0 else {
             return Some(text.to_owned());
@@ -210,11 +210,11 @@ impl Normalizer {
     }
 }
 
-/// The post-processor of a file by itself.
+/// The post-processor of a file.
 pub(crate) struct PostProcessor(PostProcessorWrapper);
 
 impl PostProcessor {
-    /// The post-processor of a tokenizer.json.
+    /// Reads the post-processor of a tokenizer.json.
     ///
     /// # Errors
     /// The crate refuses it.
@@ -223,7 +223,7 @@ impl PostProcessor {
         contained("fails on this post-processor", read).map(Self)
     }
 
-    /// `ids` with what it puts around them, with special tokens or without.
+    /// `ids` with the ids that the post-processor adds, with or without special tokens.
     ///
     /// # Errors
     /// The crate refuses or panics.

@@ -1,18 +1,18 @@
-//! Words as numbers, which is how they are compared and looked for.
+//! Words as 16-byte keys: words are compared and looked up by these.
 
-/// Bytes of a word that is short; others are cut where they can be.
+/// Maximum bytes of a short word, all of which fit in its key. Longer words are split where possible.
 pub(super) const SHORT: usize = 15;
 
-/// Where the length of a short word is in its second number.
+/// Position of the length in `high`.
 pub(super) const LEN_SHIFT: u32 = 56;
 
-/// What stands for the length of any other.
+/// The length in the keys of all longer words.
 pub(super) const LONG: usize = SHORT + 1;
 
-/// A word to look up.
+/// The key of a word.
 ///
 /// ```text
-/// low: bytes 0 to 7 | high: bytes 8 to 14, then the length, which is 16 for any longer word
+/// low: bytes 0 to 7 | high: bytes 8 to 14, then the length, which is 16 for all longer words
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -21,7 +21,7 @@ pub(super) struct WordKey {
     pub(super) high: u64,
 }
 
-/// Which bits of 16 bytes belong to a word of so many.
+/// For each length, the bits of 16 loaded bytes that belong to the word.
 const BITS_OF: [[u64; 2]; LONG + 1] = {
     let mut bits_of = [[0; 2]; LONG + 1];
     let mut len = 1;
@@ -35,14 +35,14 @@ const BITS_OF: [[u64; 2]; LONG + 1] = {
 };
 
 impl WordKey {
-    /// The word at `start..end` of a text.
+    /// The key of the word at `start..end` of a text.
     #[inline(always)]
     pub(super) fn at(text: &[u8], start: usize, end: usize) -> Self {
         let len = (end - start).min(LONG);
         let bytes = text.get(start..start + 16).and_then(<[u8]>::first_chunk);
         let [low, high] = match (bytes, text.last_chunk()) {
             (Some(bytes), _) => two_numbers(u128::from_le_bytes(*bytes)),
-            // At the end of a text: what is before the word is shifted out.
+            // Near the end of a text, the last 16 bytes are loaded and those before the word are shifted out.
             (None, Some(last)) => {
                 let num_before = start + 16 - text.len();
                 let number = u128::from_le_bytes(*last).checked_shr(8 * num_before as u32);
@@ -57,13 +57,13 @@ impl WordKey {
         }
     }
 
-    /// Whether these are all of its bytes.
+    /// Whether the key contains all bytes of the word.
     #[inline(always)]
     pub(super) fn is_short(self) -> bool {
         self.high >> LEN_SHIFT < LONG as u64
     }
 
-    /// Where it is looked for: of this number the highest bits are mixed best.
+    /// The hash of the key. Its highest bits are mixed best.
     #[inline(always)]
     pub(super) fn hash(self) -> u64 {
         let [of_low, of_high] = HASH_FACTORS;
@@ -73,10 +73,11 @@ impl WordKey {
     }
 }
 
-/// Odd ones, of no pattern, by which the two numbers of a word are multiplied.
+/// Odd constants without a pattern. A vector has no product of twice the width, so the hash is the sum of two
+/// products.
 pub(super) const HASH_FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f];
 
-/// Where a word of any length is looked for.
+/// The hash of a word of any length.
 pub(super) fn hash_of_bytes(bytes: &[u8]) -> u64 {
     let (sixteens, rest) = bytes.as_chunks::<16>();
     let numbers = |bytes| two_numbers(u128::from_le_bytes(bytes));

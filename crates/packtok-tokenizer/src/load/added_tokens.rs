@@ -1,4 +1,4 @@
-//! The added tokens of a tokenizer.json.
+//! The added tokens of a tokenizer.json, and which id each has.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,15 +16,15 @@ pub struct AddedToken {
     pub content: String,
     /// The id that `tokenizers` gives it.
     pub id: u32,
-    /// Whether it is special: left out of the text when special tokens are read as text.
+    /// Whether it is a special token: plain text if special tokens are read as text.
     pub is_special: bool,
 }
 
 /// The added tokens with the ids that `tokenizers` gives them, in the order of the file.
 ///
-/// The ids written in the file do not count there: a token that the model knows keeps the model's
-/// id, any other takes the next free one after the vocabulary. Files whose declared ids leave a
-/// gap are therefore renumbered, by Python's package too; `notes` says so.
+/// The ids in the file do not decide: a token that the model knows keeps the model's id, and any other gets the next
+/// free id after the vocabulary. Files whose declared ids leave a gap are therefore renumbered, as in the Python
+/// package; `notes` reports it.
 pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedToken> {
     let vocab = &file["model"]["vocab"];
     let mut next_id = vocab.as_object().map_or_else(
@@ -40,12 +40,12 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
             continue;
         }
         if let Some(token) = tokens.iter_mut().find(|token| token.content == content) {
-            // Listed again, it stays special if it was once.
+            // A token that is listed twice is special if either entry is.
             token.is_special |= is_special;
             continue;
         }
         let declared = entry["id"].as_u64();
-        // Where pieces are there once, looking through all of them for each token is spared.
+        // In models whose pieces all differ, this avoids a search of all pieces for each token.
         let is_there = |&id: &u64| pieces_differ && vocab[id as usize][0] == content;
         let found = declared.filter(is_there).map(|id| id as u32);
         let found = found.or_else(|| vocab_id(vocab, content));
@@ -67,9 +67,11 @@ pub(super) fn added_tokens(file: &Value, notes: &mut Vec<String>) -> Vec<AddedTo
     tokens
 }
 
+/// Checks that the result does not depend on the hash map in `tokenizers`.
+///
 /// # Errors
-/// Two added tokens are found by the same text once they are normalized: `tokenizers` takes the one that a hash map of
-/// random order has last. Or one of several is found by the empty text: `tokenizers` never ends on some texts then.
+/// Two added tokens have the same normalized text: `tokenizers` takes the one that comes last in a hash map of random
+/// order. Or one of several has an empty normalized text: on some texts, `tokenizers` then never returns.
 pub(super) fn check_normalized_tokens(
     name: &str,
     file: &Value,
@@ -79,7 +81,7 @@ pub(super) fn check_normalized_tokens(
         .iter()
         .map(|token| (token.content.as_str(), token.id))
         .collect();
-    // Of several listings with one id, the last one counts.
+    // Of several entries with one id, the last one wins.
     let mut counting: BTreeMap<u32, &Value> = BTreeMap::new();
     for entry in file["added_tokens"].as_array().into_iter().flatten() {
         if let Some(&id) = entry["content"]

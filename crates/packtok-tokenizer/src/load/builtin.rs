@@ -1,7 +1,7 @@
-//! Tokenizers that need neither a file nor a network: OpenAI's encodings, written out as
-//! tokenizer.json from the ranks that come with the `tiktoken-rs` crate.
+//! Tokenizers that need neither a file nor a network: OpenAI's encodings, converted to tokenizer.json from the ranks
+//! in the `tiktoken-rs` crate.
 //!
-//! `tests/it/builtin.rs` compares ids with tiktoken's own.
+//! `tests/it/builtin.rs` compares the ids with tiktoken's.
 
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
@@ -10,31 +10,31 @@ use crate::engines::byte_bpe::{CL100K_PATTERN, O200K_PATTERN};
 use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
 
-/// Names of the built-in tokenizers; `gpt2` and `r50k_base` are one.
+/// Names of the built-in tokenizers; `gpt2` and `r50k_base` are the same.
 pub const BUILTIN_NAMES: &[&str] = &["gpt2", "r50k_base", "cl100k_base", "o200k_base"];
 
 const ENDOFTEXT: &str = "<|endoftext|>";
 
-/// What tiktoken publishes of an encoding besides its ranks.
+/// What tiktoken publishes about an encoding besides its ranks.
 struct Encoding {
     bpe: CoreBPE,
     special_tokens: &'static [(&'static str, u32)],
     pre_tokenizer: Value,
 }
 
-/// The text of a built-in tokenizer's tokenizer.json; its ids are tiktoken's.
+/// The tokenizer.json of a built-in tokenizer. Its ids are tiktoken's.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When there is no such name.
 pub fn builtin_json(name: &str) -> Result<String> {
     let (encoding, tokens) = load(name)?;
     Ok(written_out(&encoding, tokens))
 }
 
-/// The same for the built-in tokenizer whose ranks these are, if there is one.
+/// The tokenizer.json of the built-in tokenizer with these ranks, if there is one.
 ///
 /// # Errors
-/// The ranks to compare with could not be loaded.
+/// The ranks of a built-in tokenizer cannot be loaded.
 pub(crate) fn builtin_json_of_ranks(ranks: &[Vec<u8>]) -> Result<Option<String>> {
     let as_many = |name: &&&str| num_ranks(name) as usize == ranks.len();
     for name in BUILTIN_NAMES.iter().filter(as_many) {
@@ -72,7 +72,7 @@ fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
     ranked.tokenizer_json().to_string()
 }
 
-/// How many ranks a built-in tokenizer has.
+/// The number of ranks of a built-in tokenizer.
 fn num_ranks(name: &str) -> u32 {
     match name {
         "gpt2" | "r50k_base" => 50_256,

@@ -1,4 +1,4 @@
-//! The types of components, which some files leave out.
+//! The types of components. Some files leave them out.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(crate) fn type_of(component: &Value) -> &str {
     component["type"].as_str().unwrap_or("without a type")
 }
 
-/// The model's type; files older than the `type` key are told apart by their other keys.
+/// The model's type. Files older than the `type` key are recognized by their other keys.
 pub(crate) fn model_type(model: &Value) -> &str {
     match model["type"].as_str() {
         Some(kind) => kind,

@@ -1,7 +1,7 @@
-//! A tokenizer.json, read into what packtok needs to know of it before an engine sees it.
+//! The description of a tokenizer, read from its tokenizer.json before an engine loads it.
 //!
-//! Names, ids, the template around a document, the fingerprint and the choice of the engine come
-//! from here, so that they are the same whichever engine serves the file.
+//! Names, ids, the template, the fingerprint and the choice of the engine are determined here, so they do not depend
+//! on the engine that serves the file.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use super::template::Template;
 use crate::engines::reference;
 use crate::error::{Error, Result};
 
-/// A tokenizer.json as understood.
+/// What a tokenizer.json says.
 #[derive(Debug, Clone)]
 pub(crate) struct Description {
     pub(crate) fingerprint: String,
@@ -22,22 +22,22 @@ pub(crate) struct Description {
     pub(crate) vocab_size: u64,
     pub(crate) added_tokens: Vec<AddedToken>,
     pub(crate) template: Template,
-    /// The end-of-sequence token that the file itself names.
+    /// The end-of-sequence token, if the file names it.
     pub(crate) eos_token: Option<String>,
-    /// Whether it is a SentencePiece model, to which its special tokens' names in a text are text.
+    /// Whether it is a SentencePiece model. In its texts, the names of special tokens are plain text.
     pub(crate) is_sentencepiece: bool,
     pub(crate) notes: Vec<String>,
 }
 
 impl Description {
-    /// Reads the tokenizer.json, parsed, of the tokenizer called `name`.
+    /// Reads the parsed tokenizer.json of the tokenizer called `name`.
     fn read(name: &str, file: &Value) -> Result<Self> {
         let mut notes = Vec::new();
         let is_sentencepiece = is_sentencepiece(file);
         let added_tokens = added_tokens(file, &mut notes);
         check_normalized_tokens(name, file, &added_tokens)?;
         let template = Template::of(name, &file["post_processor"])?;
-        // A template may name ids that no token has.
+        // A template may contain ids of no token.
         let ids_of_template = [&template.prefix[..], &template.suffix].concat();
         let above_template = ids_of_template.iter().map(|&id| u64::from(id) + 1);
         let of_tokens = vocab_size(&file["model"], &added_tokens);
@@ -53,15 +53,15 @@ impl Description {
     }
 }
 
-/// Takes away what is always off unless the user asks for it, and so does not belong to the identity.
+/// Removes truncation and padding, which packtok always switches off, so they are not part of the identity.
 fn remove_lengths(file: &mut Value) {
     for key in ["truncation", "padding"] {
         file.as_object_mut().map(|map| map.remove(key));
     }
 }
 
-/// A parsed file as it is understood: its description, and the file with a normalizer and a pre-tokenizer that say what
-/// `tokenizers` takes them for.
+/// The description of a parsed file, and the file with the normalizer and the pre-tokenizer as `tokenizers`
+/// understands them.
 ///
 /// # Errors
 /// `tokenizers` refuses a part of the file, or [`Description::read`] does.
@@ -88,8 +88,8 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
     Ok((description, file))
 }
 
-/// A normalizer without nested sequences, and without a sequence of fewer than two steps. DeepSeek's files, for one, have
-/// a sequence of no steps, which changes nothing.
+/// A normalizer without nested sequences, and without a sequence of fewer than two steps. DeepSeek's files have a
+/// sequence without steps, which changes nothing.
 fn flattened(normalizer: Value) -> Value {
     fn collect(normalizer: Value, steps: &mut Vec<Value>) {
         match normalizer {
@@ -119,7 +119,7 @@ fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
         Value::Object(map) => map
             .values()
             .filter_map(Value::as_u64)
-            // No engine loads a file with greater ones.
+            // No engine loads a file with higher ids.
             .filter(|&id| id <= u64::from(u32::MAX))
             .max()
             .map_or(0, |highest| highest + 1),
@@ -130,10 +130,10 @@ fn vocab_size(model: &Value, added_tokens: &[AddedToken]) -> u64 {
     of_added.fold(of_model, u64::max)
 }
 
-/// The fingerprint of the tokenizer that a tokenizer.json describes, without loading it.
+/// The fingerprint of the tokenizer that a tokenizer.json describes, without loading an engine.
 ///
 /// # Errors
-/// The text, called `name` in the error, is no tokenizer.json.
+/// The text is not a tokenizer.json. The error calls it `name`.
 pub fn fingerprint_of(name: &str, json: &str) -> Result<String> {
     let (mut file, _) = parsed(name, json)?;
     remove_lengths(&mut file);

@@ -1,14 +1,14 @@
-//! Files of unknown format, recognized by their first bytes and their names.
+//! Recognizes the format of a file by its first bytes and its name.
 
 use std::path::Path;
 
 use super::{rank_file, sentencepiece_file};
 use crate::error::{Error, Result};
 
-/// The text of a file, written out as tokenizer.json or tekken.json unless it is one of these.
+/// The content of a file as tokenizer.json or tekken.json, converted if it has another format.
 ///
 /// # Errors
-/// The file cannot be read, or it is of a known format and not valid.
+/// The file cannot be read, or is invalid.
 pub(crate) fn json_of_file(path: &Path, name: &str) -> Result<String> {
     let io = |source| Error::Io {
         path: path.to_owned(),

@@ -1,10 +1,10 @@
-//! The identity of a tokenizer.json.
+//! The fingerprint of a tokenizer.json: the identity of a tokenizer.
 
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of the parsed file: white space and the order of keys do not count.
+/// SHA-256 of the parsed file. White space and the order of keys do not matter.
 pub(super) fn fingerprint(file: &Value) -> String {
     let mut canonical = Canonical {
         hasher: Sha256::new(),
@@ -17,10 +17,10 @@ pub(super) fn fingerprint(file: &Value) -> String {
     format!("sha256:{hex}")
 }
 
-/// Bytes that are hashed at once, or more: the hasher is slow for a few bytes each time.
+/// Minimum number of bytes per update of the hash, which is slow for a few bytes.
 const HASHED_BYTES: usize = 1 << 16;
 
-/// The one spelling of a value, and the hash of its beginning.
+/// The canonical text of a value, of which the beginning is already hashed.
 struct Canonical {
     hasher: Sha256,
     text: Vec<u8>,

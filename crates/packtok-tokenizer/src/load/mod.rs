@@ -1,4 +1,12 @@
-//! Files of all formats, turned into a checked description.
+//! Turns files of all formats into a checked description.
+//!
+//! ```text
+//! file ──file──▶ bytes ──rank_file, sentencepiece_file──▶ tokenizer.json ──parsed, description──▶ Description
+//!                 └──────tekken (in parsed)─────────────────▲
+//! ```
+//!
+//! Other formats are converted to tokenizer.json, so that there is one description, one fingerprint and one file to
+//! store next to an output. Engines read the same JSON.
 
 mod added_tokens;
 mod builtin;

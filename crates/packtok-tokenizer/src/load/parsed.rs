@@ -1,12 +1,11 @@
-//! A tokenizer.json as JSON, checked as far as every tokenizer.json is alike.
+//! A tokenizer.json as JSON, with the checks that apply to every file.
 
 use serde_json::Value;
 
 use super::tekken;
 use crate::error::{Error, Result};
 
-/// What a tokenizer.json says, as far as it tells tokenizers apart; and its text, if it had to be made of another
-/// file.
+/// The parsed tokenizer.json; and its text, if it was converted from a tekken.json.
 pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> {
     let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
         name: name.to_owned(),

@@ -1,12 +1,12 @@
-//! Files of tiktoken's ranks (`cl100k_base.tiktoken`): a token and its rank on each line, the token's bytes as base64.
+//! Files of tiktoken's ranks (`cl100k_base.tiktoken`): on each line, a token in base64 and its rank.
 //!
 //! ```text
 //! IQ== 0
 //! Ig== 1
 //! ```
 //!
-//! Such a file says neither how texts are split nor what special tokens there are. For the ranks that OpenAI
-//! publishes both are known; others are refused, because no guess at them would be exact.
+//! Such a file contains neither the split pattern nor the special tokens. Both are known for the ranks that OpenAI
+//! publishes. Other ranks are refused, because a guess would not be exact.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -14,16 +14,16 @@ use base64::prelude::BASE64_STANDARD;
 use crate::error::{Error, Result};
 use crate::load::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
 
-/// Whether a file begins as these do.
+/// Whether the first line of a file is a token and its rank.
 pub(crate) fn is_one(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|&byte| byte == b'\n');
     lines.next().is_some_and(|line| entry(line).is_some())
 }
 
-/// The tokenizer.json for such a file.
+/// Converts such a file to tokenizer.json.
 ///
 /// # Errors
-/// A line is none of these, or nothing more is known of the ranks.
+/// A line is invalid, or the ranks are not OpenAI's.
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     let refused = |reason: String| Error::Ranks {
         name: name.to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     })
 }
 
-/// The token of a line, and its rank.
+/// The token of a line and its rank.
 fn entry(line: &[u8]) -> Option<(Vec<u8>, u64)> {
     let line = std::str::from_utf8(line.trim_ascii_end()).ok()?;
     let (token, rank) = line.split_once(' ')?;

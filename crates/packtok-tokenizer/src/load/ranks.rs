@@ -1,9 +1,7 @@
-//! Vocabularies whose tokens have ranks instead of merges, as tiktoken's and Mistral's have, written out as
-//! tokenizer.json.
+//! Converts vocabularies that have ranks instead of merges, such as tiktoken's and Mistral's, to tokenizer.json.
 //!
-//! tiktoken merges by rank alone and keeps no merge list. A list with the same effect follows from
-//! the ranks: each token was once made of two others, and those are what its bytes merge to when
-//! only lower ranks may be used.
+//! tiktoken merges by rank alone and has no list of merges. An equivalent list follows from the ranks: each token was
+//! made from two others, which are what its bytes merge to if only lower ranks are allowed.
 
 use std::collections::HashMap;
 
@@ -15,13 +13,13 @@ use crate::letters::Letters;
 pub(crate) struct Ranked {
     /// The bytes of every rank, in order.
     pub(crate) tokens: Vec<Vec<u8>>,
-    /// The id of rank 0; the others follow.
+    /// The id of rank 0; the ids of the other ranks follow.
     pub(crate) first_id: u32,
     pub(crate) special_tokens: Vec<(String, u32)>,
     pub(crate) pre_tokenizer: Value,
 }
 
-/// A pre-tokenizer that splits by a pattern and writes bytes as letters.
+/// A pre-tokenizer that splits by a pattern and maps bytes to letters.
 pub(crate) fn split_by(pattern: &str) -> Value {
     json!({"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false},
@@ -42,9 +40,9 @@ impl Ranked {
             .zip(&names)
             .map(|(id, name)| (name.clone(), id.into()))
             .collect();
-        // Special tokens and the ids that nobody has stand in the vocabulary too, because
-        // `tokenizers` would otherwise move special tokens down to the next free id. No text can
-        // become one of them: the pre-tokenizer breaks every such name apart.
+        // Special tokens and unused ids are part of the vocabulary too, because `tokenizers` would otherwise renumber
+        // special tokens to the next free id. No text can become one of them: the pre-tokenizer splits every such
+        // name.
         let special: HashMap<u32, &str> = self
             .special_tokens
             .iter()
@@ -83,7 +81,7 @@ impl Ranked {
             "model": {
                 "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
                 "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
-                // tiktoken looks a whole word up before it merges anything.
+                // tiktoken looks up whole words before it merges.
                 "ignore_merges": true,
                 "vocab": vocab, "merges": merges,
             },
@@ -91,7 +89,7 @@ impl Ranked {
     }
 }
 
-/// The two ranks that each token of more than one byte was merged from, in order of rank.
+/// The two ranks that each token of several bytes was merged from, in order of rank.
 pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
     let rank_of: HashMap<&[u8], u32> = ranks.iter().map(Vec::as_slice).zip(0..).collect();
     (0u32..)
@@ -101,7 +99,7 @@ pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// What `bytes` merge to when only ranks below `limit` may be used, if that is two tokens.
+/// What `bytes` merge to if only ranks below `limit` are allowed; `None` unless that is two tokens.
 fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
     let mut cuts: Vec<usize> = (0..=bytes.len()).collect();
     while cuts.len() > 3 {

@@ -1,6 +1,6 @@
-//! SentencePiece's `.model` files, written out as tokenizer.json.
+//! Converts SentencePiece's `.model` files to tokenizer.json.
 //!
-//! The file is a protobuf message (`sentencepiece_model.proto` of google/sentencepiece 0.2); read are the fields on
+//! The file is a protobuf message (`sentencepiece_model.proto` of google/sentencepiece 0.2). These are the fields on
 //! which ids and texts depend:
 //!
 //! ```text
@@ -8,12 +8,12 @@
 //! 2 trainer_spec     3 model_type (1 unigram, 2 bpe, 3 word, 4 char), 24 treat_whitespace_as_suffix,
 //!                    35 byte_fallback, 44 unk_surface, 47 eos_piece
 //! 3 normalizer_spec  2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5 escape_whitespaces
-//! 5 denormalizer_spec  as 3: what is done to the text of ids
+//! 5 denormalizer_spec  as 3: applied to decoded texts
 //! ```
 //!
-//! What is written is a tokenizer.json in form: added tokens, a normalizer and a model, whose types are
-//! SentencePiece's and known to packtok only, because no combination of those that `tokenizers` has gives the ids
-//! of the `sentencepiece` library for all texts.
+//! The result has the form of a tokenizer.json: added tokens, a normalizer and a model. Their types are
+//! SentencePiece's and known to packtok only, because no combination of the types of `tokenizers` gives the ids of the
+//! `sentencepiece` library for all texts.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -71,14 +71,14 @@ struct NormalizerSpec {
     escape_whitespaces: Option<bool>,
 }
 
-/// What the library shows an unknown piece as.
+/// The text that the library decodes an unknown piece to.
 const UNK_SURFACE: &str = " \u{2047} ";
 const EOS_PIECE: &str = "</s>";
 
-/// The tokenizer.json for the bytes of a `.model` file.
+/// Converts the bytes of a `.model` file.
 ///
 /// # Errors
-/// They are none, or something of it is not as it must be.
+/// They are not a valid model.
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     let proto = ModelProto::decode(bytes).map_err(|error| error.to_string());
     let written = proto.and_then(|proto| written_out(&proto));
@@ -125,7 +125,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
             trainer.model_type.unwrap_or_default()
         )
     })?;
-    // The library ignores one without a map, whatever else it sets.
+    // The library ignores a denormalizer without a map, whatever else it sets.
     let denormalizer = proto.denormalizer_spec.as_ref().filter(|spec| {
         let charsmap = spec.precompiled_charsmap.as_ref();
         charsmap.is_some_and(|charsmap| !charsmap.is_empty())
@@ -136,7 +136,7 @@ fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {
         "denormalizes": denormalizer.is_some(),
     });
     if let Some(denormalizer) = denormalizer {
-        // The library tells it nothing of the trainer's settings.
+        // The library does not pass the trainer's settings to it.
         decoder["denormalizer"] = rules_written_out(denormalizer, false);
     }
     Ok(json!({

@@ -7,12 +7,12 @@ use super::component_type::model_type;
 /// The type of the normalizer and of the decoder in a model's tokenizer.json.
 pub(crate) const NORMALIZER: &str = "SentencePiece";
 
-/// Whether a tokenizer.json, parsed, is that of a SentencePiece model.
+/// Whether a parsed tokenizer.json was converted from a SentencePiece model.
 pub(crate) fn is_sentencepiece(json: &Value) -> bool {
     ModelType::of_name(model_type(&json["model"])).is_some()
 }
 
-/// What a piece is.
+/// The type of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
@@ -33,7 +33,7 @@ const KINDS: [(Kind, &str); 6] = [
 ];
 
 impl Kind {
-    /// The kind that a `.model` file writes as this number.
+    /// The type that a `.model` file writes as this number.
     pub(crate) fn of_number(number: i32) -> Option<Self> {
         let at = usize::try_from(number).ok()?.checked_sub(1)?;
         KINDS.get(at).map(|&(kind, _)| kind)
@@ -51,22 +51,22 @@ impl Kind {
         found.map_or("", |(_, name)| name)
     }
 
-    /// Whether texts are matched with it.
+    /// Whether texts are matched with pieces of this type.
     pub(crate) fn is_matched(self) -> bool {
         matches!(self, Self::Normal | Self::UserDefined | Self::Unused)
     }
 }
 
-/// How pieces are chosen.
+/// How a text is segmented into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModelType {
-    /// The pieces whose scores make the greatest sum.
+    /// The pieces whose scores have the greatest sum.
     Unigram,
-    /// What remains when the pair that makes the piece of best score is merged, again and again.
+    /// Merges the pair whose piece has the best score until no pair is a piece.
     Bpe,
-    /// Words between white space.
+    /// The words between white space.
     Word,
-    /// Characters.
+    /// The characters.
     Char,
 }
 
@@ -84,7 +84,7 @@ impl ModelType {
         MODEL_TYPES.get(at).map(|&(model_type, _)| model_type)
     }
 
-    /// The type that a tokenizer.json calls so.
+    /// The type that a tokenizer.json calls `name`.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         let mut types = MODEL_TYPES.iter();
         types

@@ -1,16 +1,16 @@
-//! Mistral's tekken.json, written out as tokenizer.json.
+//! Converts Mistral's tekken.json to tokenizer.json.
 //!
-//! The file has tokens by rank, which are merged as tiktoken does, and special tokens, whose ids come first (read
-//! off `mistral_common/tokens/tokenizers/tekken.py` of mistral-common 1.13.1):
+//! The file has tokens by rank, which are merged as in tiktoken, and special tokens, whose ids come first (see
+//! `mistral_common/tokens/tokenizers/tekken.py` of mistral-common 1.13.1):
 //!
 //! ```text
 //! config         pattern, default_vocab_size, default_num_special_tokens
 //! vocab          [{rank, token_bytes in base64}, ...]         id = rank + default_num_special_tokens
-//! special_tokens [{rank, token_str}, ...], or those below     id = rank; those that are missing are <SPECIAL_id>
+//! special_tokens [{rank, token_str}, ...], or those below     id = rank; unlisted ids are <SPECIAL_id>
 //! ```
 //!
-//! Mistral's own library takes the names of special tokens in texts for text; here they are what
-//! [`crate::SpecialTokensInText`] says.
+//! Mistral's own library reads the names of special tokens in texts as text; here [`crate::SpecialTokensInText`]
+//! decides.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
 
-/// The special tokens of files that name none.
+/// The special tokens of files that list none.
 const SPECIAL_TOKENS: [&str; 20] = [
     "<unk>",
     "<s>",
@@ -43,13 +43,13 @@ const SPECIAL_TOKENS: [&str; 20] = [
     "[TOOL_CONTENT]",
 ];
 
-/// Most tokens of a file, so that what it says of their number is not believed blindly.
+/// Maximum number of tokens: the numbers in a file are not trusted.
 const MAX_TOKENS: u64 = 1 << 24;
 
-/// The tokenizer.json for a file that is a tekken.json; `None` for one that is not.
+/// Converts a tekken.json; `None` if the file is not one.
 ///
 /// # Errors
-/// It is one, and something of it is not as it must be.
+/// The file is a tekken.json and invalid.
 pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> {
     if !file["vocab"].is_array() || !file["config"].is_object() {
         return Ok(None);

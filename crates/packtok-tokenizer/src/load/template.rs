@@ -1,15 +1,15 @@
-//! What a post-processor puts around the ids of a document.
+//! The ids that a post-processor adds around a document.
 //!
-//! For one sequence every post-processor of the format comes down to fixed ids before and after it. Taking them from
-//! the processor once, when a file is loaded, keeps that step out of the engines, where it costs allocations per
-//! document, and makes truncation (which has to leave room for them) one line.
+//! For one sequence, every post-processor of the format adds fixed ids before and after it. They are determined once,
+//! when a file is loaded. So the engines do not run the post-processor, which allocates for every document, and
+//! truncation only subtracts their number.
 
 use serde_json::Value;
 
 use crate::engines::reference::PostProcessor;
 use crate::error::{Error, Result};
 
-/// Ids that stand before and after every document's own.
+/// Ids that come before and after the ids of every document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) prefix: Vec<u32>,
@@ -17,10 +17,10 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// What the `post_processor` object of a tokenizer.json does.
+    /// What the `post_processor` object of a tokenizer.json adds.
     ///
     /// # Errors
-    /// `tokenizers` refuses it, or it does not put fixed ids around one sequence.
+    /// `tokenizers` refuses it, or it does not add fixed ids around one sequence.
     pub(crate) fn of(name: &str, processor: &Value) -> Result<Self> {
         if processor.is_null() {
             return Ok(Self::default());
@@ -30,9 +30,9 @@ impl Template {
             source,
         };
         let processor = PostProcessor::read(processor).map_err(unloadable)?;
-        // Two documents that differ in their only id: what differs in the results is where the document stands.
+        // Two documents that differ in their only id: the results differ where the document is.
         let [one, other] = [0, 1].map(|id| processor.processed(&[id], true));
-        // Without special tokens, steps of a sequence may leave out the document itself.
+        // Without special tokens, the steps of a sequence may drop the document itself.
         let without = processor.processed(&[0], false).map_err(unloadable)?;
         let (one, other) = (one.map_err(unloadable)?, other.map_err(unloadable)?);
         let pairs = one.iter().zip(&other);
@@ -51,7 +51,7 @@ impl Template {
         }
     }
 
-    /// Number of ids that it adds to a document.
+    /// The number of ids that it adds to a document.
     pub(crate) fn num_special(&self) -> usize {
         self.prefix.len() + self.suffix.len()
     }
@@ -76,7 +76,7 @@ mod tests {
             {"type": "BertProcessing", "cls": ["a", 1], "sep": ["b", 2]},
         ]});
         let template = Template::of("t", &processor).unwrap();
-        // To the second one, what the template has made are three sequences, each of which it closes.
+        // The second processor sees three sequences in the result of the first and closes each of them.
         assert_eq!(template.prefix, [1, 7, 8, 2]);
         assert_eq!(template.suffix, [2, u32::MAX, 2]);
         assert_eq!(template.num_special(), 7);

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// The id of a token of the model's own vocabulary.
+/// The id of a token in the model's own vocabulary.
 pub(crate) fn vocab_id(vocab: &Value, token: &str) -> Option<u32> {
     match vocab {
         Value::Object(map) => map.get(token)?.as_u64()?.try_into().ok(),
         Value::Array(pieces) => pieces
             .iter()
-            // Of two pieces of one name, the last one counts.
+            // Of two pieces with one name, the last one wins.
             .rposition(|piece| piece[0] == token)?
             .try_into()
             .ok(),
