@@ -1,9 +1,9 @@
-//! Words of a SentencePiece BPE model: the pair that makes the piece of best score is merged, and of equal ones the
-//! first, until none is left.
+//! BPE models of SentencePiece: the pair whose piece has the best score is merged, and of equal ones the first, until
+//! no pair is a piece.
 //!
-//! Unlike the merges of a tokenizer.json, a pair has no rank of its own but that of what it makes, and a character
-//! that is no piece may still be part of one. So pairs are looked for by their text: each symbol knows where its
-//! bytes lead in the trie of pieces, and the next symbol's bytes lead on from there.
+//! Unlike the merges of a tokenizer.json, a pair has no rank except that of its piece, and a character that is not a
+//! piece may still be part of one. So pairs are looked up by their text: each symbol stores the trie node that its
+//! bytes lead to, and the lookup continues from there with the bytes of the next symbol.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,35 +15,35 @@ use crate::engines::byte_pairs::Pairs;
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
-/// Pieces, and what their scores are worth.
+/// The pieces of a model and the order of their scores.
 pub(super) struct Bpe {
     trie: DoubleArray,
-    /// By id: which place its score has among all, from the worst up; equal ones share it.
+    /// By id: the position of its score among all scores, from the worst up. Equal scores have equal ranks.
     ranks: Vec<u32>,
     user_defined: DoubleArray,
-    /// The two bytes around each place in the middle of a piece.
+    /// All pairs of adjacent bytes inside pieces.
     pub(super) pairs: Pairs,
 }
 
-/// A part of a word; an empty one has been merged with the one before it.
+/// A part of a word. An empty symbol was merged into the one before it.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     start: u32,
     end: u32,
     before: u32,
     after: u32,
-    /// Where its bytes lead in the trie.
+    /// The trie node of its bytes.
     place: Option<u32>,
-    /// The piece that it is.
+    /// Its piece, if it is one.
     id: Option<u32>,
     is_frozen: bool,
 }
 
 const NONE: u32 = u32::MAX;
-/// Symbols that are kept allocated.
+/// Maximum number of symbols that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
 
-/// A pair to merge: what it makes and how good that is, its two symbols, and its bytes.
+/// A candidate: the rank of its piece, its two symbols, its bytes, the id of the piece, and the trie node.
 type Pair = (u32, Reverse<u32>, u32, u32, u32, u32);
 
 /// What one thread needs.
@@ -55,7 +55,7 @@ pub(super) struct Scratch {
 
 impl Bpe {
     /// # Errors
-    /// Pieces are too many.
+    /// There are too many pieces.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let mut scores: Vec<f32> = model.pieces.iter().map(|piece| piece.score).collect();
         scores.sort_by(f32::total_cmp);
@@ -102,7 +102,7 @@ impl Bpe {
         while let Some((_, Reverse(left), right, len, id, place)) = pairs.pop() {
             let (one, other) = (symbols[left as usize], symbols[right as usize]);
             let (of_one, of_other) = (one.end - one.start, other.end - other.start);
-            // One of them has been merged since with another.
+            // The candidate is stale: one of the two symbols was merged with another.
             if of_one == 0 || of_other == 0 || of_one + of_other != len {
                 continue;
             }
@@ -132,7 +132,7 @@ impl Bpe {
         pairs.shrink_to(MAX_RETAINED);
     }
 
-    /// The characters and user-defined symbols of a word.
+    /// Splits a word into characters and user-defined symbols.
     fn split(&self, word: &[u8], symbols: &mut Vec<Symbol>) {
         symbols.clear();
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! SentencePiece at speed: the ids of [`super::SlowPath`], for the files that it covers.
+//! The fast path for SentencePiece models: the ids of [`super::SlowPath`], for the files that it covers.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::error::Cause;
 use crate::load::{Kind, ModelType};
 
-/// A loaded model, shared by all threads.
+/// A loaded model. All threads share it.
 pub(crate) struct FastPath {
     model: Model,
     normalizer: Normalizer,
@@ -23,7 +23,7 @@ enum Segmenter {
     Bpe(Bpe),
 }
 
-/// What one thread needs, and the words that it has met.
+/// What one thread needs, including its word cache.
 pub(crate) struct Scratch {
     normalized: Vec<u8>,
     unigram: unigram::Scratch,
@@ -32,12 +32,12 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Takes all memory that the words may have.
+    /// Pre-allocates the word cache.
     pub(crate) fn preallocate(&mut self) {
         self.encoder.preallocate();
     }
 
-    /// With a cache of at most so many bytes.
+    /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             normalized: Vec::new(),
@@ -48,11 +48,11 @@ impl Scratch {
     }
 }
 
-/// Bytes of a normalized text that are kept allocated.
+/// Maximum bytes of a normalized text that are kept allocated.
 const MAX_RETAINED_BYTES: usize = 1 << 24;
 
 impl FastPath {
-    /// Reads the tokenizer.json of a model, parsed.
+    /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
     /// Why it does not cover the file.
@@ -76,10 +76,10 @@ impl FastPath {
         })
     }
 
-    /// Appends the ids of a text; false, and nothing appended, if it is too long for the numbers used here.
+    /// Appends the ids of a text; `false`, with nothing appended, if a part of it is longer than 4 GiB.
     ///
     /// # Errors
-    /// None, but whoever asks engines for ids has room for some.
+    /// None; the type is that of all engines.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -115,9 +115,10 @@ impl FastPath {
     }
 }
 
-/// TextParts of a text that no piece reaches across.
+/// Splits a text into parts that no piece crosses.
 struct TextParts<'a> {
-    /// Or only where white space is, which is known: unknown characters in a row become one.
+    /// Otherwise, only positions next to white space are used: consecutive unknown characters become one id, and white
+    /// space is never unknown.
     unknown_characters_are_separate: bool,
     model: &'a Model,
     bpe_model: &'a Bpe,
@@ -133,7 +134,7 @@ impl WordEncoder for TextParts<'_> {
         let (mut end, mut before) = (at + 1, first);
         while let Some(&byte) = text.get(end) {
             let may_part = self.unknown_characters_are_separate || before == b' ' || byte == b' ';
-            // Characters are whole.
+            // Positions inside a character are not used.
             if may_part && !self.bpe_model.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte)
             {
                 break;
@@ -155,11 +156,11 @@ impl WordEncoder for TextParts<'_> {
 }
 
 /// # Errors
-/// Why no parts of its texts stand for themselves.
+/// Why the parts of its texts do not have ids of their own.
 fn check_parts(model: &Model) -> Result<(), String> {
     let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
     if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
-        // It comes apart as it was last put together, which may be in another part.
+        // Such a piece is split in the way in which it was last merged, maybe in another part of the text.
         return Err(format!("its piece {:?} is not to be used", unused.text));
     }
     if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE) {

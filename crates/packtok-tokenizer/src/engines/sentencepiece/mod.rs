@@ -1,15 +1,14 @@
-//! SentencePiece's models: the ids of the `sentencepiece` library 0.2.3.
+//! SentencePiece models, with the ids of the `sentencepiece` library 0.2.3.
 //!
 //! ```text
-//! .model  ──file──▶  tokenizer.json  ──model──▶  pieces, rules  ──▶  slow_path, as the library does it
-//!                                                               └─▶  fast_path, for most files
+//! .model  ──load──▶  tokenizer.json  ──model──▶  pieces, rules  ──▶  slow_path, step by step as in the library
+//!                                                              └─▶  fast_path, for most files
 //! ```
 //!
-//! - [`file`] turns a `.model` into a tokenizer.json of types that only packtok knows.
-//! - [`model`] reads that, and knows what becomes of characters, of unknown ones, and of ids.
-//! - [`slow_path`] does all that the library does, in its order, and in no hurry.
-//! - [`fast_path`] gives the same ids: [`normalizer`] skips over what stays as it is, parts are encoder where no piece
-//!   reaches across, and sums are compared no further back than they can matter.
+//! - `model` holds what the file says: pieces (`piece`), rules for characters (`rules`), and how ids are decoded.
+//! - `slow_path` follows the library step by step, with hash tables.
+//! - `fast_path` gives the same ids. `normalizer` copies unchanged characters in runs; `bpe` encodes parts that no
+//!   piece crosses, which are cached; `unigram` keeps only the sums that can still matter.
 
 mod bpe;
 mod fast_path;

@@ -1,4 +1,4 @@
-//! A SentencePiece model as its tokenizer.json has it.
+//! A SentencePiece model, read from its tokenizer.json.
 
 use serde_json::Value;
 
@@ -6,33 +6,33 @@ use super::piece::{Piece, SPACE, byte_ids, byte_of, check_differ, piece};
 use super::rules::{Rules, rules_of};
 use crate::load::{Kind, ModelType};
 
-/// A model and all that its ids and texts depend on.
+/// Everything that the ids and texts of a model depend on.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) model_type: ModelType,
     pub(super) pieces: Vec<Piece>,
     pub(super) rules: Rules,
     pub(super) unk_id: u32,
-    /// The score of a character that no piece is.
+    /// The score of a character that is not a piece.
     pub(super) unk_score: f32,
-    /// The id of each byte, where unknown characters are written by them.
+    /// The id of each byte, if unknown characters are encoded as bytes.
     pub(super) byte_ids: Option<Box<[u32; 256]>>,
     pub(super) unk_surface: String,
-    /// What is done to the text of ids.
+    /// Applied to decoded texts.
     denormalizer: Option<Rules>,
 }
 
-/// Where a sum is beyond this, it is taken off all that are under way, so that rounding does not get worse.
+/// If a sum exceeds this, it is subtracted from all open sums, so that rounding errors do not grow.
 pub(super) const MAX_SUM: f32 = 100_000.0;
 
-/// What an unknown character costs, below the worst piece.
+/// How far the score of an unknown character is below that of the worst piece.
 const UNK_PENALTY: f32 = 10.0;
 
 impl Model {
-    /// Reads the tokenizer.json of a model.
+    /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
-    /// What of it is not as it must be.
+    /// What is invalid.
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let model = &json["model"];
         let model_type = model["type"].as_str().and_then(ModelType::of_name);
@@ -65,14 +65,14 @@ impl Model {
             unk_surface: unk_surface.to_owned(),
             denormalizer: match &json["decoder"]["denormalizer"] {
                 Value::Null => None,
-                // The library matches user-defined pieces in texts only.
+                // The library matches user-defined pieces only when it encodes.
                 written => Some(rules_of(written, &[])?),
             },
             pieces,
         })
     }
 
-    /// The score of a piece where sums are compared: a user-defined one is always to be chosen.
+    /// The score of a piece in sums. The score of a user-defined piece is so high that it always wins.
     pub(super) fn sum_score(&self, id: u32) -> f32 {
         let piece = &self.pieces[id as usize];
         match piece.kind {
@@ -81,8 +81,8 @@ impl Model {
         }
     }
 
-    /// Appends what a piece with this text becomes; `after_unknown` says whether the one before was unknown, and is
-    /// whether this one is.
+    /// Appends the ids of a piece with this text. `after_unknown` states whether the previous piece was unknown, and
+    /// is updated.
     pub(super) fn push_id(
         &self,
         id: u32,
@@ -95,7 +95,7 @@ impl Model {
             Some(byte_ids) if is_unknown => {
                 ids.extend(text.iter().map(|&byte| byte_ids[usize::from(byte)]));
             }
-            // A run of them is one.
+            // Consecutive unknown pieces become one id.
             _ if is_unknown && *after_unknown => {}
             _ => ids.push(id),
         }
@@ -105,7 +105,7 @@ impl Model {
     /// The text of `ids`.
     ///
     /// # Errors
-    /// An id that is no piece's.
+    /// An id is not that of a piece.
     pub(super) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         let mut text = String::new();
         let mut bytes = Vec::new();
@@ -130,7 +130,7 @@ impl Model {
                         && let Some(rest) = with_spaces.strip_prefix(SPACE)
                     {
                         with_spaces = rest;
-                        // Where more white space would have been taken out, more of it is not with_spaces either.
+                        // If extra white space was not removed from texts, only one leading space is hidden.
                         took_space = !self.rules.remove_extra_whitespaces;
                     }
                     text.push_str(&with_spaces.replace(SPACE, " "));
@@ -145,7 +145,7 @@ impl Model {
     }
 }
 
-/// Moves what pieces of one byte say to the text; each byte that begins no character is with_spaces as one.
+/// Moves pending bytes to the text; each invalid byte becomes one U+FFFD.
 fn push_bytes(bytes: &mut Vec<u8>, text: &mut String) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -1,15 +1,15 @@
-//! What becomes of a text before it is cut into pieces, with white space as blanks of one byte.
+//! Normalizes texts for the fast path, with one-byte spaces for white space.
 //!
-//! The library writes white space as U+2581. As it then leaves no blank, either can stand for the other, and here
-//! the blank stands for both: it is a third as long, and a word with it in front is more often a short one.
+//! The library writes white space as U+2581 and leaves no spaces, so either can stand for the other. Here, a space
+//! stands for both: it is a third as long, and more words fit in a short key.
 
 use super::piece::SPACE;
 use super::rules::Rules;
 
-/// The rules, and which bytes they do not change.
+/// The bytes that the rules do not change.
 #[derive(Debug)]
 pub(super) struct Normalizer {
-    /// Bytes other than the blank that stay what they are when another byte below 0x80, or nothing, follows.
+    /// Bytes other than the space that are unchanged if an ASCII byte, or nothing, follows.
     is_kept: [bool; 256],
     keeps_blank: bool,
 }
@@ -24,7 +24,7 @@ impl Normalizer {
         }
     }
 
-    /// Puts the normalized text into `normalized`.
+    /// Writes the normalized text to `normalized`.
     pub(super) fn run(&self, rules: &Rules, text: &[u8], normalized: &mut Vec<u8>) {
         normalized.clear();
         let mut at = 0;
@@ -78,20 +78,20 @@ impl Normalizer {
         }
     }
 
-    /// How many bytes from the first on stay what they are.
+    /// The number of leading bytes that are unchanged.
     #[inline]
     fn num_kept(&self, text: &[u8]) -> usize {
         let is_changed = |&byte: &u8| !self.is_kept[usize::from(byte)];
         let kept = text.iter().position(is_changed).unwrap_or(text.len());
         match text.get(kept) {
-            // What is beyond ASCII may become one with what is before it.
+            // A character beyond ASCII may combine with the byte before it.
             Some(0x80..) => kept.saturating_sub(1),
             _ => kept,
         }
     }
 }
 
-/// Appends `bytes` with blanks for what the library writes white space as.
+/// Appends `bytes` with spaces in place of U+2581.
 #[inline]
 fn push(mut bytes: &[u8], normalized: &mut Vec<u8>) {
     let space = SPACE.as_bytes();

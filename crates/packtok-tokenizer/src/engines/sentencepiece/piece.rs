@@ -1,4 +1,4 @@
-//! The pieces of a model.
+//! The pieces of a model's vocabulary.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ pub(super) struct Piece {
     pub(super) kind: Kind,
 }
 
-/// What white space is written as.
+/// What the library writes white space as.
 pub(super) const SPACE: &str = "\u{2581}";
 
-/// Pieces are shorter.
+/// Longer pieces are refused.
 const MAX_PIECE_BYTES: usize = 8000;
 
 pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
@@ -45,7 +45,7 @@ pub(super) fn piece(entry: &Value) -> Result<Piece, String> {
 }
 
 /// # Errors
-/// Two pieces with one text, both of which texts are matched with, or neither.
+/// Two pieces have the same text, and texts are matched with both or with neither.
 pub(super) fn check_differ(pieces: &[Piece]) -> Result<(), String> {
     let mut seen = HashSet::with_capacity(pieces.len());
     for piece in pieces {
@@ -56,7 +56,7 @@ pub(super) fn check_differ(pieces: &[Piece]) -> Result<(), String> {
     Ok(())
 }
 
-/// The byte that a piece such as `<0x0A>` stands for.
+/// The byte of a piece such as `<0x0A>`.
 pub(super) fn byte_of(piece: &str) -> Option<u8> {
     let hex = piece.strip_prefix("<0x")?.strip_suffix('>')?;
     let byte = u8::from_str_radix(hex, 16).ok()?;
@@ -78,7 +78,7 @@ pub(super) fn byte_ids<'a>(
     Ok(Box::new(ids.map(Option::unwrap_or_default)))
 }
 
-/// Bytes of the character that `text` begins with.
+/// Bytes of the first character of `text`.
 #[inline]
 pub(super) fn num_bytes_of_char(text: &[u8]) -> usize {
     let len = match text.first() {

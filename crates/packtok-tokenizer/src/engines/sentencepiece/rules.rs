@@ -1,4 +1,4 @@
-//! What becomes of a text before it is segmented.
+//! How a model normalizes texts.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use super::piece::{Piece, SPACE, num_bytes_of_char};
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
-/// What becomes of a text before it is cut into pieces.
+/// How texts are normalized before they are segmented.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) add_dummy_prefix: bool,
@@ -19,11 +19,11 @@ pub(super) struct Rules {
     user_defined: DoubleArray,
 }
 
-/// Of the keys that a text begins with, so many are looked at by the library.
+/// Of the keys that a text begins with, the library considers only this many.
 const MAX_REPLACED_KEYS: usize = 32;
 const MAX_USER_DEFINED_KEYS: usize = 64;
 
-/// Texts that are replaced: a trie of them, and what each becomes, ended by a zero.
+/// Replacements of texts: a trie of their positions, and the replacements, each followed by a zero byte.
 #[derive(Debug)]
 struct Charsmap {
     trie: DoubleArray,
@@ -31,13 +31,13 @@ struct Charsmap {
 }
 
 impl Charsmap {
-    /// Reads a `precompiled_charsmap`: the bytes of the trie in 32 bits, the trie, the replacements.
+    /// Reads a `precompiled_charsmap`: the size of the trie in 32 bits, the trie, the replacements.
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let parts = bytes
             .split_first_chunk::<4>()
             .and_then(|(len, rest)| rest.split_at_checked(u32::from_le_bytes(*len) as usize));
         let (trie, replacements) = parts.ok_or("its precompiled_charsmap is cut short")?;
-        // So that every replacement ends somewhere.
+        // So that every replacement is terminated.
         if replacements.last().is_some_and(|&last| last != 0) {
             return Err("its precompiled_charsmap is cut short".to_owned());
         }
@@ -49,19 +49,20 @@ impl Charsmap {
         })
     }
 
-    /// What the beginning of `text` becomes, and how many bytes of it.
+    /// The replacement of the beginning of `text`, and how many bytes it replaces.
     #[inline]
     fn replacement(&self, text: &[u8]) -> Option<(&[u8], usize)> {
         let (len, at) = self.trie.longest(text, MAX_REPLACED_KEYS)?;
         let rest = self.replacements.get(at as usize..)?;
-        // The last one is ended, too.
+        // The last replacement is terminated, too.
         let end = rest.iter().position(|&byte| byte == 0)?;
         Some((&rest[..end], len))
     }
 }
 
 impl Rules {
-    /// What the first character of `text`, or more of it, becomes, and how many bytes that takes.
+    /// The normalized form of the first character of `text`, or of more of it, and how many bytes of `text` that
+    /// covers.
     pub(super) fn first_of<'a>(&'a self, text: &'a [u8]) -> (&'a [u8], usize) {
         if let Some(len) = longest_user_defined(&self.user_defined, text) {
             return (&text[..len], len);
@@ -73,7 +74,7 @@ impl Rules {
         })
     }
 
-    /// What becomes of a text, step by step as the library does it.
+    /// The normalized form of a text, step by step as in the library.
     pub(super) fn normalized(&self, mut text: &[u8]) -> Vec<u8> {
         let space = match self.escape_whitespaces {
             true => SPACE.as_bytes(),
@@ -120,12 +121,12 @@ impl Rules {
         normalized
     }
 
-    /// [`first_symbol`] among the symbols of these rules.
+    /// [`first_symbol`] with the user-defined symbols of these rules.
     pub(super) fn first_symbol(&self, text: &[u8]) -> (usize, bool) {
         first_symbol(&self.user_defined, text)
     }
 
-    /// Whether a character of one byte stays what it is when another such, or nothing, follows.
+    /// Whether an ASCII byte is unchanged if an ASCII byte, or nothing, follows.
     pub(super) fn keeps(&self, byte: u8) -> bool {
         let leads_on = |trie: &DoubleArray| {
             trie.step(trie.root(), byte).is_some_and(|(place, value)| {
@@ -144,7 +145,8 @@ impl Rules {
     }
 }
 
-/// Bytes of the first character of `text`, or of the user-defined symbol that it begins with; and whether it does.
+/// Bytes of the user-defined symbol that `text` begins with, else of its first character; and whether it is such a
+/// symbol.
 #[inline]
 pub(super) fn first_symbol(user_defined: &DoubleArray, text: &[u8]) -> (usize, bool) {
     match longest_user_defined(user_defined, text) {

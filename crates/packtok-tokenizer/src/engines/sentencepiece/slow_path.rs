@@ -1,4 +1,5 @@
-//! SentencePiece, step by step as the library does it: what the fast_path one beside it is held against.
+//! The slow path for SentencePiece models: step by step as in the library. The fast path is compared with it, and
+//! falls back to it.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -7,19 +8,19 @@ use super::model::{MAX_SUM, Model};
 use super::piece::{SPACE, num_bytes_of_char};
 use crate::load::{Kind, ModelType};
 
-/// A loaded model that is in no hurry.
+/// A loaded model. Covers every file.
 pub(crate) struct SlowPath {
     model: Model,
-    /// Pieces that texts are matched with, by their bytes.
+    /// The pieces that texts are matched with, by their bytes.
     matched: HashMap<Vec<u8>, u32>,
     longest_piece: usize,
 }
 
 impl SlowPath {
-    /// Reads the tokenizer.json of a model, parsed.
+    /// Reads the parsed tokenizer.json of a model.
     ///
     /// # Errors
-    /// What of it is not as it must be.
+    /// What is invalid.
     pub(crate) fn load(json: &serde_json::Value) -> Result<Self, String> {
         let model = Model::read(json)?;
         let matched = (0u32..).zip(&model.pieces);
@@ -37,7 +38,7 @@ impl SlowPath {
     /// The text of `ids`.
     ///
     /// # Errors
-    /// An id that is no piece's.
+    /// An id is not that of a piece.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, String> {
         self.model.decode(ids)
     }
@@ -60,7 +61,7 @@ impl SlowPath {
         }
     }
 
-    /// The id of a piece that may be used.
+    /// The id of a piece, unless it is marked unused.
     fn id_of(&self, piece: &[u8]) -> Option<u32> {
         let id = *self.matched.get(piece)?;
         (self.model.pieces[id as usize].kind != Kind::Unused).then_some(id)
@@ -72,7 +73,7 @@ impl SlowPath {
         pieces.into_iter().map(with_id).collect()
     }
 
-    /// The pieces whose scores make the greatest sum, found from left to right in single precision.
+    /// The pieces whose scores have the greatest sum, found from left to right in single precision.
     fn unigram<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         #[derive(Clone, Copy)]
         struct End {
@@ -90,7 +91,8 @@ impl SlowPath {
         while start < text.len() {
             let mut before = ends[start].score;
             if before.abs() > MAX_SUM {
-                // As far as ways can lead; what none leads to yet is not asked for its score.
+                // No piece reaches further. Ends that were not reached yet have no score, so changing it has no
+                // effect.
                 for end in ends[start..].iter_mut().take(longest_step + 1) {
                     end.score -= before;
                 }
@@ -138,7 +140,7 @@ impl SlowPath {
         pieces
     }
 
-    /// What remains when the pair whose piece has the best score, and of these the first, is merged until none is left.
+    /// Merges the pair whose piece has the best score, and of equal ones the first, until no pair is a piece.
     fn bpe<'a>(&self, text: &'a [u8]) -> Vec<(&'a [u8], u32)> {
         let mut symbols = Vec::new();
         let mut at = 0;
@@ -183,7 +185,7 @@ impl SlowPath {
     }
 }
 
-/// A part of a text that may be merged with its neighbours; an empty one was.
+/// A part of a text that may be merged with its neighbours. An empty symbol was merged.
 struct Symbol {
     start: usize,
     end: usize,
@@ -192,21 +194,21 @@ struct Symbol {
     after: Option<usize>,
 }
 
-/// How often a piece that is not to be used, and what it comes apart into, comes apart.
+/// Maximum depth to which unused pieces are split.
 const MAX_DEPTH: usize = 100;
 
 struct BpeState<'a, 'b> {
     slow_path: &'b SlowPath,
     text: &'a [u8],
     symbols: Vec<Symbol>,
-    /// Score, places of the two symbols and bytes of what they make; the best score is on top, of equal ones the
-    /// first pair.
+    /// Score, positions of the two symbols and bytes of the pair. The best score is on top, of equal ones the first
+    /// pair.
     pairs: BinaryHeap<(Rank, Reverse<usize>, usize, usize)>,
-    /// Where a piece that is not to be used was last seen to be made of two, by its text.
+    /// For the text of each unused piece, the two parts that it was last merged from.
     parts_of_unused: HashMap<&'a [u8], [(usize, usize); 2]>,
 }
 
-/// A score in the order of its bits, as the library compares them: the zero below zero is the lesser one.
+/// A score in the total order that the library compares by: -0.0 is below 0.0.
 struct Rank(f32);
 
 impl Ord for Rank {
@@ -269,7 +271,7 @@ impl<'a> BpeState<'a, '_> {
         self.push_pair(Some(left), after);
     }
 
-    /// A piece that is not to be used comes apart again, but not too often.
+    /// Appends a piece; an unused one is split again, up to `MAX_DEPTH` times.
     fn push_pieces(
         &self,
         (start, end): (usize, usize),
@@ -294,7 +296,7 @@ impl<'a> BpeState<'a, '_> {
     }
 }
 
-/// The parts of a normalized text that begin with its white space, also where that is to be at their ends.
+/// The parts of a normalized text that begin with white space, even if the model writes it at their ends.
 fn words(text: &[u8]) -> Vec<&[u8]> {
     let mut words = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -313,7 +315,7 @@ fn words(text: &[u8]) -> Vec<&[u8]> {
     words
 }
 
-/// The characters and user-defined symbols of a normalized text, and whether each is one of the latter.
+/// The characters and user-defined symbols of a normalized text, and whether each is such a symbol.
 fn characters<'a>(text: &'a [u8], model: &Model) -> Vec<(&'a [u8], bool)> {
     let mut characters = Vec::new();
     let mut at = 0;

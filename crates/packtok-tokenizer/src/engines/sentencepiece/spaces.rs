@@ -1,15 +1,14 @@
-//! Pieces with spaces in place of `▁`.
+//! Pieces with spaces in place of U+2581, as the fast path sees them.
 
 use super::model::Model;
 use super::piece::SPACE;
 
-/// A piece as it is found in a normalized text, where blanks are what the library writes as U+2581; `None` for one
-/// with a blank of its own, which no text has.
+/// A piece as it occurs in a normalized text; `None` for a piece that contains a space, which no text does.
 pub(super) fn with_spaces(piece: &str) -> Option<Vec<u8>> {
     (!piece.contains(' ')).then(|| piece.replace(SPACE, " ").into_bytes())
 }
 
-/// [`Model::push_id`] for a piece with blanks.
+/// [`Model::push_id`] for a piece of a text with spaces.
 #[inline]
 pub(super) fn push_id(
     model: &Model,

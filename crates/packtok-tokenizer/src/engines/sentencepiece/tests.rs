@@ -9,14 +9,14 @@ use yada::builder::DoubleArrayBuilder;
 
 use super::{FastPath, Scratch, SlowPath};
 
-/// Few characters, of all lengths, so that pieces meet; white space in both spellings.
+/// Few characters, of all lengths, so that pieces overlap; white space in both spellings.
 const CHARS: &[&str] = &["a", "b", "é", "▁", "数", "🙂", "x", " "];
 
 fn text(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(select(CHARS), 0..most).prop_map(|chars| chars.concat())
 }
 
-/// Text, score and kind of pieces; scores are few, so that many are equal, and zero in both spellings.
+/// Text, score and kind of pieces. There are few different scores, so that many are equal, and zero has both signs.
 fn pieces() -> impl Strategy<Value = Vec<(String, f32, &'static str)>> {
     let kinds = select(vec!["normal"; 12])
         .prop_union(select(vec!["user_defined", "unused", "control"]))
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// Sums of a long text are taken back to zero, wherever that is.
+/// In a long text, sums are reset to zero, wherever that is.
 #[test]
 fn long_texts_have_the_same_sums() {
     let pieces = [

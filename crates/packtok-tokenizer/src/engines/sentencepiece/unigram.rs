@@ -1,12 +1,12 @@
-//! The pieces whose scores make the greatest sum, no further back than they can matter.
+//! Unigram models of SentencePiece: the pieces whose scores have the greatest sum.
 //!
-//! Unigram are kept in single precision from the beginning of a text, as the library does: how they are rounded
-//! depends on all that is before, so that no word can be encoder. But where no piece reaches across a place,
-//! all ways lead through it, and what was chosen before it stands: only the sum goes on.
+//! Sums are kept in single precision from the start of a text, as in the library. Their rounding depends on everything
+//! before, so words cannot be cached. But if no piece crosses a position, every segmentation contains it: the ids up
+//! to it are written, and only the sum is carried on.
 //!
 //! ```text
-//! text    _ t h e _ c a t            at the second _ nothing reaches further, so
-//!         └─┴─┴─┘ └─┴─┴─┘            the ids of "_the" are written, and the memory is used again
+//! text    _ t h e _ c a t            at the second _, no piece reaches further:
+//!         └─┴─┴─┘ └─┴─┴─┘            the ids of "_the" are written, and the memory is reused
 //! ```
 
 use super::model::{MAX_SUM, Model};
@@ -15,21 +15,32 @@ use super::spaces::{push_id, with_spaces};
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
-/// Pieces and their scores.
+/// The pieces of a model and their scores.
 pub(super) struct Unigram {
     trie: DoubleArray,
     scores: Vec<f32>,
-    /// Bytes of the longest piece, or character.
+    /// Bytes of the longest piece, or of the longest character.
     max_bytes: usize,
 }
 
-/// Where the best way to a place comes from.
+/// The end of the best segmentation up to a position.
 #[derive(Debug, Clone, Copy)]
 struct End {
     score: f32,
     id: u32,
-    /// Bytes of the last piece; 0 if no way leads here yet.
+    /// Bytes of the last piece; 0 if no segmentation ends here yet.
     len: u32,
+}
+
+impl End {
+    /// Replaces this end if the new one has a higher score.
+    #[inline(always)]
+    fn improve(&mut self, score: f32, id: u32, len: usize) {
+        if self.len == 0 || score > self.score {
+            let len = len as u32;
+            *self = Self { score, id, len };
+        }
+    }
 }
 
 const NOTHING: End = End {
@@ -38,7 +49,7 @@ const NOTHING: End = End {
     len: 0,
 };
 
-/// Places that are kept allocated.
+/// Maximum number of positions that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
 
 /// What one thread needs.
@@ -50,7 +61,7 @@ pub(super) struct Scratch {
 
 impl Unigram {
     /// # Errors
-    /// Pieces are too many.
+    /// There are too many pieces.
     pub(super) fn new(model: &Model) -> Result<Self, String> {
         let chosen = (0u32..).zip(&model.pieces);
         let chosen = chosen.filter(|(_, piece)| piece.kind.is_matched());
@@ -77,7 +88,7 @@ impl Unigram {
     ) {
         let Scratch { ends, chosen } = scratch;
         let mut after_unknown = false;
-        // Places are counted from `first`, the last one that all ways lead through.
+        // `ends` is indexed from `first`, the last position that every segmentation contains.
         let (mut first, mut start, mut furthest) = (0, 0, 0);
         ends.clear();
         ends.push(NOTHING);
@@ -91,11 +102,11 @@ impl Unigram {
                     &mut after_unknown,
                     ids,
                 );
-                // Nothing reaches further than the text.
+                // No piece reaches beyond the text.
                 if start == text.len() {
                     break;
                 }
-                // Nothing is known of what lies after.
+                // The ends after this position are not reached yet.
                 let score = ends[start - first].score;
                 ends[..=start - first].fill(NOTHING);
                 ends[0].score = score;
@@ -103,7 +114,7 @@ impl Unigram {
             }
             let mut before = ends[start - first].score;
             if before.abs() > MAX_SUM {
-                // What no way leads to yet is not asked for its score.
+                // Ends that are not reached yet have no score, so changing it has no effect.
                 for end in &mut ends[start - first..] {
                     end.score -= before;
                 }
@@ -113,47 +124,42 @@ impl Unigram {
                 ends.resize(start - first + 2 * self.max_bytes, NOTHING);
             }
             let ahead = &mut ends[start - first..];
-            let char_len = num_bytes_of_char(&text[start..]);
-            let mut has_char = false;
-            let mut place = self.trie.root();
-            for (at, &byte) in (start + 1..).zip(&text[start..]) {
-                let Some((next, id)) = self.trie.step(place, byte) else {
-                    break;
-                };
-                place = next;
-                let Some(id) = id else {
-                    continue;
-                };
-                has_char |= at - start == char_len;
-                furthest = furthest.max(at);
-                let end = &mut ahead[at - start];
-                let score = self.scores[id as usize] + before;
-                if end.len == 0 || score > end.score {
-                    let len = (at - start) as u32;
-                    *end = End { score, id, len };
-                }
-            }
-            let at = start + char_len;
-            if !has_char {
-                furthest = furthest.max(at);
-                let score = model.unk_score + before;
-                let end = &mut ahead[char_len];
-                if end.len == 0 || score > end.score {
-                    *end = End {
-                        score,
-                        id: model.unk_id,
-                        len: char_len as u32,
-                    };
-                }
-            }
-            start = at;
+            let (char_len, longest) = self.extend(model, &text[start..], before, ahead);
+            furthest = furthest.max(start + longest);
+            start += char_len;
         }
         ends.clear();
         ends.shrink_to(MAX_RETAINED);
         chosen.shrink_to(MAX_RETAINED);
     }
 
-    /// Appends the ids of the best way to the end of `text`, which `ends` are the places of.
+    /// Extends the best segmentation, whose score is `before`, by each piece that `text` begins with; `ends` are the
+    /// positions from its start on. Returns the bytes of the first character and of the longest piece.
+    #[inline(always)]
+    fn extend(&self, model: &Model, text: &[u8], before: f32, ends: &mut [End]) -> (usize, usize) {
+        let char_len = num_bytes_of_char(text);
+        let (mut has_char, mut longest) = (false, 0);
+        let mut place = self.trie.root();
+        for (len, &byte) in (1..).zip(text) {
+            let Some((next, id)) = self.trie.step(place, byte) else {
+                break;
+            };
+            place = next;
+            let Some(id) = id else {
+                continue;
+            };
+            has_char |= len == char_len;
+            longest = len;
+            ends[len].improve(self.scores[id as usize] + before, id, len);
+        }
+        if !has_char {
+            longest = longest.max(char_len);
+            ends[char_len].improve(model.unk_score + before, model.unk_id, char_len);
+        }
+        (char_len, longest)
+    }
+
+    /// Appends the ids of the best segmentation of `text`, whose ends are `ends`.
     fn write(
         &self,
         model: &Model,

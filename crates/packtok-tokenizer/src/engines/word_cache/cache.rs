@@ -1,26 +1,26 @@
-//! The words met before, with their ids: most words of a text are, so that looking one up is most of the work.
+//! The cache of one thread: words and their ids. Most words of a text are found here, so lookups are most of the work.
 //!
-//! There are two tables: `short` for words of up to 15 bytes, and `long` for others, which are few, because they
-//! are cut where they can be. Words are compared as a whole, so that no hash can ever give a word the ids of
-//! another. Both are bounded; what is old makes room for what is new.
+//! There are two tables: `short` for words of up to 15 bytes, and `long` for the few others, because long words are
+//! split where possible. Words are compared in full, so a hash collision never gives a word the ids of another. Both
+//! tables are bounded and evict old words.
 
 use super::long::LongWords;
 use super::short::{self, Finder, ShortWords};
 use crate::engines::lane::Lane;
 use crate::engines::word_key::WordKey;
 
-/// Bytes that the words one thread has met take at most, unless something else is asked for.
+/// Default maximum size of a cache.
 pub(in crate::engines) const CACHE_BYTES: usize = 48 << 20;
 
-/// Words whose slots in the cache are fetched together, which must all have room in the nearest cache.
+/// Words that are looked up together: first all their slots are prefetched, which must fit in the first-level cache.
 pub(in crate::engines) const GROUP: usize = 128;
 
-/// Buckets of the table of short words to begin with, 32 KiB of them. About as many words later it gets all the
-/// room that it may have: a text of few words needs little memory, and any other needs the same from early on,
-/// however long it is.
+/// Initial number of buckets of the table of short words: 32 KiB. After about as many words, the table grows to its
+/// full size at once. So a text of few words needs little memory, and the memory of any other does not depend on its
+/// length.
 const FIRST_BUCKETS: usize = 1 << 9;
 
-/// The words that one thread has met.
+/// The words that one thread has encoded, with their ids.
 pub(in crate::engines) struct WordCache {
     short: ShortWords,
     long: LongWords,
@@ -28,7 +28,7 @@ pub(in crate::engines) struct WordCache {
 }
 
 impl WordCache {
-    /// With tables of about so many bytes at most; a few kilobytes to begin with.
+    /// With tables of at most about this many bytes. Most of it is allocated later.
     pub(in crate::engines) fn new(max_bytes: usize) -> Self {
         let for_long = max_bytes / 3;
         let max_buckets = (max_bytes - for_long) / size_of::<short::Bucket>();
@@ -39,7 +39,7 @@ impl WordCache {
         }
     }
 
-    /// Takes all memory that it may have now, which it else does as it is needed.
+    /// Allocates the full size now and not when it is needed.
     pub(in crate::engines) fn preallocate(&mut self, lane: impl Lane) {
         if self.short.num_buckets() < self.max_buckets {
             self.short.grow(lane, self.max_buckets);
@@ -48,13 +48,13 @@ impl WordCache {
         self.long.preallocate();
     }
 
-    /// What looks short words up, as long as nothing is put.
+    /// Looks up short words; valid until the next insertion.
     #[inline(always)]
     pub(in crate::engines) fn finder(&self) -> Finder<'_> {
         self.short.finder()
     }
 
-    /// Remembers the ids of a short word.
+    /// Inserts a short word.
     #[inline(always)]
     pub(in crate::engines) fn insert_short(&mut self, lane: impl Lane, word: WordKey, ids: &[u32]) {
         if self.short.is_full() && self.short.num_buckets() < self.max_buckets {
@@ -63,20 +63,19 @@ impl WordCache {
         self.short.insert(word, ids);
     }
 
-    /// Has the processor fetch what says where a word of this hash is that is not short.
+    /// Prefetches the slots of a long word with this hash.
     #[inline(always)]
     pub(in crate::engines) fn prefetch_long_slot(&self, hash: u64) {
         self.long.prefetch_slot(hash);
     }
 
-    /// Has it fetch what is there.
+    /// Prefetches the entry of a long word with this hash, if there is one. The slots should be prefetched first.
     #[inline(always)]
     pub(in crate::engines) fn prefetch_long(&self, hash: u64) {
         self.long.prefetch_word(hash);
     }
 
-    /// Appends the ids of a word of this [`hash`](crate::engines::word_key::hash_of_bytes) that is not short; false if it is not
-    /// there.
+    /// Appends the ids of a long word with this [`hash`](crate::engines::word_key::hash_of_bytes); `false` on a miss.
     pub(in crate::engines) fn append_long(
         &self,
         hash: u64,
@@ -86,7 +85,7 @@ impl WordCache {
         self.long.append(hash, word, ids)
     }
 
-    /// Remembers the ids of a word of this hash that is not short.
+    /// Inserts a long word with this hash.
     pub(in crate::engines) fn insert_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         self.long.insert(hash, word, ids);
     }

@@ -1,5 +1,4 @@
-//! Words that are encoded when they are first met, and encoder: for engines that find and encode words in ways of
-//! their home.
+//! Encodes texts word by word through the cache, for engines that find and encode words in their own ways.
 
 use super::cache::{CACHE_BYTES, GROUP, WordCache};
 use super::short::{MAX_IDS, ROOM};
@@ -7,19 +6,19 @@ use crate::engines::lane::{AnyLane, Job, Lane};
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 use crate::error::Cause;
 
-/// How words are found and encoded.
+/// Finds and encodes words.
 pub(crate) trait WordEncoder {
-    /// Start and end of the first word from `at` on; the same place twice if there is none.
+    /// Start and end of the first word from `at` on; both are equal if there is none.
     fn next_word(&self, text: &[u8], at: usize) -> (usize, usize);
 
-    /// Appends the ids of a word; false if it cannot be encoded by itself.
+    /// Appends the ids of a word; `false` if it cannot be encoded alone.
     ///
     /// # Errors
-    /// Those of whoever encodes it.
+    /// The engine refuses the word.
     fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause>;
 }
 
-/// The words that one thread has met.
+/// The cache of one thread, and its lane.
 pub(crate) struct CachedEncoder {
     lane: AnyLane,
     words: [(WordKey, u32, usize, usize); GROUP],
@@ -27,7 +26,7 @@ pub(crate) struct CachedEncoder {
 }
 
 impl CachedEncoder {
-    /// With a cache of at most so many bytes.
+    /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Self {
         Self {
             lane: AnyLane::detect(),
@@ -36,15 +35,15 @@ impl CachedEncoder {
         }
     }
 
-    /// Takes all memory that the words may have.
+    /// Pre-allocates the cache.
     pub(crate) fn preallocate(&mut self) {
         self.lane.run(Preallocate(&mut self.cache));
     }
 
-    /// Appends the ids of all words of a text; false, and nothing appended, if one cannot be encoded by itself.
+    /// Appends the ids of all words of a text; `false`, with nothing appended, if one cannot be encoded alone.
     ///
     /// # Errors
-    /// Those of [`WordEncoder::encode`].
+    /// Those of [`WordEncoder::encode_word`].
     pub(crate) fn append_ids(
         &mut self,
         text: &[u8],
@@ -66,7 +65,7 @@ impl CachedEncoder {
     }
 }
 
-/// [`WordCache::preallocate`], in a lane.
+/// [`WordCache::preallocate`] in a lane.
 struct Preallocate<'a>(&'a mut WordCache);
 
 impl Job for Preallocate<'_> {
@@ -78,7 +77,7 @@ impl Job for Preallocate<'_> {
     }
 }
 
-/// [`CachedEncoder::append_ids`], in a lane.
+/// [`CachedEncoder::append_ids`] in a lane.
 struct AppendIds<'a, W> {
     encoder: &'a mut CachedEncoder,
     text: &'a [u8],
@@ -104,7 +103,7 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
         } = encoder;
         let mut at = 0;
         loop {
-            // What looking words up will need is fetched for a group of them, so that none is waited for.
+            // The buckets of a group of words are prefetched, so that no lookup waits for memory.
             let finder = cache.finder();
             let mut num_words = 0;
             for place in &mut *group {
@@ -122,7 +121,7 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
             for &(word, bucket, start, end) in &group[..num_words] {
                 let mut found = [0; ROOM];
                 let finder = cache.finder();
-                // Should the table have become longer since, it is not there and encoded again.
+                // If the table has grown since, this misses, and the word is encoded again.
                 match finder.find(lane, word, bucket, &mut found) {
                     Some(count) => ids.extend_from_slice(&found[..count]),
                     None => {
@@ -139,7 +138,8 @@ impl<W: WordEncoder> Job for AppendIds<'_, W> {
     }
 }
 
-/// Appends the ids of a word that is no short one of the cache; false if it cannot be encoded by itself.
+/// Appends the ids of a word that is not a short word in the cache, and inserts it; `false` if it cannot be encoded
+/// alone.
 #[cold]
 #[inline(never)]
 fn append_miss(
@@ -159,7 +159,7 @@ fn append_miss(
     }
     let of_word = &ids[start..];
     let short = WordKey::at(word, 0, word.len());
-    // More may be made of it than it has bytes.
+    // A word may have more ids than bytes.
     let is_short = short.is_short() && of_word.len() <= SHORT;
     if is_short && of_word.iter().all(|&id| (id as usize) < MAX_IDS) {
         cache.insert_short(lane, short, of_word);

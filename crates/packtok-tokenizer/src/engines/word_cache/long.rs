@@ -1,22 +1,22 @@
-//! Words of any length, one after the other: lines of dashes, addresses, sentences without spaces.
+//! Words of any length: lines of dashes, addresses, sentences without spaces.
 //!
 //! ```text
-//! slots: | hash | start | bytes | ids |        words: | bytes, filled to a multiple of 4 | ids | bytes ...
+//! slots: | hash | start | bytes | ids |        words: | bytes, padded to a multiple of 4 | ids | bytes ...
 //! ```
 
 use crate::engines::huge_table::{HugeTable, prefetch};
 
-/// Bytes of a word that is encoder, at most.
+/// Longer words are not cached.
 const MAX_BYTES: usize = 1024;
 
 pub(super) struct LongWords {
     slots: HugeTable<Slot>,
     words: HugeTable<u32>,
-    /// How much of `words` is taken.
+    /// How much of `words` is used.
     num_numbers: usize,
 }
 
-/// The high half of a word's hash, where it starts, its bytes, its ids.
+/// The high half of a word's hash, its start in `words`, its number of bytes and of ids.
 type Slot = [u32; 4];
 
 impl LongWords {
@@ -30,19 +30,19 @@ impl LongWords {
         }
     }
 
-    /// Takes all memory that it may have.
+    /// Allocates all memory now.
     pub(super) fn preallocate(&self) {
         self.slots.preallocate();
         self.words.preallocate();
     }
 
-    /// Has the processor fetch the slots where a word of this hash may be.
+    /// Prefetches the slots of this hash.
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, hash: u64) {
         prefetch(self.slots.slots().at(hash as usize));
     }
 
-    /// Has it fetch what is there, if a word of this hash is.
+    /// Prefetches the word, if a slot has this hash.
     #[inline(always)]
     pub(super) fn prefetch_word(&self, hash: u64) {
         for [high_half, start, ..] in self.slots_of(hash) {
@@ -54,7 +54,7 @@ impl LongWords {
         }
     }
 
-    /// Appends the ids of a word of this hash; false if it is not there.
+    /// Appends the ids of a word with this hash; `false` on a miss.
     pub(super) fn append(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
         let words = self.words.all();
         for [high_half, start, num_bytes, num_ids] in self.slots_of(hash) {
@@ -71,14 +71,14 @@ impl LongWords {
         false
     }
 
-    /// Where a word may be: its home place, and the one beside it.
+    /// The slots of a hash: its home slot and the adjacent one.
     #[inline(always)]
     fn slots_of(&self, hash: u64) -> [Slot; 2] {
         let slots = self.slots.slots();
         [0, 1].map(|beside| *slots.at(hash as usize ^ beside))
     }
 
-    /// Remembers the ids of a word of this hash; once there are too many, all are forgotten.
+    /// Inserts a word with this hash. If `words` is full, all words are evicted.
     pub(super) fn insert(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         let num_numbers = word.len().div_ceil(4) + ids.len();
         if word.len() > MAX_BYTES || num_numbers > self.words.all().len() {

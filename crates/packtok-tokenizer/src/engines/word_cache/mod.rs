@@ -1,4 +1,4 @@
-//! The ids of words, kept from word to word.
+//! The word cache: the ids of words that a thread has encoded.
 
 mod cache;
 mod cached_encoder;

@@ -1,51 +1,51 @@
-//! Words of up to 15 bytes: all that a word needs is in one line of the processor's cache.
+//! Words of up to 15 bytes. Everything about a word is in one cache line, its bucket.
 //!
-//! Such a bucket has room for two words of up to five ids, or for one of any number; ids have 24 bits:
+//! A bucket holds two words of up to five ids, or one word of any number; ids have 24 bits:
 //!
 //! ```text
 //! | low | high | low | high | ids, number of them, E | ids, number of them |
-//! | low | high | ids 5-9, X | ids 0-4, number of all, E | ids 10-14        |     X says so: no word is so long
+//! | low | high | ids 5-9, X | ids 0-4, number of all, E | ids 10-14        |     X marks this kind: no word is so long
 //! ```
 //!
-//! A new word goes to its bucket, or to the first that has room of the four beside it, which `E` then says, so that
-//! nobody looks beside a bucket for nothing. If none has, it takes the place of another of its kind: of a second word,
-//! because words that were met early are met often, or of one with many ids. Were one of those to take the place of
-//! two, it might be a comma's, which then is always found beside.
+//! A new word goes to its home bucket, or overflows to the first of four neighbours with room. The bits `E` of the
+//! home bucket record which neighbours hold its words, so a lookup probes only these. If none has room, an entry of
+//! the same kind is evicted: the second word of a bucket, because the first one was inserted earlier and is usually
+//! more frequent, or a word of many ids. Such a word must not evict two words: one of them may be the comma, which
+//! would then always be found in a neighbour.
 
 use crate::engines::huge_table::{HugeTable, Slots, prefetch};
 use crate::engines::lane::Lane;
 use crate::engines::word_key::{LEN_SHIFT, SHORT, WordKey};
 
-/// Keys of two words, then the ids of both.
+/// The keys of two words, then the ids of both.
 pub(super) type Bucket = [u64; 8];
 
-/// Ids are below this: they have 24 bits.
+/// Ids have 24 bits.
 pub(in crate::engines) const MAX_IDS: usize = 1 << 24;
-/// Ids of a word that shares its bucket.
+/// Maximum number of ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
-/// What is in place of a length where there are ids instead of a second word.
+/// In the position of the second word's length, marks a bucket of one word with many ids.
 const MANY: u64 = 0xff;
-/// Where the number of ids is in the second number of the first ones, and how many bits it has.
+/// Position and width of the number of ids, in the second of the two numbers with the first five ids.
 const COUNT_SHIFT: u32 = 56;
 const COUNT_BITS: u32 = 4;
-/// The number that says, with a bit for each, in which of the buckets beside this one words are that belong here; and
-/// where in it.
+/// The number whose highest bits record which neighbours hold words of this bucket, and the position of these bits.
 const OVERFLOW: usize = 5;
 const OVERFLOW_SHIFT: u32 = COUNT_SHIFT + COUNT_BITS;
 
 const _: () = assert!(SHORT <= 3 * FEW_IDS && SHORT < 1 << COUNT_BITS);
 
-/// Buckets that a word may be in: its home, and those beside it, by what their number differs in.
+/// The buckets that a word may be in, home bucket first: XORed with its number.
 const PROBED: [usize; 5] = [0, 1, 2, 3, 4];
-/// The bucket that a word of many ids takes where none is empty or has such a one: the farthest.
+/// The last resort for a word of many ids.
 const FARTHEST: usize = PROBED[4];
 
-/// What looking a word up may write: its ids, and more.
+/// A lookup may write this many ids: those of the word, and garbage after them.
 pub(in crate::engines) const ROOM: usize = 2 * FEW_IDS + 8;
 
 pub(super) struct ShortWords {
     buckets: HugeTable<Bucket>,
-    /// Words that were put since the table had this length.
+    /// Words inserted since the table has had this size.
     num_inserted: usize,
 }
 
@@ -75,7 +75,7 @@ impl ShortWords {
         }
     }
 
-    /// Remembers the ids of a word of up to 15 bytes.
+    /// Inserts a word of up to 15 bytes.
     pub(super) fn insert(&mut self, word: WordKey, ids: &[u32]) {
         let home = self.finder().bucket_of(word) as usize;
         let buckets = self.buckets.all_mut();
@@ -122,12 +122,12 @@ impl ShortWords {
         }
     }
 
-    /// Takes all memory that the table may have at its length.
+    /// Allocates all memory of the table at its current size.
     pub(super) fn preallocate(&self) {
         self.buckets.preallocate();
     }
 
-    /// Makes the table longer.
+    /// Replaces the table by a larger one and reinserts all words.
     #[cold]
     pub(super) fn grow(&mut self, lane: impl Lane, num_buckets: usize) {
         let longer = Self::new(num_buckets);
@@ -148,11 +148,11 @@ impl ShortWords {
     }
 }
 
-/// The table as it is looked at.
+/// A view of the table for lookups.
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Finder<'a> {
     buckets: Slots<'a, Bucket>,
-    /// What is left of a hash when its lowest bits have been shifted out is a bucket's number.
+    /// The hash shifted right by this is the number of the home bucket.
     shift: u32,
 }
 
@@ -162,19 +162,20 @@ impl Finder<'_> {
         self.shift
     }
 
-    /// The number of the bucket that a word belongs to.
+    /// The number of a word's home bucket.
     #[inline(always)]
     pub(in crate::engines) fn bucket_of(self, word: WordKey) -> u32 {
         (word.hash() >> self.shift) as u32
     }
 
-    /// Has the processor fetch what looking up a word of this bucket will need.
+    /// Prefetches a bucket.
     #[inline(always)]
     pub(in crate::engines) fn prefetch(self, bucket: u32) {
         prefetch(self.buckets.at(bucket as usize));
     }
 
-    /// Puts the ids of a word of this bucket to the start of `ids` and says how many; none if it is not there.
+    /// Writes the ids of a word to the start of `ids` and returns their number; `None` on a miss. `bucket` is its home
+    /// bucket.
     #[inline(always)]
     pub(in crate::engines) fn find(
         self,
@@ -187,7 +188,7 @@ impl Finder<'_> {
         let bucket = self.buckets.at(home);
         let mut count = find(lane, bucket, word, ids);
         if count.is_none() {
-            // Each is one more wait for memory.
+            // Each probe waits for memory once more.
             for beside in overflow(bucket) {
                 count = find(lane, self.buckets.at(home ^ beside), word, ids);
                 if count.is_some() {
@@ -202,7 +203,7 @@ impl Finder<'_> {
 #[inline(always)]
 fn find(lane: impl Lane, bucket: &Bucket, word: WordKey, ids: &mut [u32; ROOM]) -> Option<usize> {
     let &[a, b, c, d, ..] = bucket;
-    // Which of the two it is cannot be foreseen, so that there is no branch for it.
+    // Which word matches is unpredictable, so there is no branch on it.
     let which = lane.match_pair(&[a, b, c, d], [word.low, word.high]);
     if which == 0 {
         return None;
@@ -221,14 +222,14 @@ fn find(lane: impl Lane, bucket: &Bucket, word: WordKey, ids: &mut [u32; ROOM]) 
     Some(count)
 }
 
-/// Up to five ids.
+/// Packs up to five ids.
 fn packed(ids: &[u32]) -> [u64; 2] {
     let id = |number: usize| ids.get(number).map_or(0, |&id| u64::from(id));
     let low = id(0) | id(1) << 24 | id(2) << 48;
     [low, id(2) >> 16 | id(3) << 8 | id(4) << 32]
 }
 
-/// Where beside a bucket there are words that belong to it, by what the buckets' numbers differ in.
+/// The neighbours that hold words of this bucket: XORed with its number.
 #[inline(always)]
 fn overflow(bucket: &Bucket) -> impl Iterator<Item = usize> {
     let mut bits = bucket[OVERFLOW] >> OVERFLOW_SHIFT;
@@ -239,7 +240,7 @@ fn overflow(bucket: &Bucket) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Whether a bucket has one word of many ids.
+/// Whether a bucket holds one word of many ids.
 fn is_of_many(bucket: &Bucket) -> bool {
     bucket[3] >> LEN_SHIFT == MANY
 }
@@ -249,7 +250,7 @@ mod tests {
     use super::*;
     use crate::engines::lane::{AnyLane, Job};
 
-    /// Words that belong to one bucket.
+    /// Words whose home is this bucket.
     fn of_bucket(bucket: u32, table: &ShortWords) -> impl Iterator<Item = WordKey> {
         (1..).filter_map(move |low| {
             let word = WordKey {
@@ -290,7 +291,7 @@ mod tests {
                 assert_eq!(lane.run(Ids(&table, words[1])), few);
             }
         }
-        // Of those that belong here four are beside, and the others were forgotten.
+        // The four neighbours hold one each; the others were evicted.
         let found = words[2..].iter();
         let num_found = found.filter(|word| !AnyLane::detect().run(Ids(&table, **word)).is_empty());
         assert_eq!(num_found.count(), 4);
@@ -302,11 +303,11 @@ mod tests {
         let words: Vec<WordKey> = of_bucket(7, &table).take(40).collect();
         for (id, word) in (0..).zip(&words) {
             table.insert(*word, &[id]);
-            // It is there already.
+            // Inserting it again has no effect.
             table.insert(*word, &[1000]);
         }
         let ids = |number: usize| AnyLane::detect().run(Ids(&table, words[number]));
-        // Five buckets have room for ten; then each takes the place of the one before, the second of its home bucket.
+        // Five buckets have room for ten words; then each evicts the one before, the second word of the home bucket.
         let found: Vec<usize> = (0..40)
             .filter(|&number| ids(number) == [number as u32])
             .collect();

@@ -4,12 +4,11 @@ use aho_corasick::AhoCorasick;
 
 use crate::load::AddedToken;
 
-/// Texts that added tokens may be found by: some are looked for in a text as it is, some in what a normalizer made of
-/// it.
+/// The texts by which added tokens are found: some in the original text, some in the normalized one.
 pub(super) struct AddedTexts(AhoCorasick);
 
 impl AddedTexts {
-    /// None if there is no telling.
+    /// `None` if the normalized text of a token is unknown or empty.
     pub(super) fn of(
         added_tokens: &[AddedToken],
         normalized: impl Fn(&str) -> Option<String>,
@@ -26,7 +25,7 @@ impl AddedTexts {
         AhoCorasick::new(texts).ok().map(Self)
     }
 
-    /// Whether one may be in a word.
+    /// Whether a word may contain an added token.
     pub(super) fn may_occur_in(&self, word: &str, normalized: &str) -> bool {
         self.0.is_match(word) || self.0.is_match(normalized)
     }

@@ -1,14 +1,14 @@
-//! Whether white space parts all that the components of a file do.
+//! Whether white space separates the effects of all components of a file.
 
 use serde_json::{Value, json};
 
 use crate::engines::reference::Normalizer;
 use crate::load::type_of;
 
-/// What words are cut at.
+/// The characters at which texts are split into words.
 pub(super) const SEPARATORS: [u8; 4] = *b" \n\t\r";
 
-/// The steps of a normalizer, in order.
+/// Appends the steps of a normalizer, in order.
 pub(super) fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value>) {
     match normalizer["normalizers"].as_array() {
         _ if normalizer.is_null() => {}
@@ -21,10 +21,10 @@ pub(super) fn collect_steps<'a>(normalizer: &'a Value, steps: &mut Vec<&'a Value
     }
 }
 
-/// The steps before a SentencePiece map, if there is one, which leave ASCII what it is.
+/// The steps before a SentencePiece map, if there is one. They must leave ASCII unchanged.
 ///
 /// # Errors
-/// There are several maps, or something before one does not leave it so.
+/// There are several maps, or a step before the map may change ASCII.
 pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalizer>, String> {
     let is_map = |step: &&Value| type_of(step) == "Precompiled";
     let Some(map) = steps.iter().position(is_map) else {
@@ -34,11 +34,11 @@ pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalize
     if after.iter().any(is_map) {
         return Err("it has more than one normalizer Precompiled".to_owned());
     }
-    // White space beyond what words are cut at would be stripped off each word, which a map may make text of.
+    // `Strip` would remove white space other than the separators from each word, and a map may turn it into text.
     if before.iter().any(|step| type_of(step) == "Strip") {
         return Err("its normalizer Precompiled comes after a Strip".to_owned());
     }
-    // No other step makes anything else of ASCII.
+    // No other step turns ASCII into anything else.
     let replaces_by_others = |step: &&Value| {
         let content = step["content"].as_str();
         type_of(step) == "Replace" && !content.is_some_and(str::is_ascii)
@@ -58,7 +58,7 @@ pub(super) fn normalizer_before_map(steps: &[&Value]) -> Result<Option<Normalize
 }
 
 /// # Errors
-/// The normalizer makes something else than white space of what words are cut at, as a map made by SentencePiece can.
+/// The normalizer turns a separator into something other than white space, as a SentencePiece map can.
 pub(super) fn check_separators(normalizer: &Value) -> Result<(), String> {
     let normalizer = Normalizer::read(normalizer).ok_or("its normalizer cannot be read")?;
     for separator in SEPARATORS.map(char::from) {
@@ -77,7 +77,7 @@ pub(super) fn check_separators(normalizer: &Value) -> Result<(), String> {
 }
 
 /// # Errors
-/// It is not known to leave alone what white space parts.
+/// The step may change more than one word.
 pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
     let has_no_white_space = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
     let is_local = match type_of(step) {
@@ -100,7 +100,7 @@ pub(super) fn check_normalizer(step: &Value) -> Result<(), String> {
 }
 
 /// # Errors
-/// It is not known to take out white space, and to see one word at a time from then on.
+/// The pre-tokenizer may keep white space, or depend on more than one word.
 pub(super) fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
     match type_of(pre_tokenizer) {
         "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit" => Ok(()),
@@ -121,12 +121,12 @@ pub(super) fn check_pre_tokenizer(pre_tokenizer: &Value) -> Result<(), String> {
 }
 
 /// # Errors
-/// It is not known to see one word at a time.
+/// The step may depend on more than one word.
 fn check_later_step(step: &Value) -> Result<(), String> {
     match type_of(step) {
         "BertPreTokenizer" | "ByteLevel" | "Digits" | "Punctuation" | "Split" | "Whitespace"
         | "WhitespaceSplit" => Ok(()),
-        // Old files say nothing, and mean always.
+        // Old files do not state the scheme; the default is `always`.
         "Metaspace" if step["prepend_scheme"] != "first" => Ok(()),
         other => Err(format!(
             "its pre-tokenizer {other} asks where in the text a word is"

@@ -1,24 +1,24 @@
-//! Texts that a tokenizer takes for their words between white space, whatever its model: each word is encoded when it
-//! is first met, and encoder. WordPiece in BERT's node and Unigram are encoded here (`wordpiece`, `unigram`), all
-//! else by the engine that knows all of the file.
+//! Encodes texts as sequences of words between white space, whatever the model. Each word is encoded on its first
+//! occurrence and then cached: WordPiece and Unigram in common configurations by this engine (`wordpiece`, `unigram`),
+//! everything else by the reference engine.
 //!
 //! ```text
 //! text   The  cat sat\non the cat        words   The  cat  sat  on  the  cat
-//! ids    of each, from the cache, the model or the other engine, one after the other
+//! ids    of each: from the cache, the model or the reference engine
 //! ```
 //!
-//! That is exact where white space parts all that the file's components do, which is read from them:
+//! This is exact if white space separates the effects of all components of the file (`coverage`):
 //!
-//! - Normalizers change characters one by one, or within runs that a blank ends: no character composes with a blank
-//!   or is ordered across one. A map made by SentencePiece is asked for user-perceived characters, which a blank is
-//!   part of when a mark follows it: a text that has such a place, or has it when the steps before the map have changed
-//!   it, is for the other engine. What such a map makes of white space is tried when the file is loaded.
-//! - The first pre-tokenizer takes all white space out of the text, and the others see one word each.
+//! - Normalizers change characters one by one, or within runs that a space ends: no character composes with a space,
+//!   and no mark is reordered across one. A SentencePiece map looks up grapheme clusters, and a space is part of a
+//!   cluster if a mark follows it. A text with such a position, before or after the steps that precede the map, falls
+//!   back. What the map does with white space is tested when the file is loaded.
+//! - The first pre-tokenizer removes all white space, and the following ones see one word each.
 //! - Models see one word each.
-//! - No added token has white space in its text, so that each is found within a word.
-//! - An added token with `lstrip` or `rstrip` removes all white space beside it, also across words. Words are cut at four
-//!   characters only, so a word can begin or end with other white space, such as U+3000, which a map may turn into text.
-//!   If such a word has other ids without that white space, the text falls back to the reference engine.
+//! - No added token contains white space, so each is found within a word.
+//! - An added token with `lstrip` or `rstrip` removes all white space next to it, also across words. Words are split
+//!   at four characters only, so a word can begin or end with other white space, such as U+3000, which a map may turn
+//!   into text. If such a word has other ids without that white space, the text falls back.
 
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
@@ -34,14 +34,14 @@ use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::error::Cause;
 use crate::load::AddedToken;
 
-/// Encodes one word: appends its ids.
+/// Encodes one word by the reference engine: appends its ids.
 pub(crate) type EncodeWord<'a> = dyn FnMut(&str, &mut Vec<u32>) -> Result<(), Cause> + 'a;
 
-/// The loaded engine, shared by all threads.
+/// The loaded engine. All threads share it.
 pub(crate) struct Wordwise {
-    /// What changes texts before a step that asks for their user-perceived characters, if there is such a step.
+    /// The steps before a SentencePiece map, if there is one.
     before_map: Option<Normalizer>,
-    /// The model, where words that are met for the first time need no other engine.
+    /// Encodes most new words; without it, the reference engine encodes all.
     model: Option<Model>,
     /// Whether some added token has `lstrip` or `rstrip`.
     removes_white_space: bool,
@@ -51,7 +51,7 @@ impl Wordwise {
     /// The engine for a tokenizer.json.
     ///
     /// # Errors
-    /// Why white space does not part its words.
+    /// Why white space does not separate its words.
     pub(crate) fn read(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
         let mut steps = Vec::new();
         collect_steps(&json["normalizer"], &mut steps);
@@ -76,15 +76,15 @@ impl Wordwise {
         }
     }
 
-    /// Whether words that are met for the first time need no other engine, most of them.
+    /// Whether most new words do not need the reference engine.
     pub(crate) fn has_model(&self) -> bool {
         self.model.is_some()
     }
 
-    /// Tries what words are cut at.
+    /// Checks by trial that separators separate words.
     ///
     /// # Errors
-    /// Something of it does not part words.
+    /// One does not.
     pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
         let mut ids_of = |text: &str| {
             let mut ids = Vec::new();
@@ -108,7 +108,7 @@ impl Wordwise {
         Ok(())
     }
 
-    /// Appends the ids of a text; false, and nothing appended, if it is one for the other engine.
+    /// Appends the ids of a text; `false`, with nothing appended, if it falls back to the reference engine.
     ///
     /// # Errors
     /// Those of `encode_word`.
@@ -149,7 +149,7 @@ impl WordEncoder for SeparatedWords<'_, '_> {
     }
 
     fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
-        // A text is cut at characters of one byte, so that its words are texts.
+        // Separators are ASCII, so words are valid UTF-8.
         let word = std::str::from_utf8(word)?;
         if let Some(before_map) = &self.wordwise.before_map
             && !word.is_ascii()
@@ -177,7 +177,7 @@ impl SeparatedWords<'_, '_> {
         }
     }
 
-    /// Whether a word has these ids also if the white space at its start, its end or both is removed.
+    /// Whether a word also has these ids if the white space at its start, its end or both is removed.
     fn is_same_without_white_space(&mut self, word: &str, expected: &[u32]) -> Result<bool, Cause> {
         let mut ids = Vec::new();
         for part in [word.trim_start(), word.trim_end(), word.trim()] {
@@ -193,7 +193,7 @@ impl SeparatedWords<'_, '_> {
     }
 }
 
-/// Whether the blanks beside a word are user-perceived characters of their own.
+/// Whether spaces around a word are grapheme clusters of their own.
 fn is_separate(word: &str) -> bool {
     let between = format!(" {word} ");
     let mut graphemes = between.graphemes(true);
@@ -217,7 +217,7 @@ mod tests {
     fn a_mark_after_a_blank_is_not_apart() {
         assert!(is_separate("a\u{301}"));
         assert!(!is_separate("\u{301}a"));
-        // An Arabic sign that goes with what follows it.
+        // An Arabic sign that forms a cluster with what follows it.
         assert!(!is_separate("a\u{600}"));
         assert!(is_separate("語"));
         assert!(!is_separate("\u{200d}x"));

@@ -1,4 +1,4 @@
-//! Files of any model whose words white space parts.
+//! The engine for files of any model whose words are separated by white space.
 
 mod added_texts;
 mod coverage;

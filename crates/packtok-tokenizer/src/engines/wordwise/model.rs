@@ -1,4 +1,4 @@
-//! The models that encode words themselves.
+//! The models that this engine implements.
 
 use serde_json::Value;
 
@@ -7,21 +7,21 @@ use super::unigram::Unigram;
 use super::wordpiece::WordPiece;
 use crate::load::AddedToken;
 
-/// A model that words are encoded by.
+/// A model that encodes words.
 pub(super) enum Model {
     WordPiece(WordPiece),
     Unigram(Box<Unigram>),
 }
 
 impl Model {
-    /// That of a tokenizer.json, if nothing in it is done in other nodes.
+    /// The model of a tokenizer.json; `None` if the file has any other configuration than those covered.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
         let unigram = || Unigram::read(json, added_tokens);
         word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
     }
 
-    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
+    /// Appends the ids of a word; `false`, with nothing appended, if it falls back to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         match self {
             Self::WordPiece(model) => model.append(word, scratch, ids),

@@ -1,6 +1,6 @@
-//! What is reused from word to word.
+//! Memory that is reused from word to word.
 
-/// Scratch for what is made of a word.
+/// Memory that is reused from word to word.
 #[derive(Default)]
 pub(super) struct Scratch {
     pub(super) normalized: String,
@@ -9,11 +9,11 @@ pub(super) struct Scratch {
     pub(super) path: Vec<usize>,
 }
 
-/// The best node to a place in a sequence.
+/// The best segmentation up to a position of a word.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub(super) score: f64,
-    /// Where its last token begins; the place itself if there is no node yet.
+    /// Start of its last token; the position itself if none ends here yet.
     pub(super) start: usize,
     pub(super) id: u32,
 }

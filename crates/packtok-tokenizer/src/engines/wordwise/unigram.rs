@@ -1,13 +1,13 @@
-//! Unigram after white space, as T5, XLNet and their like have it: the ids of a word that is met for the first time.
+//! Unigram on words between white space, as in T5 and XLNet.
 //!
 //! ```text
 //! word        ﬁne!          as it is between white space
-//! sequence    ▁fine!        normalized, with what stands for the blank before it
-//! tokens      ▁fine !       those whose scores make the greatest sum
+//! sequence    ▁fine!        normalized, with the replacement of the space before it
+//! tokens      ▁fine !       those whose scores have the greatest sum
 //! ```
 //!
-//! Nothing of a word hangs on what is around it, see `wordwise`. Sums are made in the order and the precision of
-//! Python's package, and of equal ones the first that is met stays, so that the same tokens are chosen.
+//! A word does not depend on its surroundings, see `engine`. Sums are computed in the order and the precision of the
+//! Python package, and of equal ones the first is kept, so the same tokens are chosen.
 
 use serde_json::Value;
 
@@ -18,28 +18,29 @@ use crate::engines::reference::Normalizer;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
 
-/// What the package takes off the lowest score for a character that no token is.
+/// What the package subtracts from the lowest score for an unknown character.
 const PENALTY: f64 = 10.0;
 
-/// The loaded model with all that is before it.
+/// The loaded model and the steps before it.
 pub(super) struct Unigram {
     normalizer: Normalizer,
-    /// What becomes of each letter of ASCII by itself; none if it may become something else beside another.
+    /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
     letters: [Option<u8>; 128],
-    /// What stands for a blank.
+    /// What replaces a space.
     blank: char,
     /// All tokens with their ids.
     tokens: DoubleArray,
     scores: Vec<f64>,
     score_of_unknown: f64,
     unknown: u32,
-    /// Tokens of bytes, if these stand for what is unknown.
+    /// The tokens of bytes, if unknown characters are encoded as bytes.
     bytes: Option<Box<[u32; 256]>>,
     added: AddedTexts,
 }
 
 impl Unigram {
-    /// That of a tokenizer.json whose words white space parts; none where anything of it is done in another node.
+    /// The model of a tokenizer.json whose words are separated by white space; `None` if it has any other
+    /// configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         let model = &json["model"];
         if model_type(model) != "Unigram" {
@@ -57,7 +58,7 @@ impl Unigram {
             }
         }
         let tokens = DoubleArray::of(entries).ok()?;
-        // Without one, `tokenizers` refuses words that it could take apart in another node.
+        // Without an unknown token, `tokenizers` refuses words that could be segmented in another way.
         let unknown = u32::try_from(model["unk_id"].as_u64()?).ok()?;
         let added = AddedTexts::of(added_tokens, |content| normalizer.normalized(content))?;
         let bytes = match model["byte_fallback"] == true {
@@ -77,7 +78,7 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of a word; false, and nothing appended, if it is one for the engine that knows all of the file.
+    /// Appends the ids of a word; `false`, with nothing appended, if it falls back to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let Scratch {
             normalized,
@@ -115,7 +116,7 @@ impl Unigram {
         true
     }
 
-    /// The best node to each place of a sequence.
+    /// The best segmentation up to each position of a sequence.
     fn find_best_paths(&self, sequence: &str, nodes: &mut Vec<Node>) {
         nodes.clear();
         nodes.extend((0..=sequence.len()).map(|start| Node {
@@ -151,7 +152,7 @@ impl Unigram {
         }
     }
 
-    /// Appends the ids of the best node through a sequence. `path` is scratch for the ends of its tokens.
+    /// Appends the ids of the best segmentation of a sequence. `path` is reused memory for the ends of its tokens.
     fn append_best(
         &self,
         sequence: &[u8],
@@ -165,7 +166,7 @@ impl Unigram {
         while end > 0 {
             path.push(end);
             let mut node = nodes[end];
-            // What is unknown is one, as long as it is.
+            // Consecutive unknown tokens become one.
             while node.id == unknown && node.start > 0 && nodes[node.start].id == unknown {
                 node = nodes[node.start];
             }
@@ -190,14 +191,14 @@ impl Unigram {
     }
 }
 
-/// The ids of the tokens of all bytes; none if one is missing.
+/// The ids of the tokens of all bytes; `None` if one does not exist.
 fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
     let id = |byte| tokens.value_of(format!("<0x{byte:02X}>").as_bytes());
     let ids: Option<Vec<u32>> = (0..256).map(id).collect();
     ids?.into_boxed_slice().try_into().ok()
 }
 
-/// What stands for a blank, where each word gets one before it, and nothing else cuts words.
+/// What replaces a space, if every word gets one before it and no other step splits words.
 fn blank_of(pre_tokenizer: &Value) -> Option<char> {
     let steps = pre_tokenizer["pretokenizers"].as_array()?;
     let [split, metaspace] = &steps[..] else {
@@ -211,7 +212,7 @@ fn blank_of(pre_tokenizer: &Value) -> Option<char> {
     blank.next().filter(|_| is_known && blank.next().is_none())
 }
 
-/// What a normalizer makes of each letter of ASCII wherever it is.
+/// The normalized form of each ASCII character, if it does not depend on its neighbours.
 fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
     let mut replaced = String::new();
     collect_replaced(json, &mut replaced);
@@ -229,7 +230,7 @@ fn letters(json: &Value, normalizer: &Normalizer) -> [Option<u8>; 128] {
     letters
 }
 
-/// Adds the texts that a normalizer replaces, which may be longer than one letter.
+/// Appends the texts that a normalizer replaces, which may be longer than one letter.
 fn collect_replaced(normalizer: &Value, replaced: &mut String) {
     if let Some(text) = normalizer["pattern"]["String"].as_str() {
         replaced.push_str(text);

@@ -1,14 +1,14 @@
-//! WordPiece in BERT's node: the ids of a word that is met for the first time.
+//! WordPiece as in BERT, on words between white space.
 //!
 //! ```text
 //! word        Naïve-looking    as it is between white space
-//! normalized  naive-looking    characters taken out, decomposed, lowered
-//! parts       naive - looking  marks stand alone
-//! tokens      naive - look ##ing: the longest that is there, again and again; one that does not come out is unknown
+//! normalized  naive-looking    characters removed, decomposed, lowercased
+//! parts       naive - looking  punctuation separately
+//! tokens      naive - look ##ing: the longest token, repeatedly; unknown if the part has no segmentation
 //! ```
 //!
-//! Nothing of a word hangs on what is around it, see `wordwise`. Characters are asked for what they are in the tables
-//! of the crates that Python's package is made with, in the same versions.
+//! A word does not depend on its surroundings, see `engine`. Properties of characters come from the crates that the
+//! Python package uses, in the same versions.
 
 use std::collections::HashMap;
 
@@ -23,19 +23,19 @@ use crate::engines::double_array::DoubleArray;
 use crate::load::AddedToken;
 use crate::load::{model_type, type_of};
 
-/// The loaded model with all that is before it.
+/// The loaded model and the steps before it.
 pub(super) struct WordPiece {
     normalizer: Normalizer,
     /// All tokens with their ids.
     tokens: DoubleArray,
-    /// Where those go on that are for the inside of words.
+    /// The trie node after the prefix of tokens inside words.
     inside: Option<u32>,
     unknown: u32,
     max_chars: usize,
     added: AddedTexts,
 }
 
-/// What is done to characters; nothing, if nothing is said.
+/// What the normalizer does to characters; the default does nothing.
 #[derive(Default, Deserialize)]
 struct Normalizer {
     clean_text: bool,
@@ -44,7 +44,7 @@ struct Normalizer {
     lowercase: bool,
 }
 
-/// The model as it is in the file, with what the package takes for what is missing.
+/// The model in the file, with the package's defaults.
 #[derive(Deserialize)]
 struct Model {
     #[serde(default = "Model::unk_token")]
@@ -71,7 +71,7 @@ impl Model {
 }
 
 impl WordPiece {
-    /// That of a tokenizer.json; none where anything of the file is done in another node.
+    /// The model of a tokenizer.json; `None` if the file has any other configuration.
     pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
         if model_type(&json["model"]) != "WordPiece"
             || type_of(&json["pre_tokenizer"]) != "BertPreTokenizer"
@@ -107,8 +107,7 @@ impl WordPiece {
         })
     }
 
-    /// Appends the ids of a word; false if it may hold an added token, which the engine that knows all of the file
-    /// looks for.
+    /// Appends the ids of a word; `false` if it may contain an added token and falls back to the reference engine.
     pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
         let normalized = &mut scratch.normalized;
         normalized.clear();
@@ -129,7 +128,7 @@ impl WordPiece {
         true
     }
 
-    /// Appends the tokens of what is looked up as a whole.
+    /// Appends the tokens of a part.
     fn append_part(&self, part: &str, ids: &mut Vec<u32>) {
         let first_id = ids.len();
         let mut rest = part.as_bytes();
@@ -152,7 +151,7 @@ impl WordPiece {
 }
 
 impl Normalizer {
-    /// Appends what it makes of a word.
+    /// Appends the normalized form of a word.
     fn append(&self, word: &str, normalized: &mut String) {
         let chars = word
             .chars()
@@ -166,7 +165,7 @@ impl Normalizer {
                 let blank = alone.then_some(' ');
                 blank.into_iter().chain([c]).chain(blank)
             });
-        // Of ASCII nothing is decomposed.
+        // ASCII is already decomposed.
         match self.strip_accents.unwrap_or(self.lowercase) && !word.is_ascii() {
             true => {
                 let decomposed = chars.nfd().map(|(c, _)| c);
@@ -184,7 +183,7 @@ impl Normalizer {
     }
 }
 
-/// What is left when a text is cleaned.
+/// Whether a character remains when a text is cleaned.
 fn is_text(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' | ' '..='~' => true,
@@ -193,7 +192,7 @@ fn is_text(c: char) -> bool {
     }
 }
 
-/// Ideographs of Chinese, as BERT counts them, which are words by themselves.
+/// Chinese ideographs as BERT defines them, each of which is a word.
 fn is_chinese(c: char) -> bool {
     matches!(
         c,
@@ -208,7 +207,7 @@ fn is_chinese(c: char) -> bool {
     )
 }
 
-/// Punctuation, which is a word by itself.
+/// Punctuation, each of which is a word.
 fn is_mark(c: char) -> bool {
     match c.is_ascii() {
         true => c.is_ascii_punctuation(),
