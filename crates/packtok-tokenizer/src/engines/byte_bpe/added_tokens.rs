@@ -1,12 +1,12 @@
-//! Added tokens in a text, and what is between them, which is encoded apart.
+//! Finds added tokens in a text. The text between them is encoded separately.
 //!
-//! As the Python package has it, tokens are looked for in two rounds: those that are not normalized in the text as
-//! it is, then the others, normalized too, in what the normalizer makes of each text between them. In each round the
-//! first match counts, of those that begin there the longest.
+//! As in the Python package, there are two rounds: tokens that are not normalized are matched in the original text,
+//! then normalized tokens in the normalized text between those. In each round the first match wins, and of the tokens
+//! that match at one position the longest.
 //!
-//! A normalizer that changes texts may bring them to normal form C. Any other writes blanks as `▁`, and may put one
-//! before each. Here it is the other way round: a `▁` becomes a blank, which says the same, and the blank before a
-//! text is only thought of. With one, the token `<s>` is found as ` <s>`, or where a text begins with it.
+//! A normalizer that changes texts either applies normal form C, or writes spaces as `▁` and may prepend one. In the
+//! second case this engine does the reverse: a `▁` becomes a space, which is equivalent, and the prepended space is
+//! only implied. With a prepended space, the token `<s>` is found as ` <s>`, or at the start of a text.
 
 use std::borrow::Cow;
 
@@ -20,24 +20,24 @@ use super::nfc::Nfc;
 use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
 
-/// Finds tokens in texts.
+/// Finds added tokens in texts.
 pub(super) struct Added {
-    /// For tokens in the text as it is.
+    /// For tokens in the original text.
     rounds: Vec<Round>,
-    /// For those in what the normalizer makes of a text.
+    /// For tokens in the normalized text.
     of_normalized: Option<Round>,
     normal: Normal,
-    /// Tokens whose matches hang on more than their text: what has one is not for this engine.
+    /// Tokens that do not match by their text alone. A text that contains one falls back.
     fallback_tokens: Vec<String>,
     fallback_finder: Option<Finder>,
-    /// Whether some of these are looked for in normalized text.
+    /// Whether some of these are matched in the normalized text.
     has_normalized_fallback_tokens: bool,
 }
 
-/// What is made of a text between the tokens that are found in it as it is.
+/// How the text between non-normalized tokens is normalized.
 enum Normal {
     Same,
-    /// Blanks for what is written for them, which this finds.
+    /// Spaces in place of `▁`, which this searcher finds.
     WithBlanks(Box<memmem::Finder<'static>>),
     FormC(Box<Nfc>),
 }
@@ -57,34 +57,34 @@ impl Normal {
 
 struct Round {
     finder: Finder,
-    /// What is found of each token, its id, and whether it is special.
+    /// For each token: the text by which it is found, its id, and whether it is special.
     tokens: Vec<(String, u32, bool)>,
-    /// What is before each text, and at the beginning of all tokens.
+    /// Implied before each text, and the beginning of all tokens of the round.
     prefix: &'static str,
-    /// What texts after these tokens are.
+    /// The place of texts after these tokens.
     after: Place,
 }
 
 /// A part of a text.
 pub(super) enum Part<'a> {
-    /// A token.
+    /// An added token.
     Id(u32),
-    /// Text without tokens, normalized; with blanks for `▁`.
+    /// Normalized text without added tokens, with spaces for `▁`.
     Text(&'a str, Place),
 }
 
-/// Where in the whole a text begins.
+/// Where a part begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     First,
     AfterToken,
-    /// Behind a token that was found in a text which had its prefix.
+    /// After a token that was found in a text with an implied prefix.
     AfterNormalizedToken,
 }
 
 impl Added {
     /// # Errors
-    /// The file has tokens that match other texts than theirs.
+    /// The file has tokens that cannot be found by their own text.
     pub(super) fn read(
         json: &Value,
         tokens: &[AddedToken],
@@ -111,7 +111,7 @@ impl Added {
                 Some(false) if flags.is_plain => rounds[0].push(token),
                 Some(true) if flags.is_plain && changes_text => of_normalized.push(token),
                 Some(true) if flags.is_plain => rounds[1].push(token),
-                // It would be found in texts that do not have it as it is.
+                // It would be found in texts that do not contain it literally.
                 _ if !is_as_it_is && changes_text && may_change(&token.content, &normal) => {
                     return Err(format!("the added token {:?} is normalized", token.content));
                 }
@@ -148,17 +148,17 @@ impl Added {
         })
     }
 
-    /// Whether a text is not for this engine.
+    /// Whether a text falls back because of an added token.
     #[inline]
     pub(super) fn needs_fallback(&self, text: &str) -> bool {
         let finder = self.fallback_finder.as_ref();
         finder.is_some_and(|finder| finder.find_from(text, 0).is_some())
-            // It may have one of them once it is normalized.
+            // The normalized text may contain one.
             || self.has_normalized_fallback_tokens
                 && matches!(&self.normal, Normal::FormC(nfc) if !nfc.has(text))
     }
 
-    /// What makes a text none for this engine.
+    /// Texts that contain any of these fall back.
     pub(super) fn fallback_tokens(&self) -> &[String] {
         &self.fallback_tokens
     }
@@ -174,7 +174,7 @@ impl Added {
         self.parts_from(0, text, Place::First, special_tokens_are_text, put);
     }
 
-    /// The parts of a text that the rounds before this one have left.
+    /// The parts of a text that the rounds before `round` have left over.
     fn parts_from(
         &self,
         round: usize,
@@ -248,12 +248,12 @@ impl Round {
         while let Some(found) = self.find_from(text, at) {
             at = found.end;
             let (_, id, is_special) = self.tokens[found.token];
-            // Found it is all the same: nothing else is found in its text.
+            // It is still a match: no other token is found within its text.
             if is_special && special_tokens_are_text {
                 continue;
             }
             if found.begin == 0 && !found.has_prefix && !self.prefix.is_empty() {
-                // The prefix is all that is before it.
+                // Only the prefix is before it.
                 put(Part::Text(self.prefix, self.after));
             }
             put_text(start, found.begin, put);
@@ -263,7 +263,7 @@ impl Round {
         put_text(start, text.len(), put);
     }
 
-    /// The next token.
+    /// The first token from `at` on.
     #[inline]
     fn find_from(&self, text: &str, at: usize) -> Option<Found> {
         if at == 0 && !self.prefix.is_empty() {
@@ -289,16 +289,16 @@ impl Round {
     }
 }
 
-/// A token in a text.
+/// An added token in a text.
 struct Found {
     token: usize,
-    /// Whether the prefix before the text is part of it.
+    /// Whether it includes the implied prefix.
     has_prefix: bool,
     begin: usize,
     end: usize,
 }
 
-/// Whether a normalizer makes something else of a token, or the same of another text.
+/// Whether a normalizer changes a token, or turns another text into it.
 fn may_change(token: &str, normal: &Normal) -> bool {
     match normal {
         Normal::Same => false,
@@ -307,21 +307,21 @@ fn may_change(token: &str, normal: &Normal) -> bool {
     }
 }
 
-/// Finds the first place that has one of some texts, and the longest that it has.
+/// Finds the first position at which one of several texts matches, and the longest that does.
 struct Finder {
-    /// What all of them begin with, if that is enough to look for: `<|` most often.
+    /// The common beginning of all texts if it has several bytes, most often `<|`.
     beginning: Option<memmem::Finder<'static>>,
     texts: Texts,
 }
 
 enum Texts {
-    /// By the first bytes of all of them at once, in vectors: few of them, on most processors.
+    /// Vectorized search for the first bytes of all texts: for few texts, on most processors.
     Few(Searcher),
     Any(AhoCorasick),
 }
 
 impl Finder {
-    /// For texts that are not empty.
+    /// For non-empty texts.
     fn of(texts: &[&str]) -> Result<Self, String> {
         let all_bytes = texts.iter().map(|text| text.as_bytes());
         let beginning = all_bytes.reduce(|one, other| common_beginning(one, other));
@@ -359,7 +359,7 @@ impl Finder {
     }
 }
 
-/// The bytes that two texts begin with.
+/// The common beginning of two texts.
 fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
     let pairs = one.iter().zip(other);
     let num_alike = pairs
@@ -368,11 +368,11 @@ fn common_beginning<'a>(one: &'a [u8], other: &[u8]) -> &'a [u8] {
     &one[..num_alike]
 }
 
-/// What a file says of how a token is found.
+/// What a file says about how a token is matched.
 struct Flags {
-    /// `None` if it is said in two ways, or not at all.
+    /// `None` if the entries of a token differ, or do not say.
     is_normalized: Option<bool>,
-    /// Found wherever its text is, and nothing else with it.
+    /// Matched wherever its text occurs, and nothing else with it.
     is_plain: bool,
 }
 

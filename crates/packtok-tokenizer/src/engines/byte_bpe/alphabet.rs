@@ -1,25 +1,25 @@
-//! The symbols that a word begins as, before any is merged: one for each byte, or one for each character.
+//! The symbols that a word starts as before merging: one for each byte, or one for each character.
 
-/// Characters whose ids are next to each other in memory.
+/// Characters whose ids are adjacent in memory.
 const PAGE: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// The id of each byte, or of each character; one that has no id is the ids of its bytes.
+/// The id of each byte or each character. A character without an id becomes the ids of its bytes.
 pub(super) struct Alphabet {
-    /// Of a byte that is a character, the character's.
+    /// For an ASCII byte of a character alphabet, the id of the character.
     of_byte: [u32; 256],
     chars: Option<Chars>,
 }
 
-/// Ids of characters beyond ASCII.
+/// The ids of characters beyond ASCII.
 struct Chars {
-    /// The page of each [`PAGE`] characters; the first has no ids.
+    /// For each [`PAGE`] characters, their page; page 0 has no ids.
     page_of: Vec<u16>,
     pages: Vec<[u32; PAGE]>,
 }
 
 impl Alphabet {
-    /// Bytes, each with an id.
+    /// An alphabet of bytes, each with an id.
     pub(super) fn of_bytes(of_byte: [u32; 256]) -> Self {
         Self {
             of_byte,
@@ -27,7 +27,7 @@ impl Alphabet {
         }
     }
 
-    /// Characters, and the bytes of those that have no id.
+    /// An alphabet of characters; those without an id are encoded as bytes.
     pub(super) fn of_chars(
         mut of_byte: [u32; 256],
         ids: impl Iterator<Item = (char, u32)>,
@@ -48,18 +48,18 @@ impl Alphabet {
         }
     }
 
-    /// Whether symbols are characters, which must not be cut.
+    /// Whether symbols are characters, which must not be split.
     pub(super) fn is_of_chars(&self) -> bool {
         self.chars.is_some()
     }
 
-    /// The id of a byte that is a symbol of its own.
+    /// The id of a byte that is a symbol.
     #[inline(always)]
     pub(super) fn id_of_byte(&self, byte: u8) -> u32 {
         self.of_byte[usize::from(byte)]
     }
 
-    /// Calls `put` with each symbol of a word, of which there are as many as bytes at most.
+    /// Calls `put` with each symbol of a word. There are at most as many as bytes.
     #[inline(always)]
     pub(super) fn symbols(&self, word: &[u8], mut put: impl FnMut(u32)) {
         let Some(chars) = &self.chars else {

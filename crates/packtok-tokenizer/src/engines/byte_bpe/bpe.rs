@@ -1,4 +1,4 @@
-//! What decides the ids of a word.
+//! Everything that decides the ids of a word.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use super::model::Tokens;
 use super::piece_bounds::PieceBounds;
 use crate::engines::lane::{Job, Lane};
 
-/// What decides the ids of a word.
+/// The merge rules, the positions at which long words are split, and tokens that merging does not produce.
 pub(super) struct Bpe {
     pub(super) merge_rules: MergeRules,
     pub(super) piece_bounds: PieceBounds,
-    /// Words that are tokens as they are although their merge_rules give other ids; only with `ignore_merges`.
+    /// With `ignore_merges`: words that are tokens although their merges give other ids.
     pub(super) unmerged: HashMap<Box<[u8]>, u32>,
 }
 
 impl Bpe {
-    /// The id of a word that is a token although its merge_rules do not give it.
+    /// The id of a word that is a token although its merges give other ids.
     #[inline(always)]
     pub(super) fn unmerged(&self, word: &[u8]) -> Option<u32> {
         if self.unmerged.is_empty() {
@@ -26,7 +26,7 @@ impl Bpe {
     }
 }
 
-/// The tokens that their own merge_rules do not give.
+/// Finds the tokens that their own merges do not produce.
 pub(super) struct FindUnmerged<'a> {
     pub(super) merge_rules: &'a MergeRules,
     pub(super) tokens: &'a Tokens,

@@ -1,16 +1,12 @@
-//! The engine of packtok's own, for byte-level BPE by the split patterns of today's tokenizers, and for BPE on
-//! characters as SentencePiece makes it.
+//! The engine for BPE: byte-level with the split patterns of current tokenizers, or on characters as in SentencePiece.
 //!
 //! ```text
-//! text -> ends of words (split) -> long words in pieces (cutting, piece_bounds) -> numbers that words are looked up by (words)
-//!      -> ids of words met before (cache), or merged (misses: merging, heap) -> ids
+//! text ─▶ added_tokens ─▶ split ends of words ─▶ word_chunks, piece_bounds long words in pieces ─▶ lookup hit: ids
+//!                                                                       misses, resolve, merge ◀─┘ miss
 //! ```
 //!
-//! Added tokens are found first (`added`), and what is between them is encoded apart. A text that has tokens which
-//! are found in other ways than by their text is left to the engine that knows all of the file. `docs/engine.md`
-//! tells the unmerged of it.
-//!
-//! `wordwise` is another engine, for files of any model whose words white space parts; it has the same cache.
+//! Texts with added tokens that do not match by their text alone fall back to the reference engine. `docs/engine.md`
+//! describes the whole.
 
 use std::collections::HashMap;
 
@@ -32,15 +28,15 @@ use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{SHORT, WordKey};
 use crate::load::{AddedToken, model_type};
 
-/// Bytes for the first word of a text that are kept allocated.
+/// Maximum bytes that are kept allocated for the first word of a text.
 const MAX_RETAINED_BYTES: usize = 1 << 16;
 
-/// What the vector instructions are called that engines use on this machine.
+/// The name of the vector instructions that engines use on this machine.
 pub(crate) fn lane_name() -> &'static str {
     AnyLane::detect().name()
 }
 
-/// The loaded engine, shared by all threads.
+/// The loaded engine. All threads share it.
 pub(crate) struct ByteBpe {
     lane: AnyLane,
     splitter: Splitter,
@@ -82,12 +78,12 @@ impl ByteBpe {
         Ok(fast)
     }
 
-    /// Texts that hold any of these are not for this engine.
+    /// Texts that contain any of these fall back.
     pub(crate) fn fallback_tokens(&self) -> &[String] {
         self.added.fallback_tokens()
     }
 
-    /// The tokens that their own merge_rules do not give, and that a word may be.
+    /// The tokens that may be words and that their own merges do not produce.
     fn find_unmerged(&self) -> HashMap<Box<[u8]>, u32> {
         let mut unmerged = self.lane.run(FindUnmerged {
             merge_rules: &self.bpe.merge_rules,
@@ -97,9 +93,9 @@ impl ByteBpe {
         unmerged
     }
 
-    /// Whether a word may have these bytes. What the pattern piece_bounds when it stands alone, it piece_bounds everywhere: no
-    /// alternative asks what is before it, and the one that asks what is after, for white space at the end, is
-    /// met best by nothing.
+    /// Whether some word may consist of these bytes. If the pattern splits them when they stand alone, it splits them
+    /// everywhere: no alternative looks at what comes before, and the only one that looks ahead, for white space at
+    /// the end, matches best at the end of a text.
     fn may_be_word(&self, bytes: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(bytes) else {
             return false;
@@ -114,7 +110,7 @@ impl ByteBpe {
         }) == 1
     }
 
-    /// Takes all memory that a cache may have, and puts the words into it that are tokens.
+    /// Pre-allocates the cache and inserts the tokens of the vocabulary.
     pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
         self.lane.run(WarmUp {
             fast: self,
@@ -122,7 +118,7 @@ impl ByteBpe {
         });
     }
 
-    /// Appends the ids of a text; false if it is one for the reference engine.
+    /// Appends the ids of a text; `false` if it falls back.
     pub(crate) fn encode_into(
         &self,
         text: &str,
@@ -147,7 +143,7 @@ impl ByteBpe {
         true
     }
 
-    /// Appends the ids of a text without added tokens, which may be the first part of another.
+    /// Appends the ids of a text without added tokens, which may be a part of a longer text.
     #[inline(always)]
     fn append_text(
         &self,
@@ -178,14 +174,14 @@ impl ByteBpe {
         }
     }
 
-    /// Whether a text has nothing that only the reference engine knows about.
+    /// Whether this engine encodes a text.
     #[inline]
     fn is_for_this(&self, text: &str) -> bool {
-        // Positions are kept in 32 bits, with room for a block after the end.
+        // Positions have 32 bits, with room for a block after the end.
         text.len() < 1 << 31 && !self.added.needs_fallback(text)
     }
 
-    /// Whether a blank goes before this text.
+    /// Whether a space is prepended to this text.
     #[inline]
     fn has_prefix(&self, text: &str, place: Place) -> bool {
         match self.prefix {
@@ -196,7 +192,7 @@ impl ByteBpe {
         }
     }
 
-    /// Appends the ids of a word with a blank before it.
+    /// Appends the ids of a word with a space before it.
     #[inline(never)]
     fn append_after_blank(
         &self,
@@ -221,7 +217,7 @@ impl ByteBpe {
         }
     }
 
-    /// Appends the ids of the words that begin at each of these bounds and end at the next.
+    /// Appends the ids of the words that start at each of these bounds and end at the next one.
     #[inline(always)]
     fn append_words(
         &self,
@@ -231,12 +227,12 @@ impl ByteBpe {
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
     ) {
-        // No closures here, nor in what it calls: they would be compiled for no lane.
+        // No closures here or in what it calls: they would not be compiled for the lane.
         let mut words = WordChunks {
             text,
             bounds,
             at: bounds[0],
-            // A piece that is a token only as a unmerged word would be taken for one.
+            // With `ignore_merges`, a piece could be mistaken for a token that is only a whole word.
             piece_bounds: self
                 .bpe
                 .unmerged
@@ -281,7 +277,7 @@ impl ByteBpe {
     }
 }
 
-/// [`ByteBpe::warm_up`], in a lane.
+/// [`ByteBpe::warm_up`] in a lane.
 struct WarmUp<'a> {
     fast: &'a ByteBpe,
     scratch: &'a mut Scratch,
@@ -308,7 +304,7 @@ impl Job for WarmUp<'_> {
     }
 }
 
-/// [`Splitter::fill`], in a lane.
+/// [`Splitter::fill`] in a lane.
 struct Fill<'a> {
     splitter: &'a Splitter,
     state: &'a mut SplitState,
@@ -325,7 +321,7 @@ impl Job for Fill<'_> {
     }
 }
 
-/// [`ByteBpe::append_text`], in a lane.
+/// [`ByteBpe::append_text`] in a lane.
 struct AppendText<'a> {
     fast: &'a ByteBpe,
     text: &'a str,
@@ -350,7 +346,7 @@ impl Job for AppendText<'_> {
     }
 }
 
-/// [`ByteBpe::append_words`] of one, in a lane.
+/// [`ByteBpe::append_words`] for one word, in a lane.
 struct AppendWord<'a> {
     fast: &'a ByteBpe,
     word: &'a [u8],

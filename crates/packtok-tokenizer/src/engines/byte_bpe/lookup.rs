@@ -1,4 +1,4 @@
-//! Looking the words of a chunk up in the cache.
+//! Looks up the words of a chunk in the cache.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::scratch::Scratch;
 use super::word_chunks::{Bounds, WordChunks};
 use crate::engines::lane::{Job, KEY_BATCH, Lane};
 
-/// [`WordChunks::next`], in a lane.
+/// [`WordChunks::next_chunk`] in a lane.
 pub(super) struct NextWords<'a, 't> {
     pub(super) words: &'a mut WordChunks<'t>,
     pub(super) bounds: &'a mut Bounds,
@@ -21,9 +21,10 @@ impl Job for NextWords<'_, '_> {
     }
 }
 
-/// Makes these words of a chunk, at most [`GROUP`], and has the processor fetch what looking them up will need.
+/// Computes the keys of at most [`GROUP`](crate::engines::word_cache::GROUP) words of a chunk and prefetches their
+/// buckets.
 ///
-/// They are looked up when this has been done for all of them, so that it has all of this time to fetch.
+/// The words are looked up afterwards, so that the prefetches overlap.
 pub(super) struct Prepare<'a> {
     pub(super) text: &'a [u8],
     pub(super) of_chunk: Range<usize>,
@@ -49,14 +50,15 @@ impl Job for Prepare<'_> {
             let bounds = bounds.first_chunk().expect("a window has as many");
             lane.word_keys(text, bounds, finder.shift(), words, buckets);
         }
-        // Read from memory again: to take them out of a vector one by one takes longer.
+        // Read back from memory: extracting them from a vector one by one takes longer.
         for &bucket in &scratch.buckets.0[..of_chunk.len()] {
             finder.prefetch(bucket);
         }
     }
 }
 
-/// Stages the ids of these words of a chunk, which were prepared last, after those that are; gives the number of all.
+/// Stages the ids of the group that was prepared last, after the ids of earlier groups. Records misses. Returns the
+/// number of staged ids.
 pub(super) struct Stage<'a> {
     pub(super) of_chunk: Range<usize>,
     pub(super) num_staged: usize,

@@ -1,8 +1,9 @@
-//! The words of a chunk that the cache does not have.
+//! The words of a chunk that are not in the table of short words. They are collected during the lookups, and resolved
+//! together.
 
 use crate::engines::word_key::WordKey;
 
-/// Those of one chunk.
+/// The misses of one chunk.
 #[derive(Default)]
 pub(super) struct Misses {
     pub(super) words: Vec<Miss>,
@@ -12,18 +13,18 @@ pub(super) struct Misses {
     pub(super) ids: Vec<u32>,
 }
 
-/// A word that is misses.
+/// A word that missed.
 #[derive(Clone, Copy)]
 pub(super) struct Miss {
-    /// Which of the chunk it is.
+    /// Its number in the chunk.
     pub(super) number: usize,
-    /// Ids of the chunk's other words before it.
+    /// Number of staged ids of the chunk before it.
     pub(super) num_before: usize,
-    /// The end of its parts.
+    /// End of its parts in `parts`.
     pub(super) end_of_parts: usize,
-    /// Of a word that is not short.
+    /// The hash of a word that is not short.
     pub(super) hash: u64,
-    /// Whether its ids are remembered as those of a long word.
+    /// Whether it is inserted into the table of long words.
     pub(super) is_new_and_long: bool,
 }
 
@@ -34,14 +35,14 @@ pub(super) struct Part {
     pub(super) num_ids: usize,
 }
 
-/// A part that has no ids yet.
+/// A part without ids.
 #[derive(Clone, Copy)]
 pub(super) struct Unresolved {
     pub(super) part: usize,
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) word: WordKey,
-    /// Whether nobody has looked for it.
+    /// Whether it has not been looked up in the cache yet.
     pub(super) is_piece: bool,
 }
 
@@ -56,7 +57,7 @@ impl Misses {
         self.words.is_empty()
     }
 
-    /// Adds a word, with so many ids before it.
+    /// Adds a word that comes after this many staged ids.
     #[inline(always)]
     pub(super) fn push(&mut self, number: usize, num_before: usize) {
         self.words.push(Miss {
@@ -85,7 +86,7 @@ impl Misses {
         self.parts.push(Part::default());
     }
 
-    /// A part with the ids that are there from `first_id` on.
+    /// Adds a part whose ids are those from `first_id` on.
     pub(super) fn push_resolved(&mut self, first_id: usize) {
         let num_ids = self.ids.len() - first_id;
         self.parts.push(Part { first_id, num_ids });

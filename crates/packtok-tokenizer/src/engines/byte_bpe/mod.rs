@@ -1,4 +1,4 @@
-//! Byte-level BPE, and BPE on characters as SentencePiece makes it.
+//! The engine for BPE, see `engine`.
 
 mod added_tokens;
 mod alphabet;

@@ -8,19 +8,19 @@ use super::alphabet::Alphabet;
 use super::merge::MAX_IDS;
 use crate::letters::Letters;
 
-/// How a vocabulary writes the text of a token.
+/// How a vocabulary spells its tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// A letter for each byte.
+    /// One letter for each byte.
     Bytes,
-    /// As it is, but for blanks, which are [`BLANK`]; what has no letters of its own has tokens for its bytes.
+    /// As text, with [`BLANK`] for spaces; characters that are not in the vocabulary have tokens for their bytes.
     Text,
 }
 
-/// What stands for a blank in vocabularies that write text as it is.
+/// What stands for a space in vocabularies that spell tokens as text.
 pub(super) const BLANK: &str = "\u{2581}";
 
-/// A BPE.
+/// A BPE model.
 pub(super) struct Model {
     pub(super) alphabet: Alphabet,
     /// The two ids and the resulting one of each merge, by rank.
@@ -28,7 +28,7 @@ pub(super) struct Model {
     pub(super) tokens: Tokens,
 }
 
-/// The tokens that text may become: their bytes one after the other, and where each ends, with its id.
+/// The tokens that text may become: their concatenated bytes, and the end and id of each.
 #[derive(Default)]
 pub(super) struct Tokens {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Tokens {
         })
     }
 
-    /// A token by its name in a file that has text as it is.
+    /// Adds a token that is spelled as text.
     fn push_text(&mut self, name: &str, id: u32) {
         for (i, part) in name.split(BLANK).enumerate() {
             self.bytes.extend((i > 0).then_some(b' '));
@@ -54,7 +54,8 @@ impl Tokens {
         self.ends.push((self.bytes.len(), id));
     }
 
-    /// A token by the letters of its bytes; one that has other letters is met by no word.
+    /// Adds a token that is spelled with letters for bytes. A token with other letters never occurs in a word and is
+    /// left out.
     fn push(&mut self, name: &str, id: u32, letters: &Letters) {
         let start = self.bytes.len();
         for letter in name.chars() {
@@ -71,7 +72,7 @@ impl Tokens {
 
 impl Model {
     /// # Errors
-    /// What of the model this engine does not cover.
+    /// What this engine does not cover.
     pub(super) fn read(model: &Value, spelling: Spelling) -> Result<Self, String> {
         for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
             if !model[key].as_str().unwrap_or("").is_empty() {
@@ -88,7 +89,7 @@ impl Model {
         for (name, id) in vocab {
             let id = id.as_u64().filter(|&id| id < MAX_IDS as u64);
             let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
-            // `tokenizers` merges by ids: what merges one of two tokens with one id merges the other.
+            // `tokenizers` merges by ids, so rules of one of two tokens with the same id apply to the other.
             if std::mem::replace(&mut is_taken[id as usize], true) {
                 return Err(format!("two of its tokens have the id {id}"));
             }
@@ -100,7 +101,7 @@ impl Model {
         let listed = model["merges"]
             .as_array()
             .ok_or("its merges are none of BPE's")?;
-        // One file spells all of them in one way; a list of lines may begin with the line of a file of merges.
+        // A file spells all merges in one way; a list of lines may begin with a version line.
         let are_lines = listed.first().is_some_and(Value::is_string);
         let is_merge = |merge: &&Value| {
             !(are_lines
@@ -150,7 +151,7 @@ impl Model {
     }
 }
 
-/// The ids of a vocabulary by their names.
+/// The ids of a vocabulary by name.
 struct Ids<'a>(HashMap<&'a str, u32>);
 
 impl Ids<'_> {
@@ -159,7 +160,7 @@ impl Ids<'_> {
         id.ok_or_else(|| format!("it needs the token {name:?}, which has no id"))
     }
 
-    /// The ids of bytes that are written as letters.
+    /// The ids of bytes, which are spelled as letters.
     fn of_bytes(&self, letters: &Letters) -> Result<[u32; 256], String> {
         let mut of_byte = [0; 256];
         for (byte, letter) in letters.all() {
@@ -168,7 +169,7 @@ impl Ids<'_> {
         Ok(of_byte)
     }
 
-    /// The ids of characters, and of the bytes of all others.
+    /// The ids of characters, and of bytes for all others.
     fn of_chars(&self, model: &Value) -> Result<Alphabet, String> {
         if model["byte_fallback"] != true {
             return Err("it has no tokens for the bytes of unknown characters".to_owned());
@@ -186,13 +187,13 @@ impl Ids<'_> {
             let char = chars.next()?;
             chars.next().is_none().then_some((char, id))
         });
-        // A blank in a text is never one by then.
+        // Spaces in texts are the token [`BLANK`].
         let chars = chars.filter(|&(char, _)| char != ' ');
         Ok(Alphabet::of_chars(of_byte, chars.chain([(' ', blank)])))
     }
 }
 
-/// Whether a token stands for a byte of a character that has no token.
+/// Whether a token stands for one byte.
 fn is_byte(name: &str) -> bool {
     let hex = name
         .strip_prefix("<0x")

@@ -1,11 +1,11 @@
-//! Normal form C of texts, nearly all of which are in it.
+//! Brings texts to normal form C (NFC). Nearly all texts are already in it.
 //!
-//! Most characters are inert: they are no marks, stay what they are, and never become one with what is before them. A text of
-//! nothing else is in normal form C. Letters of most scripts are told by their first two bytes, in vectors, 64 bytes at a
-//! time; others are looked up. Where one is not inert, it is looked at with the character before it and all after
-//! it that are not: nothing changes across an inert character's beginning.
+//! Most characters are inert: they are not marks, do not change, and never compose with the character before them. A
+//! text of inert characters is in NFC. Letters of most scripts are recognized by their first two bytes, 64 bytes at a
+//! time with vector instructions; other characters are looked up. Each run of other characters is checked together
+//! with the character before it: nothing composes across the start of an inert character.
 //!
-//! The tables are those of the crate that Python's package is made with.
+//! The tables are those of the crate that the Python package uses.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nf
 use super::split::{ClassTable, INERT};
 use crate::engines::lane::{AnyLane, BLOCK, Job, Lane};
 
-/// Characters from here on are looked at as if they were not inert: there are few, and the table takes less time to make.
+/// Characters from here on are treated as not inert: they are rare, and the table is built faster.
 const FIRST_RARE: char = '\u{30000}';
 
 pub(super) struct Nfc {
@@ -31,7 +31,7 @@ impl Nfc {
         }
     }
 
-    /// A text in normal form C.
+    /// The text in NFC.
     pub(super) fn normalized<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.has(text) {
             true => text.into(),
@@ -39,7 +39,7 @@ impl Nfc {
         }
     }
 
-    /// Whether a text is in normal form C.
+    /// Whether a text is in NFC.
     pub(super) fn has(&self, text: &str) -> bool {
         text.is_ascii() || self.lane.run(Has { nfc: self, text })
     }
@@ -51,7 +51,8 @@ impl Nfc {
         byte >= 0xc0 && self.table.of_wide(text.as_bytes(), at) & INERT == 0
     }
 
-    /// Whether the characters at `at`, which are not inert, are in normal form C with the one before; and where they end.
+    /// Whether the run of characters that are not inert at `at`, with the character before it, is in NFC; and the end
+    /// of the run.
     #[cold]
     #[inline(never)]
     fn has_around(&self, text: &str, at: usize) -> (bool, usize) {
@@ -65,14 +66,14 @@ impl Nfc {
     }
 }
 
-/// Whether a character is no mark, stays what it is, and never becomes one with what is before it.
+/// Whether a character is not a mark, does not change, and never composes with the character before it.
 fn is_inert(char: char) -> bool {
     char < FIRST_RARE
         && canonical_combining_class(char) == 0
         && is_nfc_quick(std::iter::once(char)) == IsNormalized::Yes
 }
 
-/// [`Nfc::has`], in a lane.
+/// [`Nfc::has`] in a lane.
 struct Has<'a> {
     nfc: &'a Nfc,
     text: &'a str,
@@ -85,7 +86,7 @@ impl Job for Has<'_> {
     fn run(self, lane: impl Lane) -> bool {
         let Self { nfc, text } = self;
         let bytes = text.as_bytes();
-        // Up to where characters have been looked at.
+        // Characters before this position are checked.
         let mut done = 0;
         for at in (0..bytes.len()).step_by(BLOCK) {
             let mut others = others_of_block(lane, nfc, bytes, at);
@@ -105,11 +106,11 @@ impl Job for Has<'_> {
     }
 }
 
-/// Where characters begin in a block that may not be inert.
+/// First bytes of the characters in a block that may not be inert.
 #[inline(always)]
 fn others_of_block(lane: impl Lane, nfc: &Nfc, bytes: &[u8], at: usize) -> u64 {
     let Some(block) = bytes[at..].first_chunk() else {
-        // The end of a text.
+        // The end of a text is shorter than a block.
         let mut others = 0;
         for (i, byte) in bytes[at..].iter().enumerate() {
             others |= u64::from(*byte >= 0xc0) << i;
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What composes, what is a mark, what is neither, and what is ordered.
+    /// Characters that compose, marks, others, and marks that are reordered.
     const PARTS: [&str; 24] = [
         "a",
         "e",

@@ -1,31 +1,31 @@
-//! Where a long word may be cut, because no token reaches across.
+//! Where a long word can be split, because no token crosses the position.
 //!
-//! A merge gives a token, so that where no token of the vocabulary has the bytes on both sides in its middle,
-//! nothing is ever merged across, and the two sides can be merged on their own. Some token must have the two bytes
-//! around a place there; before them it must have the one that stands before them, or begin; after them the one that
-//! stands after, or end.
+//! Every merge produces a token. If no token of the vocabulary contains the bytes around a position in its interior,
+//! no merge crosses it, and both sides can be merged independently. A token that crosses contains the two bytes around
+//! the position, and these with the byte before them or it begins with them, and these with the byte after them or it
+//! ends with them.
 
 use crate::engines::byte_pairs::{Pairs, pair};
 use crate::engines::lane::{BLOCK, Lane};
 
-/// What tokens have around the places in their middle; something else may be taken for it.
+/// The bytes around positions inside tokens. The check may report tokens that do not exist, and never misses one.
 pub(super) struct PieceBounds {
-    /// Of each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
+    /// For each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
     places: Box<[u8; 1 << 16]>,
-    /// All threes: a pair with the byte before it, or with the one after.
+    /// All triples of adjacent bytes in tokens.
     triples: Triples,
 }
 
-/// Some token has the pair; some token begins with it; some token ends with it.
+/// Some token contains the pair; some token begins with it; some token ends with it.
 const INSIDE: u8 = 1;
 const FIRST: u8 = 2;
 const LAST: u8 = 4;
-/// Between the two bytes is no symbol's end.
+/// Both bytes belong to one symbol.
 const WHOLE: u8 = 8;
 /// The pair and the byte after it are in [`PieceBounds::triples`].
 const TRIPLE: u8 = 16;
 
-/// Three bytes in a row, the last one lowest in a number, by a hash that others may share.
+/// A Bloom filter of triples of bytes; the last byte is lowest.
 struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
 
 const TRIPLE_BITS: usize = 1 << 18;
@@ -40,7 +40,7 @@ impl Triples {
         self.0[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// 1 for those that were put, and for some others; else 0.
+    /// 1 for triples that were added, and for some others; else 0.
     #[inline(always)]
     fn has(&self, three: u32) -> u8 {
         let bit = Self::bit(three);
@@ -84,18 +84,18 @@ impl PieceBounds {
         piece_bounds
     }
 
-    /// Where the piece of a word ends that begins at `start`; nothing is merged across, nor across `start`.
+    /// End of the piece that starts at `start`. No merge crosses it, nor `start`.
     #[inline(always)]
     pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
         let mut at = start + 1;
-        // Whether some token may have the place at hand with the byte before, and with the one after.
+        // Whether some token may contain the pair with the byte before it, and with the byte after it.
         let (mut has_before, mut has_after) = (0, 0);
         while at < word.len() {
             let (left, right) = (word[at - 1], word[at]);
             if at + 1 < word.len() {
                 has_after = self.triples.has(three([left, right, word[at + 1]]));
             }
-            // No branches: what is next to a place cannot be foreseen.
+            // No branches: the bytes are unpredictable.
             let mut places = self.places[pair(left, right)];
             places |= FIRST * has_before;
             places |= LAST * has_after;
@@ -110,17 +110,17 @@ impl PieceBounds {
         at.min(word.len())
     }
 
-    /// Where a piece of a word of two bytes or more begins, of the first 64 places after its own first byte:
-    /// [`PieceBounds::end_of_piece`] for all of them at once.
+    /// The starts of pieces among the first 64 positions after the first byte of a word: [`PieceBounds::end_of_piece`]
+    /// for all of them at once. The word has at least two bytes.
     ///
-    /// Whether a place may be cut hangs on whether the one before it was, which is how the carries of a sum hang on
-    /// each other: a place that may be cut in any case makes a carry, and one that may be if the one before it is
-    /// cut hands a carry on.
+    /// Whether a position can be split may depend on whether the one before it is. Carries in an addition have the
+    /// same dependency: a position that can be split in any case generates a carry, and one that can be split if the
+    /// one before it is propagates a carry.
     #[inline(always)]
     pub(super) fn piece_starts(&self, lane: impl Lane, word: &[u8]) -> u64 {
         let mut found = [0; BLOCK];
         let num_positions = word.len() - 1;
-        // Byte by byte: three of them, the last one lowest.
+        // The triples of bytes, one after the other; the last byte is lowest.
         let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
         for (found, &right) in found.iter_mut().zip(&word[2..]) {
             let two = three as u16;
@@ -135,7 +135,7 @@ impl PieceBounds {
         let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
         let make = in_any_case & !whole;
         let hand_on = !first & !whole;
-        // The first byte begins a piece.
+        // The first byte starts a piece.
         let sum = (make | hand_on).wrapping_add(make).wrapping_add(1);
         let begins = make | hand_on & !sum;
         match num_positions {
@@ -144,7 +144,7 @@ impl PieceBounds {
         }
     }
 
-    /// The two bytes around each place in the middle of a token.
+    /// The pairs of adjacent bytes in tokens.
     pub(super) fn pairs(&self) -> Pairs {
         let mut pairs = Pairs::none();
         for (pair, places) in (0..=u16::MAX).zip(&self.places[..]) {
@@ -157,7 +157,7 @@ impl PieceBounds {
     }
 }
 
-/// Whether a byte begins no character.
+/// Whether a byte continues a character.
 #[inline(always)]
 fn is_inner(byte: u8) -> bool {
     byte & 0xc0 == 0x80
@@ -173,7 +173,7 @@ mod tests {
     use crate::engines::lane::{AnyLane, Job};
     use proptest::prelude::*;
 
-    /// Where pieces of a word begin, by its blocks.
+    /// [`PieceBounds::piece_starts`] in a lane.
     struct Begins<'a>(&'a PieceBounds, &'a [u8]);
 
     impl Job for Begins<'_> {

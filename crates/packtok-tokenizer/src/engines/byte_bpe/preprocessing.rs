@@ -1,34 +1,34 @@
-//! What a tokenizer.json does to a text before its model sees it, as far as this engine does the same.
+//! The steps of a tokenizer.json before its model, if this engine implements them.
 
 use serde_json::Value;
 
 use super::model::{BLANK, Spelling};
 use super::split::Pattern;
 
-/// A blank that goes before a text.
+/// When a space is prepended to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     None,
     Always,
-    /// Unless the text begins with one.
+    /// Unless the text begins with a space.
     UnlessThere,
-    /// The same, but not after an added token.
+    /// As `UnlessThere`, but not after an added token.
     FirstUnlessThere,
 }
 
-/// What is done to texts.
+/// The steps before the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Preprocessing {
     pub(super) pattern: Pattern,
     pub(super) spelling: Spelling,
     pub(super) prefix: Prefix,
-    /// Whether texts are brought to normal form C.
+    /// Whether texts are normalized to NFC.
     pub(super) is_nfc: bool,
 }
 
 impl Preprocessing {
     /// # Errors
-    /// What is done to texts that this engine does not do.
+    /// The file has a step that this engine does not implement.
     pub(super) fn read(json: &Value) -> Result<Self, String> {
         let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
         let is_nfc = normalizer["type"] == "NFC";
@@ -55,7 +55,7 @@ impl Preprocessing {
         }
         let prefix =
             blanks_replaced(normalizer).ok_or("its normalizer is not one that it has by hand")?;
-        // Texts have no blanks any more that it could split at.
+        // Has no effect, because no spaces are left.
         let splits_at_blanks = pre_tokenizer["type"] == "Split"
             && pre_tokenizer["pattern"]["String"] == " "
             && pre_tokenizer["behavior"] == "MergedWithPrevious"
@@ -67,7 +67,7 @@ impl Preprocessing {
     }
 }
 
-/// The pattern by which text is split, if it is split by one, and then written byte by byte.
+/// The pattern of a pre-tokenizer that splits by a pattern and then maps bytes to letters.
 fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
     let is_byte_level = |part: &Value, use_regex: bool| {
         part["type"] == "ByteLevel"
@@ -93,7 +93,7 @@ fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
         .flatten()
 }
 
-/// The pattern that a step splits by, all of whose matches are words.
+/// The pattern of a step all of whose matches are words.
 fn regex(split: &Value) -> Option<&str> {
     let is_split =
         split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] != true;
@@ -102,7 +102,7 @@ fn regex(split: &Value) -> Option<&str> {
         .flatten()
 }
 
-/// The prefix of a normalizer that writes blanks as SentencePiece does, and does nothing else.
+/// The prefix of a normalizer that only writes spaces as SentencePiece does.
 fn blanks_replaced(normalizer: &Value) -> Option<Prefix> {
     let replaces = |part: &Value| {
         part["type"] == "Replace" && part["pattern"]["String"] == " " && part["content"] == BLANK
@@ -118,7 +118,7 @@ fn blanks_replaced(normalizer: &Value) -> Option<Prefix> {
     }
 }
 
-/// The prefix of a pre-tokenizer that writes blanks as SentencePiece does, and whether it splits before each.
+/// The prefix of a pre-tokenizer that writes spaces as SentencePiece does, and whether it splits before each.
 fn metaspace(pre_tokenizer: &Value) -> Option<(Prefix, bool)> {
     if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != BLANK {
         return None;

@@ -1,5 +1,5 @@
-//! The words of a chunk that the cache does not have: looked for where else they may be, cut into parts if they
-//! are long, merged side by side, and remembered.
+//! Resolves the misses of a chunk: looks them up in the other tables, splits long words into pieces, merges the rest
+//! side by side, and inserts the results into the cache.
 
 use super::bpe::Bpe;
 use super::misses::{Miss, Misses, Part, Unresolved};
@@ -8,20 +8,20 @@ use crate::engines::lane::{Job, Lane};
 use crate::engines::word_cache::ROOM;
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
 
-/// Bytes of a word whose pieces are looked up and merged side by side.
+/// In longer words, pieces are merged at once and not looked up.
 const MAX_BYTES_IN_PARTS: usize = 1 << 12;
 
-/// Ids for which memory is kept from chunk to chunk.
+/// Maximum number of ids that are kept allocated.
 const MAX_RETAINED_IDS: usize = 1 << 16;
 
-/// Ids that are copied together, because to copy as many as there are takes longer.
+/// Ids that are copied at once, because copying the exact number takes longer.
 const FEW: usize = SHORT + 1;
 
-/// Appends the ids of a chunk's words, with those that are misses.
+/// Appends the ids of a chunk's words, hits and misses.
 pub(super) struct Resolve<'a> {
     pub(super) bpe: &'a Bpe,
     pub(super) text: &'a [u8],
-    /// Ids of the words that are not misses.
+    /// Number of ids of the hits.
     pub(super) num_staged: usize,
     pub(super) scratch: &'a mut Scratch,
     pub(super) ids: &'a mut Vec<u32>,
@@ -41,14 +41,14 @@ impl Job for Resolve<'_> {
 }
 
 impl Resolve<'_> {
-    /// Where a word of the chunk is.
+    /// Start and end of a word of the chunk.
     #[inline(always)]
     fn place(&self, number: usize) -> (usize, usize) {
         let bounds = &self.scratch.bounds;
         (bounds[number] as usize, bounds[number + 1] as usize)
     }
 
-    /// Has the processor fetch what looking up long words will need: first all their places, then what is there.
+    /// Prefetches what the lookups of long words need: first all slots, then all entries.
     #[inline(always)]
     fn prefetch_long(&mut self) {
         for i in 0..self.scratch.misses.words.len() {
@@ -66,7 +66,7 @@ impl Resolve<'_> {
         }
     }
 
-    /// The parts of all words; has the processor fetch what looking them up will need.
+    /// Splits all words into parts, and prefetches what their lookups need.
     #[inline(always)]
     fn split(&mut self) {
         self.scratch.misses.parts.clear();
@@ -78,7 +78,7 @@ impl Resolve<'_> {
             let Scratch { misses, cache, .. } = &mut *self.scratch;
             let first_id = misses.ids.len();
             if let Some(id) = self.bpe.unmerged(word) {
-                // It is not remembered: as a piece of a longer word it has other ids.
+                // Not cached: as a piece of a longer word it has other ids.
                 misses.ids.push(id);
                 misses.push_resolved(first_id);
             } else if word.len() <= SHORT {
@@ -95,7 +95,7 @@ impl Resolve<'_> {
         }
     }
 
-    /// The pieces of a word, which no token reaches out of; those of a very long one have their ids at once.
+    /// Splits a word into pieces that no token crosses. The pieces of a very long word are merged at once.
     #[inline(always)]
     fn split_long(&mut self, start: usize, end: usize) {
         let Self { bpe, text, .. } = *self;
@@ -119,7 +119,7 @@ impl Resolve<'_> {
         while at < end {
             let next = bpe.piece_bounds.end_of_piece(&text[..end], at);
             let piece = &text[at..next];
-            // A token that is one only as a unmerged word is no piece.
+            // A token that exists only as a whole word is not a piece.
             let may_be_cached = piece.len() > 1 && bpe.unmerged(piece).is_none();
             if may_be_cached && piece.len() <= SHORT {
                 let word = WordKey::at(text, at, next);
@@ -135,7 +135,7 @@ impl Resolve<'_> {
         }
     }
 
-    /// The ids of pieces that the cache has.
+    /// Looks up the pieces in the cache.
     #[inline(always)]
     fn look_up(&mut self, lane: impl Lane) {
         let Scratch { misses, cache, .. } = &mut *self.scratch;
@@ -173,7 +173,7 @@ impl Resolve<'_> {
         unresolved.truncate(num_new);
     }
 
-    /// The ids of all others.
+    /// Merges all other parts.
     #[inline(always)]
     fn merge(&mut self) {
         let text = self.text;
@@ -195,7 +195,7 @@ impl Resolve<'_> {
             });
     }
 
-    /// Puts all ids in order, and into the cache what was not there.
+    /// Appends all ids in order, and inserts the misses into the cache.
     #[inline(always)]
     fn append(&mut self, lane: impl Lane) {
         let (mut staged, mut parts) = (0, 0);
@@ -244,7 +244,7 @@ impl Resolve<'_> {
     }
 }
 
-/// Appends the first of these.
+/// Appends the first `num_ids` of these.
 #[inline(always)]
 fn extend_from_few(ids: &mut Vec<u32>, few: &[u32; FEW], num_ids: usize) {
     let num_before = ids.len();

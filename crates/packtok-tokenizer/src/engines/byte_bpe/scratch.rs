@@ -1,4 +1,4 @@
-//! What one thread needs.
+//! The memory of one thread.
 
 use super::merge::MergeHeap;
 use super::misses::Misses;
@@ -8,30 +8,30 @@ use crate::engines::lane::BLOCK;
 use crate::engines::word_cache::{self as cache, CACHE_BYTES, GROUP, WordCache};
 use crate::engines::word_key::{SHORT, WordKey};
 
-/// What one thread needs, and the words that it has met.
+/// The word cache and the buffers of one thread.
 pub(crate) struct Scratch {
-    /// Where some words begin, and where the last of them ends.
+    /// The start of some words, and the end of each.
     pub(super) found: Vec<u32>,
-    /// Where the words of a chunk are.
+    /// The bounds of the words of a chunk.
     pub(super) bounds: Bounds,
-    /// The words of a group, and the numbers of their buckets in the cache.
+    /// The keys of the words of a group, and the numbers of their buckets.
     pub(super) words: Lines<[WordKey; GROUP]>,
     pub(super) buckets: Lines<[u32; GROUP]>,
-    /// Ids of the words of a chunk that the cache has, before they go to the caller's buffer.
+    /// Ids of the hits of a chunk, before they are appended to the caller's buffer.
     pub(super) staged: Box<[u32; CHUNK * SHORT + cache::ROOM]>,
     pub(super) misses: Misses,
     pub(super) cache: WordCache,
     pub(super) heap: MergeHeap,
-    /// The first word of a text with the blank before it.
+    /// The first word of a text with a space before it.
     pub(super) first: Vec<u8>,
 }
 
-/// Begins with a line of the processor's cache, so that no vector that is stored is in two.
+/// Aligned to a cache line, so that no stored vector crosses two.
 #[repr(align(64))]
 pub(super) struct Lines<T>(pub(super) T);
 
 impl Scratch {
-    /// With a cache of at most so many bytes.
+    /// With a cache of at most this many bytes.
     pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
         Box::new(Self {
             found: vec![0; ROOM + 1],

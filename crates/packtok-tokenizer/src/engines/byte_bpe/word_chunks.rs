@@ -1,29 +1,29 @@
-//! The words of a text some at a time, long ones in pieces.
+//! Divides the words of a text into chunks, with long words in pieces.
 
 use super::piece_bounds::PieceBounds;
 use crate::engines::lane::{BLOCK, KEY_BATCH, LEN_BATCH, Lane};
 use crate::engines::word_cache::GROUP;
 use crate::engines::word_key::{LONG, SHORT};
 
-/// Words after which those that are not in the cache are merged.
+/// Words in a chunk. The misses of a chunk are resolved together.
 pub(super) const CHUNK: usize = 2 * GROUP;
 
-/// The beginning of the first word of a chunk and the end of each, and room for what is written after them.
+/// The start of the first word of a chunk and the end of each, and room for garbage after them.
 pub(super) type Bounds = [u32; CHUNK + 1 + BLOCK];
 
-/// Words of a text that have not been looked up yet.
+/// The words of a text that are not looked up yet.
 pub(super) struct WordChunks<'a> {
     pub(super) text: &'a [u8],
-    /// Where they begin, and where the last one ends.
+    /// Their starts, and the end of the last one.
     pub(super) bounds: &'a [u32],
-    /// Where what is left of the first one begins.
+    /// Start of the rest of the first word.
     pub(super) at: u32,
-    /// Where long words are cut; none are without them.
+    /// Where long words are split; `None` if they must not be.
     pub(super) piece_bounds: Option<&'a PieceBounds>,
 }
 
 impl WordChunks<'_> {
-    /// Puts the bounds of the next words there and says how many words that is; none when there are no more.
+    /// Writes the bounds of the next words to `bounds` and returns the number of words; 0 at the end.
     #[inline(always)]
     pub(super) fn next_chunk(&mut self, lane: impl Lane, bounds: &mut Bounds) -> usize {
         let mut num_words = 0;
@@ -46,13 +46,13 @@ impl WordChunks<'_> {
             }
         }
         self.at = bounds[num_words];
-        // Words that have no bytes, so that eight are made together.
+        // Empty words, because keys are computed in batches.
         bounds[num_words + 1..][..KEY_BATCH].fill(self.at);
         num_words
     }
 
-    /// Puts the ends of the pieces of the first word there, which is long and begins at the first bound, and says how
-    /// many.
+    /// Writes the ends of the pieces of the first word, which is long and starts at the first bound, and returns their
+    /// number.
     #[inline(always)]
     fn split_long(&mut self, lane: impl Lane, bounds: &mut [u32], most: usize) -> usize {
         let (start, end) = (bounds[0], self.bounds[1]);
@@ -65,7 +65,7 @@ impl WordChunks<'_> {
                 let mut begins = piece_bounds.piece_starts(lane, word);
                 is_done = word.len() <= BLOCK;
                 if is_done {
-                    // What is short in the end stays one piece.
+                    // What is left at the end stays one piece if it is short.
                     let of_short = begins & u64::MAX << (word.len() - LONG);
                     begins ^= of_short & of_short.wrapping_sub(1);
                 }
@@ -88,14 +88,14 @@ impl WordChunks<'_> {
     }
 }
 
-/// Copies the ends of words after the first bound and says how many come before the first long one.
+/// Copies the ends of words and returns how many words come before the first long one.
 #[inline(always)]
 fn copy_short(lane: impl Lane, words: &[u32; LEN_BATCH + 1], bounds: &mut [u32]) -> usize {
     bounds[1..=LEN_BATCH].copy_from_slice(&words[1..]);
     (lane.long_words(words) | 1 << LEN_BATCH).trailing_zeros() as usize
 }
 
-/// The same for less of them.
+/// As [`copy_short`] for fewer words.
 #[inline(always)]
 fn copy_few_short(ends: &[u32], bounds: &mut [u32]) -> usize {
     let mut num_short = 0;
@@ -115,7 +115,7 @@ mod tests {
     use crate::engines::lane::{AnyLane, Job};
     use proptest::prelude::*;
 
-    /// All bounds that chunks give.
+    /// All bounds of all chunks.
     struct AllBounds<'a>(WordChunks<'a>);
 
     impl Job for AllBounds<'_> {
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Where pieces of a word end, found one by one.
+    /// The ends of pieces of a word, found one by one.
     fn plain_ends(piece_bounds: &PieceBounds, word: &[u8]) -> Vec<usize> {
         let mut ends = vec![0];
         while ends[ends.len() - 1] < word.len() {

@@ -1,4 +1,4 @@
-//! The lane that this machine uses.
+//! The lane of this machine.
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 use super::neon::Neon;
@@ -7,7 +7,7 @@ use super::traits::{Job, Lane};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 
-/// The lane that is used.
+/// One of the lanes.
 #[derive(Clone, Copy)]
 pub(in crate::engines) enum AnyLane {
     #[cfg(target_arch = "x86_64")]
@@ -20,7 +20,7 @@ pub(in crate::engines) enum AnyLane {
 }
 
 impl AnyLane {
-    /// The best that the processor has; builds for measurements name another with `--cfg packtok_lane`.
+    /// The best lane of the processor. Builds for measurements select another one with `--cfg packtok_lane`.
     pub(in crate::engines) fn detect() -> Self {
         let all = Self::all();
         let named = match (cfg!(packtok_lane = "avx2"), cfg!(packtok_lane = "portable")) {
@@ -32,7 +32,7 @@ impl AnyLane {
         found.expect("the processor has what the build names")
     }
 
-    /// All that the processor has, the best first.
+    /// All lanes of the processor, the best first.
     pub(in crate::engines) fn all() -> Vec<Self> {
         let mut lanes = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ impl AnyLane {
         }
     }
 
-    /// Does what is asked for in this lane.
+    /// Runs a job in this lane.
     #[inline(always)]
     pub(in crate::engines) fn run<J: Job>(self, job: J) -> J::Output {
         match self {

@@ -1,4 +1,4 @@
-//! The lane of AVX2: two vectors of 32 bytes.
+//! The AVX2 lane: two vectors of 32 bytes.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -13,7 +13,7 @@ use super::first_two::{FirstTwo, MATCHES};
 use super::masks::{BLOCK, Masks};
 use super::traits::{Job, Lane};
 
-/// There is none where the processor has no AVX2.
+/// Exists only if the processor has AVX2.
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Avx2(());
 
@@ -36,13 +36,13 @@ impl Lane for Avx2 {
         fn inner<J: Job>(lane: Avx2, job: J) -> J::Output {
             job.run(lane)
         }
-        // SAFETY: there is a lane, so that the processor has what is enabled above.
+        // SAFETY: a lane exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 
     #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: an `Avx2` is only made where the processor has it.
+        // SAFETY: an `Avx2` exists only if the processor has AVX2.
         unsafe { ascii(block) }
     }
 
@@ -88,7 +88,7 @@ fn halves(block: &[u8; BLOCK]) -> [__m256i; 2] {
     let [low, high] = block.as_chunks::<32>().0 else {
         unreachable!("a block has two halves")
     };
-    // SAFETY: both are 32 bytes, and the load asks for no alignment.
+    // SAFETY: both are 32 bytes, and the load needs no alignment.
     unsafe {
         [
             _mm256_loadu_si256(low.as_ptr().cast()),
@@ -113,7 +113,7 @@ fn equal([low, high]: [__m256i; 2], byte: u8) -> [__m256i; 2] {
     [_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte)]
 }
 
-/// Bytes of `first..first + len`.
+/// Bytes in `first..first + len`.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn within([low, high]: [__m256i; 2], first: u8, len: u8) -> [__m256i; 2] {
@@ -140,7 +140,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
     let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
     let blank = equal(bytes, b' ');
     let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
-    // Bytes that go on are the lowest of signed ones.
+    // As signed numbers, continuation bytes are the lowest.
     let first_lead = _mm256_set1_epi8(0xc0u8 as i8);
     let inner = [
         _mm256_cmpgt_epi8(first_lead, low),
@@ -170,7 +170,7 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
     ])
 }
 
-/// What a table has for the last six bits of each byte: sixteen numbers of it at a time, for those bytes that are theirs.
+/// Looks up the last six bits of each byte in a table, 16 entries at a time.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
@@ -178,7 +178,7 @@ fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
     let which = _mm256_and_si256(bytes, _mm256_set1_epi8(48));
     let mut found = _mm256_setzero_si256();
     for (first, numbers) in (0..).step_by(16).zip(table.as_chunks::<16>().0) {
-        // SAFETY: these are 16 bytes, and the load asks for no alignment.
+        // SAFETY: these are 16 bytes, and the load needs no alignment.
         let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
         let here = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), last_four);
         let is_here = _mm256_cmpeq_epi8(which, _mm256_set1_epi8(first));
@@ -207,11 +207,11 @@ fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTw
     highest(is_told) & highest(equal(in_common, 0))
 }
 
-/// Where two numbers that are neighbours are both alike.
+/// One bit in `0b101` for each of the two pairs that is equal to this one.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn match_pair(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
-    // SAFETY: these are 32 bytes, and the load asks for no alignment.
+    // SAFETY: these are 32 bytes, and the load needs no alignment.
     let pairs = unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) };
     let pair = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
     let alike = _mm256_castsi256_pd(_mm256_cmpeq_epi64(pairs, pair));
@@ -223,12 +223,12 @@ pub(super) fn match_pair(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
 #[target_feature(enable = "avx2")]
 pub(super) fn unpack_ids([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
     let packed = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
-    // The bytes of each number, and none for its highest.
+    // The three bytes of each id, and a zero byte.
     let bytes = _mm256_setr_epi8(
         0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, 12, 13, 14, -1, -1, -1, -1, -1, -1,
         -1, -1, -1, -1, -1, -1, -1,
     );
     let spread = _mm256_shuffle_epi8(packed, bytes);
-    // SAFETY: these are 32 bytes, and the store asks for no alignment.
+    // SAFETY: these are 32 bytes, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), spread) }
 }

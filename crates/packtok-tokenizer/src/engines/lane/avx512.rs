@@ -1,4 +1,5 @@
-//! The lane of AVX-512: one vector, whose comparisons are masks at once. For less than 64 bytes it is AVX2's.
+//! The AVX-512 lane: one vector, whose comparisons are masks. For less than 64 bytes it uses the functions of the AVX2
+//! lane.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -22,7 +23,7 @@ use super::portable::Portable;
 use super::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};
 use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
-/// There is none where the processor has no AVX-512 for bytes.
+/// Exists only if the processor has AVX-512 with instructions for bytes.
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Avx512(());
 
@@ -49,13 +50,13 @@ impl Lane for Avx512 {
         fn inner<J: Job>(lane: Avx512, job: J) -> J::Output {
             job.run(lane)
         }
-        // SAFETY: there is a lane, so that the processor has what is enabled above.
+        // SAFETY: a lane exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 
     #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: an `Avx512` is only made where the processor has it.
+        // SAFETY: an `Avx512` exists only if the processor has AVX-512.
         unsafe { ascii(block) }
     }
 
@@ -125,7 +126,7 @@ impl Lane for Avx512 {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn load(block: &[u8; BLOCK]) -> __m512i {
-    // SAFETY: these are 64 bytes, and the load asks for no alignment.
+    // SAFETY: these are 64 bytes, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
 }
 
@@ -135,7 +136,7 @@ fn equal(bytes: __m512i, byte: u8) -> u64 {
     _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8))
 }
 
-/// Bytes of `first..first + len`.
+/// Bytes in `first..first + len`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn within(bytes: __m512i, first: u8, len: u8) -> u64 {
@@ -156,7 +157,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
         blank,
         apostrophe: equal(bytes, b'\''),
         wide: _mm512_movepi8_mask(bytes),
-        // Bytes that go on are the lowest of signed ones.
+        // As signed numbers, continuation bytes are the lowest.
         inner: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xc0u8 as i8)),
         ..Masks::default()
     }
@@ -168,7 +169,7 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
     _mm512_test_epi8_mask(load(classes), _mm512_set1_epi8(class as i8))
 }
 
-/// What a table has for the last six bits of each byte: sixteen numbers of it at a time, for those bytes that are theirs.
+/// Looks up the last six bits of each byte in a table, 16 entries at a time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
@@ -206,7 +207,7 @@ fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
         let bits = (bits >> first) as u16;
         let here = _mm512_add_epi32(numbers, _mm512_set1_epi32((base + first) as i32));
         let here = _mm512_maskz_compress_epi32(bits, here);
-        // SAFETY: these are 16 numbers, and at most `first` are before them.
+        // SAFETY: 16 numbers are stored after at most `first` others, and there is room for 64.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(count).cast(), here) };
         count += bits.count_ones() as usize;
     }
@@ -215,7 +216,7 @@ fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
-    // SAFETY: these are 16 numbers each, and the loads ask for no alignment.
+    // SAFETY: these are 16 numbers each, and the loads need no alignment.
     let (starts, ends) = unsafe {
         (
             _mm512_loadu_si512(bounds.as_ptr().cast()),
@@ -229,10 +230,11 @@ fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
     ))
 }
 
-/// [`Lane::words`], if after the beginning of each word are 16 bytes; else false, and nothing is done.
+/// [`Lane::word_keys`] if at least 16 bytes of text follow the start of each word; else `false`, and nothing is
+/// written.
 ///
-/// Four words are in one vector, each in 16 bytes of its own: the bytes that belong to it stay, and the last one
-/// becomes its length.
+/// A vector holds four words of 16 bytes. The bytes after a word's end are masked out, and the last byte is replaced
+/// by the length.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
 fn word_keys_within(
@@ -246,7 +248,7 @@ fn word_keys_within(
         return false;
     };
     let last = u32::try_from(last).unwrap_or(u32::MAX);
-    // SAFETY: these are eight numbers each, and the loads ask for no alignment.
+    // SAFETY: these are eight numbers each, and the loads need no alignment.
     let (starts, ends) = unsafe {
         (
             _mm256_loadu_si256(bounds.as_ptr().cast()),
@@ -267,8 +269,9 @@ fn word_keys_within(
     let mut hashed = [_mm512_setzero_si512(); 2];
     for (half, hashed) in hashed.iter_mut().enumerate() {
         let first = 4 * half;
-        // SAFETY: no word begins after `last`, so that there are 16 bytes. Volatile, because to take the numbers out
-        // of the vector that they were loaded as, which LLVM would do, takes longer than to load them again.
+        // SAFETY: no word starts after `last`, so there are 16 bytes. The read is volatile because LLVM would
+        // otherwise extract the positions from the vector that they were loaded as, which takes longer than loading
+        // them again.
         let bytes = |i: usize| unsafe {
             let start = std::ptr::from_ref(&bounds[first + i]).read_volatile();
             _mm_loadu_si128(text.as_ptr().add(start as usize).cast())
@@ -277,7 +280,7 @@ fn word_keys_within(
         let four = _mm512_inserti32x4::<1>(four, bytes(1));
         let four = _mm512_inserti32x4::<2>(four, bytes(2));
         let four = _mm512_inserti32x4::<3>(four, bytes(3));
-        // Each length in all bytes of its word.
+        // The length of each word in all of its bytes.
         let which = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
         let which = _mm512_add_epi32(which, _mm512_set1_epi32(first as i32));
         let lens = _mm512_permutexvar_epi32(which, lens);
@@ -287,16 +290,16 @@ fn word_keys_within(
         ));
         let four = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(number, lens), four);
         let four = _mm512_mask_mov_epi8(four, 0x8000_8000_8000_8000, lens);
-        // SAFETY: eight words have room for two vectors, and the store asks for no alignment.
+        // SAFETY: eight words have room for two vectors, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(words.add(half).cast(), four) };
-        // The sum of both products, in both places.
+        // The sum of both products, in both halves.
         let products = _mm512_mullo_epi64(four, factors);
         let sums = _mm512_add_epi64(products, _mm512_shuffle_epi32::<0b01_00_11_10>(products));
         *hashed = _mm512_srl_epi64(sums, _mm_cvtsi32_si128(shift as i32));
     }
     let firsts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
     let firsts = _mm512_permutex2var_epi32(hashed[0], firsts, hashed[1]);
-    // SAFETY: these are eight numbers, and the store asks for no alignment.
+    // SAFETY: these are eight numbers, and the store needs no alignment.
     unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), _mm512_castsi512_si256(firsts)) };
     true
 }

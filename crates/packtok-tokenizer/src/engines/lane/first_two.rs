@@ -1,16 +1,16 @@
-//! Which characters beyond ASCII are letters, or whatever is asked, as far as their first two bytes tell.
+//! Decides by the first two bytes whether a character beyond ASCII is a letter, or has another property.
 //!
-//! Of many first bytes all characters are letters, whatever follows: of Cyrillic and most of Chinese and Korean. Of many
-//! more all are but some, which the second byte tells: of the first byte 0xc3 in Latin they are `×` and `÷`. For
-//! these there are groups, each with the second bytes after which no letter is sure. Both tables are looked at by a
-//! byte's last six bits, so that vectors can do it for all bytes at once.
+//! For many first bytes all characters are letters: those of Cyrillic and most of Chinese and Korean. For many others
+//! all but some are, and the second byte decides: after the first byte 0xc3 in Latin, these are `×` and `÷`. Such
+//! first bytes form groups, each with the second bytes that do not decide. Both tables are indexed by a byte's last
+//! six bits, so that vector instructions look up all bytes at once.
 //!
 //! ```text
-//! of_first:  | 0 | told: 1 | groups: 6 |   told, unless the second byte has one of its groups, too
-//! of_second: | 0 | 0       | groups: 6 |   the groups in which it may begin something else
+//! of_first:  | 0 | match: 1 | groups: 6 |   matches unless the second byte has one of its groups
+//! of_second: | 0 | 0        | groups: 6 |   the groups in which it does not decide
 //! ```
 
-/// What the first and the second byte of a character tell.
+/// The two tables.
 pub(in crate::engines) struct FirstTwo {
     pub(super) of_first: [u8; 64],
     pub(super) of_second: [u8; 64],
@@ -20,15 +20,15 @@ const NUM_GROUPS: usize = 6;
 
 pub(super) const MATCHES: u8 = 1 << NUM_GROUPS;
 
-/// First bytes, and the second ones that do not always make a letter, a bit for each.
+/// First bytes, and a bit for each second byte that does not decide.
 struct Group {
     firsts: Vec<usize>,
     others: u64,
 }
 
 impl Group {
-    /// How many more pairs are not taken for letters with these second bytes, too; those of a first byte count as often
-    /// as its weight says.
+    /// How many pairs are lost if these second bytes do not decide either; each counts with the weight of its first
+    /// byte.
     fn cost(&self, others: u64, weight: impl Fn(usize) -> usize) -> usize {
         let lost = (others & !self.others).count_ones() as usize;
         lost * self
@@ -40,8 +40,8 @@ impl Group {
 }
 
 impl FirstTwo {
-    /// From whether all characters are letters that begin with two bytes, of which the last six bits are given; and how
-    /// much it matters that those of a first byte are known.
+    /// Builds the tables. `are_letters` states whether all characters that begin with two bytes, given by their last
+    /// six bits, have the property; `weight` is the importance of a first byte.
     pub(in crate::engines) fn new(
         are_letters: impl Fn(usize, usize) -> bool,
         weight: impl Fn(usize) -> usize,
@@ -59,7 +59,7 @@ impl FirstTwo {
                 groups.push(Group { firsts, others });
             }
         }
-        // The two are put together that cost least, until there are few enough.
+        // Joins the two groups of lowest cost until there are few enough.
         while groups.len() > NUM_GROUPS {
             let pairs = (1..groups.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
             let cost = |&(a, b): &(usize, usize)| {
@@ -86,7 +86,8 @@ impl FirstTwo {
         }
     }
 
-    /// Whether the first two bytes of a character tell that it is one: what lanes do for all bytes of a block.
+    /// Whether the first two bytes decide that a character has the property: what lanes compute for all bytes of a
+    /// block.
     #[cfg(test)]
     pub(in crate::engines) fn matches(&self, first: u8, second: u8) -> bool {
         let [of_first, of_second] = [

@@ -1,11 +1,11 @@
-//! The vector instructions that a processor has, of which the best are chosen when a tokenizer is loaded.
+//! Sets of vector instructions. The best one of the processor is chosen when a tokenizer is loaded.
 //!
-//! A lane is one set of them. All that encodes a text is compiled once for each ([`Lane::run`]), so that what it does
-//! with vectors is no call; they differ in nothing but speed, and `tests` below holds each against the portable one.
+//! A lane is one such set. All code that encodes a text is compiled once for each lane ([`Lane::run`]), so that vector
+//! operations are not function calls. Lanes differ only in speed; `tests` compare each with the portable one.
 //!
 //! # Masks
 //!
-//! 64 bytes of a text at once, as one bit for each in each class: a block.
+//! A block is 64 bytes of text. A mask has one bit for each of them.
 //!
 //! ```text
 //! text       I   c a n ' t   g o   4   2 \n     bit 0 is the first byte
@@ -13,7 +13,6 @@
 //! number     0 0 0 0 0 0 0 0 0 0 0 1 0 1 0
 //! space      0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
 //! ```
-//!
 
 mod any_lane;
 #[cfg(target_arch = "x86_64")]

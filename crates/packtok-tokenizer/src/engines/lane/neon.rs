@@ -1,4 +1,4 @@
-//! The lane of NEON: four vectors of 16 bytes.
+//! The NEON lane: four vectors of 16 bytes.
 #![allow(unsafe_code)]
 
 use std::arch::aarch64::{
@@ -12,7 +12,7 @@ use super::masks::{BLOCK, Masks};
 use super::portable::Portable;
 use super::traits::{Job, Lane};
 
-/// There is none where the processor has no NEON.
+/// Exists only if the processor has NEON.
 #[derive(Clone, Copy)]
 pub(in crate::engines) struct Neon(());
 
@@ -30,13 +30,13 @@ impl Lane for Neon {
         fn inner<J: Job>(lane: Neon, job: J) -> J::Output {
             job.run(lane)
         }
-        // SAFETY: there is a lane, so that the processor has what is enabled above.
+        // SAFETY: a lane exists, so the processor has the features that are enabled above.
         unsafe { inner(self, job) }
     }
 
     #[inline(always)]
     fn ascii(self, block: &[u8; BLOCK]) -> Masks {
-        // SAFETY: a `Neon` is only made where the processor has it.
+        // SAFETY: a `Neon` exists only if the processor has NEON.
         unsafe { ascii(block) }
     }
 
@@ -54,7 +54,7 @@ impl Lane for Neon {
 
     #[inline(always)]
     fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
-        // Two numbers are in registers of their own; to bring them into one vector takes as long as to compare them.
+        // The numbers are in general registers; moving them into a vector takes as long as comparing them.
         Portable.match_pair(pairs, pair)
     }
 
@@ -71,7 +71,7 @@ type Bytes = [uint8x16_t; BLOCK / 16];
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(bytes: &[u8; 16]) -> uint8x16_t {
-    // SAFETY: these are 16 bytes, and the load asks for no alignment.
+    // SAFETY: these are 16 bytes, and the load needs no alignment.
     unsafe { vld1q_u8(bytes.as_ptr()) }
 }
 
@@ -84,11 +84,11 @@ fn quarters(block: &[u8; BLOCK]) -> Bytes {
     [load(a), load(b), load(c), load(d)]
 }
 
-/// One bit of each byte, all of whose bits are alike.
+/// One bit for each byte, all of whose bits are equal.
 #[inline]
 #[target_feature(enable = "neon")]
 fn bits([a, b, c, d]: Bytes) -> u64 {
-    // Each byte keeps the bit of its place among eight; neighbours are added until eight bytes are one.
+    // Each byte keeps the bit of its position among eight; adjacent bytes are added until eight bytes are one.
     let place = load(&[1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128]);
     let first = vpaddq_u8(vandq_u8(a, place), vandq_u8(b, place));
     let second = vpaddq_u8(vandq_u8(c, place), vandq_u8(d, place));
@@ -108,7 +108,7 @@ fn equal([a, b, c, d]: Bytes, byte: u8) -> Bytes {
     ]
 }
 
-/// Bytes of `first..first + len`.
+/// Bytes in `first..first + len`.
 #[inline]
 #[target_feature(enable = "neon")]
 fn within([a, b, c, d]: Bytes, first: u8, len: u8) -> Bytes {
@@ -144,7 +144,7 @@ fn from([a, b, c, d]: Bytes, least: u8) -> Bytes {
     ]
 }
 
-/// Bytes that go on, which are the lowest of signed ones.
+/// Continuation bytes: as signed numbers, they are the lowest.
 #[inline]
 #[target_feature(enable = "neon")]
 fn going_on([a, b, c, d]: Bytes) -> Bytes {
@@ -196,14 +196,14 @@ fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
 fn unpack_ids([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
     let packed = u128::from(high) << 64 | u128::from(low);
     let packed = load(&packed.to_le_bytes());
-    // The bytes of each number, and none for its highest.
+    // The three bytes of each id, and a zero byte.
     const NONE: u8 = 0xff;
     let of_first = load(&[0, 1, 2, NONE, 3, 4, 5, NONE, 6, 7, 8, NONE, 9, 10, 11, NONE]);
     let of_fifth = load(&[
         12, 13, 14, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE,
     ]);
     let (first, second) = numbers.split_at_mut(4);
-    // SAFETY: both are four numbers, and the stores ask for no more alignment than these have.
+    // SAFETY: both are four numbers, and the stores need no more alignment than these have.
     unsafe {
         vst1q_u32(
             first.as_mut_ptr(),

@@ -1,4 +1,4 @@
-//! The lane that any processor has: eight bytes in a number, a bit of each brought together by a product.
+//! The portable lane, for any processor: eight bytes in a number, whose bits a multiplication gathers.
 
 use super::masks::{BLOCK, Masks};
 use super::traits::{Job, Lane};
@@ -65,7 +65,7 @@ impl Lane for Portable {
     #[inline(always)]
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
         const LOWEST: u64 = 0x0101_0101_0101_0101;
-        // Brings bit 0 of byte i to bit 56 + i, without two ever meeting.
+        // Moves bit 0 of byte i to bit 56 + i; no two bits meet on the way.
         const TOGETHER: u64 = 0x0102_0408_1020_4080;
         let (eights, _) = classes.as_chunks::<8>();
         let mut mask = 0;

@@ -65,7 +65,7 @@ fn agree(lane: impl Lane) {
     }
 }
 
-/// All pairs of bytes beyond ASCII, some of which begin letters only.
+/// All pairs of bytes beyond ASCII, some of which always begin letters.
 fn agree_on_first_two(lane: impl Lane) {
     let are_letters = |first: usize, second: usize| match first % 3 {
         0 => true,
@@ -94,7 +94,7 @@ fn agree_on_first_two(lane: impl Lane) {
     assert!(tells_all || !tells_some, "a lane tells of all, or of none");
 }
 
-/// Words of all lengths, and near the end of a text.
+/// Words of all lengths, also near the end of a text.
 fn agree_on_word_keys(lane: impl Lane) {
     for longest in [0, 1, 15, 16, 17, 1 << 20] {
         for turn in 0..LEN_BATCH as u32 {

@@ -1,32 +1,32 @@
-//! What a lane computes, and what runs in one.
+//! The operations of a lane, and jobs that run in one.
 
 use super::first_two::FirstTwo;
 use super::masks::{BLOCK, Masks};
 use crate::engines::word_key::{SHORT, WordKey};
 
-/// Words that are asked together whether they are long.
+/// Words whose lengths are compared together.
 pub(in crate::engines) const LEN_BATCH: usize = 16;
 
-/// Words that are made together.
+/// Words whose keys are computed together.
 pub(in crate::engines) const KEY_BATCH: usize = 8;
 
-/// Something that is done in a lane.
+/// Something that runs in a lane.
 pub(in crate::engines) trait Job {
     type Output;
 
-    /// Does it. `inline(always)`, so that it is compiled for the lane.
+    /// Runs it. Implementations are `inline(always)`, so that they are compiled for the lane.
     fn run(self, lane: impl Lane) -> Self::Output;
 }
 
 /// One set of vector instructions.
 pub(in crate::engines) trait Lane: Copy {
-    /// Does what is asked for with these instructions. This is a call, so that each job has the registers to itself.
+    /// Runs a job with these instructions. This is a call, so each job has the registers to itself.
     fn run<J: Job>(self, job: J) -> J::Output;
 
-    /// The masks of ASCII characters, and where others are: `wide` and `inner`.
+    /// The masks of ASCII characters, and `wide` and `inner` for all others.
     fn ascii(self, block: &[u8; BLOCK]) -> Masks;
 
-    /// Where the bytes of `first..first + len` are.
+    /// Bytes in `first..first + len`.
     #[inline(always)]
     fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
         let mut is_within = [0; BLOCK];
@@ -36,11 +36,11 @@ pub(in crate::engines) trait Lane: Copy {
         self.having(&is_within, 1)
     }
 
-    /// Where a byte has this class, one bit of each.
+    /// Bytes of `classes` that have this class, a single bit.
     fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
 
-    /// Where the first two bytes of a character tell that it is one; only if a character beyond ASCII begins there.
-    /// `after` are the bytes after those of `block`. A lane may tell of none.
+    /// Bytes whose character, by its first two bytes, has the property of `first_two`; only valid at the first bytes
+    /// of characters beyond ASCII. `after` are the bytes that follow those of `block`. A lane may match none.
     #[inline(always)]
     fn match_first_two(
         self,
@@ -51,7 +51,7 @@ pub(in crate::engines) trait Lane: Copy {
         0
     }
 
-    /// Where the bits are, counted from `base`; what is after them is written over.
+    /// Writes the positions of the set bits, counted from `base`. Garbage may follow them.
     #[inline(always)]
     fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) {
         let count = bits.count_ones();
@@ -60,7 +60,7 @@ pub(in crate::engines) trait Lane: Copy {
             bits &= bits.wrapping_sub(1);
             position
         };
-        // Most often without asking how many there are.
+        // Most often, no branch on the exact number is needed.
         let (few, more) = positions.split_at_mut(16);
         few.fill_with(&mut next);
         if count > 16 {
@@ -72,8 +72,8 @@ pub(in crate::engines) trait Lane: Copy {
         }
     }
 
-    /// Eight words of a text, which begin at each of `bounds` and end at the next, and of the hash of each what is left
-    /// when its lowest bits have been shifted out.
+    /// The keys of eight words, which start at each of `bounds` and end at the next, and their hashes shifted right by
+    /// `shift`.
     #[inline(always)]
     fn word_keys(
         self,
@@ -89,8 +89,7 @@ pub(in crate::engines) trait Lane: Copy {
         }
     }
 
-    /// Which of some words are long, a bit for each; they begin at each of `bounds` and end at the next, which is not
-    /// before it.
+    /// One bit for each word that is long. Words start at each of `bounds` and end at the next.
     #[inline(always)]
     fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
         let mut long = 0;
@@ -101,10 +100,9 @@ pub(in crate::engines) trait Lane: Copy {
         long
     }
 
-    /// Which of two pairs of numbers is this one: 1 for the first, 4 for the second, 0 for neither.
+    /// Which of two pairs is equal to this one: 1 for the first, 4 for the second, 0 for neither.
     fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
 
-    /// Five numbers of 24 bits, one after the other in 15 bytes, into five of 32; what is after them is
-    /// written over.
+    /// Unpacks five numbers of 24 bits to 32 bits. Garbage may follow them.
     fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]);
 }

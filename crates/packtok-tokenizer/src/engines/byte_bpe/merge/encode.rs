@@ -1,16 +1,16 @@
-//! The ids of words by merging.
+//! Chooses how a word is merged, by its length.
 
 use super::heap::MergeHeap;
 use super::in_place::InPlaceMerge;
 use super::rules::MergeRules;
 use crate::engines::word_key::SHORT;
 
-/// Bytes of the longest word that is merged without a heap.
+/// Maximum bytes of a word that is merged in place; longer ones use a heap.
 const LONG: usize = 31;
 
 impl MergeRules {
-    /// Calls `put` with the number of each word, its ids and how many they are, in any order; words have up to [`SHORT`]
-    /// bytes.
+    /// Merges words of up to [`SHORT`] bytes and calls `put` with the number of each word, its ids and their count, in
+    /// any order.
     #[inline(always)]
     pub(in crate::engines::byte_bpe) fn encode_all<'a>(
         &self,

@@ -1,5 +1,4 @@
-//! Merging long words: the merges that are possible wait in a heap, lowest rank first, so that n bytes take
-//! n log n steps.
+//! Merges long words: possible merges wait in a heap, lowest rank first, so n bytes take n log n steps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,23 +6,23 @@ use std::collections::BinaryHeap;
 use super::rule::{MergeRule, NO_RULE, id_of, rank_of};
 use super::rules::View;
 
-/// Symbols for which memory is kept from word to word.
+/// Maximum number of symbols that are kept allocated.
 const MAX_RETAINED: usize = 1 << 16;
 
-/// What one thread needs for long words: 12 bytes for each of a word's, and 8 or more for each merge.
+/// What one thread needs for long words: 12 bytes for each symbol, and 8 or more for each possible merge.
 #[derive(Default)]
 pub(in crate::engines::byte_bpe) struct MergeHeap {
     symbols: Vec<Symbol>,
-    /// Rank and position in one number, the rank high: the first of the lowest is the lowest number.
+    /// Rank and position in one number, rank high: the leftmost merge of the lowest rank is the smallest number.
     merges: BinaryHeap<Reverse<u64>>,
 }
 
 #[derive(Clone, Copy)]
 struct Symbol {
     id: u32,
-    /// Position of the symbol before this one; the highest number there is at the beginning.
+    /// Position of the symbol before this one; `u32::MAX` for the first.
     before: u32,
-    /// Position of the symbol after this one, or of the end; the highest number there is when it is gone.
+    /// Position of the symbol after this one, or the end; `u32::MAX` if this symbol was merged into another.
     after: u32,
 }
 
@@ -38,7 +37,7 @@ impl MergeHeap {
         while let Some(Reverse(entry)) = self.merges.pop() {
             let (rank, at) = ((entry >> 32) as u32, entry as u32);
             let symbol = self.symbols[at as usize];
-            // One of the two may have become part of another since; what is gone is after nothing.
+            // The entry is stale if one of its two symbols has been merged; a merged symbol has no successor.
             if symbol.after >= end {
                 continue;
             }
@@ -58,7 +57,7 @@ impl MergeHeap {
         }
     }
 
-    /// What a word begins as, and the merges there are; says how many symbols that is.
+    /// Initializes the symbols of a word and the heap. Returns the number of symbols.
     fn begin(&mut self, merges: View<'_>, word: &[u8]) -> u32 {
         self.symbols.clear();
         let mut entries = std::mem::take(&mut self.merges).into_vec();
@@ -83,7 +82,7 @@ impl MergeHeap {
         num_symbols as u32
     }
 
-    /// Makes one of the symbol at `at` and the one after it, of this id.
+    /// Merges the symbol at `at` with the one after it, into this id.
     fn merge(&mut self, merges: View<'_>, id: u32, at: u32, end: u32) {
         let symbol = self.symbols[at as usize];
         let gone = &mut self.symbols[symbol.after as usize];

@@ -1,11 +1,11 @@
-//! Short words being merged, in a few registers' worth of memory; several side by side, because each step of one
-//! waits for the step before it.
+//! Merges short words in a few registers' worth of memory. Several words are merged side by side, because each step of
+//! a word waits for the step before it.
 //!
 //! ```text
 //! place      0   1   2   3   4   5       alive: a bit for each place that has a symbol
-//! symbols    -   h   e   l   l   o       place 0 is what is before the word and after it: it merges with nothing
-//! ranks      .   .   3   1   .   .       of the merge of each symbol and the next, with the place in the low bits
-//! given      .   .  id  id   .   .       what that merge gives
+//! symbols    -   h   e   l   l   o       place 0 stands for both ends of the word and never merges
+//! ranks      .   .   3   1   .   .       rank of the merge of each symbol with the next, and its place in the low bits
+//! given      .   .  id  id   .   .       the id that this merge gives
 //! ```
 
 use super::rule::{MergeRule, NO_ID, NO_RULE, id_of, rank_of};
@@ -14,12 +14,12 @@ use super::rules::View;
 /// Words that are merged side by side.
 const TOGETHER: usize = 4;
 
-/// For the place of a symbol.
+/// Bits for the place of a symbol.
 const PLACE_BITS: u32 = 6;
-/// The lowest rank of neighbours that have no merge, with a place.
+/// At least this if two symbols do not merge.
 const NO_RANK: u32 = rank_of(NO_RULE) << PLACE_BITS;
 
-/// A word of less than `PLACES` symbols, which is a power of two below 64.
+/// A word of less than `PLACES` symbols. `PLACES` is a power of two below 64.
 #[derive(Clone, Copy)]
 pub(super) struct InPlaceMerge<const PLACES: usize> {
     symbols: [u32; PLACES],
@@ -46,7 +46,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         ids.extend_from_slice(&all[..num_ids]);
     }
 
-    /// Calls `put` with the number of each word, its ids and how many they are, in any order.
+    /// Calls `put` with the number of each word, its ids and their count, in any order.
     #[inline(always)]
     pub(super) fn encode_all<'a>(
         merges: View<'_>,
@@ -90,7 +90,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         self.alive = (2 << num_symbols) - 1;
     }
 
-    /// Merges the two symbols that come first; false if none merge any more.
+    /// Performs the merge of lowest rank, leftmost first; `false` if none is left.
     #[inline(always)]
     fn step(&mut self, merges: View<'_>) -> bool {
         let first = self
@@ -105,7 +105,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         let after = self.alive & (!1 << at);
         let rest = after & after.wrapping_sub(1);
         let gone = after.trailing_zeros() as usize % PLACES;
-        // Of no bits there are 64 zeros, which is place 0.
+        // If no bit is set, this is 64, which is place 0 modulo `PLACES`.
         let next = rest.trailing_zeros() as usize % PLACES;
         let before = (self.alive & ((1 << at) - 1) | 1).ilog2() as usize % PLACES;
         let with_before = merges.by_ids.probe(self.symbols[before], id);
@@ -120,7 +120,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         true
     }
 
-    /// The ids that are left, and how many.
+    /// The ids that remain, and how many.
     #[inline(always)]
     fn ids(&self) -> ([u32; PLACES], usize) {
         let mut alive = self.alive & !1;
@@ -134,8 +134,8 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
     }
 }
 
-/// The rank of a merge with its place below, so that the lowest number is the first to merge; [`NO_RANK`] or
-/// higher for none.
+/// The rank of a merge with its place in the low bits, so that the minimum is the next merge; at least [`NO_RANK`] if
+/// there is none.
 #[inline(always)]
 fn rank_at(merge: MergeRule, at: usize) -> u32 {
     rank_of(merge) << PLACE_BITS | at as u32

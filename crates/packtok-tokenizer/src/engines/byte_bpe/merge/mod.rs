@@ -1,4 +1,8 @@
-//! Merging the symbols of a word.
+//! Merges the symbols of a word: the ids of words that are not in the cache.
+//!
+//! - `rule` packs one merge rule into a number, `rule_table` finds the rule of two ids, `rules` holds all rules of a
+//!   vocabulary.
+//! - `in_place` merges short words, `heap` long ones; `encode` chooses.
 
 mod encode;
 mod heap;

@@ -1,19 +1,18 @@
-//! The merges of a vocabulary by their two ids, each found in three loads without a branch.
+//! Finds the merge rule of two ids with three loads and without a branch, by perfect hashing.
 //!
-//! The two ids make a key of 40 bits, which is mixed into another of 40 bits, one to one. The high bits of that
-//! name a bucket, its low bits a slot, once the bucket's seed is put over them; seeds are chosen when the table is
-//! made, so that no two merges have the same slot.
+//! The two ids form a key of 40 bits, which a bijection mixes into another of 40 bits. Its high bits select a bucket.
+//! The bucket's seed, XORed with the low bits, selects a slot. The seeds are chosen when the table is built, so that
+//! no two rules share a slot.
 //!
 //! ```text
 //! mixed key   | high bits               | low bits |       slots: | high bits: 24 | rank: 20 | id: 20 |
 //!               | bucket -> its seed  ^ ^ | = slot
 //! ```
 //!
-//! A slot and the high bits tell the whole key, so that nothing is ever taken for what it is not.
+//! Slot and high bits determine the whole key, so a lookup never returns the rule of other ids.
 //!
-//! Most neighbours have no merge. A table of single bits says so of nearly all of them; then the first slot is
-//! looked at in place of their own, so that the slots that are looked at are those of merges that texts have, and
-//! stay in the nearer caches.
+//! Most neighbours have no rule. A bitmap rejects nearly all of these. The lookup then reads slot 0 instead, so that
+//! only slots of rules that occur in texts are read, and stay in the nearer caches.
 
 use std::hint::select_unpredictable;
 
@@ -21,17 +20,17 @@ use super::rule::{ID_BITS, MergeRule, NO_RULE};
 use crate::engines::huge_table::{HugeTable, Slots};
 
 const KEY_BITS: u32 = 2 * ID_BITS;
-/// Bits of a merge in its slot; above them are the high bits of its key.
+/// Bits of a rule in its slot; above them are the high bits of its key.
 const RULE_BITS: u32 = 40;
 const HIGH_BITS: u32 = 64 - RULE_BITS;
-/// The low bits of a key that are not kept in its slot, which the number of slots must tell.
+/// Bits of a key that are not stored in its slot; the number of the slot determines them.
 const LOW_BITS: u32 = KEY_BITS - HIGH_BITS;
 
-/// Merges that share a bucket, on average.
+/// Average number of rules in a bucket.
 const PER_BUCKET: usize = 4;
-/// Bits for each merge in the table that says no.
+/// Bits in the bitmap for each rule.
 const BITS_PER_MERGE: usize = 16;
-/// Ways to mix that are tried before there are more slots, and how often these are doubled.
+/// Mixes that are tried before the number of slots is doubled, and how often it is doubled.
 const MIXES: usize = 8;
 const DOUBLINGS: u32 = 4;
 
@@ -42,20 +41,20 @@ pub(super) struct RuleTable {
     slots: HugeTable<u64>,
 }
 
-/// How keys are mixed, and which of their bits name the bucket.
+/// How keys are mixed, and which bits select the bucket.
 #[derive(Clone, Copy)]
 struct Mix {
-    /// Odd, so that it can be undone.
+    /// Odd, so that the product is a bijection.
     factor: u64,
     bucket_shift: u32,
     slot_mask: u64,
 }
 
 impl RuleTable {
-    /// From the two ids of each merge, all different, and what they become.
+    /// Builds the table from the two different ids of each rule, and the rules.
     ///
     /// # Errors
-    /// That no table was found; none such is known.
+    /// No table was found; no such vocabulary is known.
     pub(super) fn new(merges: &[([u32; 2], MergeRule)]) -> Result<Self, String> {
         let num_slots = (merges.len() * 5 / 4)
             .next_power_of_two()
@@ -79,7 +78,7 @@ impl RuleTable {
         Err("no table was found for its merges".to_owned())
     }
 
-    /// The table by this mix, if there are seeds for it.
+    /// The table for this mix, if every bucket has a seed.
     fn with(mix: Mix, merges: &[([u32; 2], MergeRule)]) -> Option<Self> {
         let num_buckets = 1 << (KEY_BITS - mix.bucket_shift);
         let mixed =
@@ -92,14 +91,14 @@ impl RuleTable {
         for size in &mut ends {
             (end, *size) = (end + *size, end);
         }
-        // What is where each bucket starts becomes what is where it ends.
+        // Counting sort: the start of each bucket advances to its end.
         let mut by_bucket = vec![(0, NO_RULE); merges.len()];
         for (mixed, merge) in merges.iter().map(mixed) {
             let end = &mut ends[mix.bucket(mixed)];
             by_bucket[*end] = (mixed, merge);
             *end += 1;
         }
-        // Full buckets first, while there is room.
+        // The fullest buckets come first, while most slots are free.
         let of_bucket =
             |bucket: usize| bucket.checked_sub(1).map_or(0, |one| ends[one])..ends[bucket];
         let mut buckets: Vec<usize> = (0..num_buckets)
@@ -113,7 +112,7 @@ impl RuleTable {
             seeds: HugeTable::new(num_buckets),
             slots: HugeTable::filled(mix.slot_mask as usize + 1, NO_RULE),
         };
-        // The first is nobody's: whoever looks there finds no merge.
+        // Slot 0 stays empty: rejected lookups read it.
         let (seeds, slots) = (table.seeds.all_mut(), table.slots.all_mut());
         let filter = table.filter.all_mut();
         for number in buckets {
@@ -135,7 +134,7 @@ impl RuleTable {
         Some(table)
     }
 
-    /// The table as it is looked at: to make slices of its memory takes longer than to look.
+    /// A view for lookups: making slices of the tables takes longer than a lookup.
     #[inline]
     pub(super) fn view(&self) -> View<'_> {
         View {
@@ -147,7 +146,7 @@ impl RuleTable {
     }
 }
 
-/// A [`RuleTable`] at hand.
+/// A view of a [`RuleTable`] for lookups.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     mix: Mix,
@@ -156,7 +155,7 @@ pub(super) struct View<'a> {
     slots: Slots<'a, u64>,
 }
 
-/// Where the merge of two ids is, if they have one.
+/// The only slot in which the rule of two ids can be.
 #[derive(Clone, Copy)]
 pub(super) struct Probe {
     slot: usize,
@@ -164,13 +163,13 @@ pub(super) struct Probe {
 }
 
 impl View<'_> {
-    /// Where the merge of two neighbours is.
+    /// Computes where the rule of two neighbours would be.
     #[inline(always)]
     pub(super) fn probe(self, left: u32, right: u32) -> Probe {
         let mixed = self.mix.mixed(left, right);
         let filter = self.filter.at(mixed as usize >> 6) >> (mixed & 63) & 1 == 1;
         let seed = *self.seeds.at(self.mix.bucket(mixed));
-        // Which it is cannot be foreseen.
+        // Unpredictable, so it must not become a branch.
         let slot = select_unpredictable(filter, mixed ^ u64::from(seed), 0);
         Probe {
             slot: slot as usize,
@@ -178,7 +177,7 @@ impl View<'_> {
         }
     }
 
-    /// What is there.
+    /// Reads the rule at a probe; [`NO_RULE`] if it is that of other ids.
     #[inline(always)]
     pub(super) fn read(self, sought: Probe) -> MergeRule {
         let slot = *self.slots.at(sought.slot);
@@ -187,7 +186,7 @@ impl View<'_> {
     }
 }
 
-/// Where in the table that says no the bit of a key is.
+/// The word of the bitmap that holds the bit of a key.
 #[inline(always)]
 fn word_of(mixed: u64, num_words: usize) -> usize {
     mixed as usize >> 6 & (num_words - 1)
@@ -199,11 +198,11 @@ fn bit_of(mixed: u64) -> u64 {
 }
 
 impl Mix {
-    /// The key of two ids, mixed.
+    /// The mixed key of two ids.
     #[inline(always)]
     fn mixed(self, left: u32, right: u32) -> u64 {
         let key = u64::from(left) << ID_BITS | u64::from(right);
-        // A product and then what is above half its bits over what is below: both can be undone.
+        // A product with an odd factor, then a XOR of the high half into the low half: both are bijections.
         let product = key.wrapping_mul(self.factor) & ((1 << KEY_BITS) - 1);
         product ^ product >> ID_BITS
     }

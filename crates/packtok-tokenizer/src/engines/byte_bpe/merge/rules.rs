@@ -1,32 +1,29 @@
-//! The merges of a BPE: the ids of one word.
+//! All merge rules of a vocabulary.
 //!
-//! A word begins as its bytes or characters (`alphabet.rs`); of all neighbours that have a merge, the one of lowest rank is merged, the
-//! first of equals, until none has one. Short words are gone through from end to end for each merge, in a
-//! few registers' worth of memory; long ones keep their merges in a heap (`heap.rs`).
-//!
-//! What two ids become is in `rule_table.rs`.
+//! A word starts as its bytes or characters (`alphabet`). Of all neighbours with a rule, those of lowest rank are
+//! merged, leftmost first, until none has one.
 
 use super::rule::{ID_BITS, MergeRule, NO_RULE};
 use super::rule_table::{self as rule_table, RuleTable};
 use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
 
-/// The merge of each two ids that have one.
+/// The rules of all pairs of ids.
 pub(in crate::engines::byte_bpe) struct MergeRules {
     alphabet: Alphabet,
-    /// Of two bytes that are symbols.
+    /// The rules of pairs of bytes, for alphabets of bytes: no probe is needed for the symbols that a word starts as.
     by_bytes: HugeTable<MergeRule>,
     by_ids: RuleTable,
 }
 
 impl MergeRules {
-    /// From the ids that words begin as, and the two ids and the resulting one of each merge, by rank; all below
-    /// [`MAX_IDS`].
+    /// From the symbols that words start as, and the two ids and the resulting one of each rule, by rank. All are
+    /// below [`MAX_IDS`](super::rule::MAX_IDS).
     ///
-    /// Where two ids have several merges the last counts, as in the Python package.
+    /// Of several rules for two ids, the last one wins, as in the Python package.
     ///
     /// # Errors
-    /// Why there is no table for them.
+    /// Why no table can be built.
     pub(in crate::engines::byte_bpe) fn new(
         alphabet: Alphabet,
         by_rank: &[[u32; 3]],
@@ -58,7 +55,7 @@ impl MergeRules {
         Ok(merges)
     }
 
-    /// The tables as they are looked at: to make slices of their memory takes longer than to look.
+    /// A view for lookups: making slices of the tables takes longer than a lookup.
     #[inline]
     pub(super) fn view(&self) -> View<'_> {
         View {
@@ -74,7 +71,7 @@ impl MergeRules {
     }
 }
 
-/// [`MergeRules`], with its tables at hand.
+/// A view of [`MergeRules`] for lookups.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     alphabet: &'a Alphabet,
@@ -83,7 +80,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The merge of two neighbours.
+    /// The rule of two neighbours.
     #[inline(always)]
     pub(super) fn rule(self, left: u32, right: u32) -> MergeRule {
         self.by_ids.read(self.by_ids.probe(left, right))
@@ -96,8 +93,8 @@ impl View<'_> {
             .at(usize::from(left) << 8 | usize::from(right))
     }
 
-    /// Calls `symbol` with each symbol of a word, `merge` with the merge of each and the one after it, and says how
-    /// many symbols there are.
+    /// Calls `symbol` with each symbol of a word and `merge` with the rule of each symbol and the next one. Returns
+    /// the number of symbols.
     #[inline(always)]
     pub(super) fn begin(
         self,

@@ -1,10 +1,9 @@
-//! Words found a block of 64 bytes at a time: where words begin is worked out for all bytes of a block at
-//! once, by arithmetic on its masks.
+//! Finds words 64 bytes at a time: where words start is computed for all bytes of a block at once, by arithmetic on
+//! its masks.
 //!
-//! A pattern asks what is before and after a byte. What is before, and reaches into a block from the one
-//! before it, is carried in [`Carry`]; what is after is looked up in the next block, which is therefore read
-//! before the one at hand is decided. The end of a text looks like white space that goes on for ever: just
-//! there white space is not state before its last character.
+//! A pattern depends on what comes before and after a byte. What extends from the block before is carried in
+//! [`Carry`]. What comes after is in the next block, whose masks are therefore computed first. The end of a text looks
+//! like endless white space: only there, white space is not split before its last character.
 //!
 //! ```text
 //! text       I   c a n ' t   g o        letter & !(letter << 1) & !(blank << 1)
@@ -16,12 +15,13 @@ use std::marker::PhantomData;
 use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SPACE, SYMBOL, UPPER};
 use crate::engines::lane::{BLOCK, Job, Lane, Masks};
 
-/// Ends of words that are found together, and more for what one block may have. Many, because what is left of them
-/// makes a group for which little is fetched ahead.
+/// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
+/// few prefetches in flight.
 const ENOUGH: usize = 1024 - BLOCK;
 pub(in crate::engines::byte_bpe) const ROOM: usize = ENOUGH + BLOCK + 2;
 
-/// What reaches from one block into the next: bits are the last of the block before, as bit 0.
+/// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
+/// stated otherwise.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Carry {
     pub(super) letter: u64,
@@ -33,41 +33,41 @@ pub(super) struct Carry {
     pub(super) wide: u64,
     /// Newlines, and with some patterns slashes, that belong to the symbols before them.
     pub(super) taken: u64,
-    /// The character that begins a run of symbols and has no blank before it.
+    /// A symbol that begins a run of symbols and has no space before it.
     pub(super) prefix: u64,
-    /// Words after contractions begin at these bytes of the block.
+    /// Bytes of this block at which words after contractions start.
     pub(super) after_contractions: u64,
-    /// These bytes of the block are of a contraction.
+    /// Bytes of this block that belong to a contraction.
     pub(super) contracted: u64,
     /// Letters that belong to the symbol before them.
     pub(super) joined: u64,
-    /// Chinese characters that are kept apart.
+    /// Chinese characters that are split off.
     pub(super) cjk: u64,
-    /// Characters of no class, where there is one of symbols.
+    /// Characters of no class, for patterns that have a class of symbols.
     pub(super) unclassed: u64,
-    /// Lower letters, and letters without case after these.
+    /// Lowercase letters, and letters without case after these.
     pub(super) lowered: u64,
     /// Letters without case, and marks.
     pub(super) both: u64,
-    /// Upper letters that begin here are a word of their own unless a letter of another kind follows them.
+    /// Uppercase letters from this position on are a word unless a letter of another kind follows them.
     pub(super) pending_upper: Option<u32>,
-    /// Numbers in the word at hand.
+    /// Numbers in the current word.
     pub(super) num_digits: u32,
-    /// White space that begins here is a word of its own unless a newline follows it.
+    /// White space from this position on is a word unless a newline follows it.
     pub(super) pending: Option<u32>,
 }
 
-/// A pattern by its blocks.
+/// The rules of a pattern for a block.
 pub(super) trait Rules: Copy {
-    /// Whether it asks for the classes of characters beyond ASCII.
+    /// Whether it needs the classes of characters beyond ASCII.
     const ASKS_BEYOND_ASCII: bool = true;
-    /// Whether it asks for [`Masks::case`]; then marks are letters, too.
+    /// Whether it needs [`Masks::case`]; marks then count as letters.
     const ASKS_CASE: bool = false;
-    /// Whether it asks for [`Masks::signs`]; then marks are letters, too, and Chinese characters are not.
+    /// Whether it needs [`Masks::signs`]; marks then count as letters, and Chinese characters do not.
     const ASKS_SIGNS: bool = false;
 
-    /// Where words begin in a block at `at`; a word before all of these may begin where the answer's second
-    /// part says.
+    /// Where words start in the block at `at`. A word before all of these may start at the second result, if it was
+    /// pending.
     fn begins(
         self,
         text: &[u8],
@@ -78,15 +78,15 @@ pub(super) trait Rules: Copy {
     ) -> (u64, Option<u32>);
 }
 
-/// How far a text has been state.
+/// How far a text has been split.
 pub(in crate::engines::byte_bpe) struct SplitState {
     at: usize,
     /// The masks of the block at `at`.
     block: Masks,
     carry: Carry,
-    /// The classes of a character beyond ASCII at the end of the block before, which may reach into this one.
+    /// The classes of the last character beyond ASCII of the block before, which may extend into this one.
     last_wide: Wide,
-    /// The end of the text, and blanks.
+    /// The end of the text, padded with spaces.
     last: [u8; BLOCK],
     is_done: bool,
 }
@@ -104,7 +104,7 @@ impl SplitState {
         }
     }
 
-    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
     #[inline(always)]
     pub(super) fn fill(
         &mut self,
@@ -133,7 +133,7 @@ impl SplitState {
                 num_ends += 1;
             }
             if at == 0 {
-                // No word ends where the first begins.
+                // No word ends where the first one starts.
                 begins &= !1;
             }
             let left = text.len() - at;
@@ -159,7 +159,7 @@ impl SplitState {
         num_ends
     }
 
-    /// The masks of the block that begins at `at`, which is blank after the end of the text.
+    /// The masks of the block at `at`, padded with spaces after the end of the text.
     #[inline(always)]
     fn masks<R: Rules>(
         &mut self,
@@ -212,9 +212,8 @@ struct Wide {
     cjk: u64,
 }
 
-/// Adds what the masks lack: the classes of characters beyond ASCII.
-///
-/// First by the byte that each begins with; then the other bytes get what it has.
+/// Adds the classes of characters beyond ASCII to the masks: first for the first byte of each, then for its other
+/// bytes.
 struct Widen<'a, R> {
     rules: PhantomData<R>,
     last: &'a mut Wide,
@@ -310,7 +309,7 @@ impl<R: Rules> Job for Widen<'_, R> {
     }
 }
 
-/// All bytes of the characters that begin there, and of one that the block before ends with, if there is one.
+/// Extends the bits at first bytes to all bytes of their characters, and continues a character from the block before.
 #[inline(always)]
 fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
     let mut all = begins;
@@ -322,7 +321,7 @@ fn with_inner(begins: u64, last: u64, inner: u64) -> u64 {
     all
 }
 
-/// What is left of a text, and blanks.
+/// The rest of a text, padded with spaces.
 #[cold]
 #[inline(never)]
 fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
@@ -344,28 +343,29 @@ fn emit(lane: impl Lane, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends:
     num_ends + bits.count_ones() as usize
 }
 
-/// What is at the byte before each.
+/// For each byte, the bit of the byte before it.
 #[inline(always)]
 pub(super) fn before(mask: u64, carried: u64) -> u64 {
     mask << 1 | carried
 }
 
-/// What is at the byte after each.
+/// For each byte, the bit of the byte after it.
 #[inline(always)]
 pub(super) fn after(mask: u64, next: u64) -> u64 {
     mask >> 1 | next << 63
 }
 
-/// What is reached from each of `from` through the runs of `through` that they are in.
+/// The bits of `through` that follow a bit of `from` in the same run.
 ///
-/// A sum runs from a bit to the end of its run; where others are in the same run, it leaves them as they are.
+/// The carry of an addition runs from a bit to the end of its run. If several bits are in one run, the addition leaves
+/// the later ones as they are.
 #[inline(always)]
 pub(super) fn reached(from: u64, through: u64) -> u64 {
     let from = from & through;
     (through.wrapping_add(from) ^ through | from) & through
 }
 
-/// White space after which is none, by the first byte of the character.
+/// First bytes of white space characters after which no white space follows.
 #[inline(always)]
 pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
     let first_bytes = block.space & !block.inner;
@@ -381,8 +381,8 @@ pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
     first_bytes & !goes_on
 }
 
-/// Where words begin once those of `apostrophes` that begin a contraction are state off after it; `length`
-/// is that of the contraction at a byte.
+/// Splits off contractions: `apostrophes` are the candidates, and `length` gives the length of the contraction at a
+/// byte of the block.
 #[inline(always)]
 pub(super) fn with_contractions(
     begins: u64,
@@ -419,13 +419,13 @@ pub(super) fn contraction(bytes: &[u8], at: usize, fold: impl Fn(u8) -> u8) -> O
     }
 }
 
-/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it is there.
+/// Length of `(?i:'s|'t|'re|'ve|'m|'ll|'d)` at `at`, if it matches.
 #[inline]
 pub(super) fn contraction_in_any_case(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) != Some(&b'\'') {
         return None;
     }
-    // The long s is an s in another case, too.
+    // `(?i:s)` also matches the long s.
     if bytes[at + 1..].starts_with("ſ".as_bytes()) {
         return Some(1 + "ſ".len());
     }

@@ -1,12 +1,15 @@
-//! `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
-//! a block at a time.
+//! The pattern of cl100k, a block at a time:
 //!
-//! - Letters take with them one character before them: white space that is no newline, which a word always
-//!   begins with there, or a symbol that has no other and no blank before it.
+//! ```text
+//! (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//! ```
+//!
+//! - Letters include one character before them: white space except newlines, which always starts a word there, or a
+//!   symbol without another symbol or a space before it.
 //! - Numbers are words of up to three.
-//! - Symbols take a blank before them, and the newlines after them.
-//! - Of the white space that is left, all up to the last newline is a word; the rest is one up to its last
-//!   character, and that one begins a word, which may be all there is of it.
+//! - Symbols include a space before them and the newlines after them.
+//! - Of the remaining white space, everything up to the last newline is a word. The rest is a word up to its last
+//!   character, and that character starts a word.
 
 use super::blocks::{
     Carry, Rules, after, before, contraction_in_any_case, last_spaces, reached, with_contractions,
@@ -69,8 +72,8 @@ impl Rules for Cl100k {
     }
 }
 
-/// All bytes of the symbols that begin at `others`, and of one that the block before ends with: if a letter is
-/// after one of these, it is what the letter's word begins with.
+/// All bytes of the symbols that start at `others`, and of one at the end of the block before: a letter after one of
+/// these belongs to the same word.
 #[inline(always)]
 pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
     let mut symbols = others | carry.prefix & block.inner;
@@ -82,7 +85,7 @@ pub(super) fn lone_symbols(others: u64, block: &Masks, carry: &Carry) -> u64 {
     symbols
 }
 
-/// Where words begin of so many numbers at most.
+/// Where words of at most `digits` numbers start.
 #[inline(always)]
 pub(super) fn numbers(digits: usize, block: &Masks, carry: &mut Carry) -> u64 {
     let number = block.number;
@@ -99,7 +102,7 @@ pub(super) fn numbers(digits: usize, block: &Masks, carry: &mut Carry) -> u64 {
     count(digits, block, runs, carry)
 }
 
-/// As [`numbers`], number by number.
+/// [`numbers`], one number at a time.
 #[cold]
 fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u64 {
     let mut numbers = block.number & !block.inner;
@@ -115,8 +118,8 @@ fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u6
     begins
 }
 
-/// Where words of white space begin, but for what is `taken` by symbols; and one that was pending. `last` are
-/// characters that are cut off from those before them.
+/// Where words of white space start, except what is `taken` by symbols; and one that was pending. `last` are
+/// characters that are split from those before them.
 #[inline(always)]
 pub(super) fn white_space(
     at: usize,
@@ -137,8 +140,8 @@ pub(super) fn white_space(
     (spaces | after_lines, earlier)
 }
 
-/// White space after the newlines of a word: a word of its own, unless another newline follows it. Where
-/// that is to be seen in the next block only, it is pending.
+/// White space after the newlines of a word is a word unless another newline follows it. If only the next block shows
+/// that, it is pending.
 #[inline(always)]
 fn after_lines(
     at: usize,
@@ -165,7 +168,7 @@ fn after_lines(
             earlier = (!is_line).then_some(pending);
         }
     }
-    // A sum runs through the white space and comes out after it.
+    // The carry runs through the white space and stops after it.
     let (sum, reaches_next) = line_space.overflowing_add(after_newline);
     let mut ends_of_lines = sum & !line_space & newline;
     while ends_of_lines != 0 {
@@ -183,7 +186,7 @@ fn after_lines(
     (after_newline, earlier)
 }
 
-/// The highest bit of a number that has any.
+/// The highest set bit; 0 if there is none.
 fn last_bit(mask: u64) -> u64 {
     match mask {
         0 => 0,

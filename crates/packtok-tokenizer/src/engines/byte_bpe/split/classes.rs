@@ -1,4 +1,4 @@
-//! What the split patterns ask of a character: letter, number, white space and the like.
+//! The classes of characters that split patterns use: letter, number, white space and so on.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, HirKind};
 
 use crate::engines::lane::{FirstTwo, Lane};
 
-/// One bit for each question that a pattern asks.
+/// One bit for each class.
 pub(super) type Classes = u8;
 
 /// `\p{L}`
@@ -22,15 +22,15 @@ pub(super) const UPPER: Classes = 1 << 4;
 /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 pub(super) const LOWER: Classes = 1 << 5;
 
-/// `[\p{P}\p{S}]`; no pattern asks for it and for [`UPPER`].
+/// `[\p{P}\p{S}]`. Shares a bit with [`UPPER`]; no pattern uses both.
 pub(super) const SYMBOL: Classes = UPPER;
-/// Characters that DeepSeek keeps apart; no pattern asks for it and for [`LOWER`].
+/// Characters that DeepSeek's pattern splits off. Shares a bit with [`LOWER`]; no pattern uses both.
 pub(super) const CJK: Classes = LOWER;
 
-/// Characters that normal form C leaves as they are; no pattern asks for it and for [`LETTER`].
+/// Characters that NFC does not change. Shares a bit with [`LETTER`]; no table has both.
 pub(in crate::engines::byte_bpe) const INERT: Classes = LETTER;
 
-/// The classes that most patterns ask for.
+/// The classes of most patterns.
 pub(super) const COMMON: [(&str, Classes); 6] = [
     (r"\p{L}", LETTER),
     (r"\p{N}", NUMBER),
@@ -39,7 +39,7 @@ pub(super) const COMMON: [(&str, Classes); 6] = [
     (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", UPPER),
     (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
 ];
-/// Those of DeepSeek's: letters are marks, too, and what is in [`CJK`] is in no other.
+/// The classes of DeepSeek's patterns: marks count as letters, and characters in [`CJK`] have no other class.
 pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[[\p{L}\p{M}]--[一-龥぀-ゟ゠-ヿ]]", LETTER),
     (r"\p{N}", NUMBER),
@@ -49,37 +49,38 @@ pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[一-龥぀-ゟ゠-ヿ]", CJK),
 ];
 
-/// Characters whose numbers differ in the last six bits, which are those of the last byte of each in UTF-8.
+/// Characters that differ in the last six bits only, which are those of the last byte in UTF-8.
 const BLOCK: usize = 64;
 
-/// The last six bits of the lowest byte that begins a character of four bytes.
+/// The last six bits of the lowest first byte of a character of four bytes.
 const OF_FOUR: usize = 0x30;
 
-/// The last six bits of first bytes of letters that have case: U+00C0 to U+017F, U+0380 to U+047F. Others are of few
-/// languages, or take turns in case, so that the second byte does not tell it.
+/// The last six bits of the first bytes of U+00C0 to U+017F and U+0380 to U+047F, where case matters most. The other
+/// letters with case are of few languages, or alternate in case, so that two bytes do not decide it.
 const LATIN_FIRST: usize = 0x3;
 const LATIN_LAST: usize = 0x5;
 const GREEK_FIRST: usize = 0xe;
 const CYRILLIC_LAST: usize = 0x11;
 
-/// The classes of every character, in two steps: a block of characters, and in it the character. Most blocks are
-/// alike, so that the whole is some 60 kB.
+/// The classes of every character, in two steps: the block of a character, and the character in it. Most blocks are
+/// equal and stored once, so the whole takes about 60 kB.
 pub(in crate::engines::byte_bpe) struct ClassTable {
     /// By a character's number without the last six bits.
     block_of: Vec<u16>,
-    /// By the last six bits of a character's first byte and of its second: the block of one of three bytes, and for
-    /// one of two bytes a block of nothing but its classes, so that neither is asked how long it is.
+    /// By the last six bits of a character's first byte and of its second. For three bytes, this is the block; for two
+    /// bytes, a block in which all entries are the classes of the character, so that both lengths are looked up in the
+    /// same way.
     block_of_two: Vec<u16>,
     blocks: Vec<[Classes; BLOCK]>,
-    /// Which characters are letters and nothing else by their first two bytes; of these which ones are lower ones, and
-    /// which have no case; and which are in [`CJK`].
+    /// By their first two bytes: characters that are letters and nothing else; those that are lowercase letters; those
+    /// without case; and those in [`CJK`].
     letters: FirstTwo,
     lower: FirstTwo,
     both: FirstTwo,
     cjk: FirstTwo,
 }
 
-/// Blocks, each kept once.
+/// Blocks, each stored once.
 #[derive(Default)]
 struct Blocks {
     all: Vec<[Classes; BLOCK]>,
@@ -96,17 +97,17 @@ impl Blocks {
 }
 
 impl ClassTable {
-    /// Made from the tables of the crate `regex-syntax`; `tests/it/engines.rs` holds them against the package's.
+    /// Built from the tables of the crate `regex-syntax`; `tests/it/engines.rs` compares them with the package's.
     pub(super) fn new(patterns: &[(&str, Classes)]) -> Self {
         Self::with(patterns, |_| 0)
     }
 
-    /// With the numbers of the standard library, which `Digits` asks; its tables may be newer.
+    /// With the numbers of the standard library, which `Digits` uses; its Unicode version may be newer.
     pub(super) fn with_digits() -> Self {
         Self::with(&COMMON, |char| if char.is_numeric() { NUMBER } else { 0 })
     }
 
-    /// With [`INERT`] for characters that are, and nothing else.
+    /// With [`INERT`] for characters that are inert, and no other class.
     pub(in crate::engines::byte_bpe) fn of_inert(is_inert: impl Fn(char) -> bool) -> Self {
         Self::with(&[], |char| if is_inert(char) { INERT } else { 0 })
     }
@@ -128,7 +129,7 @@ impl ClassTable {
         let of_two = (0..1 << 12).map(|two: usize| match two {
             // 0b110..... and 0b10......
             0..0x800 => blocks.number([all[two]; BLOCK]),
-            // 0b1110....; those of four bytes are not looked up here.
+            // 0b1110....; characters of four bytes are not looked up here.
             _ => blocks.number(chunks[two & 0x3ff]),
         });
         let block_of_two: Vec<u16> = of_two.collect();
@@ -160,8 +161,8 @@ impl ClassTable {
         }
     }
 
-    /// Where in the block of a text at `at` letters beyond ASCII begin that their first two bytes tell: none where
-    /// the text ends. What is at bytes that begin no such character says nothing.
+    /// First bytes of the letters beyond ASCII in the block at `at` that their first two bytes decide. None at the end
+    /// of a text. Bits at other bytes are garbage.
     #[inline(always)]
     pub(in crate::engines::byte_bpe) fn match_first_two(
         &self,
@@ -172,7 +173,7 @@ impl ClassTable {
         match_first_two(lane, text, at, &self.letters)
     }
 
-    /// As [`ClassTable::told`] those that are lower ones, and those without case.
+    /// As [`ClassTable::match_first_two`]: lowercase letters, and letters without case.
     #[inline(always)]
     pub(super) fn case_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> [u64; 2] {
         [
@@ -181,7 +182,7 @@ impl ClassTable {
         ]
     }
 
-    /// As [`ClassTable::told`] those in [`CJK`].
+    /// As [`ClassTable::match_first_two`]: characters in [`CJK`].
     #[inline(always)]
     pub(super) fn cjk_by_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
         match_first_two(lane, text, at, &self.cjk)
@@ -192,7 +193,7 @@ impl ClassTable {
         self.blocks[usize::from(self.block_of[scalar / BLOCK])][scalar % BLOCK]
     }
 
-    /// The classes of a character beyond ASCII, in UTF-8, whose first byte is at `at`.
+    /// The classes of the character beyond ASCII whose first byte is at `at`.
     #[inline(always)]
     pub(in crate::engines::byte_bpe) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
         let bytes = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -223,7 +224,7 @@ fn match_first_two(lane: impl Lane, text: &[u8], at: usize, first_two: &FirstTwo
     }
 }
 
-/// The ranges of characters that a class of a pattern has.
+/// The ranges of a character class of a pattern.
 fn ranges(pattern: &str) -> Vec<(char, char)> {
     let parsed = regex_syntax::parse(pattern).expect("the pattern is one of ours");
     let HirKind::Class(Class::Unicode(class)) = parsed.kind() else {
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn classes_are_of_unicode_16() {
         let table = ClassTable::new(&COMMON);
-        // A letter that came with 16.0, and one that came with 17.0.
+        // A letter of Unicode 16.0, and one of 17.0.
         assert_eq!(table.of(0x1c89), LETTER | UPPER);
         assert_eq!(table.of(0xa7ce), 0);
     }
@@ -283,7 +284,7 @@ mod tests {
             ClassTable::with_digits(),
         ] {
             let case = LETTER | NUMBER | SPACE | UPPER | LOWER;
-            // Lower letters are told where many languages have them; most others take turns with upper ones.
+            // Lowercase letters are decided where many languages have them; most others alternate with uppercase ones.
             for (first_two, wanted, mask, one_in) in [
                 (&table.letters, LETTER, LETTER | NUMBER | SPACE, 2),
                 (&table.lower, LETTER | LOWER, case, 8),

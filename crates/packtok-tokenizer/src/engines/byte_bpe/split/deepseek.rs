@@ -1,19 +1,23 @@
-//! DeepSeek's three patterns, one after the other, a block at a time: `\p{N}{1,3}`; C+; and of each text between these
-//! `A|[^\r\n\p{L}S]?L+| ?S+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+` with C = `[一-龥぀-ゟ゠-ヿ]`, L = `[\p{L}\p{M}]`,
-//! S = `[\p{P}\p{S}]` and A = ``[!-/:-@\[-`{-~][A-Za-z]+``.
+//! DeepSeek's three patterns, applied one after the other, a block at a time: `\p{N}{1,3}`; `C+`; and in the text
+//! between these
 //!
-//! White space is as in `cl100k`, but numbers and Chinese characters after it are the end of a text. Letters, which
-//! here are those that C lacks and marks, take with them what is in no class, such as a control character; of several
-//! of these only the last, and the others are a word.
+//! ```text
+//! A|[^\r\n\p{L}S]?L+| ?S+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//! C = [一-龥぀-ゟ゠-ヿ]   L = [\p{L}\p{M}]   S = [\p{P}\p{S}]   A = [!-/:-@\[-`{-~][A-Za-z]+
+//! ```
+//!
+//! White space is split as in `cl100k`, but numbers and Chinese characters after it end a text. Letters (those outside
+//! C, and marks) include one character of no class before them, such as a control character. Of several of these only
+//! the last is included, and the others are a word.
 //!
 //! ```text
 //! text     f ( a , b )   . c d é   . . e   ␀ ␀ g
 //! begins   1 1 . 1 . 1   1 . . 1   1 . 1   1 1 .
 //! ```
 //!
-//! - A symbol of ASCII that has neither a symbol nor a blank before it takes the letters of ASCII after it. Any other
-//!   letter after these begins a word.
-//! - Symbols take a blank before them, and the newlines after them.
+//! - An ASCII symbol without a symbol or a space before it includes the ASCII letters after it. Any other letter after
+//!   these starts a word.
+//! - Symbols include a space before them and the newlines after them.
 
 use super::blocks::{Carry, Rules, before, last_spaces, reached};
 use super::cl100k::{numbers, white_space};
@@ -49,7 +53,7 @@ impl Rules for Deepseek {
 
         let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
         let ascii_letter = letter & !wide;
-        // Of a symbol beyond ASCII only the first byte is among others, and no letter is after that.
+        // Of a symbol beyond ASCII, `others` has only the first byte, and no letter follows that.
         let after_prefix = before(others, carry.prefix);
         let joined = reached(after_prefix | carry.joined, ascii_letter);
         let line_space_before = before(line_space, carry.space & !carry.newline);
@@ -68,7 +72,7 @@ impl Rules for Deepseek {
 
         let first_taken = newline & before(symbol, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
-        // What is kept apart ends a text: it is not cut before the last white space, as if that went on.
+        // The end of a text: white space is not split before its last character, as if it continued.
         let [with_ends, next_with_ends] = [block, next].map(|masks| Masks {
             space: masks.space | masks.number | masks.signs.cjk,
             ..*masks
@@ -97,7 +101,7 @@ fn unclassed(block: &Masks) -> u64 {
     !(block.letter | block.number | block.space | block.signs.symbol | block.signs.cjk)
 }
 
-/// The first bytes of characters of no class that have a letter after them.
+/// First bytes of the characters of no class that a letter follows.
 #[cold]
 fn unclassed_before_letters(unclassed: u64, block: &Masks, next: &Masks) -> u64 {
     let after = |mask: u64, next: u64, n: usize| mask >> n | next << (64 - n);

@@ -1,9 +1,13 @@
-//! `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`, a block at a time.
+//! The pattern of GPT-2, a block at a time:
 //!
-//! A word is a run of letters, of numbers or of others, with the blank before it if there is one. White space
-//! is a word up to its last character, and that one is a word, unless it is such a blank or the text ends.
+//! ```text
+//! 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+//! ```
 //!
-//! Where numbers are apart, each is a word, and what is between them is split as texts of their own.
+//! A word is a run of letters, of numbers or of other characters, including one space before it. White space is a word
+//! up to its last character. That character is another word, unless it is a space before a word or the text ends.
+//!
+//! With `numbers_apart`, each number is a word, and the text between numbers is split as a text of its own.
 
 use super::blocks::{Carry, Rules, after, before, contraction, last_spaces, with_contractions};
 use crate::engines::lane::Masks;
@@ -30,7 +34,7 @@ impl Rules for Gpt2 {
         let letters = letter & !before(letter, carry.letter) & without_blank;
         let (numbers, last) = match self.numbers_apart {
             true => {
-                // A number after white space is the end of a text.
+                // A number after white space ends a text.
                 let [block, next] = [block, next].map(|masks| Masks {
                     space: masks.space | masks.number,
                     ..*masks
@@ -49,7 +53,7 @@ impl Rules for Gpt2 {
         carry.other = other >> 63;
         carry.space = space >> 63;
         carry.blank = block.blank >> 63;
-        // Any contraction is a word that begins with its apostrophe, and a letter after it is no new one.
+        // A contraction is a word that starts with its apostrophe; the letter after the apostrophe starts no word.
         let apostrophes = block.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {
             contraction(text, at + i, |byte| byte)

@@ -1,9 +1,8 @@
-//! Texts state into words, by hand for the split patterns that the tokenizers of today have.
+//! Splits texts into words by the patterns of current tokenizers, without a regular expression engine.
 //!
-//! `blocks` does it 64 bytes at a time by the rules of each pattern (`gpt2`, `cl100k`, `o200k`, `deepseek`), and for
-//! texts that no pattern splits (`pieces`), on the masks that a `lane` finds. `plain` does it word by word, as one reads
-//! a pattern. The tests below hold one against the other; `tests/it/fast.rs` holds the blocks against the reference engine,
-//! and that is held against the Python package.
+//! `blocks` does it 64 bytes at a time on the masks of a lane, by the rules of each pattern (`gpt2`, `cl100k`,
+//! `o200k`, `deepseek`), and for texts that no pattern splits (`pieces`). `oracle` does it word by word, as one reads
+//! a pattern; `tests` compare the two. `tests/it/fast.rs` compares the blocks with the reference engine.
 
 mod blocks;
 mod cl100k;

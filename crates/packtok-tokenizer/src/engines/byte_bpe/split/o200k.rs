@@ -1,22 +1,29 @@
-//! `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`, a block at a time, with
-//! P = `[^\r\n\p{L}\p{N}]`, U = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`, L = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]` and
-//! C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Mistral's tekken has no C, and numbers are words of one.
+//! The pattern of o200k, a block at a time:
 //!
-//! Numbers, symbols and white space are as in `cl100k`, but slashes after the newlines that follow symbols belong to
-//! these, too. Of letters, marks among them, some are upper ones (in U only), some lower ones (in L only), and some
-//! both, such as those of scripts that have no case:
+//! ```text
+//! P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//! P = [^\r\n\p{L}\p{N}]   U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]   L = [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+//! C = (?i:'s|'t|'re|'ve|'m|'ll|'d)
+//! ```
+//!
+//! Mistral's tekken has no C, and each number is a word.
+//!
+//! Numbers, symbols and white space are split as in `cl100k`, but slashes after the newlines that follow symbols
+//! belong to the symbols too. Letters, including marks, are uppercase (in U only), lowercase (in L only), or both,
+//! such as those of scripts without case:
 //!
 //! ```text
 //! text     H T T P S e r v e r   語 a B   語 A B .   語 A b
 //! begins   1 . . . . . . . . .   1  . 1   1  1 . 1   1  . .
 //! ```
 //!
-//! - A word begins with an upper letter after a lower one, or after such as are both and follow a lower one.
-//! - Upper letters after others that are both belong to them if any letter follows that is not upper: L+ needs one at
-//!   the end. Else the word ends with the last that is both, and they are a word of their own. Where that is to be seen
-//!   in a later block only, they are pending.
-//! - A word takes a contraction with it, after which another begins.
-//! - Marks after two symbols or after a blank and one are symbols: there is a word already that takes them.
+//! - A word starts with an uppercase letter after a lowercase one, or after letters that are both and follow a
+//!   lowercase one.
+//! - Uppercase letters after letters that are both belong to them if a letter follows that is not uppercase: L+ needs
+//!   one at the end. Otherwise the word ends with the last letter that is both, and the uppercase letters are another
+//!   word. If only a later block shows that, they are pending.
+//! - A word includes a contraction, after which another word starts.
+//! - Marks after two symbols, or after a space and a symbol, are symbols: the word of these symbols includes them.
 
 use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_spaces, reached};
 use super::cl100k::{lone_symbols, numbers, white_space};
@@ -93,18 +100,18 @@ impl Rules for O200k {
         carry.blank = blank >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
-        // White space and letters are not pending together: one of them is the last byte of the block.
+        // White space and letters are never pending together: one of them is the last byte of the block.
         let begins = begins & !contracted | after_contractions;
         (begins, earlier.or(earlier_uppers))
     }
 }
 
-/// What words of symbols are made of.
+/// The parts of words of symbols.
 struct Symbols {
     symbol: u64,
     /// Newlines and slashes after them.
     taken: u64,
-    /// Marks that are symbols.
+    /// Marks that count as symbols.
     marks: u64,
 }
 
@@ -124,14 +131,14 @@ fn symbols(block: &Masks, carry: &Carry) -> Symbols {
     }
 }
 
-/// As [`symbols`] where a mark is after a symbol: byte by byte.
+/// [`symbols`] if a mark follows a symbol: byte by byte.
 #[cold]
 fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
     #[derive(Clone, Copy, PartialEq)]
     enum Word {
-        /// None of symbols.
+        /// Not a word of symbols.
         Other,
-        /// One symbol without a blank before it.
+        /// One symbol without a space before it.
         One,
         Symbols,
         Ended,
@@ -177,7 +184,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
     symbols
 }
 
-/// The bytes of contractions, and those after them.
+/// The bytes of contractions, and the bytes after them.
 #[inline(always)]
 fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry) -> (u64, u64) {
     let (mut contracted, mut after) = (carry.contracted, carry.after_contractions);
@@ -185,7 +192,7 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
     while apostrophes != 0 {
         let i = apostrophes.trailing_zeros();
         apostrophes &= apostrophes - 1;
-        // Behind a contraction a word begins, and with an apostrophe that is what it begins with.
+        // A word starts after a contraction; if it starts with an apostrophe, that is not another contraction.
         if after >> i & 1 == 1 {
             continue;
         }
@@ -202,8 +209,7 @@ fn contractions(text: &[u8], at: usize, mut apostrophes: u64, carry: &mut Carry)
     (contracted, after)
 }
 
-/// Which of the runs of upper letters that begin at `after_both` are words of their own, and whether one is that was
-/// pending.
+/// The runs of uppercase letters at `after_both` that are words, and one that was pending.
 #[cold]
 fn words_of_upper(
     at: usize,
@@ -213,7 +219,7 @@ fn words_of_upper(
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
-    // None where the run goes on in the next block; else whether another letter is after it.
+    // `None` if the run continues in the next block; else whether another letter follows it.
     let goes_on = |first: u32| {
         let end = first + (upper >> first).trailing_ones();
         match end {

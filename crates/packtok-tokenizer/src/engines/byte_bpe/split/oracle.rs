@@ -1,7 +1,7 @@
-//! Where words end, one word after the other: the plain twin of the blocks, which tests hold them against.
+//! The end of each word, found one after the other. Tests compare the blocks with it.
 //!
-//! A pattern is tried at a position, takes the first of its alternatives that matches there, and goes on
-//! where that ended; each function below is one pattern read as such a step.
+//! A pattern is tried at a position, takes its first alternative that matches, and continues at the end of the match.
+//! Each function below is one pattern, written as such a step.
 
 use super::blocks::{contraction, contraction_in_any_case};
 use super::classes::{
@@ -11,11 +11,11 @@ use super::patterns::Pattern;
 use super::pieces::Kind;
 use super::splitter::Splitter;
 
-/// Neither letter nor number nor white space: `[^\s\p{L}\p{N}]`.
+/// `[^\s\p{L}\p{N}]` are the characters without any of these classes.
 const VISIBLE: Classes = LETTER | NUMBER | SPACE;
 
 impl Splitter {
-    /// Where the word ends that begins at `at`, which is before the end of `text`.
+    /// The end of the word that starts at `at`, which is before the end of `text`.
     pub(super) fn end_of_word(&self, text: &str, at: usize) -> usize {
         match self.pattern {
             Pattern::Gpt2 => self.gpt2(text, at),
@@ -27,7 +27,7 @@ impl Splitter {
         }
     }
 
-    /// Up to where no token reaches across, if it is one of the places that are looked at (`pieces.rs`).
+    /// Up to a position that no token crosses, among the positions that `pieces.rs` considers.
     fn piece(&self, text: &[u8], at: usize, each_blank: bool) -> usize {
         let ends = |&end: &usize| {
             let (left, right) = (text[end - 1], text[end]);
@@ -54,12 +54,12 @@ impl Splitter {
         if len == 0 || classes & SPACE != 0 {
             return self.white_space(text, at, 0);
         }
-        // A letter is no number: of the three classes a character has one or none, and a run keeps it.
+        // A character has at most one of these three classes, and so do all characters of a run.
         self.classes
             .run(text, start + len, VISIBLE, classes & VISIBLE)
     }
 
-    /// Numbers one by one, and the same of each text between them.
+    /// Each number, and the text between numbers as a text of its own.
     fn gpt2_between_numbers(&self, text: &str, at: usize) -> usize {
         let (classes, len) = self.classes.at(text, at);
         if classes & NUMBER != 0 {
@@ -97,10 +97,10 @@ impl Splitter {
         self.lines_or_white_space(text, at, 0)
     }
 
-    /// As cl100k, but words change with the case of letters and take contractions with them:
-    /// `P?U*L+C?|P?U+L*C?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with
-    /// P = `[^\r\n\p{L}\p{N}]`, U and L [`UPPER`] and [`LOWER`], which share some letters and all marks, and
-    /// C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Tekken's has no C, and numbers one by one.
+    /// As cl100k, but words depend on the case of letters and include contractions: `P?U*L+C?|P?U+L*C?|\p{N}{1,3}|
+    /// ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+` with P = `[^\r\n\p{L}\p{N}]`, U = [`UPPER`] and L =
+    /// [`LOWER`], which share some letters and all marks, and C = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`. Tekken's has no C,
+    /// and each number is a word.
     fn o200k(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         let (classes, len) = self.classes.at(text, at);
@@ -126,9 +126,9 @@ impl Splitter {
         self.lines_or_white_space(text, at, 0)
     }
 
-    /// Numbers by three; runs of CJK; and of each text between these, with P = `[\p{P}\p{S}]`,
-    /// A = ``[!-/:-@\[-`{-~][A-Za-z]+`` and M = `[\p{L}\p{M}]`:
-    /// `A|[^\r\n\p{L}P]?M+| ?P+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`. What nothing matches is a word as far as it goes.
+    /// Up to three numbers; runs of CJK; and in the text between these, with P = `[\p{P}\p{S}]`, A =
+    /// ``[!-/:-@\[-`{-~][A-Za-z]+`` and M = `[\p{L}\p{M}]`: `A|[^\r\n\p{L}P]?M+| ?P+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`.
+    /// Characters that match nothing are a word up to the next match.
     fn deepseek(&self, text: &str, at: usize) -> usize {
         let bytes = text.as_bytes();
         let (classes, len) = self.classes.at(text, at);
@@ -162,7 +162,7 @@ impl Splitter {
         let mut at = at + len;
         loop {
             let (classes, len) = self.classes.at(text, at);
-            // A letter takes the character before it with it.
+            // A letter includes the character before it.
             let is_taken = self.classes.at(text, at + len).0 & LETTER != 0;
             if len == 0 || classes != 0 || is_taken {
                 return at;
@@ -171,7 +171,7 @@ impl Splitter {
         }
     }
 
-    /// `U*L+`: upper ones as far as they go, of which as many are given back as lower ones need.
+    /// `U*L+`, with backtracking of `U*` for letters that are both.
     fn ends_in_lower(&self, text: &str, start: usize) -> Option<usize> {
         let (mut at, mut after_both) = (start, None);
         let (classes, len) = loop {
@@ -190,7 +190,7 @@ impl Splitter {
         }
     }
 
-    /// `U+L*`, where `U*L+` did not match.
+    /// `U+L*`, if `U*L+` did not match.
     fn upper(&self, text: &str, start: usize) -> Option<usize> {
         let end = self.classes.run(text, start, UPPER, UPPER);
         (end > start).then_some(end)
@@ -200,7 +200,7 @@ impl Splitter {
         self.classes.run(text, at, LETTER, LETTER)
     }
 
-    /// At most so many numbers more.
+    /// At most `most` more numbers.
     fn numbers(&self, text: &str, mut at: usize, most: usize) -> usize {
         for _ in 0..most {
             let (classes, len) = self.classes.at(text, at);
@@ -219,8 +219,8 @@ impl Splitter {
         (end > start).then_some(end)
     }
 
-    /// `\s+(?!\S)|\s+`: without the last, which belongs to the word after, unless there is but one. Text ends before
-    /// characters of the classes `ends`.
+    /// `\s+(?!\S)|\s+`: without the last character, which belongs to the next word, unless it is the only one. A text
+    /// ends before characters of the classes `ends`.
     fn white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
         let (mut last, mut end) = (at, at);
         let is_end = loop {
@@ -245,19 +245,19 @@ impl Splitter {
     }
 }
 
-/// Where what belongs to the ends of lines ends.
+/// The end of the newlines, or slashes, after symbols.
 fn newlines(bytes: &[u8], at: usize, is_one: impl Fn(&u8) -> bool) -> usize {
     at + bytes[at..].iter().take_while(|byte| is_one(byte)).count()
 }
 
 impl ClassTable {
-    /// The classes of the character at `at`, and its length; no class and no length after the end.
+    /// The classes of the character at `at`, and its length; both are 0 at the end.
     fn at(&self, text: &str, at: usize) -> (Classes, usize) {
         let char = text[at..].chars().next();
         char.map_or((0, 0), |char| (self.of(char as usize), char.len_utf8()))
     }
 
-    /// Where the run of characters ends, from `at` on, that have of the classes in `mask` exactly `wanted`.
+    /// The end of the run of characters from `at` on whose classes in `mask` are `wanted`.
     fn run(&self, text: &str, at: usize, mask: Classes, wanted: Classes) -> usize {
         let is_other = |&(_, char): &(usize, char)| self.of(char as usize) & mask != wanted;
         let end = text[at..].char_indices().find(is_other);

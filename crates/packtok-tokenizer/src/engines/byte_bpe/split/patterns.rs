@@ -1,4 +1,4 @@
-//! The split patterns that the engine has, as files write them.
+//! The split patterns that the engine implements, as files write them.
 
 pub(crate) const GPT2_PATTERN: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
@@ -8,10 +8,10 @@ pub(crate) const QWEN_PATTERN: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}
 
 pub(crate) const O200K_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// Of Mistral's newer vocabularies.
+/// In Mistral's newer vocabularies.
 const TEKKEN_PATTERN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
-/// From its third version on. The line ends in the last one are characters, as the file has them.
+/// From DeepSeek's third version on. The file has the line ends in the last pattern as characters.
 const DEEPSEEK_PATTERNS: [&str; 3] = [
     r"\p{N}{1,3}",
     "[一-龥぀-ゟ゠-ヿ]+",
@@ -29,9 +29,9 @@ const DEEPSEEK_PATTERNS: [&str; 3] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engines::byte_bpe) enum Pattern {
     Gpt2,
-    /// Each number is a word, and what is between numbers is split as [`Pattern::Gpt2`] splits texts.
+    /// Each number is a word, and the text between numbers is split by [`Pattern::Gpt2`].
     Gpt2BetweenNumbers,
-    /// With so many digits in a word.
+    /// With at most this many digits in a word.
     Cl100k {
         digits: usize,
     },
@@ -39,14 +39,14 @@ pub(in crate::engines::byte_bpe) enum Pattern {
         is_tekken: bool,
     },
     Deepseek,
-    /// No pattern: cut wherever no token reaches across. With `each_blank` a word begins at every blank.
+    /// No pattern: texts are split where no token crosses. With `each_blank`, a word also starts at every space.
     Pieces {
         each_blank: bool,
     },
 }
 
 impl Pattern {
-    /// The pattern as a tokenizer.json has it, if it is one of these.
+    /// The pattern of a tokenizer.json, if it is one of these.
     pub(in crate::engines::byte_bpe) fn of(regex: &str) -> Option<Self> {
         Some(match regex {
             GPT2_PATTERN => Self::Gpt2,
@@ -58,7 +58,7 @@ impl Pattern {
         })
     }
 
-    /// Several patterns by which text is split one after the other, if they are some of these.
+    /// Several patterns that are applied one after the other, if they are one of these.
     pub(in crate::engines::byte_bpe) fn of_several(regexes: &[&str]) -> Option<Self> {
         match regexes {
             [regex] => Self::of(regex),

@@ -1,23 +1,23 @@
-//! Texts that no pattern splits, cut wherever no token reaches across, a block at a time.
+//! Splits texts without a pattern where no token crosses, a block at a time.
 //!
-//! A merge gives a token. Where no token has the two bytes around a place next to each other, nothing is ever merged
-//! across that place, and what is on either side can be merged on its own (`cuts.rs`). Not all places are looked at:
-//! tokens go on from letter to letter most often. Those looked at are where a character is of another kind than the
-//! one before it, and those beside numbers and newlines, but after a blank no letters or symbols.
+//! Every merge produces a token. If no token contains the two bytes around a position, no merge crosses it, and both
+//! sides can be merged independently (`piece_bounds.rs`). Not all positions are considered, because tokens often
+//! continue from letter to letter: those between different kinds of characters, and those next to numbers and
+//! newlines, but not those between a space and a letter or symbol.
 //!
 //! ```text
 //! text        t h e   c a t , \n i n   2 0 1 9
-//! looked at         1       1 1 1     1 1 1 1
+//! considered        1       1 1 1     1 1 1 1
 //! ```
 //!
-//! Most of them need no look at the two bytes: tokens have nothing before a blank in their middle, or two numbers, so that
-//! it is enough to know of what kinds they are ([`Table`]). In prose one place of a block is left, of sixteen.
+//! Most of them need no check of the two bytes: no token has a space after another character, or two numbers, so the
+//! kinds are enough ([`Table`]). In prose, one position of a block of 16 considered ones is left.
 
 use super::blocks::{Carry, Rules, before};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::Masks;
 
-/// What a byte is, as far as pieces are concerned.
+/// The kind of a byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Letter,
@@ -43,10 +43,10 @@ impl Kind {
     }
 }
 
-/// What tokens have in their middle.
+/// The pairs of bytes inside tokens.
 pub(super) struct Table {
     pub(super) pairs: Pairs,
-    /// Of each kind, which ones after it no token has next to it: all bits, or none. Two that are no kinds make
+    /// For each kind, and each kind after it: all bits if no token has them next to each other, else none. Padded to
     /// whole vectors.
     apart: [[u64; NUM_KINDS + 2]; NUM_KINDS],
 }
@@ -62,7 +62,7 @@ impl Table {
         Self { pairs, apart }
     }
 
-    /// Where no token has the two kinds around a byte's beginning; both by kind, which are bits of bytes.
+    /// Where no token has the two kinds around the start of a byte. Both arguments have one mask for each kind.
     #[inline(always)]
     fn apart(&self, before: [u64; NUM_KINDS], kinds: [u64; NUM_KINDS]) -> u64 {
         let mut after_apart = [0; NUM_KINDS + 2];
@@ -79,7 +79,7 @@ impl Table {
 #[derive(Clone, Copy)]
 pub(super) struct Pieces<'a> {
     pub(super) table: &'a Table,
-    /// Whether a word begins at every blank, whatever the tokens.
+    /// Whether a word starts at every space, whatever the tokens.
     pub(super) each_blank: bool,
 }
 
@@ -139,7 +139,7 @@ impl Rules for Pieces<'_> {
         while places != 0 {
             let i = places.trailing_zeros() as usize;
             places &= places - 1;
-            // Neither the first byte of the text nor what is after its last has two.
+            // The first byte of the text and the end of the text have only one neighbour.
             if let Some(&[left, right]) = text.get((at + i).wrapping_sub(1)..=at + i) {
                 begins |= u64::from(!self.table.pairs.has(left, right)) << i;
             }

@@ -1,4 +1,4 @@
-//! The words of a text by one of the patterns.
+//! Splits texts by one of the patterns.
 
 use super::blocks::{ROOM, SplitState};
 use super::cl100k::Cl100k;
@@ -11,7 +11,7 @@ use super::pieces::{Pieces, Table};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::Lane;
 
-/// Cuts texts into words.
+/// Splits texts into words.
 pub(in crate::engines::byte_bpe) struct Splitter {
     pub(super) pattern: Pattern,
     pub(super) classes: ClassTable,
@@ -19,7 +19,7 @@ pub(in crate::engines::byte_bpe) struct Splitter {
 }
 
 impl Splitter {
-    /// For a pattern, and tokens that have these pairs of bytes in their middle.
+    /// For a pattern, and tokens that contain these pairs of bytes.
     pub(in crate::engines::byte_bpe) fn new(pattern: Pattern, pairs: Pairs) -> Self {
         let classes = match pattern {
             Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
@@ -33,7 +33,7 @@ impl Splitter {
         }
     }
 
-    /// Puts the ends of some more words into `ends` and says how many; 0 when there are no more.
+    /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
     #[inline(always)]
     pub(in crate::engines::byte_bpe) fn fill(
         &self,
@@ -47,7 +47,7 @@ impl Splitter {
             classes,
             table,
         } = self;
-        // Each of what a pattern names is compiled by itself.
+        // Constant arguments, so that each variant is compiled separately.
         match *pattern {
             Pattern::Gpt2 => {
                 let numbers_apart = false;

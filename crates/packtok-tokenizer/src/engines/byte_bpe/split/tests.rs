@@ -1,4 +1,4 @@
-//! SplitState split texts as the oracle does, in every lane.
+//! The blocks split texts as the oracle does, in every lane.
 
 use super::patterns::Pattern;
 use super::{ROOM, SplitState, Splitter};
@@ -6,7 +6,7 @@ use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::{AnyLane, Job, Lane};
 use proptest::prelude::*;
 
-/// The ends of a text's words.
+/// The ends of a text's words, in a lane.
 struct Ends<'a>(&'a Splitter, &'a str);
 
 impl Job for Ends<'_> {
@@ -34,15 +34,15 @@ fn plain_ends(splitter: &Splitter, text: &str) -> Vec<u32> {
     all
 }
 
-/// One for every pattern.
+/// One splitter for every pattern.
 fn splitters() -> Vec<Splitter> {
-    // Of no vocabulary: every other pair, in no order.
+    // Half of all pairs, in no order.
     let mut pairs = Pairs::none();
     for pair in (0..=u16::MAX).filter(|pair| pair.wrapping_mul(40_503) >> 15 == 1) {
         let [left, right] = pair.to_be_bytes();
         pairs.put(left, right);
     }
-    // Of one that has few kinds next to each other.
+    // A vocabulary with few kinds next to each other.
     let mut of_kinds = Pairs::none();
     for token in ["eab", " a", "; ", "\r\n", "é.", "a語"] {
         for two in token.as_bytes().windows(2) {
@@ -82,7 +82,7 @@ fn check(splitters: &[Splitter], text: &str) {
     }
 }
 
-/// What stands at the edges of words, each class in all the lengths that characters have.
+/// What occurs at the edges of words: each class, with characters of all lengths.
 const PARTS: [&str; 64] = [
     " ",
     " ",
@@ -152,7 +152,7 @@ const PARTS: [&str; 64] = [
 
 fn from_parts() -> impl Strategy<Value = String> {
     let part = (0..PARTS.len(), 1..3usize, 0..40usize).prop_map(|(part, few, chance)| {
-        // Now and then a run that reaches over more than one block.
+        // Sometimes, a run that is longer than a block.
         let times = if chance == 0 { 61 + few * 5 } else { few };
         PARTS[part].repeat(times)
     });
@@ -201,7 +201,7 @@ proptest! {
     }
 }
 
-/// Made once, because a table of classes takes a while.
+/// Made once, because building a table of classes takes long.
 fn splitters_once() -> &'static [Splitter] {
     static ALL: std::sync::OnceLock<Vec<Splitter>> = std::sync::OnceLock::new();
     ALL.get_or_init(splitters)
