@@ -48,9 +48,9 @@ impl Ranked {
             .iter()
             .map(|(name, id)| (*id, name.as_str()))
             .collect();
-        let behind = self.first_id + self.tokens.len() as u32;
+        let after_tokens = self.first_id + self.tokens.len() as u32;
         let last = special.keys().copied().max().unwrap_or(0);
-        for id in (0..self.first_id).chain(behind..=last) {
+        for id in (0..self.first_id).chain(after_tokens..=last) {
             let name = special
                 .get(&id)
                 .map_or_else(|| format!("<|unused_{id}|>"), |&name| name.to_owned());
@@ -101,16 +101,16 @@ pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
 
 /// What `bytes` merge to if only ranks below `limit` are allowed; `None` unless that is two tokens.
 fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
-    let mut cuts: Vec<usize> = (0..=bytes.len()).collect();
-    while cuts.len() > 3 {
-        let pair = |at: usize| rank_of.get(&bytes[cuts[at]..cuts[at + 2]]).copied();
-        let candidates = (0..cuts.len() - 2).filter_map(|at| Some((pair(at)?, at)));
+    let mut bounds: Vec<usize> = (0..=bytes.len()).collect();
+    while bounds.len() > 3 {
+        let pair = |at: usize| rank_of.get(&bytes[bounds[at]..bounds[at + 2]]).copied();
+        let candidates = (0..bounds.len() - 2).filter_map(|at| Some((pair(at)?, at)));
         let (rank, at) = candidates.min()?;
         if rank >= limit {
             return None;
         }
-        cuts.remove(at + 1);
+        bounds.remove(at + 1);
     }
-    let half = |at: usize| rank_of.get(&bytes[cuts[at]..cuts[at + 1]]).copied();
+    let half = |at: usize| rank_of.get(&bytes[bounds[at]..bounds[at + 1]]).copied();
     Some((half(0)?, half(1)?))
 }

@@ -1,4 +1,4 @@
-//! Built-in tokenizers give tiktoken's ids, by tiktoken's own code.
+//! Built-in tokenizers give the ids of tiktoken's own code.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -52,7 +52,7 @@ fn ids_are_tiktokens() {
     }
 }
 
-/// The files of ranks that OpenAI publishes are known by what is in them.
+/// The files of ranks that OpenAI publishes are recognized by their content.
 #[test]
 fn files_of_their_ranks_are_the_built_in_tokenizers() {
     let path = std::env::temp_dir().join(format!("packtok-ranks-{}", std::process::id()));

@@ -1,11 +1,11 @@
-//! The engines agree wherever the fast ones are trusted, scalar value by scalar value.
+//! The fast engines agree with the reference engine on every scalar value.
 
 use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
 
-/// The same tokenizer, left to the reference engine by a normalizer that changes nothing.
+/// The same tokenizer, served by the reference engine because of a normalizer that changes nothing.
 fn through_reference_engine(json: &str) -> Tokenizer {
     let mut file: Value = serde_json::from_str(json).unwrap();
     let nothing = json!({"type": "Replace", "pattern": {"Regex": "\u{10ffff}{9}"}, "content": ""});

@@ -1,4 +1,4 @@
-//! The fast engine gives the ids of the reference, on texts made to be difficult for it.
+//! The fast engine gives the ids of the reference engine, on difficult texts.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ fn tokenizers() -> &'static [Tokenizer] {
     })
 }
 
-/// As SentencePiece makes them: all ways to write blanks, and one vocabulary that has tokens across words.
+/// As in SentencePiece: all ways to write spaces, and one vocabulary with tokens across words.
 fn sentence_pieces() -> &'static [Tokenizer] {
     static ALL: OnceLock<Vec<Tokenizer>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -77,7 +77,7 @@ fn sentence_pieces() -> &'static [Tokenizer] {
     })
 }
 
-/// A vocabulary learned from the example: bytes, its characters, and what stands together most often.
+/// A vocabulary learned from the example: bytes, its characters, and its most frequent pairs.
 fn model(across_words: bool) -> Value {
     const TEXT: &str = include_str!("../../../../examples/corpus.jsonl");
     let text: String = TEXT.chars().take(20_000).collect();
@@ -142,7 +142,7 @@ fn options(engine: EngineChoice, special: bool) -> EncodeOptions {
     }
 }
 
-/// Three rounds through one encoder: what is new, what was met before, and both behind other ids.
+/// Three rounds through one encoder: with misses, with hits, and with both after other ids.
 fn check(texts: &[String]) {
     check_each(tokenizers(), texts);
     check_each(sentence_pieces(), texts);
@@ -251,7 +251,7 @@ fn added_tokens_in_text_are_found() {
 
 #[test]
 fn more_words_than_the_cache_has_room_for_are_no_matter() {
-    // Numbers of up to 15 digits are short words of many ids; hexadecimal ones are cut into others.
+    // Numbers of up to 15 digits are short words of many ids; hexadecimal ones are split into pieces.
     let mut state = 1u64;
     let mut next = || {
         state = state
@@ -296,7 +296,7 @@ fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
         let mut reference = tokenizer
             .encoder(&options(EngineChoice::Reference, false))
             .unwrap();
-        // In the second one there is no room for most of them.
+        // The second cache has no room for most of them.
         for cache_bytes in [None, Some(1 << 20)] {
             let options = EncodeOptions {
                 cache_bytes,
@@ -320,7 +320,7 @@ fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
     }
 }
 
-/// What stands at the edges of words, each class in all the lengths that characters have.
+/// What occurs at the edges of words: each class, with characters of all lengths.
 const PARTS: [&str; 50] = [
     " ",
     " ",

@@ -1,4 +1,4 @@
-//! Ways in which tokenizers of today split texts beside those that are built in, as their files have them.
+//! Pre-tokenizers of current models that are not built in, as files write them.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub(crate) fn splits(regexes: &[&str]) -> Value {
     json!({"type": "Sequence", "pretokenizers": all})
 }
 
-/// StarCoder's: each number apart.
+/// StarCoder's, which splits off each number.
 pub(crate) fn between_numbers() -> Value {
     let digits = json!({"type": "Digits", "individual_digits": true});
     json!({"type": "Sequence", "pretokenizers": [digits, byte_level(true)]})

@@ -1,4 +1,4 @@
-//! Ids by a tekken.json are those of tiktoken's code, by which Mistral's own library merges.
+//! A tekken.json gives the ids of tiktoken's code, which Mistral's own library uses.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -1,11 +1,11 @@
-//! Words that are remembered have the ids that whole texts have, whatever the model.
+//! Texts that are encoded word by word have the ids of whole texts, whatever the model.
 
 use packtok_tokenizer::{EncodeOptions, EngineKind, SpecialTokensInText, Tokenizer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What texts are made of: words, what parts them, marks that go with their neighbours, what normalizers
-/// change, and added tokens.
+/// What texts are made of: words, separators, marks that combine with their neighbours, what normalizers change, and
+/// added tokens.
 const PARTS: [&str; 47] = [
     " ",
     " ",

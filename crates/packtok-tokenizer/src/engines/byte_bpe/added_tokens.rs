@@ -15,7 +15,7 @@ use aho_corasick::{AhoCorasick, Input, Match, MatchKind};
 use memchr::memmem;
 use serde_json::Value;
 
-use super::model::{BLANK, Spelling};
+use super::model::{SPACE_MARK, Spelling};
 use super::nfc::Nfc;
 use super::preprocessing::{Prefix, Preprocessing};
 use crate::load::AddedToken;
@@ -38,7 +38,7 @@ pub(super) struct Added {
 enum Normal {
     Same,
     /// Spaces in place of `▁`, which this searcher finds.
-    WithBlanks(Box<memmem::Finder<'static>>),
+    WithSpaces(Box<memmem::Finder<'static>>),
     FormC(Box<Nfc>),
 }
 
@@ -46,8 +46,8 @@ impl Normal {
     fn of<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self {
             Self::Same => text.into(),
-            Self::WithBlanks(finder) => match finder.find(text.as_bytes()) {
-                Some(_) => text.replace(BLANK, " ").into(),
+            Self::WithSpaces(finder) => match finder.find(text.as_bytes()) {
+                Some(_) => text.replace(SPACE_MARK, " ").into(),
                 None => text.into(),
             },
             Self::FormC(nfc) => nfc.normalized(text),
@@ -96,7 +96,7 @@ impl Added {
             return Err(format!("two added tokens have the id {}", two[0]));
         }
         let normal = match form.spelling {
-            Spelling::Text => Normal::WithBlanks(Box::new(memmem::Finder::new(BLANK))),
+            Spelling::Text => Normal::WithSpaces(Box::new(memmem::Finder::new(SPACE_MARK))),
             Spelling::Bytes if form.is_nfc => Normal::FormC(Box::new(Nfc::new())),
             Spelling::Bytes => Normal::Same,
         };
@@ -302,7 +302,7 @@ struct Found {
 fn may_change(token: &str, normal: &Normal) -> bool {
     match normal {
         Normal::Same => false,
-        Normal::WithBlanks(_) => token.contains(' ') || token.contains(BLANK),
+        Normal::WithSpaces(_) => token.contains(' ') || token.contains(SPACE_MARK),
         Normal::FormC(nfc) => !nfc.has(token),
     }
 }

@@ -166,7 +166,7 @@ impl ByteBpe {
             let mut words = &found[..=num_words];
             if words[0] == 0 && self.has_prefix(text, place) {
                 words = &words[1..];
-                self.append_after_blank(lane, &text[..words[0] as usize], scratch, ids);
+                self.append_after_space(lane, &text[..words[0] as usize], scratch, ids);
             }
             self.append_words(lane, text.as_bytes(), words, scratch, ids);
             found[0] = found[num_words];
@@ -194,7 +194,7 @@ impl ByteBpe {
 
     /// Appends the ids of a word with a space before it.
     #[inline(never)]
-    fn append_after_blank(
+    fn append_after_space(
         &self,
         lane: impl Lane,
         word: &str,

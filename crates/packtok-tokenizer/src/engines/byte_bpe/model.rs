@@ -13,12 +13,12 @@ use crate::letters::Letters;
 pub(super) enum Spelling {
     /// One letter for each byte.
     Bytes,
-    /// As text, with [`BLANK`] for spaces; characters that are not in the vocabulary have tokens for their bytes.
+    /// As text, with [`SPACE_MARK`] for spaces; characters that are not in the vocabulary have tokens for their bytes.
     Text,
 }
 
 /// What stands for a space in vocabularies that spell tokens as text.
-pub(super) const BLANK: &str = "\u{2581}";
+pub(super) const SPACE_MARK: &str = "\u{2581}";
 
 /// A BPE model.
 pub(super) struct Model {
@@ -47,7 +47,7 @@ impl Tokens {
 
     /// Adds a token that is spelled as text.
     fn push_text(&mut self, name: &str, id: u32) {
-        for (i, part) in name.split(BLANK).enumerate() {
+        for (i, part) in name.split(SPACE_MARK).enumerate() {
             self.bytes.extend((i > 0).then_some(b' '));
             self.bytes.extend_from_slice(part.as_bytes());
         }
@@ -181,15 +181,15 @@ impl Ids<'_> {
         for (byte, id) in of_byte.iter_mut().enumerate() {
             *id = self.of(&format!("<0x{byte:02X}>"))?;
         }
-        let blank = self.of(BLANK)?;
+        let space = self.of(SPACE_MARK)?;
         let chars = self.0.iter().filter_map(|(name, &id)| {
             let mut chars = name.chars();
             let char = chars.next()?;
             chars.next().is_none().then_some((char, id))
         });
-        // Spaces in texts are the token [`BLANK`].
+        // Spaces in texts are the token [`SPACE_MARK`].
         let chars = chars.filter(|&(char, _)| char != ' ');
-        Ok(Alphabet::of_chars(of_byte, chars.chain([(' ', blank)])))
+        Ok(Alphabet::of_chars(of_byte, chars.chain([(' ', space)])))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::model::{BLANK, Spelling};
+use super::model::{SPACE_MARK, Spelling};
 use super::split::Pattern;
 
 /// When a space is prepended to a text.
@@ -42,25 +42,25 @@ impl Preprocessing {
                 is_nfc,
             });
         }
-        let text = |prefix, each_blank| Self {
-            pattern: Pattern::Pieces { each_blank },
+        let text = |prefix, each_space| Self {
+            pattern: Pattern::Pieces { each_space },
             spelling: Spelling::Text,
             prefix,
             is_nfc: false,
         };
         if normalizer.is_null() {
-            let (prefix, each_blank) = metaspace(pre_tokenizer)
+            let (prefix, each_space) = metaspace(pre_tokenizer)
                 .ok_or("its pre-tokenizer is not one that it has by hand")?;
-            return Ok(text(prefix, each_blank));
+            return Ok(text(prefix, each_space));
         }
         let prefix =
-            blanks_replaced(normalizer).ok_or("its normalizer is not one that it has by hand")?;
+            spaces_replaced(normalizer).ok_or("its normalizer is not one that it has by hand")?;
         // Has no effect, because no spaces are left.
-        let splits_at_blanks = pre_tokenizer["type"] == "Split"
+        let splits_at_spaces = pre_tokenizer["type"] == "Split"
             && pre_tokenizer["pattern"]["String"] == " "
             && pre_tokenizer["behavior"] == "MergedWithPrevious"
             && pre_tokenizer["invert"] != true;
-        if !pre_tokenizer.is_null() && !splits_at_blanks {
+        if !pre_tokenizer.is_null() && !splits_at_spaces {
             return Err("its pre-tokenizer is not one that it has by hand".to_owned());
         }
         Ok(text(prefix, false))
@@ -103,11 +103,13 @@ fn regex(split: &Value) -> Option<&str> {
 }
 
 /// The prefix of a normalizer that only writes spaces as SentencePiece does.
-fn blanks_replaced(normalizer: &Value) -> Option<Prefix> {
+fn spaces_replaced(normalizer: &Value) -> Option<Prefix> {
     let replaces = |part: &Value| {
-        part["type"] == "Replace" && part["pattern"]["String"] == " " && part["content"] == BLANK
+        part["type"] == "Replace"
+            && part["pattern"]["String"] == " "
+            && part["content"] == SPACE_MARK
     };
-    let prepends = |part: &Value| part["type"] == "Prepend" && part["prepend"] == BLANK;
+    let prepends = |part: &Value| part["type"] == "Prepend" && part["prepend"] == SPACE_MARK;
     if replaces(normalizer) {
         return Some(Prefix::None);
     }
@@ -120,7 +122,7 @@ fn blanks_replaced(normalizer: &Value) -> Option<Prefix> {
 
 /// The prefix of a pre-tokenizer that writes spaces as SentencePiece does, and whether it splits before each.
 fn metaspace(pre_tokenizer: &Value) -> Option<(Prefix, bool)> {
-    if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != BLANK {
+    if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != SPACE_MARK {
         return None;
     }
     let prefix = match pre_tokenizer["prepend_scheme"].as_str()? {

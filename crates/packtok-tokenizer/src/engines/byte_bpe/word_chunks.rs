@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// The ends of pieces of a word, found one by one.
-    fn plain_ends(piece_bounds: &PieceBounds, word: &[u8]) -> Vec<usize> {
+    fn ends_one_by_one(piece_bounds: &PieceBounds, word: &[u8]) -> Vec<usize> {
         let mut ends = vec![0];
         while ends[ends.len() - 1] < word.len() {
             ends.push(piece_bounds.end_of_piece(word, ends[ends.len() - 1]));
@@ -170,7 +170,7 @@ mod tests {
                 let num_pieces = pieces.iter().position(|&bound| bound == end);
                 let num_pieces = num_pieces.expect("words are not put together");
                 let word = &text[start as usize..end as usize];
-                let ends = plain_ends(piece_bounds, word);
+                let ends = ends_one_by_one(piece_bounds, word);
                 for piece in pieces[..=num_pieces].windows(2) {
                     let piece = (piece[0] - start) as usize..(piece[1] - start) as usize;
                     assert!(ends.contains(&piece.start) && ends.contains(&piece.end));
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn long_words_are_cut_where_they_may_be_and_nothing_else_is(
+        fn long_words_are_split_where_allowed_and_nothing_else_is(
             tokens in prop::collection::vec("[ab]{1,6}", 0..20),
             letters in "[abc]{400}",
             lens in prop::collection::vec(prop_oneof![8 => 1..16usize, 2 => 16..70usize, 1 => 70..400usize], 1..400),

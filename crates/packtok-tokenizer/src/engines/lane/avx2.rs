@@ -138,7 +138,7 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
     let bytes @ [low, high] = halves(block);
     let case = _mm256_set1_epi8(0x20);
     let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
-    let blank = equal(bytes, b' ');
+    let space = equal(bytes, b' ');
     let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
     // As signed numbers, continuation bytes are the lowest.
     let first_lead = _mm256_set1_epi8(0xc0u8 as i8);
@@ -149,9 +149,9 @@ fn ascii(block: &[u8; BLOCK]) -> Masks {
     Masks {
         letter: highest(within(lower_case, b'a', 26)),
         number: highest(within(bytes, b'0', 10)),
-        space: highest(either(within(bytes, b'\t', 5), blank)),
+        whitespace: highest(either(within(bytes, b'\t', 5), space)),
         newline: highest(newline),
-        blank: highest(blank),
+        space: highest(space),
         apostrophe: highest(equal(bytes, b'\'')),
         wide: highest(bytes),
         inner: highest(inner),
@@ -195,16 +195,16 @@ fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTw
         by_six_bits(low, &first_two.of_first),
         by_six_bits(high, &first_two.of_first),
     ];
-    let told = _mm256_set1_epi8(MATCHES as i8);
-    let is_told = [
-        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[0], told), told),
-        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[1], told), told),
+    let decided = _mm256_set1_epi8(MATCHES as i8);
+    let is_decided = [
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[0], decided), decided),
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[1], decided), decided),
     ];
     let in_common = [
         _mm256_and_si256(of_first[0], by_six_bits(after[0], &first_two.of_second)),
         _mm256_and_si256(of_first[1], by_six_bits(after[1], &first_two.of_second)),
     ];
-    highest(is_told) & highest(equal(in_common, 0))
+    highest(is_decided) & highest(equal(in_common, 0))
 }
 
 /// One bit in `0b101` for each of the two pairs that is equal to this one.

@@ -148,13 +148,13 @@ fn within(bytes: __m512i, first: u8, len: u8) -> u64 {
 #[target_feature(enable = "avx512f,avx512bw")]
 fn ascii(block: &[u8; BLOCK]) -> Masks {
     let bytes = load(block);
-    let blank = equal(bytes, b' ');
+    let space = equal(bytes, b' ');
     Masks {
         letter: within(_mm512_or_si512(bytes, _mm512_set1_epi8(0x20)), b'a', 26),
         number: within(bytes, b'0', 10),
-        space: within(bytes, b'\t', 5) | blank,
+        whitespace: within(bytes, b'\t', 5) | space,
         newline: equal(bytes, b'\n') | equal(bytes, b'\r'),
-        blank,
+        space,
         apostrophe: equal(bytes, b'\''),
         wide: _mm512_movepi8_mask(bytes),
         // As signed numbers, continuation bytes are the lowest.

@@ -9,11 +9,11 @@ pub(in crate::engines) struct Masks {
     pub(in crate::engines) letter: u64,
     pub(in crate::engines) number: u64,
     /// White space.
-    pub(in crate::engines) space: u64,
+    pub(in crate::engines) whitespace: u64,
     /// `\r` and `\n`.
     pub(in crate::engines) newline: u64,
     /// U+0020.
-    pub(in crate::engines) blank: u64,
+    pub(in crate::engines) space: u64,
     /// `'`
     pub(in crate::engines) apostrophe: u64,
     /// Bytes of characters beyond ASCII.

@@ -11,7 +11,7 @@
 //! text       I   c a n ' t   g o   4   2 \n     bit 0 is the first byte
 //! letter     1 0 1 1 1 0 1 0 1 1 0 0 0 0 0
 //! number     0 0 0 0 0 0 0 0 0 0 0 1 0 1 0
-//! space      0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
+//! whitespace 0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
 //! ```
 
 mod any_lane;

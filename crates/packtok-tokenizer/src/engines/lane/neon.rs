@@ -162,14 +162,14 @@ fn going_on([a, b, c, d]: Bytes) -> Bytes {
 fn ascii(block: &[u8; BLOCK]) -> Masks {
     let bytes = quarters(block);
     let lower_case = either(bytes, [vdupq_n_u8(0x20); 4]);
-    let blank = equal(bytes, b' ');
+    let space = equal(bytes, b' ');
     let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
     Masks {
         letter: bits(within(lower_case, b'a', 26)),
         number: bits(within(bytes, b'0', 10)),
-        space: bits(either(within(bytes, b'\t', 5), blank)),
+        whitespace: bits(either(within(bytes, b'\t', 5), space)),
         newline: bits(newline),
-        blank: bits(blank),
+        space: bits(space),
         apostrophe: bits(equal(bytes, b'\'')),
         wide: bits(from(bytes, 0x80)),
         inner: bits(going_on(bytes)),

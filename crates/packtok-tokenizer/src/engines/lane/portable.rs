@@ -8,9 +8,9 @@ pub(in crate::engines) struct Portable;
 
 const LETTER: u8 = 1;
 const NUMBER: u8 = 1 << 1;
-const SPACE: u8 = 1 << 2;
+const WHITESPACE: u8 = 1 << 2;
 const NEWLINE: u8 = 1 << 3;
-const BLANK: u8 = 1 << 4;
+const SPACE: u8 = 1 << 4;
 const APOSTROPHE: u8 = 1 << 5;
 const WIDE: u8 = 1 << 6;
 const INNER: u8 = 1 << 7;
@@ -24,9 +24,9 @@ const fn of_byte() -> [u8; 256] {
         of_byte[byte] = match byte as u8 {
             b'a'..=b'z' | b'A'..=b'Z' => LETTER,
             b'0'..=b'9' => NUMBER,
-            b'\r' | b'\n' => SPACE | NEWLINE,
-            b' ' => SPACE | BLANK,
-            9..=13 => SPACE,
+            b'\r' | b'\n' => WHITESPACE | NEWLINE,
+            b' ' => WHITESPACE | SPACE,
+            9..=13 => WHITESPACE,
             b'\'' => APOSTROPHE,
             0x80..=0xbf => WIDE | INNER,
             0xc0.. => WIDE,
@@ -52,9 +52,9 @@ impl Lane for Portable {
         Masks {
             letter: self.having(&classes, LETTER),
             number: self.having(&classes, NUMBER),
-            space: self.having(&classes, SPACE),
+            whitespace: self.having(&classes, WHITESPACE),
             newline: self.having(&classes, NEWLINE),
-            blank: self.having(&classes, BLANK),
+            space: self.having(&classes, SPACE),
             apostrophe: self.having(&classes, APOSTROPHE),
             wide: self.having(&classes, WIDE),
             inner: self.having(&classes, INNER),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::bpe::{self, Bpe};
 use super::model::Model;
 use super::normalizer::Normalizer;
-use super::piece::SPACE;
+use super::piece::SPACE_MARK;
 use super::unigram::{self, Unigram};
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
 use crate::error::Cause;
@@ -163,7 +163,7 @@ fn check_parts(model: &Model) -> Result<(), String> {
         // Such a piece is split in the way in which it was last merged, maybe in another part of the text.
         return Err(format!("its piece {:?} is not to be used", unused.text));
     }
-    if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE) {
+    if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE_MARK) {
         return Err("white space is unknown to it".to_owned());
     }
     Ok(())

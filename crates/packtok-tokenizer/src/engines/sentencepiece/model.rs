@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::piece::{Piece, SPACE, byte_ids, byte_of, check_differ, piece};
+use super::piece::{Piece, SPACE_MARK, byte_ids, byte_of, check_differ, piece};
 use super::rules::{Rules, rules_of};
 use crate::load::{Kind, ModelType};
 
@@ -127,13 +127,13 @@ impl Model {
                     let mut with_spaces = piece.text.as_str();
                     if is_at_start
                         && (self.rules.add_dummy_prefix || self.rules.remove_extra_whitespaces)
-                        && let Some(rest) = with_spaces.strip_prefix(SPACE)
+                        && let Some(rest) = with_spaces.strip_prefix(SPACE_MARK)
                     {
                         with_spaces = rest;
                         // If extra white space was not removed from texts, only one leading space is hidden.
                         took_space = !self.rules.remove_extra_whitespaces;
                     }
-                    text.push_str(&with_spaces.replace(SPACE, " "));
+                    text.push_str(&with_spaces.replace(SPACE_MARK, " "));
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! The library writes white space as U+2581 and leaves no spaces, so either can stand for the other. Here, a space
 //! stands for both: it is a third as long, and more words fit in a short key.
 
-use super::piece::SPACE;
+use super::piece::SPACE_MARK;
 use super::rules::Rules;
 
 /// The bytes that the rules do not change.
@@ -11,7 +11,7 @@ use super::rules::Rules;
 pub(super) struct Normalizer {
     /// Bytes other than the space that are unchanged if an ASCII byte, or nothing, follows.
     is_kept: [bool; 256],
-    keeps_blank: bool,
+    keeps_space: bool,
 }
 
 impl Normalizer {
@@ -20,7 +20,7 @@ impl Normalizer {
         let is_kept = |byte: u8| byte < 0x80 && rules.keeps(byte);
         Self {
             is_kept: std::array::from_fn(|byte| byte != usize::from(b' ') && is_kept(byte as u8)),
-            keeps_blank: is_kept(b' '),
+            keeps_space: is_kept(b' '),
         }
     }
 
@@ -50,7 +50,7 @@ impl Normalizer {
                 after_space = false;
                 continue;
             }
-            if self.keeps_blank && text[at] == b' ' && text.get(at + 1).is_none_or(u8::is_ascii) {
+            if self.keeps_space && text[at] == b' ' && text.get(at + 1).is_none_or(u8::is_ascii) {
                 if !after_space {
                     normalized.push(b' ');
                 }
@@ -94,7 +94,7 @@ impl Normalizer {
 /// Appends `bytes` with spaces in place of U+2581.
 #[inline]
 fn push(mut bytes: &[u8], normalized: &mut Vec<u8>) {
-    let space = SPACE.as_bytes();
+    let space = SPACE_MARK.as_bytes();
     while let Some(at) = bytes.windows(space.len()).position(|part| part == space) {
         normalized.extend_from_slice(&bytes[..at]);
         normalized.push(b' ');

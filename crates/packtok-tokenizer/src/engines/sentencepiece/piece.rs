@@ -15,7 +15,7 @@ pub(super) struct Piece {
 }
 
 /// What the library writes white space as.
-pub(super) const SPACE: &str = "\u{2581}";
+pub(super) const SPACE_MARK: &str = "\u{2581}";
 
 /// Longer pieces are refused.
 const MAX_PIECE_BYTES: usize = 8000;

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::piece::{Piece, SPACE, num_bytes_of_char};
+use super::piece::{Piece, SPACE_MARK, num_bytes_of_char};
 use crate::engines::double_array::DoubleArray;
 use crate::load::Kind;
 
@@ -77,7 +77,7 @@ impl Rules {
     /// The normalized form of a text, step by step as in the library.
     pub(super) fn normalized(&self, mut text: &[u8]) -> Vec<u8> {
         let space = match self.escape_whitespaces {
-            true => SPACE.as_bytes(),
+            true => SPACE_MARK.as_bytes(),
             false => b" ",
         };
         let mut normalized = Vec::new();

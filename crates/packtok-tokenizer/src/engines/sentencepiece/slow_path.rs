@@ -5,7 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
 use super::model::{MAX_SUM, Model};
-use super::piece::{SPACE, num_bytes_of_char};
+use super::piece::{SPACE_MARK, num_bytes_of_char};
 use crate::load::{Kind, ModelType};
 
 /// A loaded model. Covers every file.
@@ -302,7 +302,7 @@ fn words(text: &[u8]) -> Vec<&[u8]> {
     let (mut start, mut at) = (0, 0);
     while at < text.len() {
         let len = num_bytes_of_char(&text[at..]);
-        let is_space = &text[at..at + len] == SPACE.as_bytes();
+        let is_space = &text[at..at + len] == SPACE_MARK.as_bytes();
         if is_space && at > start {
             words.push(&text[start..at]);
             start = at;

@@ -144,17 +144,17 @@ mod tests {
 
     #[test]
     fn a_map_must_leave_white_space_white_space() {
-        let map_of_blank = |text: &str| {
+        let map_of_space = |text: &str| {
             let trie = DoubleArrayBuilder::build(&[(" ", 0)]).unwrap();
             let trie_bytes = u32::try_from(trie.len()).unwrap().to_le_bytes();
             let map = [&trie_bytes[..], &trie, text.as_bytes(), b"\0"].concat();
             json!({"type": "Precompiled", "precompiled_charsmap": BASE64.encode(map)})
         };
         assert_eq!(check_separators(&Value::Null), Ok(()));
-        assert_eq!(check_separators(&map_of_blank("\u{3000}")), Ok(()));
+        assert_eq!(check_separators(&map_of_space("\u{3000}")), Ok(()));
         for text in ["b", "", " b"] {
             let reason = "its normalizer makes text of ' '".to_owned();
-            assert_eq!(check_separators(&map_of_blank(text)), Err(reason));
+            assert_eq!(check_separators(&map_of_space(text)), Err(reason));
         }
     }
 }

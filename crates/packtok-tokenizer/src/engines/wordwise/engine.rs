@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_after_a_blank_is_not_apart() {
+    fn a_mark_after_a_space_is_not_separate() {
         assert!(is_separate("a\u{301}"));
         assert!(!is_separate("\u{301}a"));
         // An Arabic sign that forms a cluster with what follows it.

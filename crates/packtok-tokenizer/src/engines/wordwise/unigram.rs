@@ -27,7 +27,7 @@ pub(super) struct Unigram {
     /// The normalized form of each ASCII character; `None` if it may depend on its neighbours.
     letters: [Option<u8>; 128],
     /// What replaces a space.
-    blank: char,
+    space_mark: char,
     /// All tokens with their ids.
     tokens: DoubleArray,
     scores: Vec<f64>,
@@ -46,7 +46,7 @@ impl Unigram {
         if model_type(model) != "Unigram" {
             return None;
         }
-        let blank = blank_of(&json["pre_tokenizer"])?;
+        let space_mark = space_mark_of(&json["pre_tokenizer"])?;
         let normalizer = Normalizer::read(&json["normalizer"])?;
         let (mut entries, mut scores) = (Vec::new(), Vec::new());
         for (id, token) in (0..1 << 31).zip(model["vocab"].as_array()?) {
@@ -68,7 +68,7 @@ impl Unigram {
         Some(Self {
             letters: letters(&json["normalizer"], &normalizer),
             normalizer,
-            blank,
+            space_mark,
             score_of_unknown: scores.iter().copied().fold(f64::INFINITY, f64::min) - PENALTY,
             scores,
             unknown,
@@ -102,13 +102,13 @@ impl Unigram {
                 None => return false,
             }
         }
-        if normalized.contains(self.blank) || self.added.may_occur_in(word, normalized) {
+        if normalized.contains(self.space_mark) || self.added.may_occur_in(word, normalized) {
             return false;
         }
         let parts = normalized.split(char::is_whitespace);
         for part in parts.filter(|part| !part.is_empty()) {
             sequence.clear();
-            sequence.push(self.blank);
+            sequence.push(self.space_mark);
             sequence.push_str(part);
             self.find_best_paths(sequence, nodes);
             self.append_best(sequence.as_bytes(), nodes, path, ids);
@@ -199,7 +199,7 @@ fn ids_of_bytes(tokens: &DoubleArray) -> Option<Box<[u32; 256]>> {
 }
 
 /// What replaces a space, if every word gets one before it and no other step splits words.
-fn blank_of(pre_tokenizer: &Value) -> Option<char> {
+fn space_mark_of(pre_tokenizer: &Value) -> Option<char> {
     let steps = pre_tokenizer["pretokenizers"].as_array()?;
     let [split, metaspace] = &steps[..] else {
         return None;
@@ -208,8 +208,10 @@ fn blank_of(pre_tokenizer: &Value) -> Option<char> {
         && type_of(split) == "WhitespaceSplit"
         && type_of(metaspace) == "Metaspace"
         && metaspace["prepend_scheme"] == "always";
-    let mut blank = metaspace["replacement"].as_str()?.chars();
-    blank.next().filter(|_| is_known && blank.next().is_none())
+    let mut space_mark = metaspace["replacement"].as_str()?.chars();
+    space_mark
+        .next()
+        .filter(|_| is_known && space_mark.next().is_none())
 }
 
 /// The normalized form of each ASCII character, if it does not depend on its neighbours.

@@ -162,8 +162,8 @@ impl Normalizer {
                     true => ' ',
                     false => c,
                 };
-                let blank = alone.then_some(' ');
-                blank.into_iter().chain([c]).chain(blank)
+                let space = alone.then_some(' ');
+                space.into_iter().chain([c]).chain(space)
             });
         // ASCII is already decomposed.
         match self.strip_accents.unwrap_or(self.lowercase) && !word.is_ascii() {

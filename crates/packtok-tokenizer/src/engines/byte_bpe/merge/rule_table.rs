@@ -179,9 +179,9 @@ impl View<'_> {
 
     /// Reads the rule at a probe; [`NO_RULE`] if it is that of other ids.
     #[inline(always)]
-    pub(super) fn read(self, sought: Probe) -> MergeRule {
-        let slot = *self.slots.at(sought.slot);
-        let is_it = slot >> RULE_BITS == sought.high;
+    pub(super) fn read(self, probe: Probe) -> MergeRule {
+        let slot = *self.slots.at(probe.slot);
+        let is_it = slot >> RULE_BITS == probe.high;
         select_unpredictable(is_it, slot & NO_RULE, NO_RULE)
     }
 }

@@ -6,19 +6,19 @@
 //! like endless white space: only there, white space is not split before its last character.
 //!
 //! ```text
-//! text       I   c a n ' t   g o        letter & !(letter << 1) & !(blank << 1)
+//! text       I   c a n ' t   g o        letter & !(letter << 1) & !(space << 1)
 //! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
 //! ```
 
 use std::marker::PhantomData;
 
-use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SPACE, SYMBOL, UPPER};
+use super::classes::{CJK, ClassTable, LETTER, LOWER, NUMBER, SYMBOL, UPPER, WHITESPACE};
 use crate::engines::lane::{BLOCK, Job, Lane, Masks};
 
 /// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
 /// few prefetches in flight.
-const ENOUGH: usize = 1024 - BLOCK;
-pub(in crate::engines::byte_bpe) const ROOM: usize = ENOUGH + BLOCK + 2;
+const ENDS_PER_CALL: usize = 1024 - BLOCK;
+pub(in crate::engines::byte_bpe) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
 
 /// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
 /// stated otherwise.
@@ -27,9 +27,9 @@ pub(super) struct Carry {
     pub(super) letter: u64,
     pub(super) number: u64,
     pub(super) other: u64,
-    pub(super) space: u64,
+    pub(super) whitespace: u64,
     pub(super) newline: u64,
-    pub(super) blank: u64,
+    pub(super) space: u64,
     pub(super) wide: u64,
     /// Newlines, and with some patterns slashes, that belong to the symbols before them.
     pub(super) taken: u64,
@@ -60,11 +60,11 @@ pub(super) struct Carry {
 /// The rules of a pattern for a block.
 pub(super) trait Rules: Copy {
     /// Whether it needs the classes of characters beyond ASCII.
-    const ASKS_BEYOND_ASCII: bool = true;
+    const NEEDS_BEYOND_ASCII: bool = true;
     /// Whether it needs [`Masks::case`]; marks then count as letters.
-    const ASKS_CASE: bool = false;
+    const NEEDS_CASE: bool = false;
     /// Whether it needs [`Masks::signs`]; marks then count as letters, and Chinese characters do not.
-    const ASKS_SIGNS: bool = false;
+    const NEEDS_SIGNS: bool = false;
 
     /// Where words start in the block at `at`. A word before all of these may start at the second result, if it was
     /// pending.
@@ -125,7 +125,7 @@ impl SplitState {
             _ => self.block,
         };
         let mut num_ends = 0;
-        while at < text.len() && num_ends <= ENOUGH {
+        while at < text.len() && num_ends <= ENDS_PER_CALL {
             let next = self.masks(lane, rules, table, text, at + BLOCK);
             let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
             if let Some(at) = earlier {
@@ -177,15 +177,15 @@ impl SplitState {
             }
         };
         let mut masks = lane.ascii(block);
-        if R::ASKS_CASE {
+        if R::NEEDS_CASE {
             masks.case.upper = lane.within(block, b'A', 26);
             masks.case.slash = lane.within(block, b'/', 1);
         }
-        if R::ASKS_SIGNS {
+        if R::NEEDS_SIGNS {
             let visible = lane.within(block, b'!', b'~' - b'!' + 1);
             masks.signs.symbol = visible & !(masks.letter | masks.number);
         }
-        if R::ASKS_BEYOND_ASCII && masks.wide != 0 {
+        if R::NEEDS_BEYOND_ASCII && masks.wide != 0 {
             lane.run(Widen {
                 rules: PhantomData::<R>,
                 last: &mut self.last_wide,
@@ -204,7 +204,7 @@ impl SplitState {
 struct Wide {
     letter: u64,
     number: u64,
-    space: u64,
+    whitespace: u64,
     upper: u64,
     both: u64,
     mark: u64,
@@ -238,26 +238,26 @@ impl<R: Rules> Job for Widen<'_, R> {
         } = self;
         let first_bytes = masks.wide & !masks.inner;
         let mut begins = Wide::default();
-        let told = if R::ASKS_CASE {
+        let decided = if R::NEEDS_CASE {
             let [lower, both] = table.case_by_first_two(lane, text, at);
             begins.both = first_bytes & both;
             lower | both
         } else {
             table.match_first_two(lane, text, at)
         };
-        begins.letter = first_bytes & told;
-        let mut asked = first_bytes & !told;
-        if R::ASKS_SIGNS {
-            begins.cjk = asked & table.cjk_by_first_two(lane, text, at);
-            asked &= !begins.cjk;
+        begins.letter = first_bytes & decided;
+        let mut undecided = first_bytes & !decided;
+        if R::NEEDS_SIGNS {
+            begins.cjk = undecided & table.cjk_by_first_two(lane, text, at);
+            undecided &= !begins.cjk;
         }
-        while asked != 0 {
-            let i = asked.trailing_zeros();
-            asked &= asked - 1;
+        while undecided != 0 {
+            let i = undecided.trailing_zeros();
+            undecided &= undecided - 1;
             let classes = table.of_wide(text, at + i as usize);
             begins.number |= u64::from(classes & NUMBER != 0) << i;
-            begins.space |= u64::from(classes & SPACE != 0) << i;
-            if R::ASKS_CASE {
+            begins.whitespace |= u64::from(classes & WHITESPACE != 0) << i;
+            if R::NEEDS_CASE {
                 let (is_upper, is_lower) = (classes & UPPER != 0, classes & LOWER != 0);
                 let is_both = is_upper & is_lower;
                 begins.letter |= u64::from(is_upper | is_lower) << i;
@@ -267,7 +267,7 @@ impl<R: Rules> Job for Widen<'_, R> {
             } else {
                 begins.letter |= u64::from(classes & LETTER != 0) << i;
             }
-            if R::ASKS_SIGNS {
+            if R::NEEDS_SIGNS {
                 begins.symbol |= u64::from(classes & SYMBOL != 0) << i;
                 begins.cjk |= u64::from(classes & CJK != 0) << i;
             }
@@ -276,13 +276,13 @@ impl<R: Rules> Job for Widen<'_, R> {
         let mut all = Wide {
             letter: with_inner(begins.letter, last.letter, inner),
             number: with_inner(begins.number, last.number, inner),
-            space: with_inner(begins.space, last.space, inner),
+            whitespace: with_inner(begins.whitespace, last.whitespace, inner),
             ..Wide::default()
         };
         masks.letter |= all.letter;
         masks.number |= all.number;
-        masks.space |= all.space;
-        if R::ASKS_CASE {
+        masks.whitespace |= all.whitespace;
+        if R::NEEDS_CASE {
             all.upper = with_inner(begins.upper, last.upper, inner);
             all.both = with_inner(begins.both, last.both, inner);
             all.mark = with_inner(begins.mark, last.mark, inner);
@@ -290,7 +290,7 @@ impl<R: Rules> Job for Widen<'_, R> {
             masks.case.both = all.both;
             masks.case.mark = all.mark;
         }
-        if R::ASKS_SIGNS {
+        if R::NEEDS_SIGNS {
             all.symbol = with_inner(begins.symbol, last.symbol, inner);
             all.cjk = with_inner(begins.cjk, last.cjk, inner);
             masks.signs.symbol |= all.symbol;
@@ -299,7 +299,7 @@ impl<R: Rules> Job for Widen<'_, R> {
         *last = Wide {
             letter: all.letter >> 63,
             number: all.number >> 63,
-            space: all.space >> 63,
+            whitespace: all.whitespace >> 63,
             upper: all.upper >> 63,
             both: all.both >> 63,
             mark: all.mark >> 63,
@@ -367,17 +367,18 @@ pub(super) fn reached(from: u64, through: u64) -> u64 {
 
 /// First bytes of white space characters after which no white space follows.
 #[inline(always)]
-pub(super) fn last_spaces(block: &Masks, next: &Masks) -> u64 {
-    let first_bytes = block.space & !block.inner;
-    if block.space & block.wide == 0 {
-        return first_bytes & !after(block.space, next.space);
+pub(super) fn last_whitespace(block: &Masks, next: &Masks) -> u64 {
+    let first_bytes = block.whitespace & !block.inner;
+    if block.whitespace & block.wide == 0 {
+        return first_bytes & !after(block.whitespace, next.whitespace);
     }
     // White space beyond ASCII has two or three bytes.
     let inner = after(block.inner, next.inner);
     let inner_too = inner & (block.inner >> 2 | next.inner << 62);
-    let space_after = |n: u32| block.space >> n | next.space << (64 - n);
-    let goes_on =
-        !inner & space_after(1) | inner & !inner_too & space_after(2) | inner_too & space_after(3);
+    let whitespace_after = |n: u32| block.whitespace >> n | next.whitespace << (64 - n);
+    let goes_on = !inner & whitespace_after(1)
+        | inner & !inner_too & whitespace_after(2)
+        | inner_too & whitespace_after(3);
     first_bytes & !goes_on
 }
 

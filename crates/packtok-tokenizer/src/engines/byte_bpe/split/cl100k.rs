@@ -12,7 +12,8 @@
 //!   character, and that character starts a word.
 
 use super::blocks::{
-    Carry, Rules, after, before, contraction_in_any_case, last_spaces, reached, with_contractions,
+    Carry, Rules, after, before, contraction_in_any_case, last_whitespace, reached,
+    with_contractions,
 };
 use crate::engines::lane::Masks;
 
@@ -34,34 +35,34 @@ impl Rules for Cl100k {
         let Masks {
             letter,
             number,
-            space,
+            whitespace,
             newline,
             ..
         } = *block;
-        let other = !(letter | number | space);
-        let line_space = space & !newline;
+        let other = !(letter | number | whitespace);
+        let line_whitespace = whitespace & !newline;
 
-        let others = other & !before(other, carry.other) & !before(block.blank, carry.blank);
+        let others = other & !before(other, carry.other) & !before(block.space, carry.space);
         let prefix = lone_symbols(others, block, carry);
-        let line_space_before = before(line_space, carry.space & !carry.newline);
+        let line_whitespace_before = before(line_whitespace, carry.whitespace & !carry.newline);
         let letters = letter
             & !before(letter, carry.letter)
-            & !line_space_before
+            & !line_whitespace_before
             & !before(prefix, carry.prefix);
         let numbers = numbers(self.digits, block, carry);
 
         let first_taken = newline & before(other, carry.other) | carry.taken;
         let taken = reached(first_taken, newline);
-        let last = last_spaces(block, next) & !newline;
-        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
+        let last = last_whitespace(block, next) & !newline;
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
 
-        let begins = letters | numbers | others | spaces;
+        let begins = letters | numbers | others | whitespace_starts;
         carry.letter = letter >> 63;
         carry.number = number >> 63;
         carry.other = other >> 63;
-        carry.space = space >> 63;
+        carry.whitespace = whitespace >> 63;
         carry.newline = newline >> 63;
-        carry.blank = block.blank >> 63;
+        carry.space = block.space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
         let apostrophes = block.apostrophe & others & after(letter, next.letter);
@@ -121,7 +122,7 @@ fn count(digits: usize, block: &Masks, mut begins: u64, carry: &mut Carry) -> u6
 /// Where words of white space start, except what is `taken` by symbols; and one that was pending. `last` are
 /// characters that are split from those before them.
 #[inline(always)]
-pub(super) fn white_space(
+pub(super) fn whitespace_words(
     at: usize,
     taken: u64,
     last: u64,
@@ -129,15 +130,26 @@ pub(super) fn white_space(
     next: &Masks,
     carry: &mut Carry,
 ) -> (u64, Option<u32>) {
-    let Masks { space, newline, .. } = *block;
-    let line_space = space & !newline;
-    let spaces = space & !before(space, carry.space) & !taken
-        | line_space & before(taken, carry.taken)
+    let Masks {
+        whitespace,
+        newline,
+        ..
+    } = *block;
+    let line_whitespace = whitespace & !newline;
+    let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) & !taken
+        | line_whitespace & before(taken, carry.taken)
         | last;
-    let after_newline = line_space & before(newline & !taken, carry.newline & !carry.taken);
-    let (after_lines, earlier) =
-        after_lines(at, after_newline, line_space, newline, last, next, carry);
-    (spaces | after_lines, earlier)
+    let after_newline = line_whitespace & before(newline & !taken, carry.newline & !carry.taken);
+    let (after_lines, earlier) = after_lines(
+        at,
+        after_newline,
+        line_whitespace,
+        newline,
+        last,
+        next,
+        carry,
+    );
+    (whitespace_starts | after_lines, earlier)
 }
 
 /// White space after the newlines of a word is a word unless another newline follows it. If only the next block shows
@@ -146,7 +158,7 @@ pub(super) fn white_space(
 fn after_lines(
     at: usize,
     mut after_newline: u64,
-    line_space: u64,
+    line_whitespace: u64,
     newline: u64,
     last: u64,
     next: &Masks,
@@ -155,9 +167,9 @@ fn after_lines(
     let mut earlier = None;
     let next_is_newline = next.newline & 1 == 1;
     // A last character of two or three bytes may end in the next block.
-    let next_goes_on = next.space & !next.newline & 1 == 1 && last >> 62 == 0;
+    let next_goes_on = next.whitespace & !next.newline & 1 == 1 && last >> 62 == 0;
     if let Some(pending) = carry.pending {
-        let end = line_space.trailing_ones();
+        let end = line_whitespace.trailing_ones();
         let is_decided = end < 64 || !next_goes_on;
         if is_decided {
             carry.pending = None;
@@ -169,8 +181,8 @@ fn after_lines(
         }
     }
     // The carry runs through the white space and stops after it.
-    let (sum, reaches_next) = line_space.overflowing_add(after_newline);
-    let mut ends_of_lines = sum & !line_space & newline;
+    let (sum, reaches_next) = line_whitespace.overflowing_add(after_newline);
+    let mut ends_of_lines = sum & !line_whitespace & newline;
     while ends_of_lines != 0 {
         let before_end = (ends_of_lines & ends_of_lines.wrapping_neg()) - 1;
         ends_of_lines &= ends_of_lines - 1;

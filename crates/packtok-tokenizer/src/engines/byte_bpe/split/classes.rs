@@ -14,7 +14,7 @@ pub(super) const LETTER: Classes = 1;
 /// `\p{N}`
 pub(super) const NUMBER: Classes = 1 << 1;
 /// `\s`
-pub(super) const SPACE: Classes = 1 << 2;
+pub(super) const WHITESPACE: Classes = 1 << 2;
 /// `[\r\n]`
 pub(super) const NEWLINE: Classes = 1 << 3;
 /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
@@ -34,7 +34,7 @@ pub(in crate::engines::byte_bpe) const INERT: Classes = LETTER;
 pub(super) const COMMON: [(&str, Classes); 6] = [
     (r"\p{L}", LETTER),
     (r"\p{N}", NUMBER),
-    (r"\s", SPACE),
+    (r"\s", WHITESPACE),
     (r"[\r\n]", NEWLINE),
     (r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", UPPER),
     (r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", LOWER),
@@ -43,7 +43,7 @@ pub(super) const COMMON: [(&str, Classes); 6] = [
 pub(super) const OF_DEEPSEEK: [(&str, Classes); 6] = [
     (r"[[\p{L}\p{M}]--[一-龥぀-ゟ゠-ヿ]]", LETTER),
     (r"\p{N}", NUMBER),
-    (r"\s", SPACE),
+    (r"\s", WHITESPACE),
     (r"[\r\n]", NEWLINE),
     (r"[[\p{P}\p{S}]--[一-龥぀-ゟ゠-ヿ]]", SYMBOL),
     (r"[一-龥぀-ゟ゠-ヿ]", CJK),
@@ -142,8 +142,8 @@ impl ClassTable {
             };
             FirstTwo::new(are_so, weight)
         };
-        let letters = all_are(LETTER, LETTER | NUMBER | SPACE, |_| 1);
-        let with_case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+        let letters = all_are(LETTER, LETTER | NUMBER | WHITESPACE, |_| 1);
+        let with_case = LETTER | NUMBER | WHITESPACE | UPPER | LOWER;
         let lower = all_are(LETTER | LOWER, with_case, |first| match first {
             LATIN_FIRST..=LATIN_LAST | GREEK_FIRST..=CYRILLIC_LAST => 16,
             _ => 1,
@@ -283,27 +283,27 @@ mod tests {
             ClassTable::new(&OF_DEEPSEEK),
             ClassTable::with_digits(),
         ] {
-            let case = LETTER | NUMBER | SPACE | UPPER | LOWER;
+            let case = LETTER | NUMBER | WHITESPACE | UPPER | LOWER;
             // Lowercase letters are decided where many languages have them; most others alternate with uppercase ones.
             for (first_two, wanted, mask, one_in) in [
-                (&table.letters, LETTER, LETTER | NUMBER | SPACE, 2),
+                (&table.letters, LETTER, LETTER | NUMBER | WHITESPACE, 2),
                 (&table.lower, LETTER | LOWER, case, 8),
                 (&table.both, LETTER | UPPER | LOWER, case, 2),
                 (&table.cjk, CJK, case, 2),
             ] {
-                let (mut num_such, mut num_told) = (0, 0);
+                let (mut num_such, mut num_decided) = (0, 0);
                 for char in '\u{80}'..='\u{ffff}' {
                     let mut bytes = [0; 4];
                     char.encode_utf8(&mut bytes);
                     let is_such = table.of(char as usize) & mask == wanted;
-                    let is_told = first_two.matches(bytes[0], bytes[1]);
-                    assert!(is_such || !is_told, "{char:?}");
+                    let is_decided = first_two.matches(bytes[0], bytes[1]);
+                    assert!(is_such || !is_decided, "{char:?}");
                     num_such += usize::from(is_such);
-                    num_told += usize::from(is_told);
+                    num_decided += usize::from(is_decided);
                 }
                 assert!(
-                    num_told >= num_such / one_in,
-                    "{wanted:x}: {num_told} of {num_such}"
+                    num_decided >= num_such / one_in,
+                    "{wanted:x}: {num_decided} of {num_such}"
                 );
             }
         }
@@ -312,24 +312,24 @@ mod tests {
             let bytes = char.to_string().into_bytes();
             assert!(common.letters.matches(bytes[0], bytes[1]), "{char}");
         }
-        let tells = |first_two: &FirstTwo, char: &str| {
+        let matches = |first_two: &FirstTwo, char: &str| {
             first_two.matches(char.as_bytes()[0], char.as_bytes()[1])
         };
         assert!(
             ["é", "ñ", "š", "ő", "π", "ώ", "я", "ё"]
                 .iter()
-                .all(|char| tells(&common.lower, char))
+                .all(|char| matches(&common.lower, char))
         );
         assert!(
             ["ש", "語", "字", "한"]
                 .iter()
-                .all(|char| tells(&common.both, char))
+                .all(|char| matches(&common.both, char))
         );
         let of_deepseek = ClassTable::new(&OF_DEEPSEEK);
         assert!(
             ["語", "ぁ", "カ"]
                 .iter()
-                .all(|char| tells(&of_deepseek.cjk, char))
+                .all(|char| matches(&of_deepseek.cjk, char))
         );
     }
 }

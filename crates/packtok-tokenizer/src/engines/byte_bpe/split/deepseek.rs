@@ -19,15 +19,15 @@
 //!   these starts a word.
 //! - Symbols include a space before them and the newlines after them.
 
-use super::blocks::{Carry, Rules, before, last_spaces, reached};
-use super::cl100k::{numbers, white_space};
+use super::blocks::{Carry, Rules, before, last_whitespace, reached};
+use super::cl100k::{numbers, whitespace_words};
 use crate::engines::lane::{Masks, Signs};
 
 #[derive(Clone, Copy)]
 pub(super) struct Deepseek;
 
 impl Rules for Deepseek {
-    const ASKS_SIGNS: bool = true;
+    const NEEDS_SIGNS: bool = true;
 
     #[inline(always)]
     fn begins(
@@ -41,26 +41,26 @@ impl Rules for Deepseek {
         let Masks {
             letter,
             number,
-            space,
+            whitespace,
             newline,
-            blank,
+            space,
             wide,
             signs: Signs { symbol, cjk },
             ..
         } = *block;
         let unclassed = unclassed(block);
-        let line_space = space & !newline;
+        let line_whitespace = whitespace & !newline;
 
-        let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
+        let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
         let ascii_letter = letter & !wide;
         // Of a symbol beyond ASCII, `others` has only the first byte, and no letter follows that.
         let after_prefix = before(others, carry.prefix);
         let joined = reached(after_prefix | carry.joined, ascii_letter);
-        let line_space_before = before(line_space, carry.space & !carry.newline);
+        let line_whitespace_before = before(line_whitespace, carry.whitespace & !carry.newline);
         let letters = letter
             & !before(letter & !joined, carry.letter & !carry.joined)
             & !joined
-            & !line_space_before
+            & !line_whitespace_before
             & !before(unclassed, carry.unclassed);
         let with_letters = match unclassed {
             0 => 0,
@@ -74,11 +74,11 @@ impl Rules for Deepseek {
         let taken = reached(first_taken, newline);
         // The end of a text: white space is not split before its last character, as if it continued.
         let [with_ends, next_with_ends] = [block, next].map(|masks| Masks {
-            space: masks.space | masks.number | masks.signs.cjk,
+            whitespace: masks.whitespace | masks.number | masks.signs.cjk,
             ..*masks
         });
-        let last = last_spaces(&with_ends, &next_with_ends) & line_space;
-        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
+        let last = last_whitespace(&with_ends, &next_with_ends) & line_whitespace;
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
 
         carry.letter = letter >> 63;
         carry.joined = joined >> 63;
@@ -86,19 +86,25 @@ impl Rules for Deepseek {
         carry.other = symbol >> 63;
         carry.cjk = cjk >> 63;
         carry.unclassed = unclassed >> 63;
-        carry.space = space >> 63;
+        carry.whitespace = whitespace >> 63;
         carry.newline = newline >> 63;
-        carry.blank = blank >> 63;
+        carry.space = space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = others >> 63;
-        let begins = letters | with_letters | unclassed_runs | cjk_runs | numbers | others | spaces;
+        let begins = letters
+            | with_letters
+            | unclassed_runs
+            | cjk_runs
+            | numbers
+            | others
+            | whitespace_starts;
         (begins, earlier)
     }
 }
 
 #[inline(always)]
 fn unclassed(block: &Masks) -> u64 {
-    !(block.letter | block.number | block.space | block.signs.symbol | block.signs.cjk)
+    !(block.letter | block.number | block.whitespace | block.signs.symbol | block.signs.cjk)
 }
 
 /// First bytes of the characters of no class that a letter follows.

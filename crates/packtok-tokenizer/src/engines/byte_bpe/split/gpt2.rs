@@ -9,7 +9,7 @@
 //!
 //! With `numbers_apart`, each number is a word, and the text between numbers is split as a text of its own.
 
-use super::blocks::{Carry, Rules, after, before, contraction, last_spaces, with_contractions};
+use super::blocks::{Carry, Rules, after, before, contraction, last_whitespace, with_contractions};
 use crate::engines::lane::Masks;
 
 #[derive(Clone, Copy)]
@@ -27,32 +27,35 @@ impl Rules for Gpt2 {
         next: &Masks,
         carry: &mut Carry,
     ) -> (u64, Option<u32>) {
-        let (letter, number, space) = (block.letter, block.number, block.space);
-        let other = !(letter | number | space);
-        let without_blank = !before(block.blank, carry.blank);
-        let others = other & !before(other, carry.other) & without_blank;
-        let letters = letter & !before(letter, carry.letter) & without_blank;
+        let (letter, number, whitespace) = (block.letter, block.number, block.whitespace);
+        let other = !(letter | number | whitespace);
+        let without_space = !before(block.space, carry.space);
+        let others = other & !before(other, carry.other) & without_space;
+        let letters = letter & !before(letter, carry.letter) & without_space;
         let (numbers, last) = match self.numbers_apart {
             true => {
                 // A number after white space ends a text.
                 let [block, next] = [block, next].map(|masks| Masks {
-                    space: masks.space | masks.number,
+                    whitespace: masks.whitespace | masks.number,
                     ..*masks
                 });
-                (number & !block.inner, last_spaces(&block, &next) & space)
+                (
+                    number & !block.inner,
+                    last_whitespace(&block, &next) & whitespace,
+                )
             }
             false => (
-                number & !before(number, carry.number) & without_blank,
-                last_spaces(block, next),
+                number & !before(number, carry.number) & without_space,
+                last_whitespace(block, next),
             ),
         };
-        let spaces = space & !before(space, carry.space) | last;
-        let begins = letters | numbers | others | spaces;
+        let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) | last;
+        let begins = letters | numbers | others | whitespace_starts;
         carry.letter = letter >> 63;
         carry.number = number >> 63;
         carry.other = other >> 63;
-        carry.space = space >> 63;
-        carry.blank = block.blank >> 63;
+        carry.whitespace = whitespace >> 63;
+        carry.space = block.space >> 63;
         // A contraction is a word that starts with its apostrophe; the letter after the apostrophe starts no word.
         let apostrophes = block.apostrophe & others & after(letter, next.letter);
         let begins = with_contractions(begins, apostrophes, carry, |i| {

@@ -25,8 +25,8 @@
 //! - A word includes a contraction, after which another word starts.
 //! - Marks after two symbols, or after a space and a symbol, are symbols: the word of these symbols includes them.
 
-use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_spaces, reached};
-use super::cl100k::{lone_symbols, numbers, white_space};
+use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_whitespace, reached};
+use super::cl100k::{lone_symbols, numbers, whitespace_words};
 use crate::engines::lane::{BLOCK, Masks};
 
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ pub(super) struct O200k {
 }
 
 impl Rules for O200k {
-    const ASKS_CASE: bool = true;
+    const NEEDS_CASE: bool = true;
 
     #[inline(always)]
     fn begins(
@@ -48,9 +48,9 @@ impl Rules for O200k {
     ) -> (u64, Option<u32>) {
         let Masks {
             number,
-            space,
+            whitespace,
             newline,
-            blank,
+            space,
             case,
             ..
         } = *block;
@@ -61,9 +61,9 @@ impl Rules for O200k {
         } = symbols(block, carry);
         let (letter, both) = (block.letter & !marks, case.both & !marks);
         let (upper, lower) = (case.upper, letter & !case.upper & !both);
-        let line_space = space & !newline;
+        let line_whitespace = whitespace & !newline;
 
-        let others = symbol & !before(symbol, carry.other) & !before(blank, carry.blank);
+        let others = symbol & !before(symbol, carry.other) & !before(space, carry.space);
         let prefix = lone_symbols(others, block, carry);
         let apostrophes = match self.is_tekken {
             true => 0,
@@ -71,10 +71,10 @@ impl Rules for O200k {
         };
         let (contracted, after_contractions) = contractions(text, at, apostrophes, carry);
 
-        let line_space_before = before(line_space, carry.space & !carry.newline);
+        let line_whitespace_before = before(line_whitespace, carry.whitespace & !carry.newline);
         let letters = letter
             & !before(letter, carry.letter)
-            & !line_space_before
+            & !line_whitespace_before
             & !before(prefix, carry.prefix);
         let after_lower = both & before(lower, carry.lowered) & !after_contractions;
         let lowered = lower | reached(after_lower, both);
@@ -86,18 +86,18 @@ impl Rules for O200k {
         };
         let numbers = numbers(if self.is_tekken { 1 } else { 3 }, block, carry);
 
-        let last = last_spaces(block, next) & !newline;
-        let (spaces, earlier) = white_space(at, taken, last, block, next, carry);
+        let last = last_whitespace(block, next) & !newline;
+        let (whitespace_starts, earlier) = whitespace_words(at, taken, last, block, next, carry);
 
-        let begins = letters | after_lowered | uppers | numbers | others | spaces;
+        let begins = letters | after_lowered | uppers | numbers | others | whitespace_starts;
         carry.letter = letter >> 63;
         carry.lowered = lowered >> 63;
         carry.both = both >> 63;
         carry.number = number >> 63;
         carry.other = symbol >> 63;
-        carry.space = space >> 63;
+        carry.whitespace = whitespace >> 63;
         carry.newline = newline >> 63;
-        carry.blank = blank >> 63;
+        carry.space = space >> 63;
         carry.taken = taken >> 63;
         carry.prefix = prefix >> 63;
         // White space and letters are never pending together: one of them is the last byte of the block.
@@ -117,7 +117,7 @@ struct Symbols {
 
 #[inline(always)]
 fn symbols(block: &Masks, carry: &Carry) -> Symbols {
-    let other = !(block.letter | block.number | block.space);
+    let other = !(block.letter | block.number | block.whitespace);
     if block.case.mark & before(other, carry.other) != 0 {
         return symbols_and_marks(block, carry);
     }
@@ -143,14 +143,14 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         Symbols,
         Ended,
     }
-    let other = !(block.letter | block.number | block.space);
+    let other = !(block.letter | block.number | block.whitespace);
     let mut word = match (carry.taken, carry.prefix, carry.other) {
         (1, ..) => Word::Ended,
         (_, 1, _) => Word::One,
         (.., 1) => Word::Symbols,
         _ => Word::Other,
     };
-    let mut is_after_blank = carry.blank == 1;
+    let mut is_after_space = carry.space == 1;
     let mut symbols = Symbols {
         symbol: 0,
         taken: 0,
@@ -165,7 +165,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
         } else if is(other) {
             match word {
                 _ if is(block.inner) => word,
-                Word::Other | Word::Ended if !is_after_blank => Word::One,
+                Word::Other | Word::Ended if !is_after_space => Word::One,
                 _ => Word::Symbols,
             }
         } else if is(block.case.mark) && word == Word::Symbols {
@@ -179,7 +179,7 @@ fn symbols_and_marks(block: &Masks, carry: &Carry) -> Symbols {
             Word::One | Word::Symbols => symbols.symbol |= bit,
             Word::Ended => symbols.taken |= bit,
         }
-        is_after_blank = is(block.blank);
+        is_after_space = is(block.space);
     }
     symbols
 }

@@ -5,14 +5,14 @@
 
 use super::blocks::{contraction, contraction_in_any_case};
 use super::classes::{
-    CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SPACE, SYMBOL, UPPER,
+    CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SYMBOL, UPPER, WHITESPACE,
 };
 use super::patterns::Pattern;
 use super::pieces::Kind;
 use super::splitter::Splitter;
 
 /// `[^\s\p{L}\p{N}]` are the characters without any of these classes.
-const VISIBLE: Classes = LETTER | NUMBER | SPACE;
+const VISIBLE: Classes = LETTER | NUMBER | WHITESPACE;
 
 impl Splitter {
     /// The end of the word that starts at `at`, which is before the end of `text`.
@@ -23,20 +23,20 @@ impl Splitter {
             Pattern::Cl100k { digits } => self.cl100k(text, at, digits),
             Pattern::O200k { .. } => self.o200k(text, at),
             Pattern::Deepseek => self.deepseek(text, at),
-            Pattern::Pieces { each_blank } => self.piece(text.as_bytes(), at, each_blank),
+            Pattern::Pieces { each_space } => self.piece(text.as_bytes(), at, each_space),
         }
     }
 
     /// Up to a position that no token crosses, among the positions that `pieces.rs` considers.
-    fn piece(&self, text: &[u8], at: usize, each_blank: bool) -> usize {
+    fn piece(&self, text: &[u8], at: usize, each_space: bool) -> usize {
         let ends = |&end: &usize| {
             let (left, right) = (text[end - 1], text[end]);
             let kinds = [Kind::of(left), Kind::of(right)];
             let is_looked_at = match kinds {
-                [Kind::Blank, Kind::Letter | Kind::Other] => false,
+                [Kind::Space, Kind::Letter | Kind::Other] => false,
                 [left, right] => left != right || matches!(left, Kind::Number | Kind::Newline),
             };
-            each_blank && right == b' ' || is_looked_at && !self.table.pairs.has(left, right)
+            each_space && right == b' ' || is_looked_at && !self.table.pairs.has(left, right)
         };
         (at + 1..text.len()).find(ends).unwrap_or(text.len())
     }
@@ -51,8 +51,8 @@ impl Splitter {
         }
         let start = at + usize::from(bytes[at] == b' ');
         let (classes, len) = self.classes.at(text, start);
-        if len == 0 || classes & SPACE != 0 {
-            return self.white_space(text, at, 0);
+        if len == 0 || classes & WHITESPACE != 0 {
+            return self.whitespace(text, at, 0);
         }
         // A character has at most one of these three classes, and so do all characters of a run.
         self.classes
@@ -66,8 +66,8 @@ impl Splitter {
             return at + len;
         }
         let after = self.classes.at(text, at + len).0;
-        match classes & SPACE != 0 && after & (SPACE | NUMBER) != 0 {
-            true => self.white_space(text, at, NUMBER),
+        match classes & WHITESPACE != 0 && after & (WHITESPACE | NUMBER) != 0 {
+            true => self.whitespace(text, at, NUMBER),
             false => self.gpt2(text, at),
         }
     }
@@ -94,7 +94,7 @@ impl Splitter {
         if let Some(end) = self.visible(text, at) {
             return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n'));
         }
-        self.lines_or_white_space(text, at, 0)
+        self.lines_or_whitespace(text, at, 0)
     }
 
     /// As cl100k, but words depend on the case of letters and include contractions: `P?U*L+C?|P?U+L*C?|\p{N}{1,3}|
@@ -123,7 +123,7 @@ impl Splitter {
         if let Some(end) = self.visible(text, at) {
             return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n' | b'/'));
         }
-        self.lines_or_white_space(text, at, 0)
+        self.lines_or_whitespace(text, at, 0)
     }
 
     /// Up to three numbers; runs of CJK; and in the text between these, with P = `[\p{P}\p{S}]`, A =
@@ -156,8 +156,8 @@ impl Splitter {
         if end > start {
             return newlines(bytes, end, |byte| matches!(byte, b'\r' | b'\n'));
         }
-        if classes & SPACE != 0 {
-            return self.lines_or_white_space(text, at, NUMBER | CJK);
+        if classes & WHITESPACE != 0 {
+            return self.lines_or_whitespace(text, at, NUMBER | CJK);
         }
         let mut at = at + len;
         loop {
@@ -221,11 +221,11 @@ impl Splitter {
 
     /// `\s+(?!\S)|\s+`: without the last character, which belongs to the next word, unless it is the only one. A text
     /// ends before characters of the classes `ends`.
-    fn white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
+    fn whitespace(&self, text: &str, at: usize, ends: Classes) -> usize {
         let (mut last, mut end) = (at, at);
         let is_end = loop {
             let (classes, len) = self.classes.at(text, end);
-            if len == 0 || classes & SPACE == 0 {
+            if len == 0 || classes & WHITESPACE == 0 {
                 break len == 0 || classes & ends != 0;
             }
             last = end;
@@ -235,12 +235,12 @@ impl Splitter {
     }
 
     /// `\s*[\r\n]+|\s+(?!\S)|\s+`
-    fn lines_or_white_space(&self, text: &str, at: usize, ends: Classes) -> usize {
-        let end = self.classes.run(text, at, SPACE, SPACE);
+    fn lines_or_whitespace(&self, text: &str, at: usize, ends: Classes) -> usize {
+        let end = self.classes.run(text, at, WHITESPACE, WHITESPACE);
         let is_newline = |&byte: &u8| matches!(byte, b'\r' | b'\n');
         match text.as_bytes()[at..end].iter().rposition(is_newline) {
             Some(last) => at + last + 1,
-            None => self.white_space(text, at, ends),
+            None => self.whitespace(text, at, ends),
         }
     }
 }

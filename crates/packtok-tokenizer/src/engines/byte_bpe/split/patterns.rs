@@ -39,9 +39,9 @@ pub(in crate::engines::byte_bpe) enum Pattern {
         is_tekken: bool,
     },
     Deepseek,
-    /// No pattern: texts are split where no token crosses. With `each_blank`, a word also starts at every space.
+    /// No pattern: texts are split where no token crosses. With `each_space`, a word also starts at every space.
     Pieces {
-        each_blank: bool,
+        each_space: bool,
     },
 }
 

@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Letter,
     Number,
     Newline,
-    Blank,
+    Space,
     Wide,
     Other,
 }
@@ -36,7 +36,7 @@ impl Kind {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
             b'0'..=b'9' => Self::Number,
             b'\r' | b'\n' => Self::Newline,
-            b' ' => Self::Blank,
+            b' ' => Self::Space,
             0x80.. => Self::Wide,
             _ => Self::Other,
         }
@@ -80,11 +80,11 @@ impl Table {
 pub(super) struct Pieces<'a> {
     pub(super) table: &'a Table,
     /// Whether a word starts at every space, whatever the tokens.
-    pub(super) each_blank: bool,
+    pub(super) each_space: bool,
 }
 
 impl Rules for Pieces<'_> {
-    const ASKS_BEYOND_ASCII: bool = false;
+    const NEEDS_BEYOND_ASCII: bool = false;
 
     #[inline(always)]
     fn begins(
@@ -99,17 +99,17 @@ impl Rules for Pieces<'_> {
             letter,
             number,
             newline,
-            blank,
+            space,
             wide,
             ..
         } = *block;
-        let other = !(letter | number | newline | blank | wide);
-        let kinds = [letter, number, newline, blank, wide, other];
+        let other = !(letter | number | newline | space | wide);
+        let kinds = [letter, number, newline, space, wide, other];
         let kinds_before = [
             before(letter, carry.letter),
             before(number, carry.number),
             before(newline, carry.newline),
-            before(blank, carry.blank),
+            before(space, carry.space),
             before(wide, carry.wide),
             before(other, carry.other),
         ];
@@ -117,24 +117,24 @@ impl Rules for Pieces<'_> {
             letter_before,
             number_before,
             newline_before,
-            blank_before,
+            space_before,
             wide_before,
             _,
         ] = kinds_before;
         let alone = number | number_before | newline | newline_before;
-        let changes = letter ^ letter_before | blank ^ blank_before | wide ^ wide_before;
-        let looked_at = (changes | alone) & !(blank_before & (letter | other));
+        let changes = letter ^ letter_before | space ^ space_before | wide ^ wide_before;
+        let looked_at = (changes | alone) & !(space_before & (letter | other));
         let apart = self.table.apart(kinds_before, kinds);
         let mut places = looked_at & !apart;
         carry.letter = letter >> 63;
         carry.number = number >> 63;
         carry.newline = newline >> 63;
-        carry.blank = blank >> 63;
+        carry.space = space >> 63;
         carry.wide = wide >> 63;
         carry.other = other >> 63;
         let mut begins = looked_at & apart;
-        if self.each_blank {
-            begins |= blank;
+        if self.each_space {
+            begins |= space;
         }
         while places != 0 {
             let i = places.trailing_zeros() as usize;

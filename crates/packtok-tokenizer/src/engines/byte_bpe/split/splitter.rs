@@ -68,8 +68,8 @@ impl Splitter {
                 state.fill(lane, O200k { is_tekken }, classes, text, ends)
             }
             Pattern::Deepseek => state.fill(lane, Deepseek, classes, text, ends),
-            Pattern::Pieces { each_blank } => {
-                state.fill(lane, Pieces { table, each_blank }, classes, text, ends)
+            Pattern::Pieces { each_space } => {
+                state.fill(lane, Pieces { table, each_space }, classes, text, ends)
             }
         }
     }

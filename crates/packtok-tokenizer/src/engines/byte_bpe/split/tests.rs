@@ -25,7 +25,7 @@ impl Job for Ends<'_> {
     }
 }
 
-fn plain_ends(splitter: &Splitter, text: &str) -> Vec<u32> {
+fn oracle_ends(splitter: &Splitter, text: &str) -> Vec<u32> {
     let (mut at, mut all) = (0, Vec::new());
     while at < text.len() {
         at = splitter.end_of_word(text, at);
@@ -49,9 +49,9 @@ fn splitters() -> Vec<Splitter> {
             of_kinds.put(two[0], two[1]);
         }
     }
-    let pieces = |each_blank| Pattern::Pieces { each_blank };
+    let pieces = |each_space| Pattern::Pieces { each_space };
     let of_kinds =
-        [false, true].map(|each_blank| Splitter::new(pieces(each_blank), of_kinds.clone()));
+        [false, true].map(|each_space| Splitter::new(pieces(each_space), of_kinds.clone()));
     let of_pairs = [
         Pattern::Gpt2,
         Pattern::Cl100k { digits: 3 },
@@ -69,7 +69,7 @@ fn splitters() -> Vec<Splitter> {
 
 fn check(splitters: &[Splitter], text: &str) {
     for splitter in splitters {
-        let expected = plain_ends(splitter, text);
+        let expected = oracle_ends(splitter, text);
         for lane in AnyLane::all() {
             assert_eq!(
                 lane.run(Ends(splitter, text)),
@@ -160,7 +160,7 @@ fn from_parts() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn every_pair_and_triple_is_cut_alike_at_the_edge_of_a_block() {
+fn every_pair_and_triple_is_split_alike_at_the_edge_of_a_block() {
     let splitters = splitters_once();
     for first in PARTS {
         for second in PARTS {
@@ -175,7 +175,7 @@ fn every_pair_and_triple_is_cut_alike_at_the_edge_of_a_block() {
 }
 
 #[test]
-fn texts_of_every_length_are_cut_alike() {
+fn texts_of_every_length_are_split_alike() {
     let splitters = splitters_once();
     for part in PARTS {
         for times in 0..140 {
@@ -191,12 +191,12 @@ fn texts_of_every_length_are_cut_alike() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn any_mix_is_cut_alike(text in from_parts()) {
+    fn any_mix_is_split_alike(text in from_parts()) {
         check(splitters_once(), &text);
     }
 
     #[test]
-    fn any_text_is_cut_alike(text in "\\PC{0,200}") {
+    fn any_text_is_split_alike(text in "\\PC{0,200}") {
         check(splitters_once(), &text);
     }
 }
