@@ -112,7 +112,7 @@ impl FastEngine {
         }
     }
 
-    /// Appends the ids of a text; `false`, with nothing appended, if the text must fall back to the engine behind
+    /// Appends the ids of a text; `false`, with nothing appended, if the text must fall back to the engine of
     /// `encode_word`, which also encodes single words.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::{avx2::Avx2, avx512::Avx512};
 
 /// One of the lanes.
 #[derive(Clone, Copy)]
-pub(in crate::engines) enum AnyLane {
+pub(crate) enum AnyLane {
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512),
     #[cfg(target_arch = "x86_64")]
@@ -21,7 +21,7 @@ pub(in crate::engines) enum AnyLane {
 
 impl AnyLane {
     /// The best lane of the processor. Builds for measurements select another one with `--cfg packtok_lane`.
-    pub(in crate::engines) fn detect() -> Self {
+    pub(crate) fn detect() -> Self {
         let all = Self::all();
         let named = match (cfg!(packtok_lane = "avx2"), cfg!(packtok_lane = "portable")) {
             (true, _) => "avx2",
@@ -33,7 +33,7 @@ impl AnyLane {
     }
 
     /// All lanes of the processor, the best first.
-    pub(in crate::engines) fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let mut lanes = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
@@ -46,7 +46,7 @@ impl AnyLane {
         lanes
     }
 
-    pub(in crate::engines) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512",
@@ -60,7 +60,7 @@ impl AnyLane {
 
     /// Runs a job in this lane.
     #[inline(always)]
-    pub(in crate::engines) fn run<J: Job>(self, job: J) -> J::Output {
+    pub(crate) fn run<J: Job>(self, job: J) -> J::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(lane) => lane.run(job),

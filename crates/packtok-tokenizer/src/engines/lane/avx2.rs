@@ -15,7 +15,7 @@ use super::traits::{Job, Lane};
 
 /// Exists only if the processor has AVX2.
 #[derive(Clone, Copy)]
-pub(in crate::engines) struct Avx2(());
+pub(crate) struct Avx2(());
 
 impl Avx2 {
     pub(super) fn detect() -> Option<Self> {

@@ -25,7 +25,7 @@ use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
 
 /// Exists only if the processor has AVX-512 with instructions for bytes.
 #[derive(Clone, Copy)]
-pub(in crate::engines) struct Avx512(());
+pub(crate) struct Avx512(());
 
 impl Avx512 {
     pub(super) fn detect() -> Option<Self> {

@@ -11,7 +11,7 @@
 //! ```
 
 /// The two tables.
-pub(in crate::engines) struct FirstTwo {
+pub(crate) struct FirstTwo {
     pub(super) of_first: [u8; 64],
     pub(super) of_second: [u8; 64],
 }
@@ -42,7 +42,7 @@ impl Group {
 impl FirstTwo {
     /// Builds the tables. `are_letters` states whether all characters that begin with two bytes, given by their last
     /// six bits, have the property; `weight` is the importance of a first byte.
-    pub(in crate::engines) fn new(
+    pub(crate) fn new(
         are_letters: impl Fn(usize, usize) -> bool,
         weight: impl Fn(usize) -> usize,
     ) -> Self {
@@ -89,7 +89,7 @@ impl FirstTwo {
     /// Whether the first two bytes decide that a character has the property: what lanes compute for all bytes of a
     /// block.
     #[cfg(test)]
-    pub(in crate::engines) fn matches(&self, first: u8, second: u8) -> bool {
+    pub(crate) fn matches(&self, first: u8, second: u8) -> bool {
         let [of_first, of_second] = [
             self.of_first[usize::from(first & 0x3f)],
             self.of_second[usize::from(second & 0x3f)],

@@ -14,7 +14,7 @@ use super::traits::{Job, Lane};
 
 /// Exists only if the processor has NEON.
 #[derive(Clone, Copy)]
-pub(in crate::engines) struct Neon(());
+pub(crate) struct Neon(());
 
 impl Neon {
     pub(super) fn detect() -> Option<Self> {

@@ -4,7 +4,7 @@ use super::masks::{BLOCK, Masks};
 use super::traits::{Job, Lane};
 
 #[derive(Clone, Copy)]
-pub(in crate::engines) struct Portable;
+pub(crate) struct Portable;
 
 const LETTER: u8 = 1;
 const NUMBER: u8 = 1 << 1;

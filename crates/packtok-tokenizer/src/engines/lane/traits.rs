@@ -5,13 +5,13 @@ use super::masks::{BLOCK, Masks};
 use crate::engines::word_key::{SHORT, WordKey};
 
 /// Words whose lengths are compared together.
-pub(in crate::engines) const LEN_BATCH: usize = 16;
+pub(crate) const LEN_BATCH: usize = 16;
 
 /// Words whose keys are computed together.
-pub(in crate::engines) const KEY_BATCH: usize = 8;
+pub(crate) const KEY_BATCH: usize = 8;
 
 /// Something that runs in a lane.
-pub(in crate::engines) trait Job {
+pub(crate) trait Job {
     type Output;
 
     /// Runs it. Implementations are `inline(always)`, so that they are compiled for the lane.
@@ -19,7 +19,7 @@ pub(in crate::engines) trait Job {
 }
 
 /// One set of vector instructions.
-pub(in crate::engines) trait Lane: Copy {
+pub(crate) trait Lane: Copy {
     /// Runs a job with these instructions. This is a call, so each job has the registers to itself.
     fn run<J: Job>(self, job: J) -> J::Output;
 

@@ -10,10 +10,10 @@ use crate::engines::lane::Lane;
 use crate::engines::word_key::WordKey;
 
 /// Default maximum size of a cache.
-pub(in crate::engines) const CACHE_BYTES: usize = 48 << 20;
+pub(crate) const CACHE_BYTES: usize = 48 << 20;
 
 /// Words that are looked up together: first all their slots are prefetched, which must fit in the first-level cache.
-pub(in crate::engines) const GROUP: usize = 128;
+pub(crate) const GROUP: usize = 128;
 
 /// Initial number of buckets of the table of short words: 32 KiB. After about as many words, the table grows to its
 /// full size at once. So a text of few words needs little memory, and the memory of any other does not depend on its
@@ -21,7 +21,7 @@ pub(in crate::engines) const GROUP: usize = 128;
 const FIRST_BUCKETS: usize = 1 << 9;
 
 /// The words that one thread has encoded, with their ids.
-pub(in crate::engines) struct WordCache {
+pub(crate) struct WordCache {
     short: ShortWords,
     long: LongWords,
     max_buckets: usize,
@@ -29,7 +29,7 @@ pub(in crate::engines) struct WordCache {
 
 impl WordCache {
     /// With tables of at most about this many bytes. Most of it is allocated later.
-    pub(in crate::engines) fn new(max_bytes: usize) -> Self {
+    pub(crate) fn new(max_bytes: usize) -> Self {
         let for_long = max_bytes / 3;
         let max_buckets = (max_bytes - for_long) / size_of::<short::Bucket>();
         Self {
@@ -40,7 +40,7 @@ impl WordCache {
     }
 
     /// Allocates the full size now and not when it is needed.
-    pub(in crate::engines) fn preallocate(&mut self, lane: impl Lane) {
+    pub(crate) fn preallocate(&mut self, lane: impl Lane) {
         if self.short.num_buckets() < self.max_buckets {
             self.short.grow(lane, self.max_buckets);
         }
@@ -50,13 +50,13 @@ impl WordCache {
 
     /// Looks up short words; valid until the next insertion.
     #[inline(always)]
-    pub(in crate::engines) fn finder(&self) -> Finder<'_> {
+    pub(crate) fn finder(&self) -> Finder<'_> {
         self.short.finder()
     }
 
     /// Inserts a short word.
     #[inline(always)]
-    pub(in crate::engines) fn insert_short(&mut self, lane: impl Lane, word: WordKey, ids: &[u32]) {
+    pub(crate) fn insert_short(&mut self, lane: impl Lane, word: WordKey, ids: &[u32]) {
         if self.short.is_full() && self.short.num_buckets() < self.max_buckets {
             self.short.grow(lane, self.max_buckets);
         }
@@ -65,28 +65,23 @@ impl WordCache {
 
     /// Prefetches the slots of a long word with this hash.
     #[inline(always)]
-    pub(in crate::engines) fn prefetch_long_slot(&self, hash: u64) {
+    pub(crate) fn prefetch_long_slot(&self, hash: u64) {
         self.long.prefetch_slot(hash);
     }
 
     /// Prefetches the entry of a long word with this hash, if there is one. The slots should be prefetched first.
     #[inline(always)]
-    pub(in crate::engines) fn prefetch_long(&self, hash: u64) {
+    pub(crate) fn prefetch_long(&self, hash: u64) {
         self.long.prefetch_word(hash);
     }
 
     /// Appends the ids of a long word with this [`hash`](crate::engines::word_key::hash_of_bytes); `false` on a miss.
-    pub(in crate::engines) fn append_long(
-        &self,
-        hash: u64,
-        word: &[u8],
-        ids: &mut Vec<u32>,
-    ) -> bool {
+    pub(crate) fn append_long(&self, hash: u64, word: &[u8], ids: &mut Vec<u32>) -> bool {
         self.long.append(hash, word, ids)
     }
 
     /// Inserts a long word with this hash.
-    pub(in crate::engines) fn insert_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
+    pub(crate) fn insert_long(&mut self, hash: u64, word: &[u8], ids: &[u32]) {
         self.long.insert(hash, word, ids);
     }
 }

@@ -21,7 +21,7 @@ use crate::engines::word_key::{LEN_SHIFT, SHORT, WordKey};
 pub(super) type Bucket = [u64; 8];
 
 /// Ids have 24 bits.
-pub(in crate::engines) const MAX_IDS: usize = 1 << 24;
+pub(crate) const MAX_IDS: usize = 1 << 24;
 /// Maximum number of ids of a word that shares its bucket.
 const FEW_IDS: usize = 5;
 /// In the position of the second word's length, marks a bucket of one word with many ids.
@@ -41,7 +41,7 @@ const PROBED: [usize; 5] = [0, 1, 2, 3, 4];
 const FARTHEST: usize = PROBED[4];
 
 /// A lookup may write this many ids: those of the word, and garbage after them.
-pub(in crate::engines) const ROOM: usize = 2 * FEW_IDS + 8;
+pub(crate) const ROOM: usize = 2 * FEW_IDS + 8;
 
 pub(super) struct ShortWords {
     buckets: HugeTable<Bucket>,
@@ -150,7 +150,7 @@ impl ShortWords {
 
 /// A view of the table for lookups.
 #[derive(Clone, Copy)]
-pub(in crate::engines) struct Finder<'a> {
+pub(crate) struct Finder<'a> {
     buckets: Slots<'a, Bucket>,
     /// The hash shifted right by this is the number of the home bucket.
     shift: u32,
@@ -158,26 +158,26 @@ pub(in crate::engines) struct Finder<'a> {
 
 impl Finder<'_> {
     #[inline(always)]
-    pub(in crate::engines) fn shift(self) -> u32 {
+    pub(crate) fn shift(self) -> u32 {
         self.shift
     }
 
     /// The number of a word's home bucket.
     #[inline(always)]
-    pub(in crate::engines) fn bucket_of(self, word: WordKey) -> u32 {
+    pub(crate) fn bucket_of(self, word: WordKey) -> u32 {
         (word.hash() >> self.shift) as u32
     }
 
     /// Prefetches a bucket.
     #[inline(always)]
-    pub(in crate::engines) fn prefetch(self, bucket: u32) {
+    pub(crate) fn prefetch(self, bucket: u32) {
         prefetch(self.buckets.at(bucket as usize));
     }
 
     /// Writes the ids of a word to the start of `ids` and returns their number; `None` on a miss. `bucket` is its home
     /// bucket.
     #[inline(always)]
-    pub(in crate::engines) fn find(
+    pub(crate) fn find(
         self,
         lane: impl Lane,
         word: WordKey,

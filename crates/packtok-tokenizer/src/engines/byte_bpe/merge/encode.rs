@@ -12,7 +12,7 @@ impl MergeRules {
     /// Merges words of up to [`SHORT`] bytes and calls `put` with the number of each word, its ids and their count, in
     /// any order.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn encode_all<'a>(
+    pub(crate) fn encode_all<'a>(
         &self,
         words: impl Iterator<Item = &'a [u8]>,
         put: impl FnMut(usize, &[u32; SHORT + 1], usize),
@@ -22,12 +22,7 @@ impl MergeRules {
 
     /// Appends the ids of a word.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn encode(
-        &self,
-        word: &[u8],
-        heap: &mut MergeHeap,
-        ids: &mut Vec<u32>,
-    ) {
+    pub(crate) fn encode(&self, word: &[u8], heap: &mut MergeHeap, ids: &mut Vec<u32>) {
         if let [byte] = word {
             ids.push(self.id_of_byte(*byte));
         } else if word.len() <= SHORT {

@@ -11,7 +11,7 @@ const MAX_RETAINED: usize = 1 << 16;
 
 /// What one thread needs for long words: 12 bytes for each symbol, and 8 or more for each possible merge.
 #[derive(Default)]
-pub(in crate::engines::byte_bpe) struct MergeHeap {
+pub(crate) struct MergeHeap {
     symbols: Vec<Symbol>,
     /// Rank and position in one number, rank high: the leftmost merge of the lowest rank is the smallest number.
     merges: BinaryHeap<Reverse<u64>>,

@@ -20,7 +20,7 @@ pub(super) const fn rank_of(merge: MergeRule) -> u32 {
 /// Ids and ranks are below [`NO_ID`], so two of them fit in one number with bits to spare.
 pub(super) const ID_BITS: u32 = 20;
 
-pub(in crate::engines::byte_bpe) const MAX_IDS: usize = (1 << ID_BITS) - 1;
+pub(crate) const MAX_IDS: usize = (1 << ID_BITS) - 1;
 
 /// An id without merges.
 pub(super) const NO_ID: u32 = MAX_IDS as u32;

@@ -9,7 +9,7 @@ use crate::engines::byte_bpe::alphabet::Alphabet;
 use crate::engines::huge_table::{HugeTable, Slots};
 
 /// The rules of all pairs of ids.
-pub(in crate::engines::byte_bpe) struct MergeRules {
+pub(crate) struct MergeRules {
     alphabet: Alphabet,
     /// The rules of pairs of bytes, for alphabets of bytes: no probe is needed for the symbols that a word starts as.
     by_bytes: HugeTable<MergeRule>,
@@ -24,10 +24,7 @@ impl MergeRules {
     ///
     /// # Errors
     /// Why no table can be built.
-    pub(in crate::engines::byte_bpe) fn new(
-        alphabet: Alphabet,
-        by_rank: &[[u32; 3]],
-    ) -> Result<Self, String> {
+    pub(crate) fn new(alphabet: Alphabet, by_rank: &[[u32; 3]]) -> Result<Self, String> {
         let mut merges: Vec<_> = (0..)
             .zip(by_rank)
             .map(|(rank, &[left, right, id])| {

@@ -18,7 +18,7 @@ use crate::engines::lane::{BLOCK, Job, Lane, Masks};
 /// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
 /// few prefetches in flight.
 const ENDS_PER_CALL: usize = 1024 - BLOCK;
-pub(in crate::engines::byte_bpe) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
+pub(crate) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
 
 /// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
 /// stated otherwise.
@@ -79,7 +79,7 @@ pub(super) trait Rules: Copy {
 }
 
 /// How far a text has been split.
-pub(in crate::engines::byte_bpe) struct SplitState {
+pub(crate) struct SplitState {
     at: usize,
     /// The masks of the block at `at`.
     block: Masks,
@@ -93,7 +93,7 @@ pub(in crate::engines::byte_bpe) struct SplitState {
 
 impl SplitState {
     #[inline]
-    pub(in crate::engines::byte_bpe) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             at: 0,
             block: Masks::default(),

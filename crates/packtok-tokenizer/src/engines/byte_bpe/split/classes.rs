@@ -28,7 +28,7 @@ pub(super) const SYMBOL: Classes = UPPER;
 pub(super) const CJK: Classes = LOWER;
 
 /// Characters that NFC does not change. Shares a bit with [`LETTER`]; no table has both.
-pub(in crate::engines::byte_bpe) const INERT: Classes = LETTER;
+pub(crate) const INERT: Classes = LETTER;
 
 /// The classes of most patterns.
 pub(super) const COMMON: [(&str, Classes); 6] = [
@@ -64,7 +64,7 @@ const CYRILLIC_LAST: usize = 0x11;
 
 /// The classes of every character, in two steps: the block of a character, and the character in it. Most blocks are
 /// equal and stored once, so the whole takes about 60 kB.
-pub(in crate::engines::byte_bpe) struct ClassTable {
+pub(crate) struct ClassTable {
     /// By a character's number without the last six bits.
     block_of: Vec<u16>,
     /// By the last six bits of a character's first byte and of its second. For three bytes, this is the block; for two
@@ -108,7 +108,7 @@ impl ClassTable {
     }
 
     /// With [`INERT`] for characters that are inert, and no other class.
-    pub(in crate::engines::byte_bpe) fn of_inert(is_inert: impl Fn(char) -> bool) -> Self {
+    pub(crate) fn of_inert(is_inert: impl Fn(char) -> bool) -> Self {
         Self::with(&[], |char| if is_inert(char) { INERT } else { 0 })
     }
 
@@ -164,12 +164,7 @@ impl ClassTable {
     /// First bytes of the letters beyond ASCII in the block at `at` that their first two bytes decide. None at the end
     /// of a text. Bits at other bytes are garbage.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn match_first_two(
-        &self,
-        lane: impl Lane,
-        text: &[u8],
-        at: usize,
-    ) -> u64 {
+    pub(crate) fn match_first_two(&self, lane: impl Lane, text: &[u8], at: usize) -> u64 {
         match_first_two(lane, text, at, &self.letters)
     }
 
@@ -195,7 +190,7 @@ impl ClassTable {
 
     /// The classes of the character beyond ASCII whose first byte is at `at`.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
+    pub(crate) fn of_wide(&self, text: &[u8], at: usize) -> Classes {
         let bytes = match text.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
             Some(bytes) => *bytes,
             None => {

@@ -27,7 +27,7 @@ const DEEPSEEK_PATTERNS: [&str; 3] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engines::byte_bpe) enum Pattern {
+pub(crate) enum Pattern {
     Gpt2,
     /// Each number is a word, and the text between numbers is split by [`Pattern::Gpt2`].
     Gpt2BetweenNumbers,
@@ -47,7 +47,7 @@ pub(in crate::engines::byte_bpe) enum Pattern {
 
 impl Pattern {
     /// The pattern of a tokenizer.json, if it is one of these.
-    pub(in crate::engines::byte_bpe) fn of(regex: &str) -> Option<Self> {
+    pub(crate) fn of(regex: &str) -> Option<Self> {
         Some(match regex {
             GPT2_PATTERN => Self::Gpt2,
             CL100K_PATTERN => Self::Cl100k { digits: 3 },
@@ -59,7 +59,7 @@ impl Pattern {
     }
 
     /// Several patterns that are applied one after the other, if they are one of these.
-    pub(in crate::engines::byte_bpe) fn of_several(regexes: &[&str]) -> Option<Self> {
+    pub(crate) fn of_several(regexes: &[&str]) -> Option<Self> {
         match regexes {
             [regex] => Self::of(regex),
             _ => (regexes == DEEPSEEK_PATTERNS).then_some(Self::Deepseek),

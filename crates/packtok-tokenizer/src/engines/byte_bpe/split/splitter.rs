@@ -12,7 +12,7 @@ use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::Lane;
 
 /// Splits texts into words.
-pub(in crate::engines::byte_bpe) struct Splitter {
+pub(crate) struct Splitter {
     pub(super) pattern: Pattern,
     pub(super) classes: ClassTable,
     pub(super) table: Table,
@@ -20,7 +20,7 @@ pub(in crate::engines::byte_bpe) struct Splitter {
 
 impl Splitter {
     /// For a pattern, and tokens that contain these pairs of bytes.
-    pub(in crate::engines::byte_bpe) fn new(pattern: Pattern, pairs: Pairs) -> Self {
+    pub(crate) fn new(pattern: Pattern, pairs: Pairs) -> Self {
         let classes = match pattern {
             Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
             Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
@@ -35,7 +35,7 @@ impl Splitter {
 
     /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
     #[inline(always)]
-    pub(in crate::engines::byte_bpe) fn fill(
+    pub(crate) fn fill(
         &self,
         lane: impl Lane,
         state: &mut SplitState,
