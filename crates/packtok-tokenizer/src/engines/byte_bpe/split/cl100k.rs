@@ -11,10 +11,9 @@
 //! - Of the remaining white space, everything up to the last newline is a word. The rest is a word up to its last
 //!   character, and that character starts a word.
 
-use super::blocks::{
-    Carry, Rules, after, before, contraction_in_any_case, last_whitespace, reached,
-    with_contractions,
-};
+use super::bits::{after, before, last_whitespace, reached};
+use super::contractions::{contraction_in_any_case, with_contractions};
+use super::rules::{Carry, Rules};
 use crate::engines::lane::Masks;
 
 #[derive(Clone, Copy)]

@@ -19,8 +19,9 @@
 //!   these starts a word.
 //! - Symbols include a space before them and the newlines after them.
 
-use super::blocks::{Carry, Rules, before, last_whitespace, reached};
+use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{numbers, whitespace_words};
+use super::rules::{Carry, Rules};
 use crate::engines::lane::{Masks, Signs};
 
 #[derive(Clone, Copy)]

@@ -9,7 +9,9 @@
 //!
 //! With `numbers_apart`, each number is a word, and the text between numbers is split as a text of its own.
 
-use super::blocks::{Carry, Rules, after, before, contraction, last_whitespace, with_contractions};
+use super::bits::{after, before, last_whitespace};
+use super::contractions::{contraction, with_contractions};
+use super::rules::{Carry, Rules};
 use crate::engines::lane::Masks;
 
 #[derive(Clone, Copy)]

@@ -4,9 +4,11 @@
 //! `o200k`, `deepseek`), and for texts that no pattern splits (`pieces`). `oracle` does it word by word, as one reads
 //! a pattern; `tests` compare the two. `tests/it/fast.rs` compares the blocks with the reference engine.
 
+mod bits;
 mod blocks;
 mod cl100k;
 mod classes;
+mod contractions;
 mod deepseek;
 mod gpt2;
 mod o200k;
@@ -14,9 +16,11 @@ mod o200k;
 mod oracle;
 mod patterns;
 mod pieces;
+mod rules;
 mod splitter;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 pub(super) use self::blocks::{ROOM, SplitState};
 pub(super) use self::classes::{ClassTable, INERT};

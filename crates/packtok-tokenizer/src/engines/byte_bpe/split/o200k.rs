@@ -25,8 +25,10 @@
 //! - A word includes a contraction, after which another word starts.
 //! - Marks after two symbols, or after a space and a symbol, are symbols: the word of these symbols includes them.
 
-use super::blocks::{Carry, Rules, before, contraction_in_any_case, last_whitespace, reached};
+use super::bits::{before, last_whitespace, reached};
 use super::cl100k::{lone_symbols, numbers, whitespace_words};
+use super::contractions::contraction_in_any_case;
+use super::rules::{Carry, Rules};
 use crate::engines::lane::{BLOCK, Masks};
 
 #[derive(Clone, Copy)]

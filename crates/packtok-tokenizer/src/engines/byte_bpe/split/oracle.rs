@@ -3,10 +3,10 @@
 //! A pattern is tried at a position, takes its first alternative that matches, and continues at the end of the match.
 //! Each function below is one pattern, written as such a step.
 
-use super::blocks::{contraction, contraction_in_any_case};
 use super::classes::{
     CJK, ClassTable, Classes, LETTER, LOWER, NEWLINE, NUMBER, SYMBOL, UPPER, WHITESPACE,
 };
+use super::contractions::{contraction, contraction_in_any_case};
 use super::patterns::Pattern;
 use super::pieces::Kind;
 use super::splitter::Splitter;

@@ -13,7 +13,8 @@
 //! Most of them need no check of the two bytes: no token has a space after another character, or two numbers, so the
 //! kinds are enough ([`Table`]). In prose, one position of a block of 16 considered ones is left.
 
-use super::blocks::{Carry, Rules, before};
+use super::bits::before;
+use super::rules::{Carry, Rules};
 use crate::engines::byte_pairs::Pairs;
 use crate::engines::lane::Masks;
 
