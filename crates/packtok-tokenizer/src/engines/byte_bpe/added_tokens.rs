@@ -88,16 +88,16 @@ impl Added {
     pub(super) fn read(
         json: &Value,
         tokens: &[AddedToken],
-        form: &Preprocessing,
+        preprocessing: &Preprocessing,
     ) -> Result<Self, String> {
         let mut ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         ids.sort_unstable();
         if let Some(two) = ids.windows(2).find(|two| two[0] == two[1]) {
             return Err(format!("two added tokens have the id {}", two[0]));
         }
-        let normal = match form.spelling {
+        let normal = match preprocessing.spelling {
             Spelling::Text => Normal::WithSpaces(Box::new(memmem::Finder::new(SPACE_MARK))),
-            Spelling::Bytes if form.is_nfc => Normal::FormC(Box::new(Nfc::new())),
+            Spelling::Bytes if preprocessing.is_nfc => Normal::FormC(Box::new(Nfc::new())),
             Spelling::Bytes => Normal::Same,
         };
         let changes_text = !json["normalizer"].is_null();
@@ -121,7 +121,7 @@ impl Added {
                 }
             }
         }
-        let prefix = match form.prefix {
+        let prefix = match preprocessing.prefix {
             Prefix::Always => " ",
             _ => "",
         };

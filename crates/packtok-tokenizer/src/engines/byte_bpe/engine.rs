@@ -56,26 +56,26 @@ impl ByteBpe {
             "BPE" => {}
             other => return Err(format!("its model is {other}")),
         }
-        let form = Preprocessing::read(json)?;
-        let model = Model::read(&json["model"], form.spelling)?;
+        let preprocessing = Preprocessing::read(json)?;
+        let model = Model::read(&json["model"], preprocessing.spelling)?;
         let tokens = model.tokens.iter().map(|(token, _)| token);
         let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
-        let mut fast = Self {
+        let mut engine = Self {
             lane: AnyLane::detect(),
-            splitter: Splitter::new(form.pattern, piece_bounds.pairs()),
+            splitter: Splitter::new(preprocessing.pattern, piece_bounds.pairs()),
             bpe: Bpe {
                 merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
                 piece_bounds,
                 unmerged: HashMap::new(),
             },
-            prefix: form.prefix,
-            added: Added::read(json, added_tokens, &form)?,
+            prefix: preprocessing.prefix,
+            added: Added::read(json, added_tokens, &preprocessing)?,
             tokens: model.tokens,
         };
         if json["model"]["ignore_merges"] == true {
-            fast.bpe.unmerged = fast.find_unmerged();
+            engine.bpe.unmerged = engine.find_unmerged();
         }
-        Ok(fast)
+        Ok(engine)
     }
 
     /// Texts that contain any of these fall back.
@@ -113,7 +113,7 @@ impl ByteBpe {
     /// Pre-allocates the cache and inserts the tokens of the vocabulary.
     pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
         self.lane.run(WarmUp {
-            fast: self,
+            engine: self,
             scratch,
         });
     }
@@ -133,7 +133,7 @@ impl ByteBpe {
             .parts(text, special_tokens_are_text, &mut |part| match part {
                 Part::Id(id) => ids.push(id),
                 Part::Text(text, place) => self.lane.run(AppendText {
-                    fast: self,
+                    engine: self,
                     text,
                     place,
                     scratch,
@@ -206,7 +206,7 @@ impl ByteBpe {
         first.push(b' ');
         first.extend_from_slice(word.as_bytes());
         let job = AppendWord {
-            fast: self,
+            engine: self,
             word: &first,
             scratch,
             ids,
@@ -279,7 +279,7 @@ impl ByteBpe {
 
 /// [`ByteBpe::warm_up`] in a lane.
 struct WarmUp<'a> {
-    fast: &'a ByteBpe,
+    engine: &'a ByteBpe,
     scratch: &'a mut Scratch,
 }
 
@@ -288,13 +288,14 @@ impl Job for WarmUp<'_> {
 
     #[inline(always)]
     fn run(self, lane: impl Lane) {
-        let Self { fast, scratch } = self;
+        let Self { engine, scratch } = self;
         scratch.cache.preallocate(lane);
-        let tokens = fast.tokens.iter().map(|(token, _)| token);
+        let tokens = engine.tokens.iter().map(|(token, _)| token);
         let is_remembered =
-            |token: &&[u8]| token.len() <= SHORT && fast.bpe.unmerged(token).is_none();
+            |token: &&[u8]| token.len() <= SHORT && engine.bpe.unmerged(token).is_none();
         let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
-        fast.bpe
+        engine
+            .bpe
             .merge_rules
             .encode_all(words.iter().copied(), |number, ids, num_ids| {
                 let word = words[number];
@@ -323,7 +324,7 @@ impl Job for Fill<'_> {
 
 /// [`ByteBpe::append_text`] in a lane.
 struct AppendText<'a> {
-    fast: &'a ByteBpe,
+    engine: &'a ByteBpe,
     text: &'a str,
     place: Place,
     scratch: &'a mut Scratch,
@@ -336,19 +337,19 @@ impl Job for AppendText<'_> {
     #[inline(always)]
     fn run(self, lane: impl Lane) {
         let Self {
-            fast,
+            engine,
             text,
             place,
             scratch,
             ids,
         } = self;
-        fast.append_text(lane, text, place, scratch, ids);
+        engine.append_text(lane, text, place, scratch, ids);
     }
 }
 
 /// [`ByteBpe::append_words`] for one word, in a lane.
 struct AppendWord<'a> {
-    fast: &'a ByteBpe,
+    engine: &'a ByteBpe,
     word: &'a [u8],
     scratch: &'a mut Scratch,
     ids: &'a mut Vec<u32>,
@@ -360,11 +361,11 @@ impl Job for AppendWord<'_> {
     #[inline(always)]
     fn run(self, lane: impl Lane) {
         let Self {
-            fast,
+            engine,
             word,
             scratch,
             ids,
         } = self;
-        fast.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
+        engine.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
     }
 }

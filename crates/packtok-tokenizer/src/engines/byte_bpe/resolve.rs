@@ -43,7 +43,7 @@ impl Job for Resolve<'_> {
 impl Resolve<'_> {
     /// Start and end of a word of the chunk.
     #[inline(always)]
-    fn place(&self, number: usize) -> (usize, usize) {
+    fn span(&self, number: usize) -> (usize, usize) {
         let bounds = &self.scratch.bounds;
         (bounds[number] as usize, bounds[number + 1] as usize)
     }
@@ -52,7 +52,7 @@ impl Resolve<'_> {
     #[inline(always)]
     fn prefetch_long(&mut self) {
         for i in 0..self.scratch.misses.words.len() {
-            let (start, end) = self.place(self.scratch.misses.words[i].number);
+            let (start, end) = self.span(self.scratch.misses.words[i].number);
             if end - start > SHORT {
                 let hash = hash_of_bytes(&self.text[start..end]);
                 self.scratch.misses.words[i].hash = hash;
@@ -73,7 +73,7 @@ impl Resolve<'_> {
         self.scratch.misses.unresolved.clear();
         self.scratch.misses.ids.clear();
         for i in 0..self.scratch.misses.words.len() {
-            let (start, end) = self.place(self.scratch.misses.words[i].number);
+            let (start, end) = self.span(self.scratch.misses.words[i].number);
             let word = &self.text[start..end];
             let Scratch { misses, cache, .. } = &mut *self.scratch;
             let first_id = misses.ids.len();
@@ -223,7 +223,7 @@ impl Resolve<'_> {
             }
             parts = end_of_parts;
             if is_new_and_long {
-                let (start, end) = self.place(number);
+                let (start, end) = self.span(number);
                 let word = &self.text[start..end];
                 self.scratch
                     .cache

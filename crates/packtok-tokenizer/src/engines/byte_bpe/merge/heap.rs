@@ -32,8 +32,8 @@ fn entry(merge: MergeRule, at: u32) -> Reverse<u64> {
 
 impl MergeHeap {
     /// Appends the ids of a word of less than 2^32 - 1 bytes.
-    pub(super) fn encode(&mut self, merges: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
-        let end = self.begin(merges, word);
+    pub(super) fn encode(&mut self, rules: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
+        let end = self.begin(rules, word);
         while let Some(Reverse(entry)) = self.merges.pop() {
             let (rank, at) = ((entry >> 32) as u32, entry as u32);
             let symbol = self.symbols[at as usize];
@@ -41,9 +41,9 @@ impl MergeHeap {
             if symbol.after >= end {
                 continue;
             }
-            let merge = merges.rule(symbol.id, self.symbols[symbol.after as usize].id);
+            let merge = rules.rule(symbol.id, self.symbols[symbol.after as usize].id);
             if merge != NO_RULE && rank_of(merge) == rank {
-                self.merge(merges, id_of(merge), at, end);
+                self.merge(rules, id_of(merge), at, end);
             }
         }
         let mut at = 0;
@@ -58,11 +58,11 @@ impl MergeHeap {
     }
 
     /// Initializes the symbols of a word and the heap. Returns the number of symbols.
-    fn begin(&mut self, merges: View<'_>, word: &[u8]) -> u32 {
+    fn begin(&mut self, rules: View<'_>, word: &[u8]) -> u32 {
         self.symbols.clear();
         let mut entries = std::mem::take(&mut self.merges).into_vec();
         entries.clear();
-        let num_symbols = merges.begin(
+        let num_symbols = rules.begin(
             word,
             |at, id| {
                 let at = at as u32;
@@ -83,7 +83,7 @@ impl MergeHeap {
     }
 
     /// Merges the symbol at `at` with the one after it, into this id.
-    fn merge(&mut self, merges: View<'_>, id: u32, at: u32, end: u32) {
+    fn merge(&mut self, rules: View<'_>, id: u32, at: u32, end: u32) {
         let symbol = self.symbols[at as usize];
         let gone = &mut self.symbols[symbol.after as usize];
         let after = std::mem::replace(&mut gone.after, u32::MAX);
@@ -91,13 +91,13 @@ impl MergeHeap {
         self.symbols[at as usize].after = after;
         if after < end {
             self.symbols[after as usize].before = at;
-            let merge = merges.rule(id, self.symbols[after as usize].id);
+            let merge = rules.rule(id, self.symbols[after as usize].id);
             if merge != NO_RULE {
                 self.merges.push(entry(merge, at));
             }
         }
         if symbol.before < end {
-            let merge = merges.rule(self.symbols[symbol.before as usize].id, id);
+            let merge = rules.rule(self.symbols[symbol.before as usize].id, id);
             if merge != NO_RULE {
                 self.merges.push(entry(merge, symbol.before));
             }

@@ -12,7 +12,7 @@ use super::rule::{MergeRule, NO_ID, NO_RULE, id_of, rank_of};
 use super::rules::View;
 
 /// Words that are merged side by side.
-const TOGETHER: usize = 4;
+const NUM_IN_FLIGHT: usize = 4;
 
 /// Bits for the place of a symbol.
 const PLACE_BITS: u32 = 6;
@@ -38,48 +38,48 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
 
     /// Appends the ids of a word.
     #[inline(always)]
-    pub(super) fn encode(merges: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
-        let mut merging = Self::NOTHING;
-        merging.begin(merges, word);
-        while merging.step(merges) {}
-        let (all, num_ids) = merging.ids();
+    pub(super) fn encode(rules: View<'_>, word: &[u8], ids: &mut Vec<u32>) {
+        let mut word_merge = Self::NOTHING;
+        word_merge.begin(rules, word);
+        while word_merge.step(rules) {}
+        let (all, num_ids) = word_merge.ids();
         ids.extend_from_slice(&all[..num_ids]);
     }
 
     /// Calls `put` with the number of each word, its ids and their count, in any order.
     #[inline(always)]
     pub(super) fn encode_all<'a>(
-        merges: View<'_>,
+        rules: View<'_>,
         words: impl Iterator<Item = &'a [u8]>,
         mut put: impl FnMut(usize, &[u32; PLACES], usize),
     ) {
         let mut words = words.enumerate();
-        let mut at_hand = [Self::NOTHING; TOGETHER];
-        let mut numbers = [None; TOGETHER];
+        let mut in_flight = [Self::NOTHING; NUM_IN_FLIGHT];
+        let mut numbers = [None; NUM_IN_FLIGHT];
         loop {
-            for (merging, number) in at_hand.iter_mut().zip(&mut numbers) {
-                if merging.step(merges) {
+            for (word_merge, number) in in_flight.iter_mut().zip(&mut numbers) {
+                if word_merge.step(rules) {
                     continue;
                 }
                 if let Some(number) = *number {
-                    let (ids, num_ids) = merging.ids();
+                    let (ids, num_ids) = word_merge.ids();
                     put(number, &ids, num_ids);
                 }
-                *merging = Self::NOTHING;
+                *word_merge = Self::NOTHING;
                 *number = words.next().map(|(number, word)| {
-                    merging.begin(merges, word);
+                    word_merge.begin(rules, word);
                     number
                 });
             }
-            if numbers == [None; TOGETHER] {
+            if numbers == [None; NUM_IN_FLIGHT] {
                 return;
             }
         }
     }
 
     #[inline(always)]
-    fn begin(&mut self, merges: View<'_>, word: &[u8]) {
-        let num_symbols = merges.begin(
+    fn begin(&mut self, rules: View<'_>, word: &[u8]) {
+        let num_symbols = rules.begin(
             word,
             |at, id| self.symbols[(at + 1) % PLACES] = id,
             |at, merge| {
@@ -92,7 +92,7 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
 
     /// Performs the merge of lowest rank, leftmost first; `false` if none is left.
     #[inline(always)]
-    fn step(&mut self, merges: View<'_>) -> bool {
+    fn step(&mut self, rules: View<'_>) -> bool {
         let first = self
             .ranks
             .iter()
@@ -108,14 +108,14 @@ impl<const PLACES: usize> InPlaceMerge<PLACES> {
         // If no bit is set, this is 64, which is place 0 modulo `PLACES`.
         let next = rest.trailing_zeros() as usize % PLACES;
         let before = (self.alive & ((1 << at) - 1) | 1).ilog2() as usize % PLACES;
-        let with_before = merges.by_ids.probe(self.symbols[before], id);
-        let with_next = merges.by_ids.probe(id, self.symbols[next]);
+        let with_before = rules.by_ids.probe(self.symbols[before], id);
+        let with_next = rules.by_ids.probe(id, self.symbols[next]);
         self.alive ^= after ^ rest;
         self.symbols[at] = id;
         self.ranks[gone] = NO_RANK;
-        let merge = merges.by_ids.read(with_before);
+        let merge = rules.by_ids.read(with_before);
         (self.ranks[before], self.given[before]) = (rank_at(merge, before), id_of(merge));
-        let merge = merges.by_ids.read(with_next);
+        let merge = rules.by_ids.read(with_next);
         (self.ranks[at], self.given[at]) = (rank_at(merge, at), id_of(merge));
         true
     }
