@@ -15,6 +15,11 @@ _AFFECTED = {
     "crates/packtok-tokenizer/": (
         "engines exact families finding_tokenizers odd_tokenizers sentencepiece splits tokenizer"
     ),
+    "crates/packtok-tokenizer/src/engines/": "engines exact families sentencepiece splits tokenizer",
+    "crates/packtok-tokenizer/src/engines/sentencepiece/": "sentencepiece",
+    "crates/packtok-tokenizer/src/load/": (
+        "exact families finding_tokenizers odd_tokenizers sentencepiece tokenizer"
+    ),
     "crates/packtok-store/": "stores",
     "crates/packtok-core/": "count format merge pack reader",
     "crates/packtok-core/src/corpus/": "corpus_formats count pack",

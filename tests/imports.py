@@ -37,7 +37,6 @@ CRATES: dict[str, tuple[str, ...]] = {
 # The modules at the top of a crate or of the Python package: each may import those before it. `error.rs` of
 # packtok-core and packtok-sampling unite the errors of all modules and are not in the list.
 ORDER: dict[str, tuple[str, ...]] = {
-    "packtok-tokenizer": ("load", "engines", "tokenizer"),
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
@@ -66,6 +65,7 @@ _DEFINITION = re.compile(
     re.M,
 )
 _USE = re.compile(r"^[ \t]*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.M)
+_MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+);", re.M)
 _INLINE = re.compile(r"(?<![\w:])((?:crate|super|self)(?:::\w+)+)")
 
 
@@ -96,6 +96,8 @@ def _module_of(crate: Path, path: Path) -> tuple[str, ...]:
 def _parse(text: str, module: tuple[str, ...]) -> RustFile:
     text = re.split(r"^#\[cfg\(test\)\]\s*\nmod tests", text, maxsplit=1, flags=re.M)[0]
     text = re.sub(r"//[^\n]*", "", text)
+    # `pub(in path)` names a module without importing from it.
+    text = re.sub(r"\bpub\(in [^)]*\)", "pub(crate)", text)
     file = RustFile(defined=set(_DEFINITION.findall(text)))
     for public, tree in _USE.findall(text):
         for path, alias in _leaves(tree):
@@ -107,6 +109,9 @@ def _parse(text: str, module: tuple[str, ...]) -> RustFile:
     without_uses = _USE.sub("", text)
     for written in _INLINE.findall(without_uses):
         file.named.add(_absolute(tuple(written.split("::")), module))
+    for child in _MODULE.findall(text):
+        for written in re.findall(rf"(?<![\w:]){child}((?:::\w+)+)", without_uses):
+            file.named.add((*module, child, *written.split("::")[1:]))
     return file
 
 

@@ -242,6 +242,7 @@ def _static_steps() -> list[Step]:
     """What needs no build; mypy and stubtest need the installed package."""
     ruff = BIN / "ruff"
     return [
+        Step("imports", [sys.executable, "tests/imports.py"], niceness=LAST),
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], niceness=LAST),
         Step("ruff", [ruff, "check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
         Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),

@@ -9,5 +9,6 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target/sanitize}
 host=$(rustc -vV | sed -n 's/^host: //p')
 # With --target, build scripts stay free of it.
 tests=(cargo test --release --locked --target "$host")
-"${tests[@]}" -p packtok-tokenizer --lib --test fast --test wordwise
+"${tests[@]}" -p packtok-tokenizer --lib
+"${tests[@]}" -p packtok-tokenizer --test it -- fast:: wordwise::
 "${tests[@]}" -p packtok-pbin

@@ -1,7 +1,7 @@
-//! Holds the fast engine against the reference: ids of every document of a corpus.
+//! Compares the ids of the fast engine with those of the reference engine, for every document of a corpus.
 //!
-//! `fast TOKENIZER CORPUS.jsonl[.zst]` takes a built-in name or a tokenizer's file. How fast they are is the matter
-//! of `benches/peers/engines.py`.
+//! `fast TOKENIZER CORPUS.jsonl[.zst]` takes a built-in name or a tokenizer's file. `benches/peers/engines.py`
+//! measures their speed.
 
 use std::io::Read;
 
@@ -54,7 +54,7 @@ fn encoder(tokenizer: &Tokenizer, engine: EngineChoice, adds: bool, is_text: boo
     tokenizer.encoder(&options).expect("the engine covers it")
 }
 
-/// Twice, so that every word has been met before in the second round.
+/// Twice, so that in the second round every word is a cache hit.
 fn compare(tokenizer: &Tokenizer, texts: &[String]) {
     for (adds, is_text) in [(true, false), (false, true)] {
         let mut fast = encoder(tokenizer, EngineChoice::Fast, adds, is_text);

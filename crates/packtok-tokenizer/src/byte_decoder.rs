@@ -1,21 +1,20 @@
-//! Ids back to text for byte-level vocabularies, without the reference engine, which takes longer to load than to use.
+//! Decodes ids of byte-level vocabularies without the reference engine, which takes longer to load than to use.
 //!
-//! What it does is `tokenizers`' `ByteLevel` decoder: a name made of letters that stand for bytes is those bytes, any
-//! other name is its own UTF-8, and what is not UTF-8 in the end is shown as U+FFFD.
+//! Follows the `ByteLevel` decoder of `tokenizers`: a name that consists of letters that stand for bytes becomes these
+//! bytes; any other name becomes its own UTF-8; invalid UTF-8 in the result becomes U+FFFD.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
 use crate::letters::Letters;
-use crate::load::model_type;
-use crate::tokenizer::Tokenizer;
+use crate::load::{AddedToken, model_type};
 use crate::vocabulary::Vocabulary;
 
 /// The bytes of each token.
 pub(crate) struct ByteDecoder {
     bytes: Vec<u8>,
-    /// In order of id. The ids of most files have no gaps, and then an id is its own position.
+    /// Sorted by id. The ids of most files have no gaps, so an id is its own position.
     entries: Vec<Entry>,
 }
 
@@ -27,18 +26,19 @@ struct Entry {
 }
 
 impl ByteDecoder {
-    /// None for a file whose ids become text in any other way.
-    pub(crate) fn read(tokenizer: &Tokenizer) -> Option<Self> {
-        let file: Value = serde_json::from_str(tokenizer.json()).ok()?;
+    /// `None` if the ids of the file are decoded in any other way.
+    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Option<Self> {
+        let file: Value = serde_json::from_str(json).ok()?;
         let is_byte_level =
             file["decoder"]["type"] == "ByteLevel" && model_type(&file["model"]) == "BPE";
         if !is_byte_level || has_tokens_decoded_as_normalized(&file) {
             return None;
         }
-        let vocabulary = Vocabulary::of(tokenizer);
-        // The reference engine leaves tokens out by their names, of which two ids may have the same.
-        let special: HashSet<&str> = tokenizer
-            .special_tokens()
+        let vocabulary = Vocabulary::read(json, added_tokens);
+        // The reference engine skips special tokens by name, and two ids may have the same name.
+        let special: HashSet<&str> = added_tokens
+            .iter()
+            .filter(|token| token.is_special)
             .map(|token| token.content.as_str())
             .collect();
         let letters = Letters::new();
@@ -54,11 +54,12 @@ impl ByteDecoder {
                 &mut last_of_model
             };
             if last.replace(id) == Some(id) {
-                // Two tokens have one id. The reference engine knows which of them counts; of the model's, either may.
+                // Two tokens have one id. Only the reference engine knows which of them wins; of two tokens of the
+                // model, either may.
                 return None;
             }
             if this.entries.last().is_some_and(|entry| entry.id == id) {
-                // An added token is in the place of the model's.
+                // An added token replaces the model's token.
                 continue;
             }
             let start = this.bytes.len();
@@ -82,7 +83,7 @@ impl ByteDecoder {
         Some(this)
     }
 
-    /// The text of `ids`; those that no token has are passed over.
+    /// The text of `ids`. Unknown ids are skipped.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> String {
         let mut bytes = Vec::with_capacity(4 * ids.len());
         for &id in ids {
@@ -107,7 +108,7 @@ impl ByteDecoder {
     }
 }
 
-/// Whether an added token may become text by its normalized name, which only the reference engine knows.
+/// Whether an added token may be decoded as its normalized name, which only the reference engine knows.
 fn has_tokens_decoded_as_normalized(file: &Value) -> bool {
     let tokens = file["added_tokens"].as_array();
     !file["normalizer"].is_null()
@@ -119,6 +120,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tokenizer::Tokenizer;
+
+    fn read(tokenizer: &Tokenizer) -> Option<ByteDecoder> {
+        ByteDecoder::read(tokenizer.json(), tokenizer.added_tokens())
+    }
 
     #[test]
     fn ids_become_the_text_of_the_reference_engine() {
@@ -135,7 +141,7 @@ mod tests {
             added(262, "Ġthe", true),
         ]);
         let tokenizer = Tokenizer::from_json("t", file.to_string()).unwrap();
-        let decoder = ByteDecoder::read(&tokenizer).unwrap();
+        let decoder = read(&tokenizer).unwrap();
         let reference = tokenizer.without_fast().unwrap().unwrap();
         let lists: [&[u32]; 6] = [
             &[],
@@ -162,7 +168,7 @@ mod tests {
         let changed = |key: &str, value: Value| {
             let mut file: Value = serde_json::from_str(&gpt2).unwrap();
             file[key] = value;
-            ByteDecoder::read(&Tokenizer::from_json("t", file.to_string()).unwrap())
+            read(&Tokenizer::from_json("t", file.to_string()).unwrap())
         };
         assert!(changed("decoder", Value::Null).is_none());
         assert!(changed("decoder", json!({"type": "Fuse"})).is_none());

@@ -1,29 +1,30 @@
-//! What became of each component of a tokenizer.json, in words.
+//! What packtok does with each component of a tokenizer.json, in words.
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::load::EngineKind;
+use crate::engines::kind::EngineKind;
 use crate::load::model_type;
-use crate::tokenizer::{EngineChoice, Tokenizer};
+use crate::options::EngineChoice;
+use crate::tokenizer::Tokenizer;
 
 /// A component of a tokenizer.json and what packtok does with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Component {
     /// Its key in the file.
     pub name: &'static str,
-    /// What the file has there; members of a sequence in parentheses.
+    /// What the file contains; members of a sequence are in parentheses.
     pub found: String,
     /// Whether ids or texts depend on it.
     pub is_used: bool,
-    /// What it became, a phrase.
+    /// What packtok does with it, a phrase.
     pub became: String,
 }
 
 impl Tokenizer {
-    /// Every component of its file and what became of it, in the order in which they apply.
+    /// Every component of its file and what packtok does with it, in the order in which they apply.
     pub fn components(&self) -> Vec<Component> {
-        // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
+        // It was parsed when the tokenizer was loaded, so this cannot fail.
         let file: Value = serde_json::from_str(self.json()).unwrap_or_default();
         let used = |name, found: String, became: String| Component {
             name,
@@ -88,19 +89,19 @@ impl Tokenizer {
         let not_fast = || self.not_fast().unwrap_or_default();
         match self.engine() {
             EngineKind::Fast => {
-                if let Some(words) = self.words_for_others() {
+                if let Some(words) = self.fallback_words() {
                     return format!(
                         "it is the fastest engine, and this tokenizer splits text at whitespace; {words} fall back to {}",
                         self.engine_chosen(EngineChoice::Reference).name()
                     );
                 }
                 let shown: Vec<String> = self
-                    .foreign_to_fast()
+                    .fallback_tokens()
                     .iter()
                     .take(3)
                     .map(|one| format!("{one:?}"))
                     .collect();
-                let more = if self.foreign_to_fast().len() > 3 {
+                let more = if self.fallback_tokens().len() > 3 {
                     ", ..."
                 } else {
                     ""

@@ -1,7 +1,7 @@
-//! The letters that byte-level vocabularies write bytes by, GPT-2's table: printable Latin-1 stands for itself, and
-//! every other byte, in order, for a letter from U+0100 on.
+//! The letters that byte-level vocabularies write bytes with, as in GPT-2: printable Latin-1 stands for itself, and
+//! the other bytes, in order, are the letters from U+0100 on.
 
-/// Letters by bytes, and bytes by letters.
+/// The letter of each byte, and the byte of each letter.
 pub(crate) struct Letters {
     letter_of: [char; 256],
     byte_of: [Option<u8>; 0x200],
@@ -26,7 +26,7 @@ impl Letters {
         self.byte_of.get(letter as usize).copied().flatten()
     }
 
-    /// What bytes are written as.
+    /// The letters of these bytes.
     pub(crate) fn name(&self, bytes: &[u8]) -> String {
         bytes
             .iter()

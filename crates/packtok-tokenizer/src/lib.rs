@@ -1,35 +1,33 @@
-//! The engine: text to token ids, exactly as Hugging Face `tokenizers`, and ids back to text.
+//! Text to token ids, exactly as Hugging Face `tokenizers`, and ids back to text.
 //!
-//! It knows `tokenizer.json`, what can be written as one (`tekken.json`, SentencePiece's `.model`, OpenAI's lists of ranks), and nothing of corpora, threads or pbin files.
-//! [`Tokenizer`] is shared by all threads; each thread encodes through an [`Encoder`] of its own,
-//! which appends the ids of one document to a buffer that the caller owns. That pair is the line
-//! behind which engines are exchanged: an encoder is where an engine keeps caches and scratch.
+//! `load` turns a file of any supported format (`tokenizer.json`, `tekken.json`, SentencePiece's `.model`, OpenAI's
+//! lists of ranks) into a checked description. `engines` computes the ids. The crate knows nothing of corpora, threads
+//! or pbin files.
+//!
+//! All threads share a [`Tokenizer`]. Each thread encodes with its own [`Encoder`], which appends the ids of one
+//! document to a buffer of the caller. An encoder holds the cache and the scratch memory of its engine.
 #![deny(unsafe_code)]
 
-mod builtin;
 mod byte_decoder;
 mod components;
-mod double_array;
+mod encoder;
+mod engines;
 mod error;
-mod fast;
 mod letters;
 mod load;
+mod loaded;
 mod nasty;
-mod own;
-mod rank_file;
-mod ranks;
-mod reference;
-mod sentencepiece;
-mod tekken;
-mod template;
+mod options;
 mod tokenizer;
 mod vocabulary;
 
-pub use builtin::{BUILTIN_NAMES, builtin_json};
 pub use components::Component;
+pub use encoder::Encoder;
+pub use engines::kind::EngineKind;
+pub use engines::reference::is_panic_contained;
 pub use error::{Cause, Error, Result};
-pub use load::{AddedToken, EngineKind, fingerprint_of};
+pub use load::{AddedToken, BUILTIN_NAMES, builtin_json, fingerprint_of};
 pub use nasty::nasty_texts;
-pub use reference::is_panic_contained;
-pub use tokenizer::{EncodeOptions, Encoder, EngineChoice, SpecialTokensInText, Tokenizer};
+pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};
+pub use tokenizer::Tokenizer;
 pub use vocabulary::Vocabulary;

@@ -1,17 +1,17 @@
-//! Texts that engines have been found to differ in, or well might.
+//! Texts on which engines differed, or may differ.
 //!
-//! They are made, not listed, where a rule makes them: each scalar value beside letters and digits,
-//! runs of every length around the widths that vectors have, and each added token in bad company.
+//! They are generated where a rule describes them: each scalar value next to letters and digits, runs of every length
+//! around the widths of vectors, and each added token in difficult surroundings.
 
 use crate::tokenizer::Tokenizer;
 
-/// Scalar values that stand in one text together.
+/// Scalar values in one text.
 const SCALARS_A_TEXT: u32 = 64;
-/// Up to here every scalar value is tried; above it, in planes with few that are assigned, some.
+/// Every scalar value up to this one is tried; above it, in planes with few assigned values, a sample.
 const LAST_OF_ALL: u32 = 0x1_ffff;
 const STEP_ABOVE: u32 = 61;
 
-/// Pieces that are repeated to every length of `LENGTHS`.
+/// Strings that are repeated to every length of `LENGTHS`.
 const RUNS: &[&str] = &[
     "a",
     "A",
@@ -80,7 +80,7 @@ const TEXTS: &[&str] = &[
     "<|im_start|>user\nx<|im_end|>",
 ];
 
-/// The built-in texts on which engines are compared, for this tokenizer's added tokens.
+/// The built-in texts on which engines are compared, with this tokenizer's added tokens.
 pub fn nasty_texts(tokenizer: &Tokenizer) -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|&text| text.to_owned()).collect();
     for run in RUNS {
@@ -102,13 +102,13 @@ pub fn nasty_texts(tokenizer: &Tokenizer) -> Vec<String> {
     texts
 }
 
-/// For each added token the one after it.
+/// For each added token, the next one.
 fn others(tokenizer: &Tokenizer) -> impl Iterator<Item = String> {
     let tokens = tokenizer.added_tokens().iter();
     tokens.cycle().skip(1).map(|token| token.content.clone())
 }
 
-/// Scalar values between letters, digits and blanks.
+/// Scalar values between letters, digits and spaces.
 fn scalars() -> impl Iterator<Item = String> {
     let all = 0..=LAST_OF_ALL;
     let some = (LAST_OF_ALL + 1..=0x10_ffff).step_by(STEP_ABOVE as usize);

@@ -1,19 +1,20 @@
-//! Names and ids of all tokens, for those who look up many.
+//! Names and ids of all tokens, for callers that look up many.
 //!
-//! All names stand in one string, and two orders of them are searched by halves: a map of strings
-//! would take several times as much memory.
+//! All names are in one string, and two sorted lists of positions are searched by bisection. A map of strings would
+//! take several times the memory.
 
 use serde_json::Value;
 
-use crate::tokenizer::Tokenizer;
+use crate::load::AddedToken;
 
-/// The tokens of a tokenizer by name and by id, those that were added included.
+/// The tokens of a tokenizer by name and by id, including added tokens.
 #[derive(Debug)]
 pub struct Vocabulary {
     names: String,
-    /// In order of id; of an added token and a token of the model, the added one first.
+    /// Sorted by id; of an added token and a token of the model with one id, the added one comes first.
     entries: Vec<Entry>,
-    /// Positions in `entries`, in order of name; of one name the added token first, then the model's last.
+    /// Positions in `entries`, sorted by name; of one name, the added token first, then the model's tokens from the
+    /// highest id down.
     by_name: Vec<u32>,
 }
 
@@ -26,19 +27,19 @@ struct Entry {
 }
 
 impl Vocabulary {
-    /// Reads the tokens from the file of `tokenizer`.
-    pub fn of(tokenizer: &Tokenizer) -> Self {
+    /// Reads the tokens from the text of a tokenizer.json with these added tokens.
+    pub(crate) fn read(json: &str, added_tokens: &[AddedToken]) -> Self {
         let mut this = Self {
             names: String::new(),
             entries: Vec::new(),
             by_name: Vec::new(),
         };
-        // Of several added tokens with one id, the last one counts: it comes first here, and stays there.
-        for token in tokenizer.added_tokens().iter().rev() {
+        // Of several added tokens with one id, the last one wins: it comes first here, and the sort is stable.
+        for token in added_tokens.iter().rev() {
             this.push(token.id, &token.content, true);
         }
-        // It was parsed when the tokenizer was loaded; if it did not parse, there is no tokenizer.
-        let file: Value = serde_json::from_str(tokenizer.json()).unwrap_or_default();
+        // It was parsed when the tokenizer was loaded, so this cannot fail.
+        let file: Value = serde_json::from_str(json).unwrap_or_default();
         match &file["model"]["vocab"] {
             Value::Object(map) => {
                 for (name, id) in map {
@@ -78,7 +79,7 @@ impl Vocabulary {
         self.by_name = (0u32..).zip(entries).map(|(at, _)| at).collect();
         self.by_name.sort_by_key(|&at| {
             let entry = &entries[at as usize];
-            // Of two pieces of one name, `tokenizers` gives the last one's id.
+            // Of two pieces with one name, `tokenizers` gives the id of the last one.
             let latest_first = std::cmp::Reverse(entry.id);
             (
                 &names[entry.start..entry.stop],
@@ -88,7 +89,7 @@ impl Vocabulary {
         });
     }
 
-    /// Id and name of each token, and whether it was added, in order of id; of one id the added token first.
+    /// Id and name of each token, and whether it was added, in order of id; of one id, the added token first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &str, bool)> {
         let entries = self.entries.iter();
         entries.map(|entry| (entry.id, self.name(entry), entry.is_added))
@@ -119,6 +120,7 @@ impl Vocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tokenizer::Tokenizer;
     use serde_json::json;
 
     fn tokenizer(vocab: Value, added: Value) -> Tokenizer {

@@ -1,4 +1,4 @@
-//! Any bytes as a SentencePiece model: an error, or an engine that gives any text the ids of the plain one.
+//! Any bytes as a SentencePiece model: an error, or an engine that gives any text the ids of the slow path.
 //!
 //! The first byte of an input is the length of a text, which follows; the rest is the file.
 //! Seeds: `tests/fuzz/seeds/*.model_file`.

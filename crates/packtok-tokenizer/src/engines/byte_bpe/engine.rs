@@ -1,0 +1,371 @@
+//! The engine for BPE: byte-level with the split patterns of current tokenizers, or on characters as in SentencePiece.
+//!
+//! ```text
+//! text ─▶ added_tokens ─▶ split ends of words ─▶ word_chunks, piece_bounds long words in pieces ─▶ lookup hit: ids
+//!                                                                       misses, resolve, merge ◀─┘ miss
+//! ```
+//!
+//! Texts with added tokens that do not match by their text alone fall back to the reference engine. `docs/engine.md`
+//! describes the whole.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::added_tokens::{Added, Part, Place};
+use super::bpe::{Bpe, FindUnmerged};
+use super::lookup::{NextWords, Prepare, Stage};
+use super::merge::MergeRules;
+use super::model::{Model, Tokens};
+use super::piece_bounds::PieceBounds;
+use super::preprocessing::{Prefix, Preprocessing};
+use super::resolve::Resolve;
+use super::scratch::Scratch;
+use super::split::{ROOM, SplitState, Splitter};
+use super::word_chunks::WordChunks;
+use crate::engines::lane::{AnyLane, Job, Lane};
+use crate::engines::word_cache::GROUP;
+use crate::engines::word_key::{SHORT, WordKey};
+use crate::load::{AddedToken, model_type};
+
+/// Maximum bytes that are kept allocated for the first word of a text.
+const MAX_RETAINED_BYTES: usize = 1 << 16;
+
+/// The name of the vector instructions that engines use on this machine.
+pub(crate) fn lane_name() -> &'static str {
+    AnyLane::detect().name()
+}
+
+/// The loaded engine. All threads share it.
+pub(crate) struct ByteBpe {
+    lane: AnyLane,
+    splitter: Splitter,
+    bpe: Bpe,
+    prefix: Prefix,
+    added: Added,
+    tokens: Tokens,
+}
+
+impl ByteBpe {
+    /// The engine for a tokenizer.json.
+    ///
+    /// # Errors
+    /// Why it does not cover the file.
+    pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        match model_type(&json["model"]) {
+            "BPE" => {}
+            other => return Err(format!("its model is {other}")),
+        }
+        let preprocessing = Preprocessing::read(json)?;
+        let model = Model::read(&json["model"], preprocessing.spelling)?;
+        let tokens = model.tokens.iter().map(|(token, _)| token);
+        let piece_bounds = PieceBounds::of_tokens(tokens, model.alphabet.is_of_chars());
+        let mut engine = Self {
+            lane: AnyLane::detect(),
+            splitter: Splitter::new(preprocessing.pattern, piece_bounds.pairs()),
+            bpe: Bpe {
+                merge_rules: MergeRules::new(model.alphabet, &model.merges)?,
+                piece_bounds,
+                unmerged: HashMap::new(),
+            },
+            prefix: preprocessing.prefix,
+            added: Added::read(json, added_tokens, &preprocessing)?,
+            tokens: model.tokens,
+        };
+        if json["model"]["ignore_merges"] == true {
+            engine.bpe.unmerged = engine.find_unmerged();
+        }
+        Ok(engine)
+    }
+
+    /// Texts that contain any of these fall back.
+    pub(crate) fn fallback_tokens(&self) -> &[String] {
+        self.added.fallback_tokens()
+    }
+
+    /// The tokens that may be words and that their own merges do not produce.
+    fn find_unmerged(&self) -> HashMap<Box<[u8]>, u32> {
+        let mut unmerged = self.lane.run(FindUnmerged {
+            merge_rules: &self.bpe.merge_rules,
+            tokens: &self.tokens,
+        });
+        unmerged.retain(|token, _| self.may_be_word(token));
+        unmerged
+    }
+
+    /// Whether some word may consist of these bytes. If the pattern splits them when they stand alone, it splits them
+    /// everywhere: no alternative looks at what comes before, and the only one that looks ahead, for white space at
+    /// the end, matches best at the end of a text.
+    fn may_be_word(&self, bytes: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            return false;
+        };
+        let mut ends = [0; ROOM];
+        let (splitter, state) = (&self.splitter, &mut SplitState::new());
+        self.lane.run(Fill {
+            splitter,
+            state,
+            text,
+            ends: &mut ends,
+        }) == 1
+    }
+
+    /// Pre-allocates the cache and inserts the tokens of the vocabulary.
+    pub(crate) fn warm_up(&self, scratch: &mut Scratch) {
+        self.lane.run(WarmUp {
+            engine: self,
+            scratch,
+        });
+    }
+
+    /// Appends the ids of a text; `false` if it falls back.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        if !self.is_for_this(text) {
+            return false;
+        }
+        self.added
+            .parts(text, special_tokens_are_text, &mut |part| match part {
+                Part::Id(id) => ids.push(id),
+                Part::Text(text, place) => self.lane.run(AppendText {
+                    engine: self,
+                    text,
+                    place,
+                    scratch,
+                    ids,
+                }),
+            });
+        true
+    }
+
+    /// Appends the ids of a text without added tokens, which may be a part of a longer text.
+    #[inline(always)]
+    fn append_text(
+        &self,
+        lane: impl Lane,
+        text: &str,
+        place: Place,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
+        let mut state = SplitState::new();
+        scratch.found[0] = 0;
+        loop {
+            let ends = scratch.found[1..].first_chunk_mut();
+            let ends = ends.expect("there is room");
+            let num_words = self.splitter.fill(lane, &mut state, text, ends);
+            if num_words == 0 {
+                return;
+            }
+            let mut found = std::mem::take(&mut scratch.found);
+            let mut words = &found[..=num_words];
+            if words[0] == 0 && self.has_prefix(text, place) {
+                words = &words[1..];
+                self.append_after_space(lane, &text[..words[0] as usize], scratch, ids);
+            }
+            self.append_words(lane, text.as_bytes(), words, scratch, ids);
+            found[0] = found[num_words];
+            scratch.found = found;
+        }
+    }
+
+    /// Whether this engine encodes a text.
+    #[inline]
+    fn is_for_this(&self, text: &str) -> bool {
+        // Positions have 32 bits, with room for a block after the end.
+        text.len() < 1 << 31 && !self.added.needs_fallback(text)
+    }
+
+    /// Whether a space is prepended to this text.
+    #[inline]
+    fn has_prefix(&self, text: &str, place: Place) -> bool {
+        match self.prefix {
+            Prefix::None => false,
+            Prefix::Always => place != Place::AfterNormalizedToken,
+            Prefix::UnlessThere => !text.starts_with(' '),
+            Prefix::FirstUnlessThere => place == Place::First && !text.starts_with(' '),
+        }
+    }
+
+    /// Appends the ids of a word with a space before it.
+    #[inline(never)]
+    fn append_after_space(
+        &self,
+        lane: impl Lane,
+        word: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
+        let mut first = std::mem::take(&mut scratch.first);
+        first.clear();
+        first.push(b' ');
+        first.extend_from_slice(word.as_bytes());
+        let job = AppendWord {
+            engine: self,
+            word: &first,
+            scratch,
+            ids,
+        };
+        lane.run(job);
+        if first.capacity() <= MAX_RETAINED_BYTES {
+            scratch.first = first;
+        }
+    }
+
+    /// Appends the ids of the words that start at each of these bounds and end at the next one.
+    #[inline(always)]
+    fn append_words(
+        &self,
+        lane: impl Lane,
+        text: &[u8],
+        bounds: &[u32],
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
+        // No closures here or in what it calls: they would not be compiled for the lane.
+        let mut words = WordChunks {
+            text,
+            bounds,
+            at: bounds[0],
+            // With `ignore_merges`, a piece could be mistaken for a token that is only a whole word.
+            piece_bounds: self
+                .bpe
+                .unmerged
+                .is_empty()
+                .then_some(&self.bpe.piece_bounds),
+        };
+        loop {
+            let num_words = lane.run(NextWords {
+                words: &mut words,
+                bounds: &mut scratch.bounds,
+            });
+            if num_words == 0 {
+                return;
+            }
+            let mut num_staged = 0;
+            scratch.misses.clear();
+            for first in (0..num_words).step_by(GROUP) {
+                let of_chunk = first..num_words.min(first + GROUP);
+                lane.run(Prepare {
+                    text,
+                    of_chunk: of_chunk.clone(),
+                    scratch,
+                });
+                num_staged = lane.run(Stage {
+                    of_chunk,
+                    num_staged,
+                    scratch,
+                });
+            }
+            if scratch.misses.is_empty() {
+                ids.extend_from_slice(&scratch.staged[..num_staged]);
+            } else {
+                lane.run(Resolve {
+                    bpe: &self.bpe,
+                    text,
+                    num_staged,
+                    scratch,
+                    ids,
+                });
+            }
+        }
+    }
+}
+
+/// [`ByteBpe::warm_up`] in a lane.
+struct WarmUp<'a> {
+    engine: &'a ByteBpe,
+    scratch: &'a mut Scratch,
+}
+
+impl Job for WarmUp<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self { engine, scratch } = self;
+        scratch.cache.preallocate(lane);
+        let tokens = engine.tokens.iter().map(|(token, _)| token);
+        let is_remembered =
+            |token: &&[u8]| token.len() <= SHORT && engine.bpe.unmerged(token).is_none();
+        let words: Vec<&[u8]> = tokens.filter(is_remembered).collect();
+        engine
+            .bpe
+            .merge_rules
+            .encode_all(words.iter().copied(), |number, ids, num_ids| {
+                let word = words[number];
+                let word = WordKey::at(word, 0, word.len());
+                scratch.cache.insert_short(lane, word, &ids[..num_ids]);
+            });
+    }
+}
+
+/// [`Splitter::fill`] in a lane.
+struct Fill<'a> {
+    splitter: &'a Splitter,
+    state: &'a mut SplitState,
+    text: &'a str,
+    ends: &'a mut [u32; ROOM],
+}
+
+impl Job for Fill<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) -> usize {
+        self.splitter.fill(lane, self.state, self.text, self.ends)
+    }
+}
+
+/// [`ByteBpe::append_text`] in a lane.
+struct AppendText<'a> {
+    engine: &'a ByteBpe,
+    text: &'a str,
+    place: Place,
+    scratch: &'a mut Scratch,
+    ids: &'a mut Vec<u32>,
+}
+
+impl Job for AppendText<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            engine,
+            text,
+            place,
+            scratch,
+            ids,
+        } = self;
+        engine.append_text(lane, text, place, scratch, ids);
+    }
+}
+
+/// [`ByteBpe::append_words`] for one word, in a lane.
+struct AppendWord<'a> {
+    engine: &'a ByteBpe,
+    word: &'a [u8],
+    scratch: &'a mut Scratch,
+    ids: &'a mut Vec<u32>,
+}
+
+impl Job for AppendWord<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, lane: impl Lane) {
+        let Self {
+            engine,
+            word,
+            scratch,
+            ids,
+        } = self;
+        engine.append_words(lane, word, &[0, word.len() as u32], scratch, ids);
+    }
+}

@@ -1,0 +1,16 @@
+//! Merges the symbols of a word: the ids of words that are not in the cache.
+//!
+//! - `rule` packs one merge rule into a number, `rule_table` finds the rule of two ids, `rules` holds all rules of a
+//!   vocabulary.
+//! - `in_place` merges short words, `heap` long ones; `encode` chooses.
+
+mod encode;
+mod heap;
+mod in_place;
+mod rule;
+mod rule_table;
+mod rules;
+
+pub(super) use self::heap::MergeHeap;
+pub(super) use self::rule::MAX_IDS;
+pub(super) use self::rules::MergeRules;

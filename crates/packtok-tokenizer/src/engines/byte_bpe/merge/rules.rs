@@ -1,0 +1,119 @@
+//! All merge rules of a vocabulary.
+//!
+//! A word starts as its bytes or characters (`alphabet`). Of all neighbours with a rule, those of lowest rank are
+//! merged, leftmost first, until none has one.
+
+use super::rule::{ID_BITS, MergeRule, NO_RULE};
+use super::rule_table::{self as rule_table, RuleTable};
+use crate::engines::byte_bpe::alphabet::Alphabet;
+use crate::engines::huge_table::{HugeTable, Slots};
+
+/// The rules of all pairs of ids.
+pub(crate) struct MergeRules {
+    alphabet: Alphabet,
+    /// The rules of pairs of bytes, for alphabets of bytes: no probe is needed for the symbols that a word starts as.
+    by_bytes: HugeTable<MergeRule>,
+    by_ids: RuleTable,
+}
+
+impl MergeRules {
+    /// From the symbols that words start as, and the two ids and the resulting one of each rule, by rank. All are
+    /// below [`MAX_IDS`](super::rule::MAX_IDS).
+    ///
+    /// Of several rules for two ids, the last one wins, as in the Python package.
+    ///
+    /// # Errors
+    /// Why no table can be built.
+    pub(crate) fn new(alphabet: Alphabet, by_rank: &[[u32; 3]]) -> Result<Self, String> {
+        let mut merges: Vec<_> = (0..)
+            .zip(by_rank)
+            .map(|(rank, &[left, right, id])| {
+                ([left, right], rank << ID_BITS | MergeRule::from(id))
+            })
+            .collect();
+        merges.sort_unstable();
+        merges.dedup_by(|later, earlier| {
+            let is_again = later.0 == earlier.0;
+            if is_again {
+                *earlier = *later;
+            }
+            is_again
+        });
+        let mut merges = Self {
+            alphabet,
+            by_bytes: HugeTable::filled(1 << 16, NO_RULE),
+            by_ids: RuleTable::new(&merges)?,
+        };
+        for pair in 0..1 << 16 {
+            let id = |byte| merges.id_of_byte(byte as u8);
+            let merge = merges.view().rule(id(pair >> 8), id(pair & 255));
+            merges.by_bytes.all_mut()[pair] = merge;
+        }
+        Ok(merges)
+    }
+
+    /// A view for lookups: making slices of the tables takes longer than a lookup.
+    #[inline]
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            alphabet: &self.alphabet,
+            by_bytes: self.by_bytes.slots(),
+            by_ids: self.by_ids.view(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn id_of_byte(&self, byte: u8) -> u32 {
+        self.alphabet.id_of_byte(byte)
+    }
+}
+
+/// A view of [`MergeRules`] for lookups.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    alphabet: &'a Alphabet,
+    by_bytes: Slots<'a, MergeRule>,
+    pub(super) by_ids: rule_table::View<'a>,
+}
+
+impl View<'_> {
+    /// The rule of two neighbours.
+    #[inline(always)]
+    pub(super) fn rule(self, left: u32, right: u32) -> MergeRule {
+        self.by_ids.read(self.by_ids.probe(left, right))
+    }
+
+    #[inline]
+    fn rule_of_bytes(self, left: u8, right: u8) -> MergeRule {
+        *self
+            .by_bytes
+            .at(usize::from(left) << 8 | usize::from(right))
+    }
+
+    /// Calls `symbol` with each symbol of a word and `merge` with the rule of each symbol and the next one. Returns
+    /// the number of symbols.
+    #[inline(always)]
+    pub(super) fn begin(
+        self,
+        word: &[u8],
+        mut symbol: impl FnMut(usize, u32),
+        mut merge: impl FnMut(usize, MergeRule),
+    ) -> usize {
+        let (mut num_symbols, mut before) = (0, 0);
+        let is_of_chars = self.alphabet.is_of_chars();
+        self.alphabet.symbols(word, |id| {
+            symbol(num_symbols, id);
+            if is_of_chars && num_symbols > 0 {
+                merge(num_symbols - 1, self.rule(before, id));
+            }
+            before = id;
+            num_symbols += 1;
+        });
+        if !is_of_chars {
+            for (at, pair) in word.windows(2).enumerate() {
+                merge(at, self.rule_of_bytes(pair[0], pair[1]));
+            }
+        }
+        num_symbols
+    }
+}

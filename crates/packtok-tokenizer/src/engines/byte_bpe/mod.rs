@@ -1,0 +1,21 @@
+//! The engine for BPE, see `engine`.
+
+mod added_tokens;
+mod alphabet;
+mod bpe;
+mod engine;
+mod lookup;
+mod merge;
+mod misses;
+mod model;
+mod nfc;
+mod piece_bounds;
+mod preprocessing;
+mod resolve;
+mod scratch;
+mod split;
+mod word_chunks;
+
+pub(crate) use self::engine::{ByteBpe, lane_name};
+pub(crate) use self::scratch::Scratch;
+pub(crate) use self::split::{CL100K_PATTERN, O200K_PATTERN};

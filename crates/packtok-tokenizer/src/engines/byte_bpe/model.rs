@@ -1,0 +1,202 @@
+//! The model of a tokenizer.json, as bytes and ids.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::alphabet::Alphabet;
+use super::merge::MAX_IDS;
+use crate::letters::Letters;
+
+/// How a vocabulary spells its tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// One letter for each byte.
+    Bytes,
+    /// As text, with [`SPACE_MARK`] for spaces; characters that are not in the vocabulary have tokens for their bytes.
+    Text,
+}
+
+/// What stands for a space in vocabularies that spell tokens as text.
+pub(super) const SPACE_MARK: &str = "\u{2581}";
+
+/// A BPE model.
+pub(super) struct Model {
+    pub(super) alphabet: Alphabet,
+    /// The two ids and the resulting one of each merge, by rank.
+    pub(super) merges: Vec<[u32; 3]>,
+    pub(super) tokens: Tokens,
+}
+
+/// The tokens that text may become: their concatenated bytes, and the end and id of each.
+#[derive(Default)]
+pub(super) struct Tokens {
+    bytes: Vec<u8>,
+    ends: Vec<(usize, u32)>,
+}
+
+impl Tokens {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(end, id)| {
+            let token = &self.bytes[start..end];
+            start = end;
+            (token, id)
+        })
+    }
+
+    /// Adds a token that is spelled as text.
+    fn push_text(&mut self, name: &str, id: u32) {
+        for (i, part) in name.split(SPACE_MARK).enumerate() {
+            self.bytes.extend((i > 0).then_some(b' '));
+            self.bytes.extend_from_slice(part.as_bytes());
+        }
+        self.ends.push((self.bytes.len(), id));
+    }
+
+    /// Adds a token that is spelled with letters for bytes. A token with other letters never occurs in a word and is
+    /// left out.
+    fn push(&mut self, name: &str, id: u32, letters: &Letters) {
+        let start = self.bytes.len();
+        for letter in name.chars() {
+            match letters.byte(letter) {
+                Some(byte) => self.bytes.push(byte),
+                None => return self.bytes.truncate(start),
+            }
+        }
+        if self.bytes.len() > start {
+            self.ends.push((self.bytes.len(), id));
+        }
+    }
+}
+
+impl Model {
+    /// # Errors
+    /// What this engine does not cover.
+    pub(super) fn read(model: &Value, spelling: Spelling) -> Result<Self, String> {
+        for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
+            if !model[key].as_str().unwrap_or("").is_empty() {
+                return Err(format!("its model sets {key}"));
+            }
+        }
+        let vocab = model["vocab"]
+            .as_object()
+            .ok_or("its vocabulary is not a BPE vocabulary")?;
+        let letters = Letters::new();
+        let mut ids = Ids(HashMap::with_capacity(vocab.len()));
+        let mut tokens = Tokens::default();
+        let mut is_taken = vec![false; MAX_IDS];
+        for (name, id) in vocab {
+            let id = id.as_u64().filter(|&id| id < MAX_IDS as u64);
+            let id = id.ok_or_else(|| format!("the id of {name:?} is too high"))? as u32;
+            // `tokenizers` merges by ids, so rules of one of two tokens with the same id apply to the other.
+            if std::mem::replace(&mut is_taken[id as usize], true) {
+                return Err(format!("two of its tokens have id {id}"));
+            }
+            ids.0.insert(name, id);
+            if spelling == Spelling::Bytes {
+                tokens.push(name, id, &letters);
+            }
+        }
+        let listed = model["merges"]
+            .as_array()
+            .ok_or("its merges are not BPE merges")?;
+        // A file spells all merges in one way; a list of lines may begin with a version line.
+        let are_lines = listed.first().is_some_and(Value::is_string);
+        let is_merge = |merge: &&Value| {
+            !(are_lines
+                && merge
+                    .as_str()
+                    .is_some_and(|line| line.starts_with("#version")))
+        };
+        let mut merges = Vec::new();
+        let mut name = String::new();
+        for merge in listed.iter().filter(is_merge) {
+            let pair = match merge {
+                Value::String(line) if are_lines => {
+                    let pair = line.split_once(' ');
+                    pair.filter(|(_, right)| !right.contains(' '))
+                }
+                Value::Array(parts) if !are_lines => match &parts[..] {
+                    [left, right] => left.as_str().zip(right.as_str()),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let (left, right) = pair.ok_or("its merges are not BPE merges")?;
+            name.clear();
+            name.push_str(left);
+            name.push_str(right);
+            let id = ids.of(&name)?;
+            merges.push([ids.of(left)?, ids.of(right)?, id]);
+            if spelling == Spelling::Text {
+                if [left, right, &name].into_iter().any(is_byte) {
+                    return Err("it merges byte-fallback tokens".to_owned());
+                }
+                tokens.push_text(&name, id);
+            }
+        }
+        if merges.len() >= MAX_IDS {
+            return Err("it has too many merges".to_owned());
+        }
+        let alphabet = match spelling {
+            Spelling::Bytes => Alphabet::of_bytes(ids.of_bytes(&letters)?),
+            Spelling::Text => ids.of_chars(model)?,
+        };
+        Ok(Self {
+            alphabet,
+            merges,
+            tokens,
+        })
+    }
+}
+
+/// The ids of a vocabulary by name.
+struct Ids<'a>(HashMap<&'a str, u32>);
+
+impl Ids<'_> {
+    fn of(&self, name: &str) -> Result<u32, String> {
+        let id = self.0.get(name).copied();
+        id.ok_or_else(|| format!("it needs the token {name:?}, which has no id"))
+    }
+
+    /// The ids of bytes, which are spelled as letters.
+    fn of_bytes(&self, letters: &Letters) -> Result<[u32; 256], String> {
+        let mut of_byte = [0; 256];
+        for (byte, letter) in letters.all() {
+            of_byte[usize::from(byte)] = self.of(letter.encode_utf8(&mut [0; 4]))?;
+        }
+        Ok(of_byte)
+    }
+
+    /// The ids of characters, and of bytes for all others.
+    fn of_chars(&self, model: &Value) -> Result<Alphabet, String> {
+        if model["byte_fallback"] != true {
+            return Err("it has no byte-fallback tokens for unknown characters".to_owned());
+        }
+        if model["ignore_merges"] == true {
+            return Err("its model sets ignore_merges".to_owned());
+        }
+        let mut of_byte = [0; 256];
+        for (byte, id) in of_byte.iter_mut().enumerate() {
+            *id = self.of(&format!("<0x{byte:02X}>"))?;
+        }
+        let space = self.of(SPACE_MARK)?;
+        let chars = self.0.iter().filter_map(|(name, &id)| {
+            let mut chars = name.chars();
+            let char = chars.next()?;
+            chars.next().is_none().then_some((char, id))
+        });
+        // Spaces in texts are the token [`SPACE_MARK`].
+        let chars = chars.filter(|&(char, _)| char != ' ');
+        Ok(Alphabet::of_chars(of_byte, chars.chain([(' ', space)])))
+    }
+}
+
+/// Whether a token stands for one byte.
+fn is_byte(name: &str) -> bool {
+    let hex = name
+        .strip_prefix("<0x")
+        .and_then(|rest| rest.strip_suffix('>'));
+    hex.is_some_and(|hex| hex.len() == 2)
+}

@@ -1,0 +1,211 @@
+//! Where a long word can be split, because no token crosses the position.
+//!
+//! Every merge produces a token. If no token of the vocabulary contains the bytes around a position in its interior,
+//! no merge crosses it, and both sides can be merged independently. A token that crosses contains the two bytes around
+//! the position, and these with the byte before them or it begins with them, and these with the byte after them or it
+//! ends with them.
+
+use crate::engines::byte_pairs::{Pairs, pair};
+use crate::engines::lane::{BLOCK, Lane};
+
+/// The bytes around positions inside tokens. The check may report tokens that do not exist, and never misses one.
+pub(super) struct PieceBounds {
+    /// For each pair: [`INSIDE`], [`FIRST`], [`LAST`], [`WHOLE`].
+    places: Box<[u8; 1 << 16]>,
+    /// All triples of adjacent bytes in tokens.
+    triples: Triples,
+}
+
+/// Some token contains the pair; some token begins with it; some token ends with it.
+const INSIDE: u8 = 1;
+const FIRST: u8 = 2;
+const LAST: u8 = 4;
+/// Both bytes belong to one symbol.
+const WHOLE: u8 = 8;
+/// The pair and the byte after it are in [`PieceBounds::triples`].
+const TRIPLE: u8 = 16;
+
+/// A Bloom filter of triples of bytes; the last byte is lowest.
+struct Triples(Box<[u64; TRIPLE_BITS / 64]>);
+
+const TRIPLE_BITS: usize = 1 << 18;
+
+impl Triples {
+    fn none() -> Self {
+        Self(Box::new([0; TRIPLE_BITS / 64]))
+    }
+
+    fn put(&mut self, three: u32) {
+        let bit = Self::bit(three);
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    /// 1 for triples that were added, and for some others; else 0.
+    #[inline(always)]
+    fn has(&self, three: u32) -> u8 {
+        let bit = Self::bit(three);
+        (self.0[bit / 64] >> (bit % 64)) as u8 & 1
+    }
+
+    #[inline(always)]
+    fn bit(three: u32) -> usize {
+        (three.wrapping_mul(0x9e37_79b1) >> (32 - TRIPLE_BITS.trailing_zeros())) as usize
+    }
+}
+
+impl PieceBounds {
+    /// For a vocabulary of these tokens, which are merged from characters or from bytes.
+    pub(super) fn of_tokens<'a>(tokens: impl Iterator<Item = &'a [u8]>, whole_chars: bool) -> Self {
+        let mut piece_bounds = Self {
+            places: vec![0; 1 << 16].try_into().expect("as many"),
+            triples: Triples::none(),
+        };
+        if whole_chars {
+            for left in 0..=u8::MAX {
+                for right in (0..=u8::MAX).filter(|&right| is_inner(right)) {
+                    piece_bounds.places[pair(left, right)] |= WHOLE;
+                }
+            }
+        }
+        for token in tokens {
+            if let ([first, second, ..], [.., before, last]) = (token, token) {
+                piece_bounds.places[pair(*first, *second)] |= FIRST;
+                piece_bounds.places[pair(*before, *last)] |= LAST;
+            }
+            for two in token.windows(2) {
+                piece_bounds.places[pair(two[0], two[1])] |= INSIDE;
+            }
+            for triple in token.windows(3) {
+                piece_bounds
+                    .triples
+                    .put(three([triple[0], triple[1], triple[2]]));
+            }
+        }
+        piece_bounds
+    }
+
+    /// End of the piece that starts at `start`. No merge crosses it, nor `start`.
+    #[inline(always)]
+    pub(super) fn end_of_piece(&self, word: &[u8], start: usize) -> usize {
+        let mut at = start + 1;
+        // Whether some token may contain the pair with the byte before it, and with the byte after it.
+        let (mut has_before, mut has_after) = (0, 0);
+        while at < word.len() {
+            let (left, right) = (word[at - 1], word[at]);
+            if at + 1 < word.len() {
+                has_after = self.triples.has(three([left, right, word[at + 1]]));
+            }
+            // No branches: the bytes are unpredictable.
+            let mut places = self.places[pair(left, right)];
+            places |= FIRST * has_before;
+            places |= LAST * has_after;
+            let is_spanned = places & (INSIDE | FIRST | LAST) == INSIDE | FIRST | LAST;
+            if !is_spanned && places & WHOLE == 0 {
+                break;
+            }
+            has_before = has_after;
+            has_after = 0;
+            at += 1;
+        }
+        at.min(word.len())
+    }
+
+    /// The starts of pieces among the first 64 positions after the first byte of a word: [`PieceBounds::end_of_piece`]
+    /// for all of them at once. The word has at least two bytes.
+    ///
+    /// Whether a position can be split may depend on whether the one before it is. Carries in an addition have the
+    /// same dependency: a position that can be split in any case generates a carry, and one that can be split if the
+    /// one before it is propagates a carry.
+    #[inline(always)]
+    pub(super) fn piece_starts(&self, lane: impl Lane, word: &[u8]) -> u64 {
+        let mut found = [0; BLOCK];
+        let num_positions = word.len() - 1;
+        // The triples of bytes, one after the other; the last byte is lowest.
+        let mut three = u32::from(word[0]) << 8 | u32::from(word[1]);
+        for (found, &right) in found.iter_mut().zip(&word[2..]) {
+            let two = three as u16;
+            three = three << 8 & 0xff_ffff | u32::from(right);
+            *found = self.places[usize::from(two)] | (TRIPLE * self.triples.has(three));
+        }
+        if let Some(found) = found.get_mut(num_positions - 1) {
+            *found = self.places[usize::from(three as u16)];
+        }
+        let [inside, first, last, whole, triple] =
+            [INSIDE, FIRST, LAST, WHOLE, TRIPLE].map(|class| lane.having(&found, class));
+        let in_any_case = !inside | !(last | triple) | !(first | triple << 1);
+        let make = in_any_case & !whole;
+        let hand_on = !first & !whole;
+        // The first byte starts a piece.
+        let sum = (make | hand_on).wrapping_add(make).wrapping_add(1);
+        let begins = make | hand_on & !sum;
+        match num_positions {
+            0..BLOCK => begins & ((1 << num_positions) - 1),
+            _ => begins,
+        }
+    }
+
+    /// The pairs of adjacent bytes in tokens.
+    pub(super) fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::none();
+        for (pair, places) in (0..=u16::MAX).zip(&self.places[..]) {
+            if places & INSIDE != 0 {
+                let [left, right] = pair.to_be_bytes();
+                pairs.put(left, right);
+            }
+        }
+        pairs
+    }
+}
+
+/// Whether a byte continues a character.
+#[inline(always)]
+fn is_inner(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
+}
+
+fn three([a, b, c]: [u8; 3]) -> u32 {
+    u32::from_be_bytes([0, a, b, c])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::lane::{AnyLane, Job};
+    use proptest::prelude::*;
+
+    /// [`PieceBounds::piece_starts`] in a lane.
+    struct Begins<'a>(&'a PieceBounds, &'a [u8]);
+
+    impl Job for Begins<'_> {
+        type Output = u64;
+
+        #[inline(always)]
+        fn run(self, lane: impl Lane) -> u64 {
+            self.0.piece_starts(lane, self.1)
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn places_all_at_once_are_those_found_one_by_one(
+            tokens in prop::collection::vec("[aéя語]{1,5}", 0..30),
+            word in "[aéя語]{2,40}",
+            whole_chars: bool,
+        ) {
+            let piece_bounds = PieceBounds::of_tokens(tokens.iter().map(String::as_bytes), whole_chars);
+            let word = word.as_bytes();
+            let (mut at, mut expected) = (0, 0);
+            loop {
+                at = piece_bounds.end_of_piece(word, at);
+                if at == word.len() || at > BLOCK {
+                    break;
+                }
+                expected |= 1u64 << (at - 1);
+            }
+            for lane in AnyLane::all() {
+                prop_assert_eq!(lane.run(Begins(&piece_bounds, word)), expected, "{}", lane.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The steps of a tokenizer.json before its model, if this engine implements them.
+
+use serde_json::Value;
+
+use super::model::{SPACE_MARK, Spelling};
+use super::split::Pattern;
+
+/// When a space is prepended to a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    None,
+    Always,
+    /// Unless the text begins with a space.
+    UnlessThere,
+    /// As `UnlessThere`, but not after an added token.
+    FirstUnlessThere,
+}
+
+/// The steps before the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Preprocessing {
+    pub(super) pattern: Pattern,
+    pub(super) spelling: Spelling,
+    pub(super) prefix: Prefix,
+    /// Whether texts are normalized to NFC.
+    pub(super) is_nfc: bool,
+}
+
+impl Preprocessing {
+    /// # Errors
+    /// The file has a step that this engine does not implement.
+    pub(super) fn read(json: &Value) -> Result<Self, String> {
+        let (normalizer, pre_tokenizer) = (&json["normalizer"], &json["pre_tokenizer"]);
+        let is_nfc = normalizer["type"] == "NFC";
+        if (normalizer.is_null() || is_nfc)
+            && let Some(pattern) = byte_level(pre_tokenizer)
+        {
+            return Ok(Self {
+                pattern,
+                spelling: Spelling::Bytes,
+                prefix: Prefix::None,
+                is_nfc,
+            });
+        }
+        let text = |prefix, each_space| Self {
+            pattern: Pattern::Pieces { each_space },
+            spelling: Spelling::Text,
+            prefix,
+            is_nfc: false,
+        };
+        if normalizer.is_null() {
+            let (prefix, each_space) =
+                metaspace(pre_tokenizer).ok_or("its pre-tokenizer is not supported")?;
+            return Ok(text(prefix, each_space));
+        }
+        let prefix = spaces_replaced(normalizer).ok_or("its normalizer is not supported")?;
+        // Has no effect, because no spaces are left.
+        let splits_at_spaces = pre_tokenizer["type"] == "Split"
+            && pre_tokenizer["pattern"]["String"] == " "
+            && pre_tokenizer["behavior"] == "MergedWithPrevious"
+            && pre_tokenizer["invert"] != true;
+        if !pre_tokenizer.is_null() && !splits_at_spaces {
+            return Err("its pre-tokenizer is not supported".to_owned());
+        }
+        Ok(text(prefix, false))
+    }
+}
+
+/// The pattern of a pre-tokenizer that splits by a pattern and then maps bytes to letters.
+fn byte_level(pre_tokenizer: &Value) -> Option<Pattern> {
+    let is_byte_level = |part: &Value, use_regex: bool| {
+        part["type"] == "ByteLevel"
+            && part["add_prefix_space"] == false
+            && part["use_regex"].as_bool().unwrap_or(true) == use_regex
+    };
+    if is_byte_level(pre_tokenizer, true) {
+        return Some(Pattern::Gpt2);
+    }
+    let [splits @ .., last] = &pre_tokenizer["pretokenizers"].as_array()?[..] else {
+        return None;
+    };
+    if let [digits] = splits
+        && digits["type"] == "Digits"
+        && digits["individual_digits"] == true
+        && is_byte_level(last, true)
+    {
+        return Some(Pattern::Gpt2BetweenNumbers);
+    }
+    let regexes: Vec<&str> = splits.iter().map(regex).collect::<Option<_>>()?;
+    is_byte_level(last, false)
+        .then(|| Pattern::of_several(&regexes))
+        .flatten()
+}
+
+/// The pattern of a step all of whose matches are words.
+fn regex(split: &Value) -> Option<&str> {
+    let is_split =
+        split["type"] == "Split" && split["behavior"] == "Isolated" && split["invert"] != true;
+    is_split
+        .then(|| split["pattern"]["Regex"].as_str())
+        .flatten()
+}
+
+/// The prefix of a normalizer that only writes spaces as SentencePiece does.
+fn spaces_replaced(normalizer: &Value) -> Option<Prefix> {
+    let replaces = |part: &Value| {
+        part["type"] == "Replace"
+            && part["pattern"]["String"] == " "
+            && part["content"] == SPACE_MARK
+    };
+    let prepends = |part: &Value| part["type"] == "Prepend" && part["prepend"] == SPACE_MARK;
+    if replaces(normalizer) {
+        return Some(Prefix::None);
+    }
+    match &normalizer["normalizers"].as_array()?[..] {
+        [only] if replaces(only) => Some(Prefix::None),
+        [first, second] if prepends(first) && replaces(second) => Some(Prefix::Always),
+        _ => None,
+    }
+}
+
+/// The prefix of a pre-tokenizer that writes spaces as SentencePiece does, and whether it splits before each.
+fn metaspace(pre_tokenizer: &Value) -> Option<(Prefix, bool)> {
+    if pre_tokenizer["type"] != "Metaspace" || pre_tokenizer["replacement"] != SPACE_MARK {
+        return None;
+    }
+    let prefix = match pre_tokenizer["prepend_scheme"].as_str()? {
+        "always" => Prefix::UnlessThere,
+        "first" => Prefix::FirstUnlessThere,
+        "never" => Prefix::None,
+        _ => return None,
+    };
+    Some((prefix, pre_tokenizer["split"].as_bool().unwrap_or(true)))
+}

@@ -1,0 +1,42 @@
+//! Arithmetic on the masks of a block.
+
+use crate::engines::lane::Masks;
+
+/// For each byte, the bit of the byte before it.
+#[inline(always)]
+pub(super) fn before(mask: u64, carried: u64) -> u64 {
+    mask << 1 | carried
+}
+
+/// For each byte, the bit of the byte after it.
+#[inline(always)]
+pub(super) fn after(mask: u64, next: u64) -> u64 {
+    mask >> 1 | next << 63
+}
+
+/// The bits of `through` that follow a bit of `from` in the same run.
+///
+/// The carry of an addition runs from a bit to the end of its run. If several bits are in one run, the addition leaves
+/// the later ones as they are.
+#[inline(always)]
+pub(super) fn reached(from: u64, through: u64) -> u64 {
+    let from = from & through;
+    (through.wrapping_add(from) ^ through | from) & through
+}
+
+/// First bytes of white space characters after which no white space follows.
+#[inline(always)]
+pub(super) fn last_whitespace(block: &Masks, next: &Masks) -> u64 {
+    let first_bytes = block.whitespace & !block.inner;
+    if block.whitespace & block.wide == 0 {
+        return first_bytes & !after(block.whitespace, next.whitespace);
+    }
+    // White space beyond ASCII has two or three bytes.
+    let inner = after(block.inner, next.inner);
+    let inner_too = inner & (block.inner >> 2 | next.inner << 62);
+    let whitespace_after = |n: u32| block.whitespace >> n | next.whitespace << (64 - n);
+    let goes_on = !inner & whitespace_after(1)
+        | inner & !inner_too & whitespace_after(2)
+        | inner_too & whitespace_after(3);
+    first_bytes & !goes_on
+}

@@ -1,0 +1,166 @@
+//! Finds words 64 bytes at a time: where words start is computed for all bytes of a block at once, by arithmetic on
+//! its masks.
+//!
+//! A pattern depends on what comes before and after a byte. What extends from the block before is carried in
+//! [`Carry`]. What comes after is in the next block, whose masks are therefore computed first. The end of a text looks
+//! like endless white space: only there, white space is not split before its last character.
+//!
+//! ```text
+//! text       I   c a n ' t   g o        letter & !(letter << 1) & !(space << 1)
+//! begins     1 1 0 0 0 1 0 1 0 0        ... and so on, for each class
+//! ```
+
+use std::marker::PhantomData;
+
+use super::classes::ClassTable;
+use super::rules::{Carry, Rules};
+use super::wide::{Wide, Widen};
+use crate::engines::lane::{BLOCK, Lane, Masks};
+
+/// Ends of words that are found in one call; a block may add some more. Many, because the remainder forms a group with
+/// few prefetches in flight.
+const ENDS_PER_CALL: usize = 1024 - BLOCK;
+pub(crate) const ROOM: usize = ENDS_PER_CALL + BLOCK + 2;
+
+/// How far a text has been split.
+pub(crate) struct SplitState {
+    at: usize,
+    /// The masks of the block at `at`.
+    block: Masks,
+    carry: Carry,
+    /// The classes of the last character beyond ASCII of the block before, which may extend into this one.
+    last_wide: Wide,
+    /// The end of the text, padded with spaces.
+    last: [u8; BLOCK],
+    is_done: bool,
+}
+
+impl SplitState {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self {
+            at: 0,
+            block: Masks::default(),
+            carry: Carry::default(),
+            last_wide: Wide::default(),
+            last: [b' '; BLOCK],
+            is_done: false,
+        }
+    }
+
+    /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
+    #[inline(always)]
+    pub(super) fn fill(
+        &mut self,
+        lane: impl Lane,
+        rules: impl Rules,
+        table: &ClassTable,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let text = text.as_bytes();
+        if self.is_done || text.is_empty() {
+            return 0;
+        }
+        // What changes with every block is kept in registers.
+        let (mut at, mut carry) = (self.at, self.carry);
+        let mut block = match at {
+            0 => self.masks(lane, rules, table, text, 0),
+            _ => self.block,
+        };
+        let mut num_ends = 0;
+        while at < text.len() && num_ends <= ENDS_PER_CALL {
+            let next = self.masks(lane, rules, table, text, at + BLOCK);
+            let (mut begins, earlier) = rules.begins(text, at, &block, &next, &mut carry);
+            if let Some(at) = earlier {
+                ends[num_ends] = at;
+                num_ends += 1;
+            }
+            if at == 0 {
+                // No word ends where the first one starts.
+                begins &= !1;
+            }
+            let left = text.len() - at;
+            if left < BLOCK {
+                begins &= (1 << left) - 1;
+            }
+            num_ends = emit(lane, begins, at as u32, ends, num_ends);
+            block = next;
+            at += BLOCK;
+        }
+        (self.at, self.block, self.carry) = (at, block, carry);
+        if at < text.len() {
+            return num_ends;
+        }
+        self.is_done = true;
+        let last = [carry.pending, Some(text.len() as u32)];
+        for end in last.into_iter().flatten() {
+            if num_ends == 0 || ends[num_ends - 1] < end {
+                ends[num_ends] = end;
+                num_ends += 1;
+            }
+        }
+        num_ends
+    }
+
+    /// The masks of the block at `at`, padded with spaces after the end of the text.
+    #[inline(always)]
+    fn masks<R: Rules>(
+        &mut self,
+        lane: impl Lane,
+        _rules: R,
+        table: &ClassTable,
+        text: &[u8],
+        at: usize,
+    ) -> Masks {
+        let block = match text.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(block) => block,
+            None => {
+                self.last = last_block(text, at);
+                &self.last
+            }
+        };
+        let mut masks = lane.ascii(block);
+        if R::NEEDS_CASE {
+            masks.case.upper = lane.within(block, b'A', 26);
+            masks.case.slash = lane.within(block, b'/', 1);
+        }
+        if R::NEEDS_SIGNS {
+            let visible = lane.within(block, b'!', b'~' - b'!' + 1);
+            masks.signs.symbol = visible & !(masks.letter | masks.number);
+        }
+        if R::NEEDS_BEYOND_ASCII && masks.wide != 0 {
+            lane.run(Widen {
+                rules: PhantomData::<R>,
+                last: &mut self.last_wide,
+                table,
+                text,
+                at,
+                masks: &mut masks,
+            });
+        }
+        masks
+    }
+}
+
+/// The rest of a text, padded with spaces.
+#[cold]
+#[inline(never)]
+fn last_block(text: &[u8], at: usize) -> [u8; BLOCK] {
+    let mut block = [b' '; BLOCK];
+    if let Some(rest) = text.get(at..) {
+        block[..rest.len()].copy_from_slice(rest);
+    }
+    block
+}
+
+/// Appends the positions of the bits.
+#[inline(always)]
+fn emit(lane: impl Lane, bits: u64, base: u32, ends: &mut [u32; ROOM], num_ends: usize) -> usize {
+    let room = ends.get_mut(num_ends..);
+    let Some(room) = room.and_then(|room| room.first_chunk_mut()) else {
+        unreachable!("there is room for a block's")
+    };
+    lane.positions(bits, base, room);
+    num_ends + bits.count_ones() as usize
+}

@@ -1,0 +1,68 @@
+//! The pattern of GPT-2, a block at a time:
+//!
+//! ```text
+//! 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+//! ```
+//!
+//! A word is a run of letters, of numbers or of other characters, including one space before it. White space is a word
+//! up to its last character. That character is another word, unless it is a space before a word or the text ends.
+//!
+//! With `numbers_apart`, each number is a word, and the text between numbers is split as a text of its own.
+
+use super::bits::{after, before, last_whitespace};
+use super::contractions::{contraction, with_contractions};
+use super::rules::{Carry, Rules};
+use crate::engines::lane::Masks;
+
+#[derive(Clone, Copy)]
+pub(super) struct Gpt2 {
+    pub(super) numbers_apart: bool,
+}
+
+impl Rules for Gpt2 {
+    #[inline(always)]
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>) {
+        let (letter, number, whitespace) = (block.letter, block.number, block.whitespace);
+        let other = !(letter | number | whitespace);
+        let without_space = !before(block.space, carry.space);
+        let others = other & !before(other, carry.other) & without_space;
+        let letters = letter & !before(letter, carry.letter) & without_space;
+        let (numbers, last) = match self.numbers_apart {
+            true => {
+                // A number after white space ends a text.
+                let [block, next] = [block, next].map(|masks| Masks {
+                    whitespace: masks.whitespace | masks.number,
+                    ..*masks
+                });
+                (
+                    number & !block.inner,
+                    last_whitespace(&block, &next) & whitespace,
+                )
+            }
+            false => (
+                number & !before(number, carry.number) & without_space,
+                last_whitespace(block, next),
+            ),
+        };
+        let whitespace_starts = whitespace & !before(whitespace, carry.whitespace) | last;
+        let begins = letters | numbers | others | whitespace_starts;
+        carry.letter = letter >> 63;
+        carry.number = number >> 63;
+        carry.other = other >> 63;
+        carry.whitespace = whitespace >> 63;
+        carry.space = block.space >> 63;
+        // A contraction is a word that starts with its apostrophe; the letter after the apostrophe starts no word.
+        let apostrophes = block.apostrophe & others & after(letter, next.letter);
+        let begins = with_contractions(begins, apostrophes, carry, |i| {
+            contraction(text, at + i, |byte| byte)
+        });
+        (begins, None)
+    }
+}

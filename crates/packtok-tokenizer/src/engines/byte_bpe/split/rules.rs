@@ -1,0 +1,61 @@
+//! What a pattern defines, and the state that it carries from block to block.
+
+use crate::engines::lane::Masks;
+
+/// State that extends from one block into the next. A mask is the last bit of the block before, as bit 0, unless
+/// stated otherwise.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carry {
+    pub(super) letter: u64,
+    pub(super) number: u64,
+    pub(super) other: u64,
+    pub(super) whitespace: u64,
+    pub(super) newline: u64,
+    pub(super) space: u64,
+    pub(super) wide: u64,
+    /// Newlines, and with some patterns slashes, that belong to the symbols before them.
+    pub(super) taken: u64,
+    /// A symbol that begins a run of symbols and has no space before it.
+    pub(super) prefix: u64,
+    /// Bytes of this block at which words after contractions start.
+    pub(super) after_contractions: u64,
+    /// Bytes of this block that belong to a contraction.
+    pub(super) contracted: u64,
+    /// Letters that belong to the symbol before them.
+    pub(super) joined: u64,
+    /// Chinese characters that are split off.
+    pub(super) cjk: u64,
+    /// Characters of no class, for patterns that have a class of symbols.
+    pub(super) unclassed: u64,
+    /// Lowercase letters, and letters without case after these.
+    pub(super) lowered: u64,
+    /// Letters without case, and marks.
+    pub(super) both: u64,
+    /// Uppercase letters from this position on are a word unless a letter of another kind follows them.
+    pub(super) pending_upper: Option<u32>,
+    /// Numbers in the current word.
+    pub(super) num_digits: u32,
+    /// White space from this position on is a word unless a newline follows it.
+    pub(super) pending: Option<u32>,
+}
+
+/// The rules of a pattern for a block.
+pub(super) trait Rules: Copy {
+    /// Whether it needs the classes of characters beyond ASCII.
+    const NEEDS_BEYOND_ASCII: bool = true;
+    /// Whether it needs [`Masks::case`]; marks then count as letters.
+    const NEEDS_CASE: bool = false;
+    /// Whether it needs [`Masks::signs`]; marks then count as letters, and Chinese characters do not.
+    const NEEDS_SIGNS: bool = false;
+
+    /// Where words start in the block at `at`. A word before all of these may start at the second result, if it was
+    /// pending.
+    fn begins(
+        self,
+        text: &[u8],
+        at: usize,
+        block: &Masks,
+        next: &Masks,
+        carry: &mut Carry,
+    ) -> (u64, Option<u32>);
+}

@@ -1,0 +1,76 @@
+//! Splits texts by one of the patterns.
+
+use super::blocks::{ROOM, SplitState};
+use super::cl100k::Cl100k;
+use super::classes::{COMMON, ClassTable, OF_DEEPSEEK};
+use super::deepseek::Deepseek;
+use super::gpt2::Gpt2;
+use super::o200k::O200k;
+use super::patterns::Pattern;
+use super::pieces::{Pieces, Table};
+use crate::engines::byte_pairs::Pairs;
+use crate::engines::lane::Lane;
+
+/// Splits texts into words.
+pub(crate) struct Splitter {
+    pub(super) pattern: Pattern,
+    pub(super) classes: ClassTable,
+    pub(super) table: Table,
+}
+
+impl Splitter {
+    /// For a pattern, and tokens that contain these pairs of bytes.
+    pub(crate) fn new(pattern: Pattern, pairs: Pairs) -> Self {
+        let classes = match pattern {
+            Pattern::Gpt2BetweenNumbers => ClassTable::with_digits(),
+            Pattern::Deepseek => ClassTable::new(&OF_DEEPSEEK),
+            _ => ClassTable::new(&COMMON),
+        };
+        Self {
+            pattern,
+            classes,
+            table: Table::new(pairs),
+        }
+    }
+
+    /// Writes the ends of the next words to `ends` and returns their number; 0 at the end.
+    #[inline(always)]
+    pub(crate) fn fill(
+        &self,
+        lane: impl Lane,
+        state: &mut SplitState,
+        text: &str,
+        ends: &mut [u32; ROOM],
+    ) -> usize {
+        let Self {
+            pattern,
+            classes,
+            table,
+        } = self;
+        // Constant arguments, so that each variant is compiled separately.
+        match *pattern {
+            Pattern::Gpt2 => {
+                let numbers_apart = false;
+                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
+            Pattern::Gpt2BetweenNumbers => {
+                let numbers_apart = true;
+                state.fill(lane, Gpt2 { numbers_apart }, classes, text, ends)
+            }
+            Pattern::Cl100k { digits: 1 } => {
+                state.fill(lane, Cl100k { digits: 1 }, classes, text, ends)
+            }
+            Pattern::Cl100k { digits } => state.fill(lane, Cl100k { digits }, classes, text, ends),
+            Pattern::O200k { is_tekken: true } => {
+                state.fill(lane, O200k { is_tekken: true }, classes, text, ends)
+            }
+            Pattern::O200k { is_tekken } => {
+                state.fill(lane, O200k { is_tekken }, classes, text, ends)
+            }
+            Pattern::Deepseek => state.fill(lane, Deepseek, classes, text, ends),
+            Pattern::Pieces { each_space } => {
+                state.fill(lane, Pieces { table, each_space }, classes, text, ends)
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which fast engine covers a file.
+
+use serde_json::Value;
+
+use super::byte_bpe::{self, ByteBpe};
+use super::sentencepiece::{self, FastPath};
+use super::word_cache::CachedEncoder;
+use super::wordwise::{EncodeWord, Wordwise};
+use crate::error::Cause;
+use crate::load::{AddedToken, is_sentencepiece, model_type};
+
+/// The fast engine of a file. All threads share it.
+pub(crate) enum FastEngine {
+    /// Encodes everything except texts with certain added tokens.
+    ByteBpe(Box<ByteBpe>),
+    /// Caches the ids of words. A model of its own or the fallback engine encodes new words.
+    Wordwise(Wordwise),
+    /// SentencePiece's models.
+    SentencePiece(Box<FastPath>),
+}
+
+/// What one thread needs for its engine.
+pub(crate) enum FastScratch {
+    ByteBpe(Box<byte_bpe::Scratch>),
+    Wordwise(Box<CachedEncoder>),
+    SentencePiece(Box<sentencepiece::Scratch>),
+}
+
+impl FastEngine {
+    /// The engine for a tokenizer.json. [`FastEngine::check`] must be called before it is used.
+    ///
+    /// # Errors
+    /// Why no fast engine covers the file.
+    pub(crate) fn load(json: &Value, added_tokens: &[AddedToken]) -> Result<Self, String> {
+        if is_sentencepiece(json) {
+            return Ok(Self::SentencePiece(Box::new(FastPath::load(json)?)));
+        }
+        let not_fast = match ByteBpe::load(json, added_tokens) {
+            Ok(fast) => return Ok(Self::ByteBpe(Box::new(fast))),
+            Err(reason) => reason,
+        };
+        let wordwise = Wordwise::read(json, added_tokens).map(Self::Wordwise);
+        wordwise.map_err(|reason| match model_type(&json["model"]) {
+            "BPE" => not_fast,
+            _ => reason,
+        })
+    }
+
+    /// Whether most texts also need the fallback engine.
+    pub(crate) fn needs_fallback(&self) -> bool {
+        matches!(self, Self::Wordwise(_))
+    }
+
+    /// Which words fall back, a phrase; `None` if the engine does not encode word by word.
+    pub(crate) fn fallback_words(&self) -> Option<&'static str> {
+        match self {
+            Self::Wordwise(wordwise) if wordwise.has_model() => {
+                Some("words that may contain an added token")
+            }
+            Self::Wordwise(_) => Some("words not seen before"),
+            Self::ByteBpe(_) | Self::SentencePiece(_) => None,
+        }
+    }
+
+    /// Whether the time for a text is linear in its length, whatever its content: no regular expression of a third
+    /// party splits it.
+    pub(crate) fn is_linear(&self) -> bool {
+        match self {
+            Self::Wordwise(wordwise) => wordwise.has_model(),
+            Self::ByteBpe(_) | Self::SentencePiece(_) => true,
+        }
+    }
+
+    /// Checks by trial what the file does not state.
+    ///
+    /// # Errors
+    /// Why the engine does not cover the file after all.
+    pub(crate) fn check(&self, encode_word: &mut EncodeWord<'_>) -> Result<(), String> {
+        match self {
+            Self::ByteBpe(_) | Self::SentencePiece(_) => Ok(()),
+            Self::Wordwise(wordwise) => wordwise.check(encode_word),
+        }
+    }
+
+    /// Scratch memory with a cache of at most this many bytes.
+    pub(crate) fn scratch(&self, cache_bytes: Option<usize>) -> FastScratch {
+        match self {
+            Self::ByteBpe(_) => FastScratch::ByteBpe(byte_bpe::Scratch::new(cache_bytes)),
+            Self::Wordwise(_) => FastScratch::Wordwise(Box::new(CachedEncoder::new(cache_bytes))),
+            Self::SentencePiece(_) => {
+                FastScratch::SentencePiece(sentencepiece::Scratch::new(cache_bytes))
+            }
+        }
+    }
+
+    /// Makes the first text as fast as later ones.
+    pub(crate) fn warm_up(&self, scratch: &mut FastScratch) {
+        match (self, scratch) {
+            (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => fast.warm_up(scratch),
+            (_, FastScratch::Wordwise(encoder)) => encoder.preallocate(),
+            (_, FastScratch::SentencePiece(scratch)) => scratch.preallocate(),
+            // The scratch of another engine; callers never pass it.
+            _ => {}
+        }
+    }
+
+    /// Texts that contain any of these fall back.
+    pub(crate) fn fallback_tokens(&self) -> &[String] {
+        match self {
+            Self::ByteBpe(fast) => fast.fallback_tokens(),
+            Self::Wordwise(_) | Self::SentencePiece(_) => &[],
+        }
+    }
+
+    /// Appends the ids of a text; `false`, with nothing appended, if the text must fall back to the engine of
+    /// `encode_word`, which also encodes single words.
+    ///
+    /// # Errors
+    /// Those of `encode_word`.
+    #[inline]
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        scratch: &mut FastScratch,
+        ids: &mut Vec<u32>,
+        encode_word: &mut EncodeWord<'_>,
+    ) -> Result<bool, Cause> {
+        match (self, scratch) {
+            (Self::ByteBpe(fast), FastScratch::ByteBpe(scratch)) => {
+                Ok(fast.encode_into(text, special_tokens_are_text, scratch, ids))
+            }
+            (Self::Wordwise(wordwise), FastScratch::Wordwise(scratch)) => {
+                wordwise.encode_into(text, scratch, ids, encode_word)
+            }
+            (Self::SentencePiece(fast_path), FastScratch::SentencePiece(scratch)) => {
+                fast_path.encode_into(text, scratch, ids)
+            }
+            // The scratch of another engine; callers never pass it.
+            _ => Ok(false),
+        }
+    }
+}

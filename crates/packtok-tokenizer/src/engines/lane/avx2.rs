@@ -1,0 +1,234 @@
+//! The AVX2 lane: two vectors of 32 bytes.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m256i, _mm_loadu_si128, _mm_set_epi64x, _mm256_add_epi8, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi8, _mm256_cmpeq_epi64,
+    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi8, _mm256_setr_epi8, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_storeu_si256,
+};
+
+use super::first_two::{FirstTwo, MATCHES};
+use super::masks::{BLOCK, Masks};
+use super::traits::{Job, Lane};
+
+/// Exists only if the processor has AVX2.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    pub(super) fn detect() -> Option<Self> {
+        let has_it = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        has_it.then_some(Self(()))
+    }
+}
+
+impl Lane for Avx2 {
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        #[inline(never)]
+        fn inner<J: Job>(lane: Avx2, job: J) -> J::Output {
+            job.run(lane)
+        }
+        // SAFETY: a lane exists, so the processor has the features that are enabled above.
+        unsafe { inner(self, job) }
+    }
+
+    #[inline(always)]
+    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
+        // SAFETY: an `Avx2` exists only if the processor has AVX2.
+        unsafe { ascii(block) }
+    }
+
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { highest(within(halves(block), first, len)) }
+    }
+
+    #[inline(always)]
+    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn match_first_two(
+        self,
+        block: &[u8; BLOCK],
+        after: &[u8; BLOCK],
+        first_two: &FirstTwo,
+    ) -> u64 {
+        // SAFETY: as above.
+        unsafe { match_first_two(block, after, first_two) }
+    }
+
+    #[inline(always)]
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+        // SAFETY: as above.
+        unsafe { match_pair(pairs, pair) }
+    }
+
+    #[inline(always)]
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+        // SAFETY: as above.
+        unsafe { unpack_ids(packed, numbers) }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn halves(block: &[u8; BLOCK]) -> [__m256i; 2] {
+    let [low, high] = block.as_chunks::<32>().0 else {
+        unreachable!("a block has two halves")
+    };
+    // SAFETY: both are 32 bytes, and the load needs no alignment.
+    unsafe {
+        [
+            _mm256_loadu_si256(low.as_ptr().cast()),
+            _mm256_loadu_si256(high.as_ptr().cast()),
+        ]
+    }
+}
+
+/// The highest bit of each byte.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn highest([low, high]: [__m256i; 2]) -> u64 {
+    let low = _mm256_movemask_epi8(low) as u32;
+    let high = _mm256_movemask_epi8(high) as u32;
+    u64::from(low) | u64::from(high) << 32
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal([low, high]: [__m256i; 2], byte: u8) -> [__m256i; 2] {
+    let byte = _mm256_set1_epi8(byte as i8);
+    [_mm256_cmpeq_epi8(low, byte), _mm256_cmpeq_epi8(high, byte)]
+}
+
+/// Bytes in `first..first + len`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn within([low, high]: [__m256i; 2], first: u8, len: u8) -> [__m256i; 2] {
+    let most = _mm256_set1_epi8(len as i8 - 1);
+    let first = _mm256_set1_epi8(first.wrapping_neg() as i8);
+    let (low, high) = (_mm256_add_epi8(low, first), _mm256_add_epi8(high, first));
+    [
+        _mm256_cmpeq_epi8(_mm256_min_epu8(low, most), low),
+        _mm256_cmpeq_epi8(_mm256_min_epu8(high, most), high),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn either([a, b]: [__m256i; 2], [c, d]: [__m256i; 2]) -> [__m256i; 2] {
+    [_mm256_or_si256(a, c), _mm256_or_si256(b, d)]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn ascii(block: &[u8; BLOCK]) -> Masks {
+    let bytes @ [low, high] = halves(block);
+    let case = _mm256_set1_epi8(0x20);
+    let lower_case = [_mm256_or_si256(low, case), _mm256_or_si256(high, case)];
+    let space = equal(bytes, b' ');
+    let newline = either(equal(bytes, b'\n'), equal(bytes, b'\r'));
+    // As signed numbers, continuation bytes are the lowest.
+    let first_lead = _mm256_set1_epi8(0xc0u8 as i8);
+    let inner = [
+        _mm256_cmpgt_epi8(first_lead, low),
+        _mm256_cmpgt_epi8(first_lead, high),
+    ];
+    Masks {
+        letter: highest(within(lower_case, b'a', 26)),
+        number: highest(within(bytes, b'0', 10)),
+        whitespace: highest(either(within(bytes, b'\t', 5), space)),
+        newline: highest(newline),
+        space: highest(space),
+        apostrophe: highest(equal(bytes, b'\'')),
+        wide: highest(bytes),
+        inner: highest(inner),
+        ..Masks::default()
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+    let [low, high] = halves(classes);
+    let class = _mm256_set1_epi8(class as i8);
+    highest([
+        _mm256_cmpeq_epi8(_mm256_and_si256(low, class), class),
+        _mm256_cmpeq_epi8(_mm256_and_si256(high, class), class),
+    ])
+}
+
+/// Looks up the last six bits of each byte in a table, 16 entries at a time.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn by_six_bits(bytes: __m256i, table: &[u8; 64]) -> __m256i {
+    let last_four = _mm256_and_si256(bytes, _mm256_set1_epi8(15));
+    let which = _mm256_and_si256(bytes, _mm256_set1_epi8(48));
+    let mut found = _mm256_setzero_si256();
+    for (first, numbers) in (0..).step_by(16).zip(table.as_chunks::<16>().0) {
+        // SAFETY: these are 16 bytes, and the load needs no alignment.
+        let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
+        let here = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), last_four);
+        let is_here = _mm256_cmpeq_epi8(which, _mm256_set1_epi8(first));
+        found = _mm256_or_si256(found, _mm256_and_si256(here, is_here));
+    }
+    found
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    let ([low, high], after) = (halves(block), halves(after));
+    let of_first = [
+        by_six_bits(low, &first_two.of_first),
+        by_six_bits(high, &first_two.of_first),
+    ];
+    let decided = _mm256_set1_epi8(MATCHES as i8);
+    let is_decided = [
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[0], decided), decided),
+        _mm256_cmpeq_epi8(_mm256_and_si256(of_first[1], decided), decided),
+    ];
+    let in_common = [
+        _mm256_and_si256(of_first[0], by_six_bits(after[0], &first_two.of_second)),
+        _mm256_and_si256(of_first[1], by_six_bits(after[1], &first_two.of_second)),
+    ];
+    highest(is_decided) & highest(equal(in_common, 0))
+}
+
+/// One bit in `0b101` for each of the two pairs that is equal to this one.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn match_pair(pairs: &[u64; 4], [low, high]: [u64; 2]) -> usize {
+    // SAFETY: these are 32 bytes, and the load needs no alignment.
+    let pairs = unsafe { _mm256_loadu_si256(pairs.as_ptr().cast()) };
+    let pair = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
+    let alike = _mm256_castsi256_pd(_mm256_cmpeq_epi64(pairs, pair));
+    let alike = _mm256_movemask_pd(alike) as usize;
+    alike & alike >> 1 & 0b101
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn unpack_ids([low, high]: [u64; 2], numbers: &mut [u32; 8]) {
+    let packed = _mm256_broadcastsi128_si256(_mm_set_epi64x(high as i64, low as i64));
+    // The three bytes of each id, and a zero byte.
+    let bytes = _mm256_setr_epi8(
+        0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1, 12, 13, 14, -1, -1, -1, -1, -1, -1,
+        -1, -1, -1, -1, -1, -1, -1,
+    );
+    let spread = _mm256_shuffle_epi8(packed, bytes);
+    // SAFETY: these are 32 bytes, and the store needs no alignment.
+    unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), spread) }
+}

@@ -1,0 +1,305 @@
+//! The AVX-512 lane: one vector, whose comparisons are masks. For less than 64 bytes it uses the functions of the AVX2
+//! lane.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_setr_epi8, _mm256_cmpgt_epu32_mask,
+    _mm256_loadu_si256, _mm256_min_epu32, _mm256_set1_epi32, _mm256_storeu_si256, _mm256_sub_epi32,
+    _mm512_add_epi32, _mm512_add_epi64, _mm512_and_si512, _mm512_broadcast_i32x4,
+    _mm512_castsi128_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask,
+    _mm512_cmpgt_epu32_mask, _mm512_cmplt_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_inserti32x4,
+    _mm512_loadu_si512, _mm512_mask_mov_epi8, _mm512_mask_shuffle_epi8,
+    _mm512_maskz_compress_epi32, _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_mullo_epi64,
+    _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_permutexvar_epi32, _mm512_set1_epi8,
+    _mm512_set1_epi32, _mm512_set4_epi64, _mm512_setr_epi32, _mm512_setzero_si512,
+    _mm512_shuffle_epi8, _mm512_shuffle_epi32, _mm512_shuffle_i32x4, _mm512_srl_epi64,
+    _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_test_epi8_mask,
+};
+
+use super::avx2::{match_pair, unpack_ids};
+use super::first_two::{FirstTwo, MATCHES};
+use super::masks::{BLOCK, Masks};
+use super::portable::Portable;
+use super::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};
+use crate::engines::word_key::{HASH_FACTORS, LONG, SHORT, WordKey};
+
+/// Exists only if the processor has AVX-512 with instructions for bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(super) fn detect() -> Option<Self> {
+        let has_it = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt");
+        has_it.then_some(Self(()))
+    }
+}
+
+impl Lane for Avx512 {
+    #[inline(always)]
+    fn run<J: Job>(self, job: J) -> J::Output {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi1,bmi2,lzcnt,popcnt")]
+        #[inline(never)]
+        fn inner<J: Job>(lane: Avx512, job: J) -> J::Output {
+            job.run(lane)
+        }
+        // SAFETY: a lane exists, so the processor has the features that are enabled above.
+        unsafe { inner(self, job) }
+    }
+
+    #[inline(always)]
+    fn ascii(self, block: &[u8; BLOCK]) -> Masks {
+        // SAFETY: an `Avx512` exists only if the processor has AVX-512.
+        unsafe { ascii(block) }
+    }
+
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { within(load(block), first, len) }
+    }
+
+    #[inline(always)]
+    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64 {
+        // SAFETY: as above.
+        unsafe { having(classes, class) }
+    }
+
+    #[inline(always)]
+    fn match_first_two(
+        self,
+        block: &[u8; BLOCK],
+        after: &[u8; BLOCK],
+        first_two: &FirstTwo,
+    ) -> u64 {
+        // SAFETY: as above.
+        unsafe { match_first_two(block, after, first_two) }
+    }
+
+    #[inline(always)]
+    fn positions(self, bits: u64, base: u32, to: &mut [u32; BLOCK]) {
+        // SAFETY: as above.
+        unsafe { positions(bits, base, to) }
+    }
+
+    #[inline(always)]
+    fn word_keys(
+        self,
+        text: &[u8],
+        bounds: &[u32; KEY_BATCH + 1],
+        shift: u32,
+        words: &mut [WordKey; KEY_BATCH],
+        hashes: &mut [u32; KEY_BATCH],
+    ) {
+        // SAFETY: as above.
+        if !unsafe { word_keys_within(text, bounds, shift, words, hashes) } {
+            Portable.word_keys(text, bounds, shift, words, hashes);
+        }
+    }
+
+    #[inline(always)]
+    fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
+        // SAFETY: as above.
+        unsafe { long_words(bounds) }
+    }
+
+    #[inline(always)]
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize {
+        // SAFETY: as above.
+        unsafe { match_pair(pairs, pair) }
+    }
+
+    #[inline(always)]
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]) {
+        // SAFETY: as above.
+        unsafe { unpack_ids(packed, numbers) }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn load(block: &[u8; BLOCK]) -> __m512i {
+    // SAFETY: these are 64 bytes, and the load needs no alignment.
+    unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn equal(bytes: __m512i, byte: u8) -> u64 {
+    _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8))
+}
+
+/// Bytes in `first..first + len`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn within(bytes: __m512i, first: u8, len: u8) -> u64 {
+    let from_first = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
+    _mm512_cmplt_epu8_mask(from_first, _mm512_set1_epi8(len as i8))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ascii(block: &[u8; BLOCK]) -> Masks {
+    let bytes = load(block);
+    let space = equal(bytes, b' ');
+    Masks {
+        letter: within(_mm512_or_si512(bytes, _mm512_set1_epi8(0x20)), b'a', 26),
+        number: within(bytes, b'0', 10),
+        whitespace: within(bytes, b'\t', 5) | space,
+        newline: equal(bytes, b'\n') | equal(bytes, b'\r'),
+        space,
+        apostrophe: equal(bytes, b'\''),
+        wide: _mm512_movepi8_mask(bytes),
+        // As signed numbers, continuation bytes are the lowest.
+        inner: _mm512_cmplt_epi8_mask(bytes, _mm512_set1_epi8(0xc0u8 as i8)),
+        ..Masks::default()
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn having(classes: &[u8; BLOCK], class: u8) -> u64 {
+    _mm512_test_epi8_mask(load(classes), _mm512_set1_epi8(class as i8))
+}
+
+/// Looks up the last six bits of each byte in a table, 16 entries at a time.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn by_six_bits(bytes: __m512i, table: &[u8; 64]) -> __m512i {
+    let numbers = load(table);
+    let has_16 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(16));
+    let has_32 = _mm512_test_epi8_mask(bytes, _mm512_set1_epi8(32));
+    let last_four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));
+    let found = _mm512_shuffle_epi8(
+        _mm512_shuffle_i32x4::<0b00_00_00_00>(numbers, numbers),
+        last_four,
+    );
+    let of_16 = _mm512_shuffle_i32x4::<0b01_01_01_01>(numbers, numbers);
+    let found = _mm512_mask_shuffle_epi8(found, has_16 & !has_32, of_16, last_four);
+    let of_32 = _mm512_shuffle_i32x4::<0b10_10_10_10>(numbers, numbers);
+    let found = _mm512_mask_shuffle_epi8(found, has_32 & !has_16, of_32, last_four);
+    let of_48 = _mm512_shuffle_i32x4::<0b11_11_11_11>(numbers, numbers);
+    _mm512_mask_shuffle_epi8(found, has_16 & has_32, of_48, last_four)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn match_first_two(block: &[u8; BLOCK], after: &[u8; BLOCK], first_two: &FirstTwo) -> u64 {
+    let of_first = by_six_bits(load(block), &first_two.of_first);
+    let of_second = by_six_bits(load(after), &first_two.of_second);
+    let is_first = _mm512_test_epi8_mask(of_first, _mm512_set1_epi8(MATCHES as i8));
+    is_first & !_mm512_test_epi8_mask(of_first, of_second)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,popcnt")]
+fn positions(bits: u64, base: u32, to: &mut [u32; BLOCK]) {
+    let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let mut count = 0;
+    for first in [0, 16, 32, 48] {
+        let bits = (bits >> first) as u16;
+        let here = _mm512_add_epi32(numbers, _mm512_set1_epi32((base + first) as i32));
+        let here = _mm512_maskz_compress_epi32(bits, here);
+        // SAFETY: 16 numbers are stored after at most `first` others, and there is room for 64.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().add(count).cast(), here) };
+        count += bits.count_ones() as usize;
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn long_words(bounds: &[u32; LEN_BATCH + 1]) -> u32 {
+    // SAFETY: these are 16 numbers each, and the loads need no alignment.
+    let (starts, ends) = unsafe {
+        (
+            _mm512_loadu_si512(bounds.as_ptr().cast()),
+            _mm512_loadu_si512(bounds.as_ptr().add(1).cast()),
+        )
+    };
+    let lens = _mm512_sub_epi32(ends, starts);
+    u32::from(_mm512_cmpgt_epu32_mask(
+        lens,
+        _mm512_set1_epi32(SHORT as i32),
+    ))
+}
+
+/// [`Lane::word_keys`] if at least 16 bytes of text follow the start of each word; else `false`, and nothing is
+/// written.
+///
+/// A vector holds four words of 16 bytes. The bytes after a word's end are masked out, and the last byte is replaced
+/// by the length.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+fn word_keys_within(
+    text: &[u8],
+    bounds: &[u32; KEY_BATCH + 1],
+    shift: u32,
+    words: &mut [WordKey; KEY_BATCH],
+    hashes: &mut [u32; KEY_BATCH],
+) -> bool {
+    let Some(last) = text.len().checked_sub(16) else {
+        return false;
+    };
+    let last = u32::try_from(last).unwrap_or(u32::MAX);
+    // SAFETY: these are eight numbers each, and the loads need no alignment.
+    let (starts, ends) = unsafe {
+        (
+            _mm256_loadu_si256(bounds.as_ptr().cast()),
+            _mm256_loadu_si256(bounds.as_ptr().add(1).cast()),
+        )
+    };
+    if _mm256_cmpgt_epu32_mask(starts, _mm256_set1_epi32(last as i32)) != 0 {
+        return false;
+    }
+    let lens = _mm256_min_epu32(
+        _mm256_sub_epi32(ends, starts),
+        _mm256_set1_epi32(LONG as i32),
+    );
+    let lens = _mm512_castsi256_si512(lens);
+    let words = words.as_mut_ptr().cast::<__m512i>();
+    let factors = HASH_FACTORS.map(|factor| factor as i64);
+    let factors = _mm512_set4_epi64(factors[1], factors[0], factors[1], factors[0]);
+    let mut hashed = [_mm512_setzero_si512(); 2];
+    for (half, hashed) in hashed.iter_mut().enumerate() {
+        let first = 4 * half;
+        // SAFETY: no word starts after `last`, so there are 16 bytes. The read is volatile because LLVM would
+        // otherwise extract the positions from the vector that they were loaded as, which takes longer than loading
+        // them again.
+        let bytes = |i: usize| unsafe {
+            let start = std::ptr::from_ref(&bounds[first + i]).read_volatile();
+            _mm_loadu_si128(text.as_ptr().add(start as usize).cast())
+        };
+        let four = _mm512_castsi128_si512(bytes(0));
+        let four = _mm512_inserti32x4::<1>(four, bytes(1));
+        let four = _mm512_inserti32x4::<2>(four, bytes(2));
+        let four = _mm512_inserti32x4::<3>(four, bytes(3));
+        // The length of each word in all of its bytes.
+        let which = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        let which = _mm512_add_epi32(which, _mm512_set1_epi32(first as i32));
+        let lens = _mm512_permutexvar_epi32(which, lens);
+        let lens = _mm512_shuffle_epi8(lens, _mm512_setzero_si512());
+        let number = _mm512_broadcast_i32x4(_mm_setr_epi8(
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+        ));
+        let four = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(number, lens), four);
+        let four = _mm512_mask_mov_epi8(four, 0x8000_8000_8000_8000, lens);
+        // SAFETY: eight words have room for two vectors, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(words.add(half).cast(), four) };
+        // The sum of both products, in both halves.
+        let products = _mm512_mullo_epi64(four, factors);
+        let sums = _mm512_add_epi64(products, _mm512_shuffle_epi32::<0b01_00_11_10>(products));
+        *hashed = _mm512_srl_epi64(sums, _mm_cvtsi32_si128(shift as i32));
+    }
+    let firsts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 0, 0, 0, 0, 0, 0, 0);
+    let firsts = _mm512_permutex2var_epi32(hashed[0], firsts, hashed[1]);
+    // SAFETY: these are eight numbers, and the store needs no alignment.
+    unsafe { _mm256_storeu_si256(hashes.as_mut_ptr().cast(), _mm512_castsi512_si256(firsts)) };
+    true
+}

@@ -1,0 +1,49 @@
+//! The classes of the bytes of a block, one bit for each byte.
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 64;
+
+/// The classes of the bytes of a block. All bytes of a character have its classes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Masks {
+    pub(crate) letter: u64,
+    pub(crate) number: u64,
+    /// White space.
+    pub(crate) whitespace: u64,
+    /// `\r` and `\n`.
+    pub(crate) newline: u64,
+    /// U+0020.
+    pub(crate) space: u64,
+    /// `'`
+    pub(crate) apostrophe: u64,
+    /// Bytes of characters beyond ASCII.
+    pub(crate) wide: u64,
+    /// Continuation bytes of characters.
+    pub(crate) inner: u64,
+    /// Only computed for rules that depend on case.
+    pub(crate) case: Case,
+    /// Only computed for rules with a class of symbols.
+    pub(crate) signs: Signs,
+}
+
+/// Letters and marks in neither `upper` nor `both` are lowercase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Case {
+    /// Uppercase and titlecase letters.
+    pub(crate) upper: u64,
+    /// Letters without case, and marks.
+    pub(crate) both: u64,
+    /// Marks.
+    pub(crate) mark: u64,
+    /// `/`
+    pub(crate) slash: u64,
+}
+
+/// Classes for rules that distinguish symbols from characters of no class.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Signs {
+    /// Punctuation and symbols.
+    pub(crate) symbol: u64,
+    /// Chinese characters that are split off, and kana.
+    pub(crate) cjk: u64,
+}

@@ -1,0 +1,34 @@
+//! Sets of vector instructions. The best one of the processor is chosen when a tokenizer is loaded.
+//!
+//! A lane is one such set. All code that encodes a text is compiled once for each lane ([`Lane::run`]), so that vector
+//! operations are not function calls. Lanes differ only in speed; `tests` compare each with the portable one.
+//!
+//! # Masks
+//!
+//! A block is 64 bytes of text. A mask has one bit for each of them.
+//!
+//! ```text
+//! text       I   c a n ' t   g o   4   2 \n     bit 0 is the first byte
+//! letter     1 0 1 1 1 0 1 0 1 1 0 0 0 0 0
+//! number     0 0 0 0 0 0 0 0 0 0 0 1 0 1 0
+//! whitespace 0 1 0 0 0 0 0 1 0 0 1 0 1 0 1      and so on
+//! ```
+
+mod any_lane;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod first_two;
+mod masks;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod neon;
+mod portable;
+#[cfg(test)]
+mod tests;
+mod traits;
+
+pub(super) use self::any_lane::AnyLane;
+pub(super) use self::first_two::FirstTwo;
+pub(super) use self::masks::{BLOCK, Masks, Signs};
+pub(super) use self::traits::{Job, KEY_BATCH, LEN_BATCH, Lane};

@@ -1,0 +1,108 @@
+//! The operations of a lane, and jobs that run in one.
+
+use super::first_two::FirstTwo;
+use super::masks::{BLOCK, Masks};
+use crate::engines::word_key::{SHORT, WordKey};
+
+/// Words whose lengths are compared together.
+pub(crate) const LEN_BATCH: usize = 16;
+
+/// Words whose keys are computed together.
+pub(crate) const KEY_BATCH: usize = 8;
+
+/// Something that runs in a lane.
+pub(crate) trait Job {
+    type Output;
+
+    /// Runs it. Implementations are `inline(always)`, so that they are compiled for the lane.
+    fn run(self, lane: impl Lane) -> Self::Output;
+}
+
+/// One set of vector instructions.
+pub(crate) trait Lane: Copy {
+    /// Runs a job with these instructions. This is a call, so each job has the registers to itself.
+    fn run<J: Job>(self, job: J) -> J::Output;
+
+    /// The masks of ASCII characters, and `wide` and `inner` for all others.
+    fn ascii(self, block: &[u8; BLOCK]) -> Masks;
+
+    /// Bytes in `first..first + len`.
+    #[inline(always)]
+    fn within(self, block: &[u8; BLOCK], first: u8, len: u8) -> u64 {
+        let mut is_within = [0; BLOCK];
+        for (is_within, byte) in is_within.iter_mut().zip(block) {
+            *is_within = u8::from(byte.wrapping_sub(first) < len);
+        }
+        self.having(&is_within, 1)
+    }
+
+    /// Bytes of `classes` that have this class, a single bit.
+    fn having(self, classes: &[u8; BLOCK], class: u8) -> u64;
+
+    /// Bytes whose character, by its first two bytes, has the property of `first_two`; only valid at the first bytes
+    /// of characters beyond ASCII. `after` are the bytes that follow those of `block`. A lane may match none.
+    #[inline(always)]
+    fn match_first_two(
+        self,
+        _block: &[u8; BLOCK],
+        _after: &[u8; BLOCK],
+        _first_two: &FirstTwo,
+    ) -> u64 {
+        0
+    }
+
+    /// Writes the positions of the set bits, counted from `base`. Garbage may follow them.
+    #[inline(always)]
+    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) {
+        let count = bits.count_ones();
+        let mut next = || {
+            let position = base + bits.trailing_zeros();
+            bits &= bits.wrapping_sub(1);
+            position
+        };
+        // Most often, no branch on the exact number is needed.
+        let (few, more) = positions.split_at_mut(16);
+        few.fill_with(&mut next);
+        if count > 16 {
+            let (few, more) = more.split_at_mut(16);
+            few.fill_with(&mut next);
+            if count > 32 {
+                more.fill_with(&mut next);
+            }
+        }
+    }
+
+    /// The keys of eight words, which start at each of `bounds` and end at the next, and their hashes shifted right by
+    /// `shift`.
+    #[inline(always)]
+    fn word_keys(
+        self,
+        text: &[u8],
+        bounds: &[u32; KEY_BATCH + 1],
+        shift: u32,
+        words: &mut [WordKey; KEY_BATCH],
+        hashes: &mut [u32; KEY_BATCH],
+    ) {
+        for (i, (word, hash)) in words.iter_mut().zip(hashes).enumerate() {
+            *word = WordKey::at(text, bounds[i] as usize, bounds[i + 1] as usize);
+            *hash = (word.hash() >> shift) as u32;
+        }
+    }
+
+    /// One bit for each word that is long. Words start at each of `bounds` and end at the next.
+    #[inline(always)]
+    fn long_words(self, bounds: &[u32; LEN_BATCH + 1]) -> u32 {
+        let mut long = 0;
+        for i in 0..LEN_BATCH {
+            let is_long = (bounds[i + 1] - bounds[i]) as usize > SHORT;
+            long |= u32::from(is_long) << i;
+        }
+        long
+    }
+
+    /// Which of two pairs is equal to this one: 1 for the first, 4 for the second, 0 for neither.
+    fn match_pair(self, pairs: &[u64; 4], pair: [u64; 2]) -> usize;
+
+    /// Unpacks five numbers of 24 bits to 32 bits. Garbage may follow them.
+    fn unpack_ids(self, packed: [u64; 2], numbers: &mut [u32; 8]);
+}

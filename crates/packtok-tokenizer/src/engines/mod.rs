@@ -1,0 +1,21 @@
+//! The engines, which compute the ids of texts.
+//!
+//! - `byte_bpe`, `wordwise` and `sentencepiece` are the fast engines; `choose` picks one for a file.
+//! - `reference` covers every tokenizer.json, and the slow path of `sentencepiece` every SentencePiece model.
+//!   `fallback` is the one that a file needs.
+//! - `lane` (vector instructions), `word_cache`, `word_key`, `huge_table`, `double_array` and `byte_pairs` are shared
+//!   by the fast engines.
+
+pub(crate) mod byte_bpe;
+mod byte_pairs;
+pub(crate) mod choose;
+mod double_array;
+pub(crate) mod fallback;
+mod huge_table;
+pub(crate) mod kind;
+mod lane;
+pub(crate) mod reference;
+pub(crate) mod sentencepiece;
+mod word_cache;
+mod word_key;
+mod wordwise;

@@ -1,0 +1,244 @@
+//! The reference engine: the `tokenizers` crate 0.23. Only this file names the crate.
+//!
+//! The crate is the code base of the Python package that ids are compared with, including its Unicode tables. It
+//! serves the files that no fast engine covers, and fast engines are checked against it.
+//!
+//! The crate panics on some files and texts. No panic leaves this module: each becomes an error with one line of text.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokenizers::{
+    Encoding, NormalizedString, Normalizer as _, NormalizerWrapper, PostProcessor as _,
+    PostProcessorWrapper, Token, Tokenizer,
+};
+
+use crate::error::Cause;
+
+/// A loaded tokenizer; clones share it.
+#[derive(Clone)]
+pub(crate) struct Reference(Arc<Modes>);
+
+/// In this crate, whether special tokens are text is a property of the whole tokenizer. So each mode has its own; the
+/// second is made at its first use.
+struct Modes {
+    parsing: Tokenizer,
+    as_text: OnceLock<Tokenizer>,
+}
+
+impl Reference {
+    /// Loads a tokenizer.json, with truncation and padding switched off.
+    ///
+    /// # Errors
+    /// The crate refuses the file, or panics.
+    pub(crate) fn load(json: &str) -> Result<Self, Cause> {
+        let parsing = contained("fails on this file", || {
+            let mut tokenizer = Tokenizer::from_bytes(json)?;
+            tokenizer.with_truncation(None)?;
+            tokenizer.with_padding(None);
+            Ok(tokenizer)
+        })?;
+        Ok(Self(Arc::new(Modes {
+            parsing,
+            as_text: OnceLock::new(),
+        })))
+    }
+
+    fn mode(&self, special_tokens_are_text: bool) -> &Tokenizer {
+        if !special_tokens_are_text {
+            return &self.0.parsing;
+        }
+        self.0.as_text.get_or_init(|| {
+            let mut tokenizer = self.0.parsing.clone();
+            tokenizer.set_encode_special_tokens(true);
+            tokenizer
+        })
+    }
+
+    /// Appends the ids of `text`, without the special tokens that a post-processor adds.
+    ///
+    /// # Errors
+    /// The crate refuses the text or panics, or a pattern of the file exceeds its limit of steps.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        special_tokens_are_text: bool,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), Cause> {
+        let tokenizer = self.mode(special_tokens_are_text);
+        let encoding = contained("fails on this text", || tokenizer.encode_fast(text, false))?;
+        ids.extend_from_slice(encoding.get_ids());
+        Ok(())
+    }
+
+    /// The id of a token by its name, added tokens first.
+    pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.0.parsing.token_to_id(token)
+    }
+
+    /// The text of `ids`.
+    ///
+    /// # Errors
+    /// The crate refuses the ids or panics.
+    pub(crate) fn decode(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String, Cause> {
+        contained("fails on these ids", || {
+            self.0.parsing.decode(ids, skip_special_tokens)
+        })
+    }
+}
+
+/// How the message of a panic of the crate `onig` begins if a search ends without an answer. The crate has no other
+/// way to report that a pattern has tried ten million ways to match at one position.
+const GAVE_UP: &str = "Onig: Regex search error: ";
+
+/// Maximum length of a panic's message in an error; some messages quote a whole file.
+const SHOWN_CHARS: usize = 160;
+
+thread_local! {
+    static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic on this thread would become an error now. For panic hooks, which need not report it.
+pub fn is_panic_contained() -> bool {
+    IS_CONTAINED.get()
+}
+
+/// The result of `call`. A panic becomes an error which says that the tokenizers library `fails`.
+fn contained<T>(fails: &str, call: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    let was_contained = IS_CONTAINED.replace(true);
+    // A panic leaves no broken state: encoding and decoding only change a cache, which the crate bypasses once its
+    // lock is poisoned, and a tokenizer that is being loaded is dropped.
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    IS_CONTAINED.set(was_contained);
+    outcome.unwrap_or_else(|panicked| {
+        let message = message_of(&*panicked);
+        if let Some(reason) = message.strip_prefix(GAVE_UP) {
+            return Err(
+                format!("a pattern of the tokenizer stopped without a result ({reason})").into(),
+            );
+        }
+        let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown: String = line.chars().take(SHOWN_CHARS).collect();
+        Err(format!("the tokenizers library {fails}: {shown}").into())
+    })
+}
+
+fn message_of(panicked: &(dyn Any + Send)) -> &str {
+    let message = panicked.downcast_ref::<String>().map(String::as_str);
+    message
+        .or_else(|| panicked.downcast_ref::<&str>().copied())
+        .unwrap_or("no reason given")
+}
+
+/// Components of a tokenizer.json as the crate writes them back. Unknown types, and keys of the wrong type, have
+/// disappeared there.
+pub(crate) struct Understood {
+    pub(crate) normalizer: Value,
+    pub(crate) pre_tokenizer: Value,
+    /// Whether the model has the type that its keys suggest. For a model without a type, the crate takes the first
+    /// type that the model can be read as.
+    pub(crate) is_model_known: bool,
+}
+
+/// What the crate understands of a parsed tokenizer.json whose model is of this type.
+///
+/// Loads the whole file except its vocabulary and merges, which the fast engines read themselves. Of the model, the
+/// other settings of BPE are loaded.
+///
+/// # Errors
+/// The crate refuses the file.
+pub(crate) fn understood(file: &Value, model_type: &str) -> Result<Understood, Cause> {
+    let without = |value: &Value, left_out: &[&str]| -> Map<String, Value> {
+        let entries = value.as_object().into_iter().flatten();
+        let kept = entries.filter(|(key, _)| !left_out.contains(&key.as_str()));
+        kept.map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    };
+    let of_components = without(file, &["model"]);
+    let load = |model: Value| {
+        let mut shell = of_components.clone();
+        shell.insert("model".to_owned(), model);
+        let shell = Value::from(shell).to_string();
+        contained("fails on this file", || Tokenizer::from_bytes(&shell))
+    };
+    let any_model = || json!({"type": "WordLevel", "vocab": {}, "unk_token": ""});
+    let has_type = file["model"]["type"].is_string();
+    let (tokenizer, is_model_known) = match model_type {
+        "BPE" => {
+            let mut model = Value::from(without(&file["model"], &["vocab", "merges"]));
+            model["type"] = "BPE".into();
+            model["vocab"] = json!({});
+            model["merges"] = json!([]);
+            match load(model) {
+                Ok(tokenizer) => (tokenizer, true),
+                Err(cause) if has_type => return Err(cause),
+                Err(_) => (load(any_model())?, false),
+            }
+        }
+        _ => (load(any_model())?, has_type),
+    };
+    Ok(Understood {
+        normalizer: serde_json::to_value(tokenizer.get_normalizer())?,
+        pre_tokenizer: serde_json::to_value(tokenizer.get_pre_tokenizer())?,
+        is_model_known,
+    })
+}
+
+/// The normalizer of a file.
+pub(crate) struct Normalizer(Option<NormalizerWrapper>);
+
+impl Normalizer {
+    /// Reads the normalizer of a tokenizer.json; `None` if the crate does not know it.
+    pub(crate) fn read(json: &Value) -> Option<Self> {
+        let read = || Ok(Option::deserialize(json)?);
+        contained("fails on this normalizer", read).ok().map(Self)
+    }
+
+    /// The normalized form of a text without added tokens; `None` if the crate refuses it.
+    pub(crate) fn normalized(&self, text: &str) -> Option<String> {
+        let Some(normalizer) = &self.0 else {
+            return Some(text.to_owned());
+        };
+        let mut normalized = NormalizedString::from(text);
+        contained("fails on this text", || {
+            normalizer.normalize(&mut normalized)
+        })
+        .ok()?;
+        Some(normalized.get().to_owned())
+    }
+}
+
+/// The post-processor of a file.
+pub(crate) struct PostProcessor(PostProcessorWrapper);
+
+impl PostProcessor {
+    /// Reads the post-processor of a tokenizer.json.
+    ///
+    /// # Errors
+    /// The crate refuses it.
+    pub(crate) fn read(json: &Value) -> Result<Self, Cause> {
+        let read = || Ok(PostProcessorWrapper::deserialize(json)?);
+        contained("fails on this post-processor", read).map(Self)
+    }
+
+    /// `ids` with the ids that the post-processor adds, with or without special tokens.
+    ///
+    /// # Errors
+    /// The crate refuses or panics.
+    pub(crate) fn processed(
+        &self,
+        ids: &[u32],
+        add_special_tokens: bool,
+    ) -> Result<Vec<u32>, Cause> {
+        let token = |&id| Token::new(id, String::new(), (0, 0));
+        let encoding = Encoding::from_tokens(ids.iter().map(token).collect(), 0);
+        let processed = contained("fails in its post-processor", || {
+            self.0.process(encoding, None, add_special_tokens)
+        })?;
+        Ok(processed.get_ids().to_vec())
+    }
+}

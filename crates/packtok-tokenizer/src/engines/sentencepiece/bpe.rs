@@ -1,0 +1,183 @@
+//! BPE models of SentencePiece: the pair whose piece has the best score is merged, and of equal ones the first, until
+//! no pair is a piece.
+//!
+//! Unlike the merges of a tokenizer.json, a pair has no rank except that of its piece, and a character that is not a
+//! piece may still be part of one. So pairs are looked up by their text: each symbol stores the trie node that its
+//! bytes lead to, and the lookup continues from there with the bytes of the next symbol.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::model::Model;
+use super::rules::first_symbol;
+use super::spaces::{push_id, with_spaces};
+use crate::engines::byte_pairs::Pairs;
+use crate::engines::double_array::DoubleArray;
+use crate::load::Kind;
+
+/// The pieces of a model and the order of their scores.
+pub(super) struct Bpe {
+    trie: DoubleArray,
+    /// By id: the position of its score among all scores, from the worst up. Equal scores have equal ranks.
+    ranks: Vec<u32>,
+    user_defined: DoubleArray,
+    /// All pairs of adjacent bytes inside pieces.
+    pub(super) pairs: Pairs,
+}
+
+/// A part of a word. An empty symbol was merged into the one before it.
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    start: u32,
+    end: u32,
+    before: u32,
+    after: u32,
+    /// The trie node of its bytes.
+    place: Option<u32>,
+    /// Its piece, if it is one.
+    id: Option<u32>,
+    is_frozen: bool,
+}
+
+const NONE: u32 = u32::MAX;
+/// Maximum number of symbols that are kept allocated.
+const MAX_RETAINED: usize = 1 << 16;
+
+/// A candidate: the rank of its piece, its two symbols, its bytes, the id of the piece, and the trie node.
+type Pair = (u32, Reverse<u32>, u32, u32, u32, u32);
+
+/// What one thread needs.
+#[derive(Default)]
+pub(super) struct Scratch {
+    symbols: Vec<Symbol>,
+    pairs: BinaryHeap<Pair>,
+}
+
+impl Bpe {
+    /// # Errors
+    /// There are too many pieces.
+    pub(super) fn new(model: &Model) -> Result<Self, String> {
+        let mut scores: Vec<f32> = model.pieces.iter().map(|piece| piece.score).collect();
+        scores.sort_by(f32::total_cmp);
+        let is_less = |score: f32| move |other: &f32| other.total_cmp(&score).is_lt();
+        let rank = |score: f32| scores.partition_point(is_less(score)) as u32;
+        let entries = |is_in: &dyn Fn(Kind) -> bool| {
+            let pieces = (0u32..).zip(&model.pieces);
+            let pieces = pieces.filter(|(_, piece)| is_in(piece.kind));
+            DoubleArray::of(
+                pieces
+                    .filter_map(|(id, piece)| Some((with_spaces(&piece.text)?, id)))
+                    .collect(),
+            )
+        };
+        let mut pairs = Pairs::none();
+        let matched = model.pieces.iter().filter(|piece| piece.kind.is_matched());
+        for piece in matched.filter_map(|piece| with_spaces(&piece.text)) {
+            for pair in piece.windows(2) {
+                pairs.put(pair[0], pair[1]);
+            }
+        }
+        Ok(Self {
+            pairs,
+            trie: entries(&Kind::is_matched)?,
+            user_defined: entries(&|kind| kind == Kind::UserDefined)?,
+            ranks: model.pieces.iter().map(|piece| rank(piece.score)).collect(),
+        })
+    }
+
+    /// Appends the ids of a word.
+    pub(super) fn append_ids(
+        &self,
+        model: &Model,
+        word: &[u8],
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) {
+        let Scratch { symbols, pairs } = scratch;
+        self.split(word, symbols);
+        pairs.clear();
+        for right in 1..symbols.len() as u32 {
+            self.push_pair(word, symbols, right - 1, right, pairs);
+        }
+        while let Some((_, Reverse(left), right, len, id, place)) = pairs.pop() {
+            let (one, other) = (symbols[left as usize], symbols[right as usize]);
+            let (of_one, of_other) = (one.end - one.start, other.end - other.start);
+            // The candidate is stale: one of the two symbols was merged with another.
+            if of_one == 0 || of_other == 0 || of_one + of_other != len {
+                continue;
+            }
+            symbols[left as usize] = Symbol {
+                end: other.end,
+                after: other.after,
+                place: Some(place),
+                id: Some(id),
+                ..one
+            };
+            symbols[right as usize].end = other.start;
+            if other.after != NONE {
+                symbols[other.after as usize].before = left;
+            }
+            self.push_pair(word, symbols, one.before, left, pairs);
+            self.push_pair(word, symbols, left, other.after, pairs);
+        }
+        let (mut at, mut after_unknown) = (0, false);
+        while let Some(&symbol) = symbols.get(at as usize) {
+            let text = &word[symbol.start as usize..symbol.end as usize];
+            let id = symbol.id.unwrap_or(model.unk_id);
+            push_id(model, id, text, &mut after_unknown, ids);
+            at = symbol.after;
+        }
+        symbols.truncate(MAX_RETAINED);
+        symbols.shrink_to(MAX_RETAINED);
+        pairs.shrink_to(MAX_RETAINED);
+    }
+
+    /// Splits a word into characters and user-defined symbols.
+    fn split(&self, word: &[u8], symbols: &mut Vec<Symbol>) {
+        symbols.clear();
+        let mut at = 0;
+        while at < word.len() {
+            let (len, is_frozen) = first_symbol(&self.user_defined, &word[at..]);
+            let led = self.trie.lead(self.trie.root(), &word[at..at + len]);
+            let number = symbols.len() as u32;
+            symbols.push(Symbol {
+                start: at as u32,
+                end: (at + len) as u32,
+                before: number.wrapping_sub(1),
+                after: number + 1,
+                place: led.map(|(place, _)| place),
+                id: led.and_then(|(_, id)| id),
+                is_frozen,
+            });
+            at += len;
+        }
+        if let Some(last) = symbols.last_mut() {
+            last.after = NONE;
+        }
+    }
+
+    #[inline]
+    fn push_pair(
+        &self,
+        word: &[u8],
+        symbols: &[Symbol],
+        left: u32,
+        right: u32,
+        pairs: &mut BinaryHeap<Pair>,
+    ) {
+        let (Some(one), Some(other)) = (symbols.get(left as usize), symbols.get(right as usize))
+        else {
+            return;
+        };
+        if one.is_frozen || other.is_frozen {
+            return;
+        }
+        let bytes = &word[other.start as usize..other.end as usize];
+        let led = one.place.and_then(|place| self.trie.lead(place, bytes));
+        if let Some((place, Some(id))) = led {
+            let rank = self.ranks[id as usize];
+            let len = other.end - one.start;
+            pairs.push((rank, Reverse(left), right, len, id, place));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The fast path for SentencePiece models: the ids of [`super::SlowPath`], for the files that it covers.
+
+use serde_json::Value;
+
+use super::bpe::{self, Bpe};
+use super::model::Model;
+use super::normalizer::Normalizer;
+use super::piece::SPACE_MARK;
+use super::unigram::{self, Unigram};
+use crate::engines::word_cache::{CachedEncoder, WordEncoder};
+use crate::error::Cause;
+use crate::load::{Kind, ModelType};
+
+/// A loaded model. All threads share it.
+pub(crate) struct FastPath {
+    model: Model,
+    normalizer: Normalizer,
+    segmenter: Segmenter,
+}
+
+enum Segmenter {
+    Unigram(Unigram),
+    Bpe(Bpe),
+}
+
+/// What one thread needs, including its word cache.
+pub(crate) struct Scratch {
+    normalized: Vec<u8>,
+    unigram: unigram::Scratch,
+    bpe: bpe::Scratch,
+    encoder: CachedEncoder,
+}
+
+impl Scratch {
+    /// Pre-allocates the word cache.
+    pub(crate) fn preallocate(&mut self) {
+        self.encoder.preallocate();
+    }
+
+    /// With a cache of at most this many bytes.
+    pub(crate) fn new(cache_bytes: Option<usize>) -> Box<Self> {
+        Box::new(Self {
+            normalized: Vec::new(),
+            unigram: unigram::Scratch::default(),
+            bpe: bpe::Scratch::default(),
+            encoder: CachedEncoder::new(cache_bytes),
+        })
+    }
+}
+
+/// Maximum bytes of a normalized text that are kept allocated.
+const MAX_RETAINED_BYTES: usize = 1 << 24;
+
+impl FastPath {
+    /// Reads the parsed tokenizer.json of a model.
+    ///
+    /// # Errors
+    /// Why it does not cover the file.
+    pub(crate) fn load(json: &Value) -> Result<Self, String> {
+        let model = Model::read(json)?;
+        if !model.rules.escape_whitespaces {
+            return Err("its normalizer does not set escape_whitespaces".to_owned());
+        }
+        let segmenter = match model.model_type {
+            ModelType::Unigram => Segmenter::Unigram(Unigram::new(&model)?),
+            ModelType::Bpe => {
+                check_parts(&model)?;
+                Segmenter::Bpe(Bpe::new(&model)?)
+            }
+            other => return Err(format!("its model is {}", other.name())),
+        };
+        Ok(Self {
+            normalizer: Normalizer::new(&model.rules),
+            model,
+            segmenter,
+        })
+    }
+
+    /// Appends the ids of a text; `false`, with nothing appended, if a part of it is longer than 4 GiB.
+    ///
+    /// # Errors
+    /// None; the type is that of all engines.
+    pub(crate) fn encode_into(
+        &self,
+        text: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool, Cause> {
+        let Scratch {
+            normalized,
+            unigram,
+            bpe,
+            encoder,
+        } = scratch;
+        self.normalizer
+            .run(&self.model.rules, text.as_bytes(), normalized);
+        let done = match &self.segmenter {
+            Segmenter::Unigram(segmenter) => {
+                segmenter.append_ids(&self.model, normalized, unigram, ids);
+                Ok(true)
+            }
+            Segmenter::Bpe(bpe_model) => {
+                let mut words = TextParts {
+                    unknown_characters_are_separate: self.model.byte_ids.is_some(),
+                    model: &self.model,
+                    bpe_model,
+                    scratch: bpe,
+                };
+                encoder.append_ids(normalized, &mut words, ids)
+            }
+        };
+        normalized.clear();
+        normalized.shrink_to(MAX_RETAINED_BYTES);
+        done
+    }
+}
+
+/// Splits a text into parts that no piece crosses.
+struct TextParts<'a> {
+    /// Otherwise, only positions next to white space are used: consecutive unknown characters become one id, and white
+    /// space is never unknown.
+    unknown_characters_are_separate: bool,
+    model: &'a Model,
+    bpe_model: &'a Bpe,
+    scratch: &'a mut bpe::Scratch,
+}
+
+impl WordEncoder for TextParts<'_> {
+    #[inline(always)]
+    fn next_word(&self, text: &[u8], at: usize) -> (usize, usize) {
+        let Some(&first) = text.get(at) else {
+            return (at, at);
+        };
+        let (mut end, mut before) = (at + 1, first);
+        while let Some(&byte) = text.get(end) {
+            let may_part = self.unknown_characters_are_separate || before == b' ' || byte == b' ';
+            // Positions inside a character are not used.
+            if may_part && !self.bpe_model.pairs.has(before, byte) && !(0x80..0xc0).contains(&byte)
+            {
+                break;
+            }
+            before = byte;
+            end += 1;
+        }
+        (at, end)
+    }
+
+    fn encode_word(&mut self, word: &[u8], ids: &mut Vec<u32>) -> Result<bool, Cause> {
+        if u32::try_from(word.len()).is_err() {
+            return Ok(false);
+        }
+        self.bpe_model
+            .append_ids(self.model, word, self.scratch, ids);
+        Ok(true)
+    }
+}
+
+/// # Errors
+/// Why the parts of its texts do not have ids of their own.
+fn check_parts(model: &Model) -> Result<(), String> {
+    let matched = || model.pieces.iter().filter(|piece| piece.kind.is_matched());
+    if let Some(unused) = matched().find(|piece| piece.kind == Kind::Unused) {
+        // Such a piece is split in the way in which it was last merged, maybe in another part of the text.
+        return Err(format!("its piece {:?} is marked unused", unused.text));
+    }
+    if model.byte_ids.is_none() && !matched().any(|piece| piece.text == SPACE_MARK) {
+        return Err("it has no piece for whitespace".to_owned());
+    }
+    Ok(())
+}

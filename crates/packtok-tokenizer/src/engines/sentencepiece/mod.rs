@@ -1,0 +1,26 @@
+//! SentencePiece models, with the ids of the `sentencepiece` library 0.2.3.
+//!
+//! ```text
+//! .model  ──load──▶  tokenizer.json  ──model──▶  pieces, rules  ──▶  slow_path, step by step as in the library
+//!                                                              └─▶  fast_path, for most files
+//! ```
+//!
+//! - `model` holds what the file says: pieces (`piece`), rules for characters (`rules`), and how ids are decoded.
+//! - `slow_path` follows the library step by step, with hash tables.
+//! - `fast_path` gives the same ids. `normalizer` copies unchanged characters in runs; `bpe` encodes parts that no
+//!   piece crosses, which are cached; `unigram` keeps only the sums that can still matter.
+
+mod bpe;
+mod fast_path;
+mod model;
+mod normalizer;
+mod piece;
+mod rules;
+mod slow_path;
+mod spaces;
+#[cfg(test)]
+mod tests;
+mod unigram;
+
+pub(crate) use self::fast_path::{FastPath, Scratch};
+pub(crate) use self::slow_path::SlowPath;

@@ -1,0 +1,31 @@
+//! The models that this engine implements.
+
+use serde_json::Value;
+
+use super::scratch::Scratch;
+use super::unigram::Unigram;
+use super::wordpiece::WordPiece;
+use crate::load::AddedToken;
+
+/// A model that encodes words.
+pub(super) enum Model {
+    WordPiece(WordPiece),
+    Unigram(Box<Unigram>),
+}
+
+impl Model {
+    /// The model of a tokenizer.json; `None` if the file has any other configuration than those covered.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        let word_piece = WordPiece::read(json, added_tokens).map(Self::WordPiece);
+        let unigram = || Unigram::read(json, added_tokens);
+        word_piece.or_else(|| Some(Self::Unigram(Box::new(unigram()?))))
+    }
+
+    /// Appends the ids of a word; `false`, with nothing appended, if it falls back to the reference engine.
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        match self {
+            Self::WordPiece(model) => model.append(word, scratch, ids),
+            Self::Unigram(model) => model.append(word, scratch, ids),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! WordPiece as in BERT, on words between white space.
+//!
+//! ```text
+//! word        Naïve-looking    as it is between white space
+//! normalized  naive-looking    characters removed, decomposed, lowercased
+//! parts       naive - looking  punctuation separately
+//! tokens      naive - look ##ing: the longest token, repeatedly; unknown if the part has no segmentation
+//! ```
+//!
+//! A word does not depend on its surroundings, see `engine`. Properties of characters come from the crates that the
+//! Python package uses, in the same versions.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use unicode_categories::UnicodeCategories;
+use unicode_normalization_alignments::UnicodeNormalization;
+
+use super::added_texts::AddedTexts;
+use super::scratch::Scratch;
+use crate::engines::double_array::DoubleArray;
+use crate::load::AddedToken;
+use crate::load::{model_type, type_of};
+
+/// The loaded model and the steps before it.
+pub(super) struct WordPiece {
+    normalizer: Normalizer,
+    /// All tokens with their ids.
+    tokens: DoubleArray,
+    /// The trie node after the prefix of tokens inside words.
+    inside: Option<u32>,
+    unknown: u32,
+    max_chars: usize,
+    added: AddedTexts,
+}
+
+/// What the normalizer does to characters; the default does nothing.
+#[derive(Default, Deserialize)]
+struct Normalizer {
+    clean_text: bool,
+    handle_chinese_chars: bool,
+    strip_accents: Option<bool>,
+    lowercase: bool,
+}
+
+/// The model in the file, with the package's defaults.
+#[derive(Deserialize)]
+struct Model {
+    #[serde(default = "Model::unk_token")]
+    unk_token: String,
+    #[serde(default = "Model::continuing_subword_prefix")]
+    continuing_subword_prefix: String,
+    #[serde(default = "Model::max_input_chars_per_word")]
+    max_input_chars_per_word: usize,
+    vocab: HashMap<String, u32>,
+}
+
+impl Model {
+    fn unk_token() -> String {
+        "[UNK]".to_owned()
+    }
+
+    fn continuing_subword_prefix() -> String {
+        "##".to_owned()
+    }
+
+    fn max_input_chars_per_word() -> usize {
+        100
+    }
+}
+
+impl WordPiece {
+    /// The model of a tokenizer.json; `None` if the file has any other configuration.
+    pub(super) fn read(json: &Value, added_tokens: &[AddedToken]) -> Option<Self> {
+        if model_type(&json["model"]) != "WordPiece"
+            || type_of(&json["pre_tokenizer"]) != "BertPreTokenizer"
+        {
+            return None;
+        }
+        let normalizer = match type_of(&json["normalizer"]) {
+            "null" => Normalizer::default(),
+            "BertNormalizer" => Normalizer::deserialize(&json["normalizer"]).ok()?,
+            _ => return None,
+        };
+        let model = Model::deserialize(&json["model"]).ok()?;
+        let unknown = *model.vocab.get(&model.unk_token)?;
+        if model.vocab.values().any(|&id| id >= 1 << 31) {
+            return None;
+        }
+        let tokens = model.vocab.into_iter();
+        let tokens = tokens.map(|(token, id)| (token.into_bytes(), id)).collect();
+        let tokens = DoubleArray::of(tokens).ok()?;
+        let inside = tokens.lead(tokens.root(), model.continuing_subword_prefix.as_bytes());
+        let added = AddedTexts::of(added_tokens, |content| {
+            let mut normalized = String::new();
+            normalizer.append(content, &mut normalized);
+            Some(normalized)
+        })?;
+        Some(Self {
+            normalizer,
+            tokens,
+            inside: inside.map(|(place, _)| place),
+            unknown,
+            max_chars: model.max_input_chars_per_word,
+            added,
+        })
+    }
+
+    /// Appends the ids of a word; `false` if it may contain an added token and falls back to the reference engine.
+    pub(super) fn append(&self, word: &str, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let normalized = &mut scratch.normalized;
+        normalized.clear();
+        self.normalizer.append(word, normalized);
+        if self.added.may_occur_in(word, normalized) {
+            return false;
+        }
+        for part in normalized.split(char::is_whitespace) {
+            let mut start = 0;
+            for (at, mark) in part.char_indices().filter(|&(_, c)| is_mark(c)) {
+                let end = at + mark.len_utf8();
+                self.append_part(&part[start..at], ids);
+                self.append_part(&part[at..end], ids);
+                start = end;
+            }
+            self.append_part(&part[start..], ids);
+        }
+        true
+    }
+
+    /// Appends the tokens of a part.
+    fn append_part(&self, part: &str, ids: &mut Vec<u32>) {
+        let first_id = ids.len();
+        let mut rest = part.as_bytes();
+        let mut place = Some(self.tokens.root());
+        let is_short = part.len() <= self.max_chars || part.chars().count() <= self.max_chars;
+        while !rest.is_empty() {
+            let longest = place.filter(|_| is_short);
+            let longest =
+                longest.and_then(|place| self.tokens.longest_from(place, rest, usize::MAX));
+            let Some((len, id)) = longest else {
+                ids.truncate(first_id);
+                ids.push(self.unknown);
+                return;
+            };
+            ids.push(id);
+            rest = &rest[len..];
+            place = self.inside;
+        }
+    }
+}
+
+impl Normalizer {
+    /// Appends the normalized form of a word.
+    fn append(&self, word: &str, normalized: &mut String) {
+        let chars = word
+            .chars()
+            .filter(|&c| !self.clean_text || is_text(c))
+            .flat_map(|c| {
+                let alone = self.handle_chinese_chars && is_chinese(c);
+                let c = match self.clean_text && c.is_whitespace() {
+                    true => ' ',
+                    false => c,
+                };
+                let space = alone.then_some(' ');
+                space.into_iter().chain([c]).chain(space)
+            });
+        // ASCII is already decomposed.
+        match self.strip_accents.unwrap_or(self.lowercase) && !word.is_ascii() {
+            true => {
+                let decomposed = chars.nfd().map(|(c, _)| c);
+                self.append_cased(decomposed.filter(|c| !c.is_mark_nonspacing()), normalized);
+            }
+            false => self.append_cased(chars, normalized),
+        }
+    }
+
+    fn append_cased(&self, chars: impl Iterator<Item = char>, normalized: &mut String) {
+        match self.lowercase {
+            true => normalized.extend(chars.flat_map(char::to_lowercase)),
+            false => normalized.extend(chars),
+        }
+    }
+}
+
+/// Whether a character remains when a text is cleaned.
+fn is_text(c: char) -> bool {
+    match c {
+        '\t' | '\n' | '\r' | ' '..='~' => true,
+        '\0' | '\u{fffd}' => false,
+        _ => !c.is_other(),
+    }
+}
+
+/// Chinese ideographs as BERT defines them, each of which is a word.
+fn is_chinese(c: char) -> bool {
+    matches!(
+        c,
+        '\u{4e00}'..='\u{9fff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{20000}'..='\u{2a6df}'
+            | '\u{2a700}'..='\u{2b73f}'
+            | '\u{2b740}'..='\u{2b81f}'
+            | '\u{2b920}'..='\u{2ceaf}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{2f800}'..='\u{2fa1f}'
+    )
+}
+
+/// Punctuation, each of which is a word.
+fn is_mark(c: char) -> bool {
+    match c.is_ascii() {
+        true => c.is_ascii_punctuation(),
+        false => c.is_punctuation(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The types of components. Some files leave them out.
+
+use serde_json::Value;
+
+pub(crate) fn type_of(component: &Value) -> &str {
+    if component.is_null() {
+        return "null";
+    }
+    component["type"].as_str().unwrap_or("of unknown type")
+}
+
+/// The model's type. Files older than the `type` key are recognized by their other keys.
+pub(crate) fn model_type(model: &Value) -> &str {
+    match model["type"].as_str() {
+        Some(kind) => kind,
+        None if model.get("type").is_some() => "of unknown type",
+        None if model["merges"].is_array() => "BPE",
+        None if model["vocab"].is_array() => "Unigram",
+        None if model.get("max_input_chars_per_word").is_some() => "WordPiece",
+        None => "WordLevel",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn models_without_a_type_are_told_apart() {
+        assert_eq!(model_type(&json!({"vocab": {}, "merges": []})), "BPE");
+        assert_eq!(model_type(&json!({"vocab": []})), "Unigram");
+        assert_eq!(
+            model_type(&json!({"vocab": {}, "max_input_chars_per_word": 100})),
+            "WordPiece"
+        );
+        assert_eq!(model_type(&json!({"vocab": {}})), "WordLevel");
+        let no_type = json!({"type": null, "vocab": {}, "merges": []});
+        assert_eq!(model_type(&no_type), "of unknown type");
+    }
+}

@@ -1,0 +1,94 @@
+//! Files of tiktoken's ranks (`cl100k_base.tiktoken`): on each line, a token in base64 and its rank.
+//!
+//! ```text
+//! IQ== 0
+//! Ig== 1
+//! ```
+//!
+//! Such a file contains neither the split pattern nor the special tokens. Both are known for the ranks that OpenAI
+//! publishes. Other ranks are refused, because a guess would not be exact.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::error::{Error, Result};
+use crate::load::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
+
+/// Whether the first line of a file is a token and its rank.
+pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|&byte| byte == b'\n');
+    lines.next().is_some_and(|line| entry(line).is_some())
+}
+
+/// Converts such a file to tokenizer.json.
+///
+/// # Errors
+/// A line is invalid, or the ranks are not OpenAI's.
+pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
+    let refused = |reason: String| Error::Ranks {
+        name: name.to_owned(),
+        reason,
+    };
+    let mut tokens = Vec::new();
+    for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
+            continue;
+        }
+        match entry(line) {
+            Some((token, rank)) if rank == tokens.len() as u64 => tokens.push(token),
+            Some((_, rank)) => {
+                return Err(refused(format!(
+                    "line {number} has rank {rank}, expected {}",
+                    tokens.len()
+                )));
+            }
+            None => {
+                return Err(refused(format!(
+                    "line {number} is not a base64 token, a space and a rank"
+                )));
+            }
+        }
+    }
+    builtin_json_of_ranks(&tokens)?.ok_or_else(|| {
+        refused(format!(
+            "its {} tokens match none of the supported OpenAI encodings ({}), and a rank file does not specify how to split text",
+            tokens.len(),
+            BUILTIN_NAMES.join(", ")
+        ))
+    })
+}
+
+/// The token of a line and its rank.
+fn entry(line: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let line = std::str::from_utf8(line.trim_ascii_end()).ok()?;
+    let (token, rank) = line.split_once(' ')?;
+    let token = BASE64_STANDARD.decode(token).ok()?;
+    Some((token, rank.parse().ok()?)).filter(|(token, _)| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(file: &[u8]) -> String {
+        tokenizer_json("t", file).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        assert!(is_one(b"IQ== 0\nIg== 1\n"));
+        assert!(!is_one(b"{\"a\": 0}"));
+        assert!(!is_one(b""));
+        assert_eq!(
+            refused(b"IQ== 0\nIg== 2\n"),
+            "t: not a tiktoken rank file that packtok supports: line 2 has rank 2, expected 1; use the \
+             tokenizer.json of the same model"
+        );
+        assert!(
+            refused(b"IQ== 0\n\nIg==\n")
+                .contains("line 3 is not a base64 token, a space and a rank;")
+        );
+        assert!(refused(b"IQ== 0\r\nIg== 1\r\n").contains("its 2 tokens match none of"));
+    }
+}

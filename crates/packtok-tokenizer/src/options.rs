@@ -1,0 +1,45 @@
+//! How documents are encoded.
+
+use serde::Deserialize;
+
+/// What becomes of a special token's text inside a document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SpecialTokensInText {
+    /// It becomes the special token, as in Hugging Face's `tokenizers`.
+    #[default]
+    Parse,
+    /// It is encoded like any other text.
+    Text,
+    /// The document is refused.
+    Fail,
+}
+
+/// Which engine encodes. All engines give the same ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineChoice {
+    /// The fast engine if it covers the file, else the reference engine.
+    #[default]
+    Auto,
+    /// The fast engine, or an error.
+    Fast,
+    /// The reference engine, which covers every file.
+    Reference,
+}
+
+/// How documents are encoded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// Whether the post-processor's special tokens are added to every document.
+    pub add_special_tokens: bool,
+    /// What becomes of special-token text.
+    pub special_tokens_in_text: SpecialTokensInText,
+    /// Maximum number of tokens of a document, including those that the post-processor adds. The rest is cut off on
+    /// the right.
+    pub truncate_to: Option<usize>,
+    /// Which engine encodes.
+    pub engine: EngineChoice,
+    /// Maximum size of the fast engine's cache in bytes, for each encoder. The default is 48 MiB.
+    pub cache_bytes: Option<usize>,
+}

@@ -1,0 +1,389 @@
+//! The fast engine gives the ids of the reference engine, on difficult texts.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use packtok_tokenizer::{EncodeOptions, EngineChoice, EngineKind, SpecialTokensInText, Tokenizer};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::patterns::{DEEPSEEK, QWEN, TEKKEN, between_numbers, splits};
+
+/// All patterns, with and without `ignore_merges`, and normal form C.
+fn tokenizers() -> &'static [Tokenizer] {
+    static ALL: OnceLock<Vec<Tokenizer>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::new();
+        let nfc = Some(json!({"type": "NFC"}));
+        for (name, pre_tokenizer, normalizer) in [
+            ("gpt2", None, None),
+            ("gpt2", Some(between_numbers()), nfc.clone()),
+            ("cl100k_base", None, None),
+            ("cl100k_base", Some(splits(&[QWEN])), None),
+            ("cl100k_base", Some(splits(&[QWEN])), nfc),
+            ("cl100k_base", Some(splits(&DEEPSEEK)), None),
+            ("o200k_base", None, None),
+            ("o200k_base", Some(splits(&[TEKKEN])), None),
+        ] {
+            let mut file: Value =
+                serde_json::from_str(&packtok_tokenizer::builtin_json(name).unwrap()).unwrap();
+            if let Some(pre_tokenizer) = pre_tokenizer {
+                file["pre_tokenizer"] = pre_tokenizer;
+            }
+            file["normalizer"] = normalizer.into();
+            file["model"]["ignore_merges"] = (name != "gpt2").into();
+            all.push(Tokenizer::from_json(name, file.to_string()).unwrap());
+        }
+        all
+    })
+}
+
+/// As in SentencePiece: all ways to write spaces, and one vocabulary with tokens across words.
+fn sentence_pieces() -> &'static [Tokenizer] {
+    static ALL: OnceLock<Vec<Tokenizer>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let prepend = json!({"type": "Prepend", "prepend": "▁"});
+        let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"});
+        let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
+        let at_blanks = json!({"type": "Split", "pattern": {"String": " "}, "invert": false,
+                               "behavior": "MergedWithPrevious"});
+        let metaspace = |scheme: &str, split: bool| {
+            json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split})
+        };
+        [
+            (false, llama.clone(), Value::Null),
+            (true, llama, Value::Null),
+            (true, replace, at_blanks),
+            (true, Value::Null, metaspace("first", false)),
+            (true, Value::Null, metaspace("always", true)),
+            (false, Value::Null, metaspace("never", true)),
+        ]
+        .into_iter()
+        .map(|(across_words, normalizer, pre_tokenizer)| {
+            let added = |id, content: &str| {
+                json!({"id": id, "content": content, "special": !content.contains("x y"), "single_word": false,
+                       "lstrip": false, "rstrip": false, "normalized": !content.contains('/')})
+            };
+            let tokens = ["<s>", "</s>", "s></", "|x y|", "x y|a"];
+            let tokens: Vec<Value> = tokens.into_iter().zip([0, 1, 997, 998, 999])
+                .map(|(content, id)| added(id, content))
+                .collect();
+            let file = json!({"added_tokens": tokens,
+                "normalizer": normalizer, "pre_tokenizer": pre_tokenizer, "post_processor": null,
+                "decoder": null, "model": model(across_words)});
+            Tokenizer::from_json("pieces", file.to_string()).unwrap()
+        })
+        .collect()
+    })
+}
+
+/// A vocabulary learned from the example: bytes, its characters, and its most frequent pairs.
+fn model(across_words: bool) -> Value {
+    const TEXT: &str = include_str!("../../../../examples/corpus.jsonl");
+    let text: String = TEXT.chars().take(20_000).collect();
+    let text = format!("{text}{}", PARTS.concat()).replace(' ', "▁");
+    let mut vocab = vec!["<s>".to_owned(), "</s>".to_owned()];
+    vocab.extend((0..=255).map(|byte: u8| format!("<0x{byte:02X}>")));
+    let mut ids: HashMap<String, usize> = HashMap::new();
+    let mut symbols: Vec<usize> = Vec::new();
+    for char in text.chars().filter(|char| !"\n\t0語".contains(*char)) {
+        let next = vocab.len();
+        let id = *ids.entry(char.to_string()).or_insert(next);
+        if id == next {
+            vocab.push(char.to_string());
+        }
+        symbols.push(id);
+    }
+    let mut merges = Vec::new();
+    while merges.len() < 300 {
+        let mut counts: HashMap<(usize, usize), usize> = HashMap::new();
+        for pair in symbols.windows(2) {
+            *counts.entry((pair[0], pair[1])).or_default() += 1;
+        }
+        let is_good = |&(left, right): &(usize, usize)| {
+            let is_across =
+                vocab[right].starts_with('▁') && vocab[left] != "▁".repeat(vocab[left].len() / 3);
+            across_words || !is_across
+        };
+        let best = counts.into_iter().filter(|(pair, _)| is_good(pair));
+        let ((left, right), _) = best.max_by_key(|&(pair, count)| (count, pair)).unwrap();
+        merges.push(json!([vocab[left], vocab[right]]));
+        let merged = format!("{}{}", vocab[left], vocab[right]);
+        let id = vocab.iter().position(|token| *token == merged);
+        let id = id.unwrap_or_else(|| {
+            vocab.push(merged);
+            vocab.len() - 1
+        });
+        let mut after: Vec<usize> = Vec::new();
+        let mut at = 0;
+        while at < symbols.len() {
+            let is_pair = symbols[at] == left && symbols.get(at + 1) == Some(&right);
+            after.push(if is_pair { id } else { symbols[at] });
+            at += if is_pair { 2 } else { 1 };
+        }
+        symbols = after;
+    }
+    let vocab: serde_json::Map<String, Value> =
+        vocab.into_iter().zip((0..).map(Value::from)).collect();
+    json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+           "end_of_word_suffix": null, "fuse_unk": true, "byte_fallback": true, "vocab": vocab,
+           "merges": merges})
+}
+
+fn options(engine: EngineChoice, special: bool) -> EncodeOptions {
+    EncodeOptions {
+        engine,
+        add_special_tokens: special,
+        special_tokens_in_text: match special {
+            true => SpecialTokensInText::Parse,
+            false => SpecialTokensInText::Text,
+        },
+        ..EncodeOptions::default()
+    }
+}
+
+/// Three rounds through one encoder: with misses, with hits, and with both after other ids.
+fn check(texts: &[String]) {
+    check_each(tokenizers(), texts);
+    check_each(sentence_pieces(), texts);
+}
+
+fn check_each(tokenizers: &[Tokenizer], texts: &[String]) {
+    for tokenizer in tokenizers {
+        for special in [true, false] {
+            let mut fast = tokenizer
+                .encoder(&options(EngineChoice::Fast, special))
+                .unwrap();
+            let mut reference = tokenizer
+                .encoder(&options(EngineChoice::Reference, special))
+                .unwrap();
+            // The reference engine is slow: it encodes each text once.
+            let expected: Vec<Vec<u32>> = texts
+                .iter()
+                .map(|text| {
+                    let mut ids = Vec::new();
+                    reference.encode_into(text, &mut ids).unwrap();
+                    ids
+                })
+                .collect();
+            let mut ids = vec![7];
+            for round in 0..3 {
+                for (text, expected) in texts.iter().zip(&expected) {
+                    if round < 2 {
+                        ids.clear();
+                    }
+                    let start = ids.len();
+                    fast.encode_into(text, &mut ids).unwrap();
+                    assert_eq!(ids[start..], expected[..], "{} {text:?}", tokenizer.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn built_in_tokenizers_are_served_by_it() {
+    for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
+        assert_eq!(tokenizer.not_fast(), None);
+        assert_eq!(tokenizer.engine(), EngineKind::Fast);
+        assert!(
+            tokenizer
+                .notes()
+                .iter()
+                .all(|note| !note.contains("slower"))
+        );
+    }
+}
+
+#[test]
+fn words_of_every_length_have_the_ids_of_the_reference() {
+    let mut texts = Vec::new();
+    for part in [
+        "a", "ab", "-", " ", "\n", "7", "é", "я", "語", "😀", "\u{301}", "=-", "Zq9", "\u{a0}",
+    ] {
+        texts.extend((0..70).map(|times| part.repeat(times)));
+        texts.extend((0..20).map(|times| format!("x {}y", part.repeat(times * 13))));
+    }
+    check(&texts);
+}
+
+#[test]
+fn a_word_of_a_million_letters_takes_no_time() {
+    let words =
+        |num_bytes: usize| ["a", "é", " ", "ab12"].map(|part| part.repeat(num_bytes / part.len()));
+    // The reference engine takes time that grows with the square for some of these: it gets short ones.
+    check(&words(1 << 12));
+    for tokenizer in tokenizers().iter().chain(sentence_pieces()) {
+        let options = options(EngineChoice::Fast, false);
+        for text in words(1 << 20) {
+            let ids = tokenizer.encode(&text, &options).unwrap();
+            // Far from the ends, a word of one repeated part has the ids of any other length.
+            let half = tokenizer.encode(&text[..text.len() / 2], &options).unwrap();
+            assert_eq!(ids[..half.len() / 2], half[..half.len() / 2]);
+            assert!(ids.len() > half.len());
+        }
+    }
+}
+
+#[test]
+fn added_tokens_in_text_are_found() {
+    check(&[
+        "a<|endoftext|>b".to_owned(),
+        " <|endoftext|> ".to_owned(),
+        "<|endoftext".to_owned(),
+        "<|fim_prefix|>x".to_owned(),
+        "a <s> b</s>".to_owned(),
+        "<s></s><s></s></s>a".to_owned(),
+        "|x y|a|x y|x y|a".to_owned(),
+        " </s> </s>  x".to_owned(),
+        "|x y|".to_owned(),
+        "|x▁y| a▁b".to_owned(),
+        "▁".to_owned(),
+        "x<s>".to_owned(),
+        "<s>x <s>".to_owned(),
+        " <s>▁<s>  <s>".to_owned(),
+        " |x y|  |x▁y|".to_owned(),
+        "|x▁y|▁|x y|▁x▁y|a".to_owned(),
+        "▁▁</s>▁a</s>▁".to_owned(),
+        "</s><s></s> <s></s>x<s>".to_owned(),
+    ]);
+}
+
+#[test]
+fn more_words_than_the_cache_has_room_for_are_no_matter() {
+    // Numbers of up to 15 digits are short words of many ids; hexadecimal ones are split into pieces.
+    let mut state = 1u64;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state >> 20
+    };
+    let texts: Vec<String> = (0..40)
+        .map(|_| {
+            let words = (0..2000).map(|i| match i % 3 {
+                0 => format!(" {:x}", next()),
+                1 => format!(" q{}", next() % 1_000_000_000),
+                _ => format!(" {:b}", next() % 4096)
+                    .replace('1', "ż")
+                    .replace('0', "k"),
+            });
+            words.collect()
+        })
+        .collect();
+    check(&texts);
+}
+
+/// GPT-2's without some of its merges, so that tokens are left which only `ignore_merges` gives.
+fn with_tokens_that_nothing_merges() -> Tokenizer {
+    let mut file: Value =
+        serde_json::from_str(&packtok_tokenizer::builtin_json("gpt2").unwrap()).unwrap();
+    file["model"]["ignore_merges"] = true.into();
+    let merges = file["model"]["merges"].as_array_mut().unwrap();
+    let mut number = 0;
+    merges.retain(|_| {
+        number += 1;
+        number % 5 != 0
+    });
+    Tokenizer::from_json("gpt2", file.to_string()).unwrap()
+}
+
+#[test]
+fn tokens_that_are_known_beforehand_have_the_ids_of_the_reference() {
+    let not_merged = with_tokens_that_nothing_merges();
+    let all = tokenizers().iter().chain(sentence_pieces());
+    for tokenizer in all.chain([&not_merged]) {
+        let mut reference = tokenizer
+            .encoder(&options(EngineChoice::Reference, false))
+            .unwrap();
+        // The second cache has no room for most of them.
+        for cache_bytes in [None, Some(1 << 20)] {
+            let options = EncodeOptions {
+                cache_bytes,
+                ..options(EngineChoice::Fast, false)
+            };
+            let mut fast = tokenizer.encoder(&options).unwrap();
+            fast.encode_into("a word", &mut Vec::new()).unwrap();
+            fast.warm_up();
+            for id in (0..tokenizer.vocab_size() as u32).step_by(31) {
+                let Ok(token) = tokenizer.decode(&[id]) else {
+                    continue;
+                };
+                for text in [token.clone(), format!("a {token}b"), token.repeat(3)] {
+                    let (mut ids, mut expected) = (Vec::new(), Vec::new());
+                    fast.encode_into(&text, &mut ids).unwrap();
+                    reference.encode_into(&text, &mut expected).unwrap();
+                    assert_eq!(ids, expected, "{} {text:?}", tokenizer.name());
+                }
+            }
+        }
+    }
+}
+
+/// What occurs at the edges of words: each class, with characters of all lengths.
+const PARTS: [&str; 50] = [
+    " ",
+    " ",
+    "  ",
+    "\n",
+    "\r\n",
+    "\t",
+    "\u{a0}",
+    "\u{3000}",
+    "a",
+    "the",
+    "Zq",
+    "s",
+    "é",
+    "ſ",
+    "я",
+    "語",
+    "𐐷",
+    "0",
+    "22",
+    "²",
+    "٣",
+    "𝟘",
+    ".",
+    "--",
+    "'",
+    "'s",
+    "'LL",
+    "'re",
+    "«",
+    "😀",
+    "\u{301}",
+    "\0",
+    "abcdefg",
+    "internationalization",
+    "привет",
+    "日本語",
+    "<|endoftext|>",
+    "\u{200d}",
+    "▁",
+    "|x y|",
+    "x y|a",
+    "<s>",
+    "</s>",
+    "s></",
+    "|",
+    "\u{344}",
+    "\u{1112}\u{1161}",
+    "\u{915}\u{93c}",
+    "\u{323}",
+    "e\u{301}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn any_mix_has_the_ids_of_the_reference(
+        parts in prop::collection::vec((0..PARTS.len(), 1..4usize, 0..40usize), 0..100)
+    ) {
+        let text = parts
+            .into_iter()
+            .map(|(part, few, chance)| PARTS[part].repeat(if chance == 0 { 60 + few } else { few }))
+            .collect();
+        check(&[text]);
+    }
+}
