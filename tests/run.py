@@ -44,6 +44,7 @@ ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 # Tests run beside each other, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
 
 
@@ -248,7 +249,7 @@ def _static_steps() -> list[Step]:
         Step("ruff format", [ruff, "format", "--check", *PYTHON_FOLDERS], ["environment"], niceness=LAST),
         Step(
             "shellcheck",
-            [BIN / "shellcheck", *sorted(ROOT.glob("slurm/*.sbatch")), *sorted(ROOT.glob("tests/**/*.sh"))],
+            [BIN / "shellcheck", *(path for glob in SHELL_SCRIPTS for path in sorted(ROOT.glob(glob)))],
             ["environment"],
             niceness=LAST,
         ),

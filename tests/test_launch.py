@@ -461,7 +461,8 @@ def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", SLURM_RESTART_COUNT="2")
     assert done.returncode == 137
     assert done.stderr.splitlines()[-1] == (
-        f"packtok: packtok was killed by signal 9, after 2 restarts; to resume, run: packtok retry {tmp_path}/out"
+        "packtok: packtok was killed by signal 9, after 2 restarts; to resume, run: "
+        f"packtok retry {tmp_path}/out"
     )
 
 
@@ -538,7 +539,7 @@ def test_how_many_shards(tmp_path: Path) -> None:
 
 def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
     made = launch(tmp_path, arguments=("--input=https://me:hunter2@host/x.jsonl",))
-    with pytest.raises(ValueError, match="has credentials") as caught:
+    with pytest.raises(ValueError, match="contains credentials") as caught:
         check(made)
     assert str(caught.value) == (
         "--input=https://***@host/x.jsonl: contains credentials, which others could read in the script; "

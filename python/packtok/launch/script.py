@@ -19,6 +19,9 @@ from packtok.launch.settings import Environment, LaunchSettings
 # What sbatch takes literally in a directive: no white space, quotes, backslashes or comment signs.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+&|*()\[\]^~-]*")
 
+# Parts of scripts, which shellcheck reads as they are; a part may use what the parts before it define.
+_TEMPLATES = Path(__file__).parent / "templates"
+
 
 class Request(BaseModel):
     """What is to be packed, and by which jobs."""
@@ -69,10 +72,10 @@ def array_script(launch: Launch) -> Script:
     options |= _log(launch, f"{_log_folder(launch)}/%A_%a.out")
     body = [
         _run_functions(launch),
-        _filled(_PACK_SHARD, pack=_pack_command(launch), num_shards=launch.num_shards),
+        _filled("pack_shard", pack=_pack_command(launch), num_shards=launch.num_shards),
         # The last task of an array has the array's own number, which alone would stand for all of its tasks.
         _requeue_function(launch, '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'),
-        _ARRAY_TASK,
+        _template("array_task"),
     ]
     return _script("Packs one shard in each task of a job array.", launch, options, body)
 
@@ -85,10 +88,10 @@ def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
     join = _join_command(launch) if launch.settings.slurm.join != "none" else "true"
     body = [
         _run_functions(launch),
-        _filled(_PACK_SHARD, pack=_pack_command(launch), num_shards=launch.num_shards),
-        _filled(_PACK_MY_SHARDS, shards=_braces(shards)),
+        _filled("pack_shard", pack=_pack_command(launch), num_shards=launch.num_shards),
+        _filled("pack_my_shards", shards=_braces(shards)),
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
-        _filled(_SRUN, log=shlex.quote(f"{_log_folder(launch)}/%j_%t.out"), join=join),
+        _filled("srun", log=shlex.quote(f"{_log_folder(launch)}/%j_%t.out"), join=join),
     ]
     return _script("Packs the shards in the tasks of one job, then joins them.", launch, options, body)
 
@@ -101,7 +104,7 @@ def ray_script(launch: Launch) -> Script:
     body = [
         _run_functions(launch),
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
-        _filled(_RAY, ray=_program(launch, "ray"), logs=shlex.quote(str(log_folder(launch.outdir)))),
+        _filled("ray", ray=_program(launch, "ray"), logs=shlex.quote(str(log_folder(launch.outdir)))),
     ]
     return _script("Packs the shards on a Ray cluster of its own, then joins them.", launch, options, body)
 
@@ -114,7 +117,7 @@ def join_script(launch: Launch) -> Script:
     body = [
         _run_functions(launch),
         _requeue_function(launch, '"$SLURM_JOB_ID"'),
-        _filled(_JOIN, join=_join_command(launch)),
+        _filled("join", join=_join_command(launch)),
     ]
     return _script("Joins the shards when the tasks that pack them have ended.", launch, options, body)
 
@@ -187,7 +190,7 @@ def _script(summary: str, launch: Launch, options: Mapping[str, str | None], bod
         f"# {summary} Written by packtok {__version__}.",
         *(f"#SBATCH {text}" for text in inside),
         "",
-        _SIGNALS,
+        _template("signals"),
         *_environment_lines(launch.settings.environment),
         "",
     ]
@@ -202,7 +205,7 @@ def _environment_lines(environment: Environment) -> list[str]:
     lines = []
     if environment.modules:
         names = " ".join(shlex.quote(name) for name in environment.modules)
-        lines += [_MODULE_COMMAND, f"module load {names} || exit 1"]
+        lines += [_template("module_command").rstrip(), f"module load {names} || exit 1"]
     if environment.conda_env is not None:
         lines.append('eval "$("${CONDA_EXE:-conda}" shell.bash hook)" || exit 1')
         lines.append(f"conda activate {shlex.quote(environment.conda_env)} || exit 1")
@@ -239,196 +242,23 @@ def _join_command(launch: Launch) -> str:
 
 
 def _run_functions(launch: Launch) -> str:
-    return _filled(_RUN, outdir=shlex.quote(str(launch.outdir)), program=_program(launch))
+    return _filled("run", outdir=shlex.quote(str(launch.outdir)), program=_program(launch))
 
 
 def _requeue_function(launch: Launch, job: str) -> str:
     return _filled(
-        _REQUEUE,
+        "settle",
         job=job,
         max_restarts=launch.settings.slurm.max_restarts,
     )
 
 
-def _filled(template: str, **values: object) -> str:
-    """``template`` with each ``@name@`` replaced, at once, so that no value is taken for another's place."""
-    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), template)
+def _template(name: str) -> str:
+    """The text of a template, without the line that tells shellcheck which shell it is for."""
+    text = (_TEMPLATES / f"{name}.sh").read_text(encoding="utf-8")
+    return text.partition("\n")[2]
 
 
-_SIGNALS = """\
-# Why packtok was asked to stop: "time" before the time limit, "end" if Slurm ends the job.
-stopping=''
-worker=''
-stop_signal=INT
-stop() {
-  stopping=$1
-  if [ -n "$worker" ]; then kill -s "$stop_signal" "$worker" 2>/dev/null; fi
-}
-trap 'stop time' USR1
-trap 'stop end' TERM
-"""
-
-_MODULE_COMMAND = """\
-# Not every site defines the command for scripts as well.
-if ! type module >/dev/null 2>&1; then
-  for init in "${LMOD_PKG:-/usr/share/lmod/lmod}" "${MODULESHOME:-/usr/share/modules}"; do
-    # shellcheck source=/dev/null
-    if [ -r "$init/init/bash" ]; then . "$init/init/bash"; break; fi
-  done
-fi"""
-
-_RUN = """\
-set -u
-
-outdir=@outdir@
-packtok=(@program@)
-
-# Becomes a command that heeds SIGINT, which bash switches off behind &, and not SIGUSR1, which is for us.
-interruptible() {
-  trap - INT
-  trap '' USR1
-  exec "$@"
-}
-
-# Runs a command and returns its exit code. A signal to this script stops the command, and not this waiting.
-run() {
-  local status
-  "$@" &
-  worker=$!
-  if [ -n "$stopping" ]; then stop "$stopping"; fi
-  wait "$worker"
-  status=$?
-  while kill -0 "$worker" 2>/dev/null; do
-    wait "$worker"
-    status=$?
-  done
-  worker=''
-  return "$status"
-}
-"""
-
-_PACK_SHARD = """\
-# Packs shard $1.
-pack_shard() {
-  echo "packtok: shard $1 of @num_shards@, $(uname -n), $(date -u +%FT%TZ), restart ${SLURM_RESTART_COUNT:-0}"
-  run interruptible "${packtok[@]}" @pack@
-}
-"""
-
-_REQUEUE = """\
-# What follows from exit code $1: a job that was stopped for its time, or that lost packtok to a signal such
-# as the out-of-memory killer's, goes back into the queue, but not for ever. Other errors would come again.
-settle() {
-  local why restarts=${SLURM_RESTART_COUNT:-0}
-  if [ "$1" -eq 0 ]; then exit 0; fi
-  case $stopping in
-    time) why='the time limit is near' ;;
-    end) exit "$1" ;;
-    *)
-      # 130 is packtok's own word for an interruption by somebody else.
-      if [ "$1" -le 128 ] || [ "$1" -eq 130 ]; then exit "$1"; fi
-      why="packtok was killed by signal $(($1 - 128))"
-      ;;
-  esac
-  if [ "$restarts" -ge @max_restarts@ ]; then
-    echo "packtok: $why, after $restarts restarts; to resume, run: packtok retry $outdir" >&2
-    exit "$1"
-  fi
-  echo "packtok: $why; requeueing the job" >&2
-  trap - TERM
-  # Slurm ends this script then.
-  if timeout 60 scontrol requeue @job@; then sleep 60; fi
-  exit "$1"
-}
-"""
-
-_ARRAY_TASK = """\
-# An array has no numbers beyond a limit of the cluster's; shards above it are counted from here.
-pack_shard "$((SLURM_ARRAY_TASK_ID + ${PACKTOK_FIRST_SHARD:-0}))"
-settle $?
-"""
-
-_PACK_MY_SHARDS = """\
-# Packs every n-th of the shards in one of n tasks, and returns the highest exit code.
-pack_my_shards() {
-  local shards=(@shards@) highest=0 i
-  for ((i = SLURM_PROCID; i < ${#shards[@]}; i += SLURM_NTASKS)); do
-    if [ -n "$stopping" ]; then return 130; fi
-    pack_shard "${shards[i]}"
-    local status=$?
-    if [ "$status" -gt "$highest" ]; then highest=$status; fi
-  done
-  return "$highest"
-}
-"""
-
-_SRUN = """\
-tasks=$(declare -p outdir packtok; declare -f stop interruptible run pack_shard pack_my_shards)
-tasks+='
-stopping="" worker="" stop_signal=INT
-trap "stop time" USR1
-set -u
-pack_my_shards'
-# srun takes SIGINT for itself, and hands on SIGUSR1.
-stop_signal=USR1
-# Some versions give the tasks of a step one CPU each unless they are told.
-export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
-run srun --export=ALL --kill-on-bad-exit=0 --open-mode=append --output=@log@ bash -c "$tasks"
-status=$?
-if [ "$status" -gt 128 ] || [ -n "$stopping" ]; then settle "$status"; fi
-# Of shards that are missing it says which.
-stop_signal=INT
-@join@
-settle $?
-"""
-
-_RAY = """\
-# Ray on the nodes of this job: the head here, the others all at once by srun. It ends with this script.
-ray=(@ray@)
-logs=@logs@
-head_log="$logs/ray_head_$SLURM_JOB_ID.out"
-# Whoever can talk to Ray can run programs as this user, so it is told a secret that it asks for.
-RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
-trap 'kill $(jobs -p) 2>/dev/null' EXIT
-
-is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# Above the ports of Ray's own workers, and not those of this job's Ray before a restart, which may be ending.
-restart=${SLURM_RESTART_COUNT:-0}
-port=$((20500 + (SLURM_JOB_ID * 7 + restart) % 10000))
-while is_taken "$port"; do port=$((port + 1)); done
-
-# Documents do not go through Ray, so that it needs no memory to share them.
-node=(--num-cpus="$SLURM_CPUS_PER_TASK" --object-store-memory=80000000 --block)
-: >"$head_log"
-"${ray[@]}" start --head --port="$port" --include-dashboard=false --disable-usage-stats \
-  --temp-dir="/tmp/ray-$SLURM_JOB_ID-$restart" "${node[@]}" >>"$head_log" 2>&1 </dev/null &
-head=$!
-address=''
-for ((i = 0; i < 600; i++)); do
-  address=$(sed -n 's/.*Local node IP: *//p' "$head_log" | tr -cd '0-9a-fA-F.:')
-  if [ -n "$address" ] && is_taken "$port"; then break; fi
-  address=''
-  if [ -n "$stopping" ] || ! kill -0 "$head" 2>/dev/null; then break; fi
-  sleep 0.2
-done
-if [ -z "$address" ]; then
-  echo "packtok: Ray did not start; see $head_log" >&2
-  settle 1
-fi
-export RAY_ADDRESS="$address:$port"
-if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
-  others=$((SLURM_JOB_NUM_NODES - 1))
-  srun --export=ALL --nodes="$others" --ntasks="$others" --exclude="$SLURMD_NODENAME" --kill-on-bad-exit=0 \
-    --open-mode=append --output="${logs//%/%%}/ray_nodes_%j.out" \
-    "${ray[@]}" start --address="$RAY_ADDRESS" --disable-usage-stats "${node[@]}" </dev/null &
-fi
-# It waits for nobody: a node that comes later gets what is left to do then.
-run interruptible "${packtok[@]}" retry "$outdir"
-settle $?
-"""
-
-_JOIN = """\
-@join@
-settle $?
-"""
+def _filled(name: str, **values: object) -> str:
+    """A template with each ``@name@`` replaced, all at once, so that no value is read as a placeholder."""
+    return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), _template(name))

@@ -1,0 +1,3 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+@join@
+settle $?
