@@ -228,7 +228,7 @@ def test_what_is_wrong_is_one_clear_answer(
 def test_inspect_shows_what_there_is(packed: Path) -> None:
     out, _ = run("inspect", packed.name, cwd=packed.parent)
     for pattern in (
-        r"whole +yes",
+        r"consistent +yes",
         r"token width +2 bytes",
         r"documents +5",
         r"tokenizer +gpt2, 50,257 ids",

@@ -118,7 +118,7 @@ def test_only_what_is_between_markers_counts() -> None:
 def test_masks_are_those_of_a_state_machine(targets: list[list[int]]) -> None:
     flat = [token for row in targets for token in row]
     if BEGIN not in flat or END not in flat:
-        with pytest.warns(UserWarning, match="is nowhere in the batch"):
+        with pytest.warns(UserWarning, match="does not occur in the batch"):
             assert masked(targets) == [[IGNORED] * len(row) for row in targets]
         return
     try:

@@ -203,7 +203,7 @@ def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
         manifest.write_text("\n".join([line, *rest]))
         assert message(PbinFormatError, manifest) == expected
     manifest.write_text("\n".join([json.dumps(huge)] * 2))
-    assert "more than 2^64 tokens or documents" in message(PbinFormatError, manifest)
+    assert "the total exceeds 2^64 tokens or documents" in message(PbinFormatError, manifest)
     for line in ("{", '{"path":"a"}', "[]", json.dumps({**lie, "tokens": -1})):
         manifest.write_text("\n".join([first, "", line, *rest]))
         assert message(PbinFormatError, manifest).startswith(f"{manifest}:3: not a valid manifest entry: ")

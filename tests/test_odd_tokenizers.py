@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "two tokens that are the same once normalized": (
         file_of(normalizer={"type": "Lowercase"}, added_tokens=[added("A"), added("a")]),
         'the added tokens "a" and "A" are equal after normalization, so ids would be nondeterministic; '
-        "on chance; remove one of them from tokenizer.json",
+        "remove one of them from tokenizer.json",
     ),
     "a token of which nothing is left, beside others": (
         file_of(normalizer={"type": "StripAccents"}, added_tokens=[added("\u0301"), added("ab")]),

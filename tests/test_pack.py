@@ -508,7 +508,7 @@ def test_damaged_compression_is_an_error(tmp_path: Path, small: Path, kind: str)
         path.write_bytes(content)
         with pytest.raises((packtok.PacktokError, OSError, ValueError)) as caught:
             pack(tmp_path, small, input=path)
-        assert "compressed data is damaged, cut off or followed by something else" in str(caught.value)
+        assert "compressed data is corrupt, truncated or followed by other data" in str(caught.value)
         assert str(path) in str(caught.value)
         assert left_behind(tmp_path) == []
 
@@ -696,7 +696,7 @@ def test_skip_refuses_a_damaged_file(tmp_path: Path, small: Path) -> None:
     with pytest.raises(packtok.PbinFormatError):
         pack(tmp_path, small, existing="skip")
     output.write_bytes(reference.modalities_bytes(packed_documents_of(whole, tmp_path), 2))
-    with pytest.raises(packtok.PacktokError, match="has no trailer, so nothing proves what it was made from"):
+    with pytest.raises(packtok.PacktokError, match="has no trailer, so its origin cannot be verified"):
         pack(tmp_path, small, existing="skip")
 
 

@@ -205,7 +205,9 @@ def test_a_plan_of_other_files_is_refused(tmp_path: Path) -> None:
         f"with options 4 and 0 from data {expected}; the data or the options have changed; delete the file "
         "to rebuild it"
     )
-    with pytest.raises(PacktokError, match=r"holds best_fit, expected a split; delete it"):
+    with pytest.raises(
+        PacktokError, match=r"holds best_fit, expected a split; delete the file to rebuild it"
+    ):
         whole([one], split_path=plan, side="train")
 
 

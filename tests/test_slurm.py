@@ -370,10 +370,12 @@ def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Cor
     site.cluster.run("scancel", jobs[0][0])
     states = site.wait(jobs)
     cancelled = sorted(int(k) for k, state in states[0].items() if state == "CANCELLED")
-    done = sorted(set(range(8)) - set(cancelled))
-    assert len(cancelled) >= 4
     status = site.status()
-    assert status["done"] == done
+    done = status["done"]
+    # Slurm may cancel a task that has just finished its shard.
+    assert set(range(8)) - set(cancelled) <= set(done)
+    cancelled = sorted(set(range(8)) - set(done))
+    assert len(cancelled) >= 4
     assert [(one["shard"], one["state"]) for one in status["failed"]] == [(k, "CANCELLED") for k in cancelled]
     assert "shards are missing:" in site.log(f"join_{jobs[1]}.out")
     times = {k: (site.outdir / f"shard-{k:05}-of-00008.pbin").stat().st_mtime_ns for k in done}

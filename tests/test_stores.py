@@ -256,7 +256,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_said(site: Site) -> None
     running.send_signal(signal.SIGCONT)
     _, err = running.communicate(timeout=200)
     assert running.returncode == 1
-    assert f"{url}: was replaced while it was read" in err
+    assert f"{url}: the object was replaced while it was read" in err
     assert not (site.folder / "out.pbin").exists()
 
 

@@ -95,7 +95,7 @@ class Staging:
             raise ConfigError(f"existing is 'skip' and {url} is in an object store; use error or replace")
         if existing == "error" and exists(url):
             raise FileExistsError(
-                errno.EEXIST, "already exists; choose another, or set existing to replace", url
+                errno.EEXIST, "the object already exists; choose another URL, or set existing to replace", url
             )
         return cls.of(url, base, key)
 
@@ -117,7 +117,7 @@ class Staging:
         """
         # What lies beside somebody else's file is not touched either.
         if not replace and exists(self.url):
-            raise FileExistsError(errno.EEXIST, "already exists; choose another output", self.url)
+            raise FileExistsError(errno.EEXIST, "the object already exists; choose another output", self.url)
         for suffix in _BESIDE:
             beside = Path(f"{self.path}{suffix}")
             if beside.exists():
