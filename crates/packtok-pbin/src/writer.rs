@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
 use crate::checkpoint::{Checkpoint, agreed};
@@ -314,8 +315,9 @@ impl Writer {
     }
 }
 
-/// Has the system copy up to `len` bytes of `source`, from byte `offset` on, to where `out` stands; returns how
-/// many were copied, which is fewer, or none, where it cannot.
+/// Lets the kernel copy up to `len` bytes of `source`, starting at byte `offset`, to the position of `out`. Returns
+/// the number of bytes copied, which is smaller, or 0, where the kernel cannot copy.
+#[cfg(target_os = "linux")]
 fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io::Result<usize> {
     let mut copied = 0;
     while copied < len {
@@ -323,7 +325,7 @@ fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io
             Ok(0) => break,
             Ok(n) => copied += n,
             Err(Errno::INTR) => {}
-            // Other file systems or kernels than can do it; what is wrong with the disk, writing will say.
+            // This kernel or file system cannot; if the disk is at fault, writing reports it.
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
                 break;
             }
@@ -331,6 +333,12 @@ fn copy_range(source: &File, mut offset: u64, out: &File, len: usize) -> std::io
         }
     }
     Ok(copied)
+}
+
+/// As on Linux, for systems without such a call: copies nothing.
+#[cfg(not(target_os = "linux"))]
+fn copy_range(_: &File, _: u64, _: &File, _: usize) -> std::io::Result<usize> {
+    Ok(0)
 }
 
 /// A whole pbin on the disk that has not got its name yet.
