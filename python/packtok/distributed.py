@@ -125,12 +125,12 @@ def find_shard(shard: str | int) -> ShardChoice:
 
 
 def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
-    """Returns the shard of this Slurm task: each task of a job array, of an ``srun``, or of both packs one
-    shard.
+    """Returns the shard of this Slurm task.
 
-    The array task id is used as it is. An array over all shards is ``--array=0-(N-1)``. An array over some
-    shards lists their numbers and needs a plan. If ``srun`` starts several tasks in each array task, the
-    shard is the array task id times the number of tasks in the step, plus the rank in the step.
+    Each task of a job array, of an ``srun``, or of both packs one shard. The array task id is used as it is.
+    An array over all shards is ``--array=0-(N-1)``. An array over some shards lists their numbers and needs a
+    plan. If ``srun`` starts several tasks in each array task, the shard is the array task id times the number
+    of tasks in the step, plus the rank in the step.
 
     Raises:
         ConfigError: If this process is not such a task.

@@ -31,8 +31,9 @@ _CHANGES_ITEMS = ("packing", "overlap", "by_file")
 
 
 class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
-    """Documents as items: item i is ``{sample_key: document i, with EOD}``, a slice ``{sample_key:
-    [documents]}``.
+    """Documents as items: ``dataset[i]`` is ``{sample_key: document i, with EOD}``.
+
+    A slice is ``{sample_key: [documents]}``.
 
     Items are NumPy arrays of shape ``(tokens,)``. By default they are copies as int32, or as int64 for files
     with four bytes per token. Modalities' datasets return the same dtypes for files with two and four bytes

@@ -221,11 +221,11 @@ class ResumableDistributedSampler(Sampler[int]):
 
 
 class ResumableBatchSampler(Sampler[list[int]]):
-    """Yields the items of a `ResumableDistributedSampler` in batches; all ranks have the same number of
-    batches.
+    """Yields the items of a `ResumableDistributedSampler` in batches.
 
-    Can be passed to torch as ``batch_sampler``. Its state counts the batches drawn from it, which workers
-    draw ahead of use. `packtok.DataLoader` and torchdata's ``StatefulDataLoader`` account for that.
+    All ranks have the same number of batches. Can be passed to torch as ``batch_sampler``. Its state counts
+    the batches drawn from it, which workers draw ahead of use. `packtok.DataLoader` and torchdata's
+    ``StatefulDataLoader`` account for that.
     """
 
     def __init__(self, sampler: ResumableDistributedSampler) -> None:
