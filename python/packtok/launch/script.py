@@ -1,5 +1,4 @@
-"""Generates submission scripts: the options for Slurm, the environment, the commands, and the signal
-handling.
+"""Generates submission scripts: options for Slurm, environment, commands and signal handling.
 
 User input is shell-quoted in scripts. It is written into an #SBATCH directive only if it is unambiguous
 there, and otherwise passed on the command line of sbatch.
@@ -83,7 +82,7 @@ def array_script(launch: Launch) -> Script:
 
 
 def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
-    """Returns the script of one job with several nodes, whose tasks divide ``shards`` and join them at the end."""
+    """Returns the script of one multi-node job whose tasks divide ``shards``, and which then joins them."""
     nodes = launch.settings.slurm.nodes or 1
     options = _where(launch) | _shape(launch) | {"--nodes": str(nodes), "--ntasks-per-node": "1"}
     options |= _log(launch, f"{_log_folder(launch)}/%j.out")
@@ -99,7 +98,7 @@ def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
 
 
 def ray_script(launch: Launch) -> Script:
-    """Returns the script of one job that starts a Ray cluster on its nodes and packs the missing shards on it."""
+    """Returns the script of one multi-node job that starts a Ray cluster and packs the missing shards."""
     nodes = launch.settings.slurm.nodes or 1
     options = _where(launch) | _shape(launch) | {"--nodes": str(nodes), "--ntasks-per-node": "1"}
     options |= _log(launch, f"{_log_folder(launch)}/%j.out")
@@ -262,5 +261,5 @@ def _template(name: str) -> str:
 
 
 def _filled(name: str, **values: object) -> str:
-    """Returns a template with each ``@name@`` replaced in one pass, so that values are not substituted again."""
+    """Returns a template with each ``@name@`` replaced, in one pass, so that values are not expanded."""
     return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), _template(name))
