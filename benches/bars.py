@@ -1,10 +1,11 @@
-"""Measures packtok against the bars it has set itself and prints a table; exit code 1 if one is missed.
+"""Measures packtok against its own performance bars and prints a table; exit code 1 if a bar is missed.
 
     python benches/bars.py [--only pack threads memory open shards peers] [--modalities-python ENV/bin/python]
 
-To be run by a Python that has packtok, on a machine with two idle cores. Every corpus is repeated to at least
-a gigabyte. Start-up, measured by packing ten lines, is subtracted everywhere. What is compared runs in turns;
-medians count. The files lie in a temporary folder; give ``--work`` a folder in memory to leave the disk out.
+Run by a Python that has packtok, on a machine with two idle cores. Every corpus is repeated to at least a
+gigabyte. Startup time, measured by packing ten lines, is always subtracted. Commands that are compared take
+turns, and medians count. Files are in a temporary folder; ``--work`` with a folder in memory excludes the
+disk.
 """
 
 import argparse
@@ -33,7 +34,7 @@ NUM_SHARDS = 64
 
 @dataclass(frozen=True)
 class Bar:
-    """One thing that was measured, what it must be, and whether it is."""
+    """One measurement, its required value, and whether it is met."""
 
     what: str
     measured: str
@@ -43,14 +44,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bench:
-    """What all measurements need."""
+    """State shared by all measurements."""
 
     work: Path
     repetitions: int
     modalities_python: Path | None
 
     def corpus(self, name: str, min_bytes: int) -> tuple[Path, dict[str, int]]:
-        """The corpus of that name and length, and its counts; made when it is first asked for."""
+        """Returns the corpus of that name and length, and its counts; created on first use."""
         path = self.work / f"{name}-{min_bytes}.jsonl"
         counts = path.with_suffix(".json")
         if not counts.exists():
@@ -59,14 +60,14 @@ class Bench:
         return path, found
 
     def tiny(self, name: str) -> Path:
-        """The first lines of a corpus, to measure start-up with."""
+        """Returns the first lines of a corpus, to measure startup time."""
         path = self.work / f"{name}-tiny.jsonl"
         with self.corpus(name, 0)[0].open("rb") as lines:
             path.write_bytes(b"".join(itertools.islice(lines, TINY_LINES)))
         return path
 
     def drop(self, *corpora: Path) -> None:
-        """Makes room; the next that asks for them has them made again."""
+        """Removes corpora to free space; they are created again when needed."""
         for corpus in corpora:
             corpus.unlink(missing_ok=True)
             corpus.with_suffix(".json").unlink(missing_ok=True)
@@ -75,12 +76,12 @@ class Bench:
         return packtok_pack(corpora, self.work / output, TOKENIZER, num_cpus)
 
     def drop_outputs(self) -> None:
-        """Removes what was packed before: the system takes long to free a gigabyte that is replaced."""
+        """Removes earlier outputs: freeing a replaced file of a gigabyte takes long."""
         for output in self.work.glob("*.pbin*"):
             output.unlink()
 
     def cpu_and_user_seconds(self, command: Command, cores: str) -> np.ndarray:
-        """CPU seconds of a run that finds no file to replace, and how many of them are not the system's."""
+        """Returns CPU and user seconds of a run that has no file to replace."""
         self.drop_outputs()
         cost = run(command, cores)
         return np.array([cost.cpu_seconds, cost.user_seconds])
@@ -117,10 +118,10 @@ def parse() -> argparse.Namespace:
 
 
 def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
-    """What packing takes on one core, against encoding the same texts and no more; each corpus, and all.
+    """Compares packing on one core with only encoding the same texts; each corpus, and all of them.
 
-    With the reference engine all CPU time counts; with packtok's own, beside which the system's copying of
-    what is read and written is no longer small, that of the programs themselves. The other is shown too.
+    With the reference engine, total CPU time counts. The fast engine is so fast that the system's copying of
+    input and output is no longer small, so user time counts. The other time is shown too.
     """
     for engine, bar, counted in (("reference", ">= 80 %", 0), ("fast", "<= 1.33x user CPU", 1)):
         least = 0.80 if engine == "reference" else 1 / 1.33
@@ -142,10 +143,11 @@ def pack_against_encode_only(bench: Bench) -> Iterator[Bar]:
 
 
 def encode_only_percents(bench: Bench, engine: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Encoding in percent of packing for each pair of runs, and the median rates of both, text in MB/s.
+    """Returns encoding in percent of packing for each pair of runs, and the median rates of both in MB/s of
+    text.
 
-    First by CPU time, then by user time. In pairs of short runs, one after the other: what slows the machine
-    down for longer than that slows both of them. All pairs together are a gigabyte or more.
+    The first array is by CPU time, the second by user time. The runs of a pair are short and follow each
+    other, so that a longer slowdown of the machine affects both. All pairs together are at least a gigabyte.
     """
     once, _ = bench.corpus(name, 0)
     corpus, counts = bench.corpus(name, PAIR_BYTES)
@@ -155,7 +157,7 @@ def encode_only_percents(bench: Bench, engine: str, name: str) -> tuple[np.ndarr
     run(encode[0])
     startups = [[bench.cpu_and_user_seconds(one[0], "0") for one in (encode, pack)] for _ in range(5)]
     num_pairs = -(-GIGABYTE // PAIR_BYTES) * bench.repetitions
-    # For each pair encoding and packing, and of each CPU and user seconds.
+    # Indexed by pair, by encoding and packing, and by CPU and user seconds.
     pairs = np.array(
         [[bench.cpu_and_user_seconds(one[1], "0") for one in (encode, pack)] for _ in range(num_pairs)]
     ) - np.median(startups, axis=0)
@@ -165,7 +167,7 @@ def encode_only_percents(bench: Bench, engine: str, name: str) -> tuple[np.ndarr
 
 
 def two_threads(bench: Bench) -> Iterator[Bar]:
-    """Wall time of two threads on a corpus and its copy, against one thread on each side by side."""
+    """Compares the wall time of two threads on a corpus and its copy with that of two one-thread runs."""
     for name in CORPORA:
         corpus, counts = bench.corpus(name, GIGABYTE)
         copy = bench.work / f"{name}-copy.jsonl"
@@ -191,7 +193,7 @@ def two_threads(bench: Bench) -> Iterator[Bar]:
 
 
 def memory(bench: Bench) -> Iterator[Bar]:
-    """Peak memory of the process for short and long corpora, of long and of very short documents."""
+    """Measures the process's peak memory for short and long corpora, of long and of very short documents."""
     for name in ["prose", "short"]:
         small, _ = bench.corpus(name, GIGABYTE // 20)
         large, _ = bench.corpus(name, 2 * GIGABYTE)
@@ -211,7 +213,7 @@ def memory(bench: Bench) -> Iterator[Bar]:
 
 
 def open_file(bench: Bench) -> Iterator[Bar]:
-    """Time and memory of opening a file of five million documents, in a process that opened one before."""
+    """Measures time and memory to open a file of five million documents, after opening another."""
     corpus, _ = bench.corpus("short", NUM_OPEN_DOCUMENTS * 20)
     tiny = bench.tiny("short")
     run(bench.pack([corpus], 2, "documents.pbin"))
@@ -229,7 +231,7 @@ def open_file(bench: Bench) -> Iterator[Bar]:
 
 
 def shards(bench: Bench) -> Iterator[Bar]:
-    """CPU time of packing in shards and joining, against packing at once and one read that verifies."""
+    """Compares the CPU time of packing in shards and joining with packing at once plus one verifying read."""
     corpus, _ = bench.corpus("prose", GIGABYTE)
     program = Path(__file__).resolve().parent / "shards_once.py"
     overheads = []
@@ -247,7 +249,7 @@ def shards(bench: Bench) -> Iterator[Bar]:
 
 
 def peers(bench: Bench) -> Iterator[Bar]:
-    """Bytes per CPU second, against Modalities, which packs the corpus once: more would take it an hour."""
+    """Compares bytes per CPU second with Modalities, which runs only once, to limit the duration."""
     compare = Path(__file__).resolve().parent / "peers/compare.py"
     command: Command = [sys.executable, compare, "--json", "--work", bench.work]
     command += ["--repetitions", str(bench.repetitions), "--long-bytes", str(GIGABYTE)]

@@ -1,6 +1,6 @@
-"""Runs commands on given cores and says what each cost: CPU time, wall time and memory of all its processes.
+"""Runs commands on given cores and measures CPU time, wall time and memory of all their processes.
 
-What is run, and what the figures mean, is the matter of `bars.py` and `peers/compare.py`.
+`bars.py` and `peers/compare.py` decide what to run and what the figures mean.
 """
 
 import os
@@ -19,7 +19,7 @@ SAMPLE_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run cost, its children included; `output` is what it printed to standard output."""
+    """The cost of one run, including its children; `output` is its standard output."""
 
     cpu_seconds: float
     user_seconds: float
@@ -30,15 +30,15 @@ class Cost:
 
 
 def run(command: Sequence[str | Path], cores: str | None = None, *, sample_memory: bool = False) -> Cost:
-    """Runs a command to its end, on ``cores`` (as `taskset` has them) or on all that there are.
+    """Runs a command to its end, on ``cores`` (in the format of `taskset`) or on all cores.
 
-    CPU time is user and system time of all its processes; user time is also told by itself.
-    `largest_rss_bytes` is the peak of the largest process as the kernel keeps it; `tree_pss_bytes` is the
-    peak of the sum over all processes, shared pages counted once, looked at ten times a second where
-    `sample_memory` is set and 0 elsewhere.
+    CPU time is user and system time of all its processes; user time is also returned separately.
+    `largest_rss_bytes` is the peak of the largest process, as reported by the kernel. `tree_pss_bytes` is the
+    peak of the sum over all processes, with shared pages counted once, sampled ten times a second if
+    `sample_memory` is set, and 0 otherwise.
 
     Raises:
-        RuntimeError: If the command fails; with the end of what it wrote to standard error.
+        RuntimeError: If the command fails; contains the end of its standard error.
     """
     pinned = [] if cores is None else ["taskset", "-c", cores]
     arguments = [*pinned, *map(str, command)]
@@ -73,7 +73,7 @@ def run(command: Sequence[str | Path], cores: str | None = None, *, sample_memor
 
 
 def run_side_by_side(commands: Sequence[tuple[Sequence[str | Path], str]]) -> float:
-    """Runs all commands at once, each on its cores, and returns the seconds until the last has ended."""
+    """Runs all commands at once, each on its cores; returns the seconds until the last one ended."""
     failures: list[Exception] = []
 
     def one(command: Sequence[str | Path], cores: str) -> None:
@@ -94,14 +94,14 @@ def run_side_by_side(commands: Sequence[tuple[Sequence[str | Path], str]]) -> fl
 
 
 def spread(values: Iterable[float], form: str = ".2f") -> str:
-    """The median of some values, and from where to where they go."""
+    """Formats the median and the range of some values."""
     ordered = sorted(values)
     median = statistics.median(ordered)
     return f"{median:{form}} ({ordered[0]:{form}} to {ordered[-1]:{form}})"
 
 
 def machine() -> str:
-    """Processor, number of usable cores, kernel and load, in a line."""
+    """Returns processor, number of usable cores, kernel and load, in one line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.split(": ")[1] for line in lines if line.startswith("model name")]
     cores = len(os.sched_getaffinity(0))
@@ -116,7 +116,7 @@ def _sample(pid: int, done: threading.Event, peak: list[int]) -> None:
 
 
 def _tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Returns a process and all of its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -128,7 +128,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _pss_bytes(pid: int) -> int:
-    """The process's share of memory; 0 if it is gone."""
+    """Returns the process's proportional share of memory; 0 if it has exited."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:

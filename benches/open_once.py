@@ -1,4 +1,4 @@
-"""Opens one pbin, after another that loads the code, and prints what that took.
+"""Opens one pbin, after another that loads the code, and prints time and memory.
 
 Usage: ``open_once.py WARM_UP PBIN``.
 """
@@ -12,7 +12,7 @@ from packtok import PbinReader
 
 
 def rss_bytes() -> int:
-    """Memory of this process, counted exactly: the figure in `/proc/self/status` may lag."""
+    """Returns the memory of this process. It is exact, unlike that in `/proc/self/status`, which may lag."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Rss:"))
 

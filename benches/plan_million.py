@@ -1,7 +1,7 @@
-"""What planning the shards of a million files costs, and a task that packs one of them by the plan.
+"""Measures planning the shards of a million files, and a task that packs one of the shards by the plan.
 
-The files are sparse, so they need inodes (a million, in a thousand folders) but hardly any room. Planning
-looks at every one, so that much of the cost is the file system's; its cache has them, as they are new.
+The files are sparse, so they need inodes (a million, in a thousand folders) but hardly any space. Planning
+stats every file, so much of the cost is that of the file system, whose cache contains the new files.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def measure(work: Path, repetitions: int) -> bool:
-    """Prints the figures and says whether the bar is met."""
+    """Prints the figures and returns whether the bar is met."""
     write_files(work / "corpus")
     seconds, cpu_seconds, peaks, task_seconds = [], [], [], []
     for i in range(repetitions):
@@ -54,7 +54,7 @@ def packtok(command: str, corpus: Path, folder: Path) -> list[str | Path]:
 
 
 def write_files(corpus: Path) -> None:
-    """A tree of files of some hundred zero bytes each, which take no room."""
+    """Writes a tree of sparse files of some hundred zero bytes each."""
     for i in range(NUM_FOLDERS):
         folder = corpus / f"subset{i % 10}" / f"chunk{i}"
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The programs that are measured or that make what is measured, as commands for `cost.run`."""
+"""The programs to measure, and those that create their inputs, as commands for `cost.run`."""
 
 import sys
 from pathlib import Path
@@ -9,14 +9,14 @@ _REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def compiled(program: str, *arguments: str | Path) -> Command:
-    """A program of the crate packtok-benches; built first if it must be."""
+    """Returns the command of a program in the crate packtok-benches; builds it first if necessary."""
     manifest = _REPOSITORY / "Cargo.toml"
     build = ["cargo", "run", "--quiet", "--release", "-p", "packtok-benches", "--bin", program]
     return [*build, "--manifest-path", manifest, "--", *arguments]
 
 
 def packtok_pack(corpora: list[Path], output: Path, tokenizer: str | Path, num_cpus: int) -> Command:
-    """`packtok pack` of this Python's environment."""
+    """Returns the command `packtok pack` of this Python's environment."""
     command: Command = [Path(sys.executable).with_name("packtok"), "pack", "--existing", "replace", "--quiet"]
     for corpus in corpora:
         command += ["--input", corpus]

@@ -1,10 +1,10 @@
-"""How long a shuffled loop waits for batches of a file that is in no cache, with and without reading ahead.
+"""Measures how long a shuffled loop waits for batches of an uncached file, with and without read-ahead.
 
     python benches/read_ahead.py [--work FOLDER] [--tokens N] [--step-milliseconds M]
 
-To be run by a Python that has packtok and torch. The file is made of random tokens in a temporary folder,
-which should be on the disk that is asked about; its pages are dropped from the page cache before each run.
-The runs take turns; each row is one run. A step of the loop sleeps, as a model would compute.
+Run by a Python that has packtok and torch. The file contains random tokens and is in a temporary folder,
+which should be on the disk to be measured. Its pages are dropped from the page cache before each run. The
+runs take turns; each row is one run. A step of the loop sleeps for the time of a model's computation.
 """
 
 import argparse
@@ -65,14 +65,14 @@ def write_random(path: Path, num_tokens: int) -> None:
 
 
 def drop_pages(path: Path) -> None:
-    """Takes the file out of the page cache."""
+    """Drops the file's pages from the page cache."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def run(path: Path, read_ahead: int, advice: str, seed: int, step_seconds: float) -> list[float]:
-    """Milliseconds that each of the first steps waited for its batch."""
+    """Returns the milliseconds that each of the first steps waited for its batch."""
     dataset = packtok.TokenDataset(path, CONTEXT_LENGTH)
     dataset.advise(advice)
     batches = iter(packtok.DataLoader(dataset, NUM_ROWS, shuffle=True, seed=seed, read_ahead=read_ahead))

@@ -1,6 +1,7 @@
 """Packs a corpus at once, then in shards that are joined; prints the CPU seconds of each step.
 
-All in one process, so that starting and loading the tokenizer count for nothing. Both files must be the same.
+Everything runs in one process, so that startup and loading the tokenizer do not count. Both files must be
+equal.
 """
 
 import filecmp
@@ -39,7 +40,7 @@ def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:
 
 
 def cpu_seconds(step: Callable[[], object]) -> float:
-    """User and system time of all threads while ``step`` runs."""
+    """Returns user and system time of all threads while ``step`` runs."""
     before = resource.getrusage(resource.RUSAGE_SELF)
     step()
     after = resource.getrusage(resource.RUSAGE_SELF)

@@ -1,11 +1,12 @@
-"""How long a cluster packs a corpus in shards while nodes fail and some are slow: what shard size is best.
+"""Simulates a cluster that packs a corpus in shards, with failing and slow nodes, to find the best shard
+size.
 
     python benches/simulate_cluster.py [--nodes 256] [--terabytes 15] [--days-between-failures 30] …
 
-A model, not a measurement: nodes take shards off one queue and share the file system's bandwidth, a node that
-fails is back after a while, and its shard is put back into the queue, with what the journal had noted or
-without. Rates are options; their defaults are a little below what one core of benches/README.md does.
-Time goes in steps; every row is the median of some runs with other random numbers.
+A model, not a measurement. Nodes take shards from one queue and share the file system's bandwidth. A failed
+node comes back after a while, and its shard returns to the queue, with or without the progress that the
+journal recorded. Rates are options; their defaults are a little below those of one core in benches/README.md.
+Time advances in steps; every row is the median of some runs with different random numbers.
 """
 
 import argparse
@@ -17,13 +18,13 @@ from dataclasses import dataclass
 SHARDS_PER_NODE = (0.5, 1, 2, 4, 10, 40, 200)
 TERA, GIGA, MEGA = 1e12, 1e9, 1e6
 DAY_SECONDS = 86_400
-# A run that needs so much longer than the work takes has lost its way.
+# A run that takes so many times the ideal time will not finish.
 MOST_TIMES = 50
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the model is told; bytes are of text, times in seconds."""
+    """The parameters of the model; bytes are bytes of text, times are in seconds."""
 
     corpus_bytes: float
     num_nodes: int
@@ -41,7 +42,7 @@ class Cluster:
 
 @dataclass
 class Run:
-    """What came of one run."""
+    """The result of one run."""
 
     seconds: float
     num_failures: int
@@ -51,7 +52,7 @@ class Run:
 
 @dataclass
 class Node:
-    """One node: at work on a shard, starting, or away after a failure."""
+    """One node: working on a shard, starting, or away after a failure."""
 
     pace: float
     shard: int | None = None
@@ -105,13 +106,13 @@ def parse() -> argparse.Namespace:
 
 
 def cluster_of(arguments: argparse.Namespace, *, is_resumed: bool) -> Cluster:
-    """The options in bytes and seconds."""
+    """Converts the options to bytes and seconds."""
     return Cluster(
         corpus_bytes=arguments.terabytes * TERA,
         num_nodes=arguments.nodes,
         node_bytes_per_second=arguments.cores * arguments.core_megabytes * MEGA,
         disk_bytes_per_second=arguments.disk_gigabytes * GIGA,
-        # A byte of text is read once; four of them make a token, of two bytes or four, which is written.
+        # A byte of text is read once. Four of them make a token of two or four bytes, which is written.
         disk_bytes_per_text_byte=1.5,
         start_seconds=arguments.start_seconds,
         requeue_seconds=arguments.requeue_seconds,
@@ -124,13 +125,13 @@ def cluster_of(arguments: argparse.Namespace, *, is_resumed: bool) -> Cluster:
 
 
 def ideal_seconds(cluster: Cluster) -> float:
-    """What is left when nothing goes wrong and nothing has to start."""
+    """Returns the time without failures, slow nodes and startup."""
     by_disk = cluster.corpus_bytes * cluster.disk_bytes_per_text_byte / cluster.disk_bytes_per_second
     return max(by_disk, cluster.corpus_bytes / (cluster.num_nodes * cluster.node_bytes_per_second))
 
 
 def simulate(cluster: Cluster, num_shards: int, seed: int) -> Run:
-    """One run, step by step."""
+    """Simulates one run, step by step."""
     rng = random.Random(seed)
     shard_bytes = cluster.corpus_bytes / num_shards
     left = [shard_bytes] * num_shards
@@ -138,7 +139,7 @@ def simulate(cluster: Cluster, num_shards: int, seed: int) -> Run:
     ready = [0.0] * num_shards
     queue = list(range(num_shards - 1, -1, -1))
     nodes = list(nodes_of(cluster, rng))
-    # Fine enough for a start and for a shard.
+    # Small compared with a startup and with a shard.
     node_pace = min(cluster.node_bytes_per_second, cluster.disk_bytes_per_second / cluster.num_nodes)
     step = max(0.25, min(cluster.start_seconds / 4, shard_bytes / node_pace / 8))
     fails = step / cluster.mean_seconds_between_failures
@@ -169,7 +170,7 @@ def simulate(cluster: Cluster, num_shards: int, seed: int) -> Run:
                 run.lost_bytes += lost
                 left[node.shard] += lost
                 ready[node.shard] = now + cluster.requeue_seconds
-                # Behind those that wait: a free node finds another shard meanwhile.
+                # At the end of the queue: a free node takes another shard in the meantime.
                 queue.insert(0, node.shard)
                 node.shard = None
         now += step
@@ -178,7 +179,7 @@ def simulate(cluster: Cluster, num_shards: int, seed: int) -> Run:
 
 
 def nodes_of(cluster: Cluster, rng: random.Random) -> Iterator[Node]:
-    """Nodes, some of them slow."""
+    """Yields nodes, some of them slow."""
     for _ in range(cluster.num_nodes):
         factor = cluster.slow_factor if rng.random() < cluster.slow_share else 1.0
         yield Node(cluster.node_bytes_per_second * factor)

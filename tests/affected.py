@@ -1,7 +1,7 @@
-"""Which tests a changed file affects: what `tests/run.py --changed` runs.
+"""Finds the tests that a changed file affects, for `tests/run.py --changed`.
 
-The table is kept by hand and names the tests that are most likely to fail, because CI runs everything. The
-longest prefix counts. A file under none of them affects all tests.
+The table is maintained by hand and lists only the tests most likely to fail, because CI runs all of them. The
+longest matching prefix counts. A file that matches no prefix affects all tests.
 """
 
 import subprocess
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-# Prefix of paths: names of test files, without `test_` and `.py`.
+# Path prefix: names of test files, without `test_` and `.py`.
 _AFFECTED = {
     "crates/packtok-pbin/": "format merge modalities reader",
     "crates/packtok-tokenizer/": (
@@ -101,13 +101,13 @@ CRATES = (
     "packtok-store",
     "packtok-tokenizer",
 )
-# What the tests of all crates depend on.
+# Files that the tests of all crates depend on.
 _OF_ALL_CRATES = ("Cargo.toml", "Cargo.lock", "tests/golden/")
 
 
 @dataclass(frozen=True)
 class Affected:
-    """What a change affects."""
+    """The tests that a change affects."""
 
     python: tuple[str, ...]
     """Names of files in ``tests``."""
@@ -116,12 +116,12 @@ class Affected:
 
     @property
     def names(self) -> list[str]:
-        """All of it, for people."""
+        """Returns all names, for display."""
         return [*self.crates, *self.python]
 
 
 def changed_files(root: Path) -> list[str]:
-    """The files that differ from where this branch left main, those that git does not know yet included."""
+    """Returns the files that differ from where this branch left main, including untracked ones."""
 
     def lines(*command: str) -> list[str]:
         done = subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True)
@@ -143,7 +143,7 @@ def changed_files(root: Path) -> list[str]:
 
 
 def tests_of(files: Iterable[str]) -> Affected:
-    """The tests that changes of these files affect, by the table above."""
+    """Returns the tests that changes of these files affect, by the table above."""
     everything = sorted(path.name for path in Path(__file__).parent.glob("test_*.py"))
     found: set[str] = set()
     crates: set[str] = set()

@@ -1,6 +1,6 @@
 """Builds the Rust tests of all crates and runs those of some: `crate_tests.py packtok-core packtok-pbin`.
 
-`cargo test -p` would resolve other features and compile third-party crates again.
+`cargo test -p` would select other features and compile third-party crates again.
 """
 
 import json
@@ -13,7 +13,7 @@ BUILD = ["cargo", "test", "--locked", "-q", "--no-run", "--message-format=json-r
 
 
 def main(crates: Collection[str]) -> int:
-    """Runs the tests of these crates, which are named after their folders; the exit status."""
+    """Runs the tests of these crates, named after their folders; returns the exit status."""
     build = subprocess.run(BUILD, stdout=subprocess.PIPE, text=True, check=False)
     if build.returncode != 0:
         return build.returncode

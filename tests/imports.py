@@ -1,6 +1,6 @@
-"""Checks which modules import which: no cycles between files, and only the directions listed here.
+"""Checks the imports between modules: no cycles between files, and only the directions listed here.
 
-    python3 tests/imports.py            checks; prints what is wrong and exits with 1
+    python3 tests/imports.py            checks; prints errors and exits with 1
     python3 tests/imports.py --graph    prints every import between files
 
 Reads the sources as text. An import of a name that a module re-exports counts as an import of the file that
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 Graph = Mapping[str, set[str]]
 
-# The crates that each crate may use.
+# The crates that each crate may depend on.
 CRATES: dict[str, tuple[str, ...]] = {
     "packtok-pbin": (),
     "packtok-tokenizer": (),
@@ -34,8 +34,8 @@ CRATES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# The modules at the top of a crate or of the Python package: each may import those before it. `error.rs` of
-# packtok-core and packtok-sampling unite the errors of all modules and are not in the list.
+# The top-level modules of each crate and of the Python package, each of which may import those before it.
+# `error.rs` of packtok-core and packtok-sampling combine the errors of all modules and are not in the list.
 ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
@@ -52,7 +52,7 @@ ORDER: dict[str, tuple[str, ...]] = {
 
 @dataclass
 class RustFile:
-    """A module of a crate: what it defines, what it re-exports, and the paths that it names."""
+    """A module of a crate: its definitions, its re-exports, and the paths that it names."""
 
     defined: set[str] = field(default_factory=set)
     exported: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ _INLINE = re.compile(r"(?<![\w:])((?:crate|super|self)(?:::\w+)+)")
 
 
 def rust_graph(crate: Path) -> dict[str, set[str]]:
-    """The imports between the files of a crate, by module path."""
+    """Returns the imports between the files of a crate, by module path."""
     files = {_module_of(crate, path): path for path in _sources(crate)}
     parsed = {module: _parse(path.read_text(encoding="utf-8"), module) for module, path in files.items()}
     graph: dict[str, set[str]] = {}
@@ -116,7 +116,7 @@ def _parse(text: str, module: tuple[str, ...]) -> RustFile:
 
 
 def _leaves(tree: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every path of a use tree with the name that it gets."""
+    """Yields every path of a use tree with the name it is bound to."""
     tree = tree.strip()
     brace = tree.find("{")
     if brace < 0:
@@ -139,7 +139,7 @@ def _leaves(tree: str) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _absolute(path: tuple[str, ...], module: tuple[str, ...]) -> tuple[str, ...]:
-    """A path from the crate's root; it starts with ``?`` if it may be of another crate."""
+    """Returns a path from the crate's root; it starts with ``?`` if it may belong to another crate."""
     if path[0] == "crate":
         return path[1:]
     if path[0] == "self":
@@ -154,7 +154,7 @@ def _absolute(path: tuple[str, ...], module: tuple[str, ...]) -> tuple[str, ...]
 def _resolved(
     name: tuple[str, ...], module: tuple[str, ...], parsed: Mapping[tuple[str, ...], RustFile]
 ) -> tuple[str, ...] | None:
-    """The module that defines what ``name`` names; ``None`` if it is of another crate."""
+    """Returns the module that defines ``name``; ``None`` if it is in another crate."""
     if name[0:1] == ("?",):
         # The first part may be a module declared in this file.
         name = module + name[1:]
@@ -174,7 +174,7 @@ def _resolved(
 
 
 def python_graph(package: Path) -> dict[str, set[str]]:
-    """The imports between the modules of the Python package that run when a module is imported."""
+    """Returns the imports between the modules of the Python package that run on import."""
     modules = {}
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package.parent).with_suffix("").parts
@@ -195,7 +195,7 @@ def python_graph(package: Path) -> dict[str, set[str]]:
 
 
 def _run_time(body: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Imports that run at some time: those of functions too, and none that is for type checkers only."""
+    """Yields imports that can run, including those in functions, but not those for type checkers only."""
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
@@ -207,7 +207,7 @@ def _run_time(body: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]
 
 
 def cycles(graph: Graph) -> list[list[str]]:
-    """The sets of files that import each other in a circle, largest first."""
+    """Returns the sets of files that import each other in a cycle, largest first."""
     reached = {node: _reached(node, graph) for node in graph}
     found = {
         tuple(sorted(other for other in reached[node] if node in reached.get(other, ())))
@@ -218,7 +218,7 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 
 def _reached(start: str, graph: Graph) -> set[str]:
-    """Everything that a file imports, directly or through others."""
+    """Returns everything that a file imports, directly or indirectly."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -229,7 +229,7 @@ def _reached(start: str, graph: Graph) -> set[str]:
 
 
 def wrong_directions(graph: Graph, order: Sequence[str], separator: str) -> list[str]:
-    """Imports of a module that stands later in `order`, which names the modules at the top."""
+    """Returns imports of a module that is later in `order`, the list of top-level modules."""
     position = {name: i for i, name in enumerate(order)}
 
     def top(module: str) -> str:
@@ -245,7 +245,7 @@ def wrong_directions(graph: Graph, order: Sequence[str], separator: str) -> list
 
 
 def wrong_crates() -> list[str]:
-    """Dependencies between crates that `CRATES` does not have."""
+    """Returns dependencies between crates that `CRATES` does not list."""
     faults = []
     for crate, allowed in CRATES.items():
         manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8"))
@@ -255,13 +255,13 @@ def wrong_crates() -> list[str]:
 
 
 def graphs() -> dict[str, dict[str, set[str]]]:
-    """The imports within each crate and within the Python package."""
+    """Returns the imports within each crate and within the Python package."""
     found = {crate: rust_graph(ROOT / "crates" / crate) for crate in CRATES}
     return found | {"python": python_graph(ROOT / "python" / "packtok")}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Checks, or prints the imports; the exit status."""
+    """Checks or prints the imports; returns the exit status."""
     if "--graph" in arguments:
         for name, graph in graphs().items():
             for module, imported in sorted(graph.items()):

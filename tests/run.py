@@ -1,13 +1,13 @@
-"""Runs the checks of the project: creates the environment they need, runs all steps, prints what each took.
+"""Runs the checks of the project: creates the environment, runs all steps, and prints the time of each.
 
     python3 tests/run.py                   what CI runs
     python3 tests/run.py --changed         the tests that the files changed since main affect
     python3 tests/run.py --thorough        also whole corpora, all scalar values, all kills, the release wheel
     python3 tests/run.py -- -k resume      one pytest with these arguments, and nothing else
 
-Needs Python 3.11 or newer and a Rust toolchain. The environment is `target/tests`. Every step is a command of
-its own, and all of them run even if one fails. Skips and their reasons are listed at the end. With CI=true
-this script installs what the machine lacks, and a skip is a failure.
+Needs Python 3.11 or newer and a Rust toolchain. The environment is `target/tests`. Every step is a separate
+command, and all of them run even if one fails. Skips and their reasons are listed at the end. With CI=true,
+this script installs missing programs, and a skip is a failure.
 """
 
 import argparse
@@ -29,20 +29,20 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "target" / "tests"
 ENVIRONMENT, TOOLS, WHEELS, LOGS = HOME / "environment", HOME / "tools", HOME / "wheels", HOME / "logs"
 BIN = ENVIRONMENT / "bin"
-# A peer that reads our files; its dependencies do not agree with those of the tests.
+# A peer that reads our files; its dependencies conflict with those of the tests.
 MODALITIES = HOME / "modalities"
 MODALITIES_REQUIREMENTS = ("modalities==0.5.0", "transformers==4.57.6")
 SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
-# These mostly wait for clusters and servers, so they run beside the others.
+# These mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
-# What waits for clusters and signals must not wait for other tests, and no test for a compiler.
+# Tests that wait for clusters and signals must not wait for other tests, and no test for a compiler.
 SECOND, LAST = 5, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
-# Files of other projects, which are beside the repository on some machines only.
+# Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
-# Without files of bytecode, each of some thousand processes would compile all that it imports.
+# Without cached bytecode, each of some thousand processes would compile everything it imports.
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
-# Tests run beside each other, and threads of math libraries spin while they wait.
+# Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
@@ -57,7 +57,7 @@ class Step:
     after: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     niceness: int = 0
-    """As of `nice`: 0, or `SECOND` or `LAST`."""
+    """Niceness: 0, `SECOND` or `LAST`."""
 
     status: int | None = None
     seconds: float = 0.0
@@ -65,7 +65,7 @@ class Step:
 
     @property
     def log(self) -> Path:
-        """Where its output goes."""
+        """The file with its output."""
         return LOGS / f"{self.name.replace(' ', '_')}.log"
 
     def run(self) -> None:
@@ -81,20 +81,20 @@ class Step:
                 env={**_without(NO_BYTECODE), **ONE_THREAD, **self.environment},
             )
             _, wait_status, usage = os.wait4(process.pid, 0)
-        # `wait4` collected the process, so Popen cannot.
+        # `wait4` reaped the process, so Popen cannot.
         process.returncode = os.waitstatus_to_exitcode(wait_status)
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         self.seconds = time.monotonic() - started
         self.status = process.returncode
 
     def skipped(self) -> list[str]:
-        """What pytest skipped, with its reasons."""
+        """Returns the tests that pytest skipped, with the reasons."""
         text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
         return re.findall(r"^SKIPPED \[\d+\] (.*)", text, re.M)
 
 
 class Run:
-    """Steps, each of which starts as soon as those before it are done."""
+    """Steps, each of which starts as soon as its dependencies are done."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = {step.name: step for step in steps}
@@ -129,7 +129,7 @@ class Run:
         print(step.log.read_text(encoding="utf-8", errors="replace"), end="", flush=True)
 
     def report(self, skipped: Sequence[str]) -> int:
-        """Prints each step's times, what was skipped and what failed; the exit status."""
+        """Prints the time of each step, skips and failures; returns the exit status."""
         print(f"\n{'step':<24}{'seconds':>8}{'CPU':>8}")
         for step in self._steps.values():
             print(f"{step.name:<24}{step.seconds:>8.0f}{step.cpu_seconds:>8.0f}")
@@ -148,7 +148,7 @@ class Run:
 
 
 def _without(name: str) -> dict[str, str]:
-    """The environment but for one variable."""
+    """Returns the environment without one variable."""
     return {key: value for key, value in os.environ.items() if key != name}
 
 
@@ -157,7 +157,7 @@ def _is_ci() -> bool:
 
 
 def _tools() -> Path:
-    """The folder of `uv` and `maturin`, installed if they are not there."""
+    """Returns the folder of `uv` and `maturin`; installs them if they are missing."""
     if not (TOOLS / "bin" / "maturin").exists():
         subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True)
         pip = str(TOOLS / "bin" / "pip")
@@ -168,14 +168,14 @@ def _tools() -> Path:
 
 
 def _requirements() -> list[str]:
-    """What the package, its tests and its documentation need, from pyproject.toml."""
+    """Returns the requirements of the package, its tests and its documentation, from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     return [*project["dependencies"], *extras["test"], *extras["docs"]]
 
 
 def _environment(name: str, folder: Path, requirements: Sequence[str]) -> Step:
-    """Creates a Python environment, or brings it up to date."""
+    """Creates a Python environment, or updates it."""
     uv = TOOLS / "bin" / "uv"
     create = f'"{uv}" venv -q --allow-existing --python "{sys.executable}" "{folder}"'
     install = f'"{uv}" pip install -q --python "{folder}/bin/python" "$@"'
@@ -183,7 +183,7 @@ def _environment(name: str, folder: Path, requirements: Sequence[str]) -> Step:
 
 
 def _slurm() -> Step:
-    """Installs Slurm without starting its services, because the tests start a cluster of their own."""
+    """Installs Slurm without starting its services, because the tests start their own cluster."""
     script = (
         "policy=/usr/sbin/policy-rc.d\n"
         'if [ ! -e "$policy" ]; then\n'
@@ -197,7 +197,7 @@ def _slurm() -> Step:
 
 
 def _wheel(*, is_release: bool) -> list[Step]:
-    """Builds the wheel and installs it: by pip, as users do, or in the profile that `cargo test` uses too."""
+    """Builds the wheel and installs it: with pip, as users do, or with the profile of `cargo test`."""
     options: list[str | Path] = ["--profile", "dev", "--interpreter", sys.executable, "--out", WHEELS]
     build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options]
     if is_release:
@@ -223,24 +223,24 @@ def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_tho
     return Step(name, command, after=after, environment=environment, niceness=niceness)
 
 
-# Steps that need more than a Rust toolchain of the smallest profile, and the program that each needs.
+# Steps that need more than a minimal Rust toolchain, and the program that each needs.
 _NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz": "g++"}
 
 
 def _left_out() -> dict[str, str]:
-    """The steps that this machine cannot run, with the reason."""
+    """Returns the steps that this machine cannot run, with the reason."""
     return {step: f"{program} is not installed" for step, program in _NEEDS.items() if not _has(program)}
 
 
 def _has(program: str) -> bool:
-    # rustup has a program of this name also where the component is missing.
+    # rustup provides a program of this name even if the component is missing.
     return shutil.which(program) is not None and (
         subprocess.run([program, "--version"], capture_output=True, check=False).returncode == 0
     )
 
 
 def _static_steps() -> list[Step]:
-    """What needs no build; mypy and stubtest need the installed package."""
+    """Returns the steps that need no build; mypy and stubtest need the installed package."""
     ruff = BIN / "ruff"
     return [
         Step("imports", [sys.executable, "tests/imports.py"], niceness=LAST),
@@ -267,7 +267,7 @@ def _static_steps() -> list[Step]:
 
 
 def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
-    """One after the other, since they share the build folder."""
+    """Returns the cargo steps, which run one after the other, because they share the build folder."""
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
     fuzz_seconds = "60" if is_thorough else "10"
     steps = [
@@ -310,7 +310,7 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
 
 
 def _changed_steps() -> list[Step]:
-    """The steps for the files that differ from main's."""
+    """Returns the steps for the files that differ from main."""
     tests = affected.tests_of(affected.changed_files(ROOT))
     print(f"changed files affect: {', '.join(tests.names) or 'nothing'}", flush=True)
     steps: list[Step] = []
@@ -322,13 +322,13 @@ def _changed_steps() -> list[Step]:
         steps.append(Step("crate tests", [sys.executable, "tests/crate_tests.py", *tests.crates]))
         for step in steps:
             if step.name == "wheel":
-                # Both build, and the crate's own tests answer first.
+                # Both build, and the crate's own tests give results first.
                 step.after = ["crate tests"]
     return steps
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the steps that the arguments ask for."""
+    """Runs the steps that the arguments select."""
     parser = argparse.ArgumentParser(description="Runs the checks of the project.")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--thorough", action="store_true", help="also what takes long")

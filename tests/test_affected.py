@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {path.name for path in Path(__file__).parent.glob("test_*.py")}
 
 
-def test_the_table_names_what_there_is() -> None:
+def test_table_lists_only_existing_tests() -> None:
     for prefix, names in affected._AFFECTED.items():
         assert (ROOT / prefix).exists(), prefix
         for name in names.split():
@@ -28,7 +28,5 @@ def test_the_table_names_what_there_is() -> None:
         (["pyproject.toml"], tuple(sorted(TESTS)), ()),
     ],
 )
-def test_the_longest_prefix_counts(
-    files: list[str], python: tuple[str, ...], crates: tuple[str, ...]
-) -> None:
+def test_longest_prefix_counts(files: list[str], python: tuple[str, ...], crates: tuple[str, ...]) -> None:
     assert affected.tests_of(files) == affected.Affected(python, crates)

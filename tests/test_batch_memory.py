@@ -29,7 +29,7 @@ def tensor(num_bytes: int = BATCH_BYTES) -> Any:
     return torch.from_numpy(reusable(num_bytes))
 
 
-def test_memory_that_nothing_refers_to_is_given_again() -> None:
+def test_unreferenced_memory_is_reused() -> None:
     first = tensor()
     place = first.data_ptr()
     del first
@@ -50,7 +50,7 @@ def test_memory_that_nothing_refers_to_is_given_again() -> None:
     ],
     ids=["tensor", "view", "other dtype", "array", "part of array", "buffer", "storage", "detached"],
 )
-def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any]) -> None:
+def test_referenced_memory_is_not_reused(keep: Callable[[Any], Any]) -> None:
     first = tensor()
     place = first.data_ptr()
     kept = keep(first)
@@ -60,7 +60,7 @@ def test_memory_that_something_refers_to_is_left_alone(keep: Callable[[Any], Any
     assert place in {batch.data_ptr() for batch in [tensor(), tensor()]}
 
 
-def test_arrays_made_of_the_memory_keep_it() -> None:
+def test_derived_arrays_keep_the_memory() -> None:
     first = reusable(BATCH_BYTES)
     place = first.ctypes.data
     kept = np.ndarray((3, 5), np.int64, first, 64)[1:, 2]
@@ -70,7 +70,7 @@ def test_arrays_made_of_the_memory_keep_it() -> None:
     assert place in {array.ctypes.data for array in [reusable(BATCH_BYTES), reusable(BATCH_BYTES)]}
 
 
-def test_what_was_used_last_is_given_first() -> None:
+def test_most_recently_used_memory_is_reused_first() -> None:
     batches = [tensor() for _ in range(3)]
     places = [batch.data_ptr() for batch in batches]
     batches.clear()
@@ -80,20 +80,20 @@ def test_what_was_used_last_is_given_first() -> None:
     assert tensor().data_ptr() == places[2]
 
 
-def test_more_batches_than_are_kept_all_stay_as_they_are() -> None:
+def test_live_batches_stay_unchanged_beyond_the_cache_size() -> None:
     batches = [tensor().fill_(i) for i in range(50)]
     assert all(bool((batch == i).all()) for i, batch in enumerate(batches))
     assert len(batch_memory._kept) <= batch_memory._MAX_KEPT
 
 
-def test_a_smaller_batch_takes_the_memory_of_a_larger_but_not_of_a_much_larger_one() -> None:
+def test_smaller_batch_reuses_memory_up_to_twice_its_size() -> None:
     place = tensor(2 * BATCH_BYTES).data_ptr()
     assert tensor(BATCH_BYTES + 1).data_ptr() == place
     assert tensor(BATCH_BYTES - 1).data_ptr() != place
     assert tensor(2 * BATCH_BYTES + 1).data_ptr() != place
 
 
-def test_batches_that_are_kept_never_change(tmp_path: Path) -> None:
+def test_kept_batches_never_change(tmp_path: Path) -> None:
     documents = [[i % 60_000] * 1500 for i in range(700)]
     dataset = TokenDataset(pbins.write(tmp_path / "a.pbin", documents), 1024, position_ids=True)
     stream = torch.tensor([token for document in documents for token in document])
@@ -105,7 +105,7 @@ def test_batches_that_are_kept_never_change(tmp_path: Path) -> None:
         assert torch.equal(torch.from_numpy(labels[i]).flatten(), stream[start + 3073 :][: 13 * 1024])
 
 
-def test_one_field_keeps_the_others_memory(tmp_path: Path) -> None:
+def test_one_field_keeps_the_memory_of_all(tmp_path: Path) -> None:
     dataset = TokenDataset(pbins.write(tmp_path / "a.pbin", [[7] * 40_000]), 1024)
     kept = dataset.__getitems__(range(16)).batch["labels"][2:3]
     for i in range(20):
@@ -119,7 +119,7 @@ def test_small_memory_is_not_kept() -> None:
     assert not batch_memory._kept
 
 
-def test_threads_are_never_given_the_same_memory() -> None:
+def test_threads_never_get_the_same_memory() -> None:
     spoiled = []
 
     def work(thread: int) -> None:

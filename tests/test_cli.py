@@ -69,7 +69,7 @@ def test_pack_needs_no_config(folder: Path) -> None:
     assert [document.tolist() for document in packtok.PbinReader(str(folder / "a.pbin"))] == expected
 
 
-def test_pack_in_python_is_the_same_as_on_the_command_line(packed: Path) -> None:
+def test_pack_in_python_equals_pack_on_the_command_line(packed: Path) -> None:
     seen: list[dict[str, int]] = []
     report = packtok.pack(
         input=packed.parent / "corpus.jsonl",
@@ -82,7 +82,7 @@ def test_pack_in_python_is_the_same_as_on_the_command_line(packed: Path) -> None
     assert all(counts.keys() >= {"bytes_read", "total_bytes", "documents", "tokens"} for counts in seen)
 
 
-def test_modalities_names_do_the_same(folder: Path, packed: Path) -> None:
+def test_modalities_command_names_are_equivalent(folder: Path, packed: Path) -> None:
     config = folder / "pack.yaml"
     config.write_text(
         "settings: {src_path: corpus.jsonl, dst_path: m.pbin, jq_pattern: .text, eod_token: <|endoftext|>,\n"
@@ -102,7 +102,7 @@ def test_modalities_names_do_the_same(folder: Path, packed: Path) -> None:
     assert len(packtok.PbinReader(str(folder / "both.pbin"))) == 2 * len(TEXTS)
 
 
-def test_an_existing_output_is_kept_unless_told_otherwise(packed: Path) -> None:
+def test_existing_output_is_kept_by_default(packed: Path) -> None:
     again = ("pack", "-i", "corpus.jsonl", "-o", "train.pbin", "-t", "gpt2")
     _, err = run(*again, cwd=packed.parent, code=1)
     assert "train.pbin" in err
@@ -141,13 +141,13 @@ def test_print_config_resolves_and_packs_nothing(folder: Path) -> None:
     assert not list(folder.glob("*.pbin"))
 
 
-def test_the_memory_of_the_word_cache_has_a_flag(folder: Path) -> None:
+def test_word_cache_memory_has_a_flag(folder: Path) -> None:
     arguments = ("pack", "-i", "corpus.jsonl", "-o", "q.pbin", "-t", "gpt2", "--cache-bytes", 1_000_000)
     out, _ = run(*arguments, "--print-config", cwd=folder)
     assert "cache_bytes: 1000000\n" in out
 
 
-def test_secrets_reach_nothing_that_is_written_or_printed(folder: Path) -> None:
+def test_secrets_are_neither_written_nor_printed(folder: Path) -> None:
     secret = "hunter2hunter2"
     (folder / secret).mkdir()
     bad = folder / secret / "corpus.jsonl"
@@ -216,16 +216,14 @@ def test_secrets_reach_nothing_that_is_written_or_printed(folder: Path) -> None:
         (("verify", "none.pbin", "--sample", "2"), 2, "--sample 2: expected all, or a percentage such as 1%"),
     ],
 )
-def test_what_is_wrong_is_one_clear_answer(
-    folder: Path, arguments: tuple[str, ...], code: int, message: str
-) -> None:
+def test_errors_are_one_clear_line(folder: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     out, err = run(*arguments, cwd=folder, code=code)
     assert message in err
     assert out == ""
     assert sorted(path.name for path in folder.iterdir()) == ["corpus.jsonl"]
 
 
-def test_inspect_shows_what_there_is(packed: Path) -> None:
+def test_inspect_shows_the_contents(packed: Path) -> None:
     out, _ = run("inspect", packed.name, cwd=packed.parent)
     for pattern in (
         r"consistent +yes",
@@ -255,14 +253,14 @@ def test_cat_prints_text_and_ids(packed: Path) -> None:
     assert run("cat", packed.name, "-t", "gpt2", cwd=packed.parent)[0].endswith("Hello world<|endoftext|>\n")
 
 
-def test_cat_escapes_what_a_terminal_would_act_on(folder: Path) -> None:
+def test_cat_escapes_terminal_control_characters(folder: Path) -> None:
     write_corpus(folder / "evil.jsonl", ["a\x1b[31mred\x07\u202e"])
     run("pack", "-i", "evil.jsonl", "-o", "evil.pbin", "-t", "gpt2", cwd=folder)
     out, _ = run("cat", "evil.pbin", cwd=folder)
     assert out.splitlines()[1] == r"a\x1b[31mred\x07\u202e<|endoftext|>"
 
 
-def test_verify_says_what_is_wrong(packed: Path) -> None:
+def test_verify_names_the_error(packed: Path) -> None:
     assert "train.pbin is valid\n" in run("verify", packed.name, cwd=packed.parent)[0]
     content = bytearray(packed.read_bytes())
     content[14] ^= 1
@@ -297,7 +295,7 @@ def test_merge_takes_files_and_folders(packed: Path) -> None:
     assert len(packtok.PbinReader(str(parts / "all.pbin"))) == 7
 
 
-def test_a_bad_document_is_named(folder: Path) -> None:
+def test_bad_document_is_named(folder: Path) -> None:
     (folder / "bad.jsonl").write_text('{"text": "a"}\n{"text": 5}\n')
     _, err = run("pack", "-i", "bad.jsonl", "-o", "bad.pbin", "-t", "gpt2", cwd=folder, code=1)
     assert "bad.jsonl" in err
@@ -309,7 +307,7 @@ def test_a_bad_document_is_named(folder: Path) -> None:
     assert re.search(r"^rejects +bad\.pbin\.rejects\.jsonl$", out, re.M)
 
 
-def test_an_interrupt_leaves_nothing_and_exits_with_130(folder: Path) -> None:
+def test_interrupt_leaves_no_files_and_exits_with_130(folder: Path) -> None:
     with (folder / "huge.jsonl").open("w") as file:
         for _ in range(300_000):
             file.write(
@@ -361,7 +359,7 @@ def test_imports_stay_cheap(statement: str, absent: tuple[str, ...]) -> None:
     assert done.stdout == "[]\n"
 
 
-def test_all_public_names_are_there() -> None:
+def test_all_public_names_exist() -> None:
     assert dir(packtok) == packtok.__all__
     assert all(getattr(packtok, name) is not None for name in packtok.__all__)
     with pytest.raises(AttributeError) as caught:
@@ -369,7 +367,7 @@ def test_all_public_names_are_there() -> None:
     assert str(caught.value) == "module 'packtok' has no attribute 'nope'"
 
 
-def test_help_and_version_answer(tmp_path: Path) -> None:
+def test_help_and_version_work(tmp_path: Path) -> None:
     out, _ = run("--help", cwd=tmp_path)
     assert re.findall(r"^  (\w+) ", out.partition("Commands:")[2], re.M) == [
         *("pack", "plan", "join", "index", "inspect", "cat", "count", "verify", "merge", "manifest"),
@@ -378,7 +376,7 @@ def test_help_and_version_answer(tmp_path: Path) -> None:
     assert run("--version", cwd=tmp_path)[0] == f"packtok {packtok.__version__}\n"
 
 
-def test_document_numbers_are_as_in_python() -> None:
+def test_document_numbers_work_as_in_python() -> None:
     assert list(document_numbers("0:3", 5)) == [0, 1, 2]
     assert list(document_numbers("3:", 5)) == [3, 4]
     assert list(document_numbers("-2:", 5)) == [3, 4]
@@ -400,7 +398,7 @@ def test_samples_are_percentages() -> None:
             fraction_of(wrong)
 
 
-def test_histogram_shows_every_bucket_that_holds_something() -> None:
+def test_histogram_shows_every_non_empty_bucket() -> None:
     buckets = [{"from": 1, "below": 2, "documents": 1}, {"from": 2, "below": 4, "documents": 4000}]
     assert histogram(buckets) == [
         "tokens per document",
@@ -410,7 +408,7 @@ def test_histogram_shows_every_bucket_that_holds_something() -> None:
     assert histogram([]) == []
 
 
-def test_status_says_how_far_it_is() -> None:
+def test_status_line_shows_progress() -> None:
     counts = {"bytes_read": 25_000_000, "total_bytes": 100_000_000, "documents": 1234, "tokens": 5678}
     assert status(counts, 5.0) == "25.0 of 100.0 MB, 1,234 documents, 5,678 tokens, 5.0 MB/s, 0:15 left"
     assert status({"bytes_read": 0, "total_bytes": 0}, 0.0) == "0.0 MB"

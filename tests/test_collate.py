@@ -51,23 +51,23 @@ def test_targets_are_one_token_later(dtype: str) -> None:
     assert targets.tolist() == [row[1:] for row in rows]
 
 
-def test_the_type_of_samples_can_be_chosen() -> None:
+def test_dtype_of_samples_is_configurable() -> None:
     batch = shifted(items_of([[1, 2, 3]]), dtype=torch.int32)
     assert batch.samples["input_ids"].dtype == torch.int32
     assert batch.targets["target_ids"].tolist() == [[2, 3]]
 
 
-def test_tensors_are_taken_as_arrays_are() -> None:
+def test_tensors_are_accepted_like_arrays() -> None:
     items = [{"input_ids": torch.tensor([1, 2, 3], dtype=torch.int32)}]
     assert shifted(items).targets["target_ids"].tolist() == [[2, 3]]
 
 
-def test_rows_of_different_length_are_refused() -> None:
+def test_rows_of_different_lengths_are_rejected() -> None:
     with pytest.raises(ValueError, match="same shape"):
         shifted(items_of([[1, 2, 3], [1, 2]]))
 
 
-def test_it_is_a_collate_fn_in_spawned_workers() -> None:
+def test_collator_works_in_spawned_workers() -> None:
     items = items_of([[i, i + 1, i + 2] for i in range(5)])
     loader = DataLoader(
         items, batch_size=2, collate_fn=shifted, num_workers=1, multiprocessing_context="spawn"
@@ -95,7 +95,7 @@ def masked(targets: list[list[int]]) -> list[list[int]]:
     return result
 
 
-def test_only_what_is_between_markers_counts() -> None:
+def test_only_targets_between_markers_count() -> None:
     assert masked(
         [[5, BEGIN, 6, 7, END, 8, BEGIN, 9], [1, 2, 3, 4, 5, 6, 7, BEGIN], [BEGIN, END, *[4] * 6]]
     ) == [
@@ -115,7 +115,7 @@ def test_only_what_is_between_markers_counts() -> None:
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_masks_are_those_of_a_state_machine(targets: list[list[int]]) -> None:
+def test_masks_equal_those_of_a_state_machine(targets: list[list[int]]) -> None:
     flat = [token for row in targets for token in row]
     if BEGIN not in flat or END not in flat:
         with pytest.warns(UserWarning, match="does not occur in the batch"):
@@ -130,7 +130,7 @@ def test_masks_are_those_of_a_state_machine(targets: list[list[int]]) -> None:
         assert masked(targets) == expected
 
 
-def test_markers_that_do_not_alternate_are_an_error_that_says_where() -> None:
+def test_error_locates_markers_that_do_not_alternate() -> None:
     with pytest.raises(ValueError, match="markers") as caught:
         masked([[BEGIN, 1, END], [1, END, BEGIN]])
     assert str(caught.value) == (
@@ -141,7 +141,7 @@ def test_markers_that_do_not_alternate_are_an_error_that_says_where() -> None:
         masked([[BEGIN, BEGIN, 1, END]])
 
 
-def test_a_marker_that_is_missing_is_warned_of() -> None:
+def test_missing_marker_is_warned_about() -> None:
     with pytest.warns(UserWarning, match="end marker") as caught:
         assert masked([[1, BEGIN, 2]]) == [[IGNORED] * 3]
     assert str(caught[0].message) == (
@@ -177,13 +177,13 @@ def test_markers_are_looked_up_in_the_tokenizer() -> None:
             )
 
 
-def test_equal_markers_are_refused() -> None:
+def test_equal_markers_are_rejected() -> None:
     markers = {"b_include_to_loss_token": 5, "e_include_to_loss_token": 5}
     with pytest.raises(ValueError, match="the begin and end markers have the same id 5"):
         mask_loss_collator_wrapper(shifted, ["target_ids"], IGNORED, markers)
 
 
-def test_a_single_key_to_mask_is_no_sequence_of_letters() -> None:
+def test_single_key_to_mask_is_not_split_into_letters() -> None:
     items = items_of([[0, BEGIN, 3, END]])
     one, listed = (
         mask_loss_collator_wrapper(shifted, keys, IGNORED, MARKERS)(items)
@@ -194,7 +194,7 @@ def test_a_single_key_to_mask_is_no_sequence_of_letters() -> None:
     )
 
 
-def test_the_wrapper_pickles_and_masks_plain_dicts() -> None:
+def test_wrapper_pickles_and_masks_plain_dicts() -> None:
     wrapped = mask_loss_collator_wrapper(collate, ["labels"], IGNORED, MARKERS)
     items = [Item(input_ids=torch.tensor([1, 2, 3]), labels=torch.tensor([BEGIN, 5, END]))]
     batch = pickle.loads(pickle.dumps(wrapped))(items)
@@ -240,7 +240,7 @@ def test_rows_of_a_batch_are_views_that_collate_to_the_same_batch() -> None:
         rows[3]
 
 
-def test_torchs_default_collation_is_ours() -> None:
+def test_torch_default_collation_uses_collate() -> None:
     batch = collate([item(10, [0, 2, 5]), item(20, [0, 5])])
     assert default_collate(ItemList(batch)) is batch
     separate = default_collate([item(10, [0, 2, 5]), item(20, [0, 5])])
@@ -248,7 +248,7 @@ def test_torchs_default_collation_is_ours() -> None:
     assert separate["max_seqlen"] == 5
 
 
-def test_items_that_do_not_fit_together_are_refused() -> None:
+def test_incompatible_items_are_rejected() -> None:
     with pytest.raises(ValueError, match="no items to collate"):
         collate([])
     other = Item(input_ids=torch.arange(5))

@@ -61,7 +61,7 @@ def error_of(source: Any, overrides: dict[str, Any] | None = None) -> str:
     return str(caught.value)
 
 
-def test_a_modalities_config_is_taken_as_it_is(modalities_file: Path) -> None:
+def test_modalities_config_works_unchanged(modalities_file: Path) -> None:
     config = load_config(modalities_file)
     settings = config.settings
     assert settings.src_path == ("data/corpus.jsonl",)
@@ -72,7 +72,7 @@ def test_a_modalities_config_is_taken_as_it_is(modalities_file: Path) -> None:
     assert config.truncate_to is None
 
 
-def test_keys_without_effect_are_collected_with_the_reason(modalities_file: Path) -> None:
+def test_keys_without_effect_are_listed_with_the_reason(modalities_file: Path) -> None:
     assert load_config(modalities_file).ignored == (
         ("settings.processing_batch_size", BY_BYTES),
         ("settings.raw_samples_queue_size", BY_BYTES),
@@ -83,7 +83,7 @@ def test_keys_without_effect_are_collected_with_the_reason(modalities_file: Path
     )
 
 
-def test_each_reason_is_noted_once(modalities_file: Path) -> None:
+def test_each_reason_is_reported_once(modalities_file: Path) -> None:
     notes = prepare(modalities_file).notes
     assert notes[0] == (
         "settings.processing_batch_size, settings.raw_samples_queue_size, "
@@ -92,7 +92,7 @@ def test_each_reason_is_noted_once(modalities_file: Path) -> None:
     assert sum(BY_BYTES in note for note in notes) == 1
 
 
-def test_the_defaults_are_those_of_the_documentation() -> None:
+def test_defaults_match_the_documentation() -> None:
     config = load_config(minimal())
     settings = dataclasses.asdict(config.settings)
     del settings["num_cpus"]
@@ -204,11 +204,11 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(overrides: dict[str, Any], message: str) -> None:
+def test_errors_name_the_key(overrides: dict[str, Any], message: str) -> None:
     assert error_of(minimal(), overrides) == message
 
 
-def test_missing_keys_are_named_with_their_flag() -> None:
+def test_missing_keys_are_named_with_their_flags() -> None:
     assert (
         error_of(None, {"tokenizer": "gpt2"})
         == "--input: is missing; give it, or settings.src_path in a config"
@@ -221,7 +221,7 @@ def test_missing_keys_are_named_with_their_flag() -> None:
     )
 
 
-def test_a_misspelt_key_is_told_before_one_that_is_missing() -> None:
+def test_misspelled_key_is_reported_before_a_missing_one() -> None:
     assert error_of({"settings": {"src_path": "a", "dst_pth": "b"}}) == (
         "settings.dst_pth is not a known key; did you mean settings.dst_path?"
     )
@@ -244,7 +244,7 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         load_config(tmp_path / "none.yaml")
 
 
-def test_a_top_level_key_is_allowed_only_if_something_refers_to_it() -> None:
+def test_top_level_key_is_allowed_only_if_it_is_referenced() -> None:
     source = minimal(dst_path="${paths.out}/a.pbin") | {"paths": {"out": "o"}}
     assert load_config(source).settings.dst_path == "o/a.pbin"
     assert (
@@ -253,7 +253,7 @@ def test_a_top_level_key_is_allowed_only_if_something_refers_to_it() -> None:
     )
 
 
-def test_field_and_jq_pattern_are_one_key() -> None:
+def test_field_and_jq_pattern_are_the_same_key() -> None:
     assert load_config(minimal(field=".a")).settings.jq_pattern == ".a"
     assert load_config(minimal(field=".a", jq_pattern=".a")).settings.jq_pattern == ".a"
     assert error_of(minimal(field=".a", jq_pattern=".b")) == (
@@ -264,13 +264,13 @@ def test_field_and_jq_pattern_are_one_key() -> None:
     assert load_config(minimal(field=".a"), {"settings.jq_pattern": ".c"}).settings.jq_pattern == ".c"
 
 
-def test_a_tokenizer_option_keeps_the_other_tokenizer_keys() -> None:
+def test_tokenizer_option_keeps_the_other_tokenizer_keys() -> None:
     config = load_config(with_tokenizer(truncation=True, max_length=7), {"tokenizer": "cl100k_base"})
     assert config.tokenizer.config.pretrained_model_name_or_path == "cl100k_base"
     assert config.truncate_to == 7
 
 
-def test_special_tokens_must_be_there_already() -> None:
+def test_special_tokens_must_exist_in_the_tokenizer() -> None:
     prepare(with_tokenizer(special_tokens={"pad_token": "<|endoftext|>"}))
     prepare(with_tokenizer(special_tokens=["<|endoftext|>"]))
     with pytest.raises(ConfigError) as caught:
@@ -281,20 +281,20 @@ def test_special_tokens_must_be_there_already() -> None:
     )
 
 
-def test_paths_may_be_path_objects_and_lists(tmp_path: Path) -> None:
+def test_paths_can_be_path_objects_and_lists(tmp_path: Path) -> None:
     config = load_config(minimal(src_path=[tmp_path / "a", "b"], dst_path=tmp_path / "c"))
     assert config.settings.src_path == (str(tmp_path / "a"), "b")
     assert config.settings.dst_path == str(tmp_path / "c")
 
 
-def test_modalities_env_gives_the_config_file(modalities_file: Path) -> None:
+def test_modalities_env_resolves_to_the_config_file(modalities_file: Path) -> None:
     config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_folder_path}/x"})
     assert config.settings.dst_path == f"{modalities_file.parent}/x"
     config = load_config(modalities_file, {"settings.dst_path": "${modalities_env:config_file_path}.pbin"})
     assert config.settings.dst_path == f"{modalities_file}.pbin"
 
 
-def test_cuda_env_gives_ranks_as_numbers_and_null_for_what_is_not_set(
+def test_cuda_env_gives_ranks_as_numbers_and_null_if_unset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "3")
@@ -309,7 +309,7 @@ def test_cuda_env_gives_ranks_as_numbers_and_null_for_what_is_not_set(
     )
 
 
-def test_resolving_leaves_omegaconf_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolving_restores_omegaconf_resolvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKTOK_TEST_VALUE", "value")
     OmegaConf.register_resolver("node_env", lambda name: f"mine:{name}", annotation_validation="off")
     try:
@@ -345,7 +345,7 @@ def test_credentials_in_urls_are_never_shown() -> None:
     assert "signature" not in config.to_yaml() + repr(config)
 
 
-def test_redaction_knows_urls_and_prefers_the_longest_secret() -> None:
+def test_redaction_covers_urls_and_prefers_the_longest_secret() -> None:
     redactor = Redactor((("secret", "A"), ("secret-long", "B"), ("no", "C")))
     assert redactor("secret-long secret no") == "B A no"
     assert redactor("see https://u:p@h:1/x?a=b, or 'gs://b/k?t=1'") == "see https://***@h:1/x, or 'gs://b/k'"
@@ -354,7 +354,7 @@ def test_redaction_knows_urls_and_prefers_the_longest_secret() -> None:
     assert repr(redactor) == "Redactor(2 secrets)"
 
 
-def test_exceptions_lose_their_secrets_with_their_causes() -> None:
+def test_exceptions_and_their_causes_are_redacted() -> None:
     redactor = Redactor((("secret", "***"),))
     failure = FileNotFoundError(2, "no secret", "/secret/a")
     failure.__cause__ = ValueError("in secret")
@@ -364,14 +364,14 @@ def test_exceptions_lose_their_secrets_with_their_causes() -> None:
     assert str(caught.value.__cause__) == "in ***"
 
 
-def test_the_printed_config_means_the_same(modalities_file: Path) -> None:
+def test_printed_config_is_equivalent(modalities_file: Path) -> None:
     config = load_config(modalities_file, {"settings.max_tokens": 12})
     again = load_config(yaml.safe_load(config.to_yaml()))
     assert (again.settings.max_tokens, again.settings.src_path) == (12, config.settings.src_path)
     assert again.to_yaml() == config.to_yaml()
 
 
-def test_a_config_is_frozen() -> None:
+def test_config_is_frozen() -> None:
     config = load_config(minimal())
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.settings.num_cpus = 3

@@ -67,7 +67,7 @@ TEXT = {
 
 
 @pytest.mark.parametrize("name", [*BINARY, *TEXT])
-def test_a_file_that_is_no_json_lines_is_named(tmp_path: Path, name: str) -> None:
+def test_file_of_another_format_is_named(tmp_path: Path, name: str) -> None:
     content, what = {**BINARY, **TEXT}[name]
     path = tmp_path / name
     path.write_bytes(content)
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_json_lines_is_named(tmp_path: Path, name: str) -> Non
         assert count(path, ["gpt2"], on_bad_document="skip")["total"]["rejected"] >= 1
 
 
-def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     bad = tmp_path / "a.jsonl"
     common = ["--tokenizer", "gpt2", "--eod", "<|endoftext|>"]
     for content, what in (BINARY["a.parquet"], TEXT["a.csv"]):
@@ -119,14 +119,14 @@ def test_each_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) 
     ],
 )
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv"])
-def test_json_lines_are_read_whatever_the_name(tmp_path: Path, name: str, content: bytes) -> None:
+def test_json_lines_are_read_under_any_file_name(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     assert count(path, ["gpt2"])["total"]["documents"] == 2
 
 
 @pytest.mark.parametrize("first", ['{"text": "ab', 'b"}', "garbage", "a,b", "# comment", '[{"text": 1}'])
-def test_a_bad_first_line_stays_a_bad_document(tmp_path: Path, first: str) -> None:
+def test_bad_first_line_is_still_a_bad_document(tmp_path: Path, first: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(first.encode() + b"\n" + GOOD)
     total = count(path, ["gpt2"], on_bad_document="skip")["total"]
@@ -151,7 +151,7 @@ def test_a_bad_first_line_stays_a_bad_document(tmp_path: Path, first: str) -> No
         "jn(2147483647; 1e9)",
     ],
 )
-def test_a_filter_without_end_is_a_bad_document(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
+def test_endless_filter_is_a_bad_document(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
     done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
@@ -168,7 +168,7 @@ def test_a_filter_without_end_is_a_bad_document(tmp_path: Path, packtok_cli: Pac
     "field",
     ["(" * 30_000, "." + "|." * 16_000, "-" * 32_000 + "1", "try " * 8_000 + ".", "[" * 40_000, "(" * 99_999],
 )
-def test_a_filter_that_nests_deeply_is_refused(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
+def test_deeply_nested_filter_is_rejected(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
     done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
@@ -179,9 +179,7 @@ def test_a_filter_that_nests_deeply_is_refused(tmp_path: Path, packtok_cli: Pack
 @pytest.mark.parametrize(
     ("field", "meant"), [("text", ".text"), ("meta.text", ".meta.text"), ("input", ".input")]
 )
-def test_a_forgotten_dot_is_asked_about(
-    tmp_path: Path, packtok_cli: PacktokCli, field: str, meant: str
-) -> None:
+def test_forgotten_dot_is_suggested(tmp_path: Path, packtok_cli: PacktokCli, field: str, meant: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
     flag = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1).stderr

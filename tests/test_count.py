@@ -47,7 +47,7 @@ def expected_of(name: str, texts: list[str], **options: Any) -> int:
 
 
 @pytest.mark.parametrize("num_cpus", [1, 3])
-def test_counts_are_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: int) -> None:
+def test_counts_equal_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: int) -> None:
     word_piece().save(str(tmp_path / "word_piece.json"))
     names = ["gpt2", "cl100k_base", str(tmp_path / "word_piece.json")]
     report = count(corpus, names, num_cpus=num_cpus)
@@ -70,7 +70,7 @@ def test_counts_are_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus: i
     assert (without["documents"], without["empty"]) == (len(texts) - 1, 1)
 
 
-def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
+def test_counts_equal_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
     lines = [
         b'{"text": "a b"}',
         b"",
@@ -95,7 +95,7 @@ def test_counts_are_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 5, 504])
-def test_a_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: int) -> None:
+def test_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: int) -> None:
     report = packtok.pack(
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", max_documents=limit, num_cpus=2
     )
@@ -106,14 +106,14 @@ def test_a_limit_ends_where_packing_ends(corpus: Path, tmp_path: Path, limit: in
     assert counted["stopped_early"] == report.stopped_early
 
 
-def test_a_jq_filter_gives_the_text(tmp_path: Path) -> None:
+def test_jq_filter_selects_the_text(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"a": ["x", "Hello world"]}\n')
     report = count(path, ["gpt2"], field='.a | join(" ")')
     assert report["total"]["tokens"] == [expected_of("gpt2", ["x Hello world"])]
 
 
-def test_a_bad_document_is_named(corpus: Path, packtok_cli: PacktokCli) -> None:
+def test_bad_document_is_named(corpus: Path, packtok_cli: PacktokCli) -> None:
     (corpus / "a.jsonl").write_text('{"text": "a"}\n\n{"text": 5}\n')
     done = packtok_cli("count", "corpus", "-t", "gpt2", cwd=corpus.parent, code=1)
     assert done.stdout == ""
@@ -124,7 +124,7 @@ def test_a_bad_document_is_named(corpus: Path, packtok_cli: PacktokCli) -> None:
     assert "lines 505 = 503 documents + 0 empty + 1 blank + 1 rejected" in done.stdout
 
 
-def test_the_table_and_the_chart_in_a_pipe(corpus: Path, packtok_cli: PacktokCli) -> None:
+def test_table_and_chart_are_plain_text_in_a_pipe(corpus: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("count", "corpus", "-t", "gpt2", "-t", "cl100k_base", "-j", "2", cwd=corpus.parent)
     lines = done.stdout.splitlines()
     header = [
@@ -148,7 +148,7 @@ def test_the_table_and_the_chart_in_a_pipe(corpus: Path, packtok_cli: PacktokCli
     assert done.stderr == ""
 
 
-def test_json_and_quiet(corpus: Path, packtok_cli: PacktokCli) -> None:
+def test_json_and_quiet_output(corpus: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("count", "corpus", "-t", "gpt2", "--json", cwd=corpus.parent)
     report = json.loads(done.stdout)
     assert report["total"] == count(corpus, ["gpt2"])["total"]
@@ -160,7 +160,7 @@ def test_json_and_quiet(corpus: Path, packtok_cli: PacktokCli) -> None:
     )
 
 
-def test_two_tokenizers_of_one_name_are_told_apart(corpus: Path, tmp_path: Path) -> None:
+def test_two_tokenizers_with_one_name_are_distinguished(corpus: Path, tmp_path: Path) -> None:
     folders = [str(write_tokenizer(tmp_path / name / "same")) for name in ("x", "y")]
     report = count(corpus, folders)
     assert [one["name"] for one in report["tokenizers"]] == folders
@@ -187,7 +187,7 @@ def test_two_tokenizers_of_one_name_are_told_apart(corpus: Path, tmp_path: Path)
         ),
     ],
 )
-def test_wrong_use_is_said_in_one_line(
+def test_wrong_usage_is_reported_in_one_line(
     corpus: Path, packtok_cli: PacktokCli, arguments: list[str], code: int, message: str
 ) -> None:
     done = packtok_cli(*arguments, cwd=corpus.parent, code=code)
@@ -195,7 +195,7 @@ def test_wrong_use_is_said_in_one_line(
     assert done.stdout == ""
 
 
-def test_whatever_progress_raises_ends_the_count(tmp_path: Path) -> None:
+def test_exception_in_progress_callback_ends_the_count(tmp_path: Path) -> None:
     # New words, which take long enough for progress to be told of, on any machine.
     texts = (" ".join(map(str, range(start, start + 1500))) for start in range(0, 3_000_000, 1500))
     corpus = oracle.write_lines(tmp_path / "c.jsonl", list(texts))
@@ -221,7 +221,7 @@ def counted(path: str, number: int) -> dict[str, Any]:
     }
 
 
-def test_many_sources_are_shown_by_folder_and_the_largest_folders_first() -> None:
+def test_many_sources_are_grouped_by_folder_keeping_the_largest() -> None:
     few = [counted(f"f{i}", i) for i in range(20)]
     assert grouped(few) == [(f"f{i}", few[i]) for i in range(20)]
     by_folder = grouped([counted(f"d{i % 3}/f{i}", i) for i in range(30)])
@@ -237,7 +237,7 @@ def test_many_sources_are_shown_by_folder_and_the_largest_folders_first() -> Non
     assert sum(one["text_bytes"] for _, one in many) == sum(range(100))
 
 
-def test_what_would_act_on_a_terminal_is_escaped() -> None:
+def test_terminal_control_characters_are_escaped() -> None:
     one = counted("a\x1b[31m", 4)
     report = {"tokenizers": [{"name": "t\x07"}], "sources": [one | {"lines": 1}], "total": one}
     header, rows = table(report | {"stopped_early": False})
@@ -247,7 +247,7 @@ def test_what_would_act_on_a_terminal_is_escaped() -> None:
 
 
 @pytest.mark.parametrize(("columns", "is_table"), [(100, True), (60, False)])
-def test_a_terminal_never_cuts_a_number(
+def test_numbers_are_never_truncated_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, is_table: bool
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -260,7 +260,7 @@ def test_a_terminal_never_cuts_a_number(
     assert (max(len(line) for line in out.splitlines()) <= columns) == is_table
 
 
-def test_a_chart_shows_nothing_for_nothing() -> None:
+def test_chart_has_no_bar_without_tokens() -> None:
     assert chart(["a", "bb"], [None, 2.0]) == [
         "bytes per token",
         " a  " + 40 * " " + "  -",
@@ -268,7 +268,7 @@ def test_a_chart_shows_nothing_for_nothing() -> None:
     ]
 
 
-def test_inspect_says_what_became_of_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_inspect_shows_the_components_of_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     folder = write_tokenizer(tmp_path / "mine", {"eos_token": "</s>"})
     out = packtok_cli("tokenizer", "inspect", "mine", cwd=tmp_path).stdout
     tokenizer = packtok.Tokenizer.from_pretrained(folder)
@@ -295,7 +295,7 @@ def test_inspect_says_what_became_of_a_file(tmp_path: Path, packtok_cli: Packtok
     )
 
 
-def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_inspect_explains_the_reference_engine(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     wheel = word_piece()
     wheel.pre_tokenizer = pre_tokenizers.Punctuation()
     wheel.enable_truncation(5)
@@ -325,7 +325,7 @@ def test_inspect_gives_the_reason_for_the_slower_engine(tmp_path: Path, packtok_
         (pre_tokenizers.Whitespace(), "words not seen before"),
     ],
 )
-def test_inspect_says_which_words_are_for_the_other_engine(
+def test_inspect_names_words_that_fall_back_to_the_reference_engine(
     tmp_path: Path, packtok_cli: PacktokCli, pre_tokenizer: pre_tokenizers.PreTokenizer, words: str
 ) -> None:
     tokenizer = word_piece()
@@ -346,13 +346,13 @@ def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path
     assert out == "packtok and tokenizers 0.23.2 give the same ids\n"
 
 
-def test_verify_says_where_there_is_nothing_to_compare(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_verify_reports_if_there_is_nothing_to_compare(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     unigram().save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "verify", "w.json", cwd=tmp_path).stdout
     assert out.startswith("nothing to compare: w.json uses tokenizers 0.23.2")
 
 
-def test_a_comparison_of_no_document_is_a_failure(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_comparing_no_documents_fails(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "c.jsonl").write_text('{"body": "a"}\n{"body": "b"}\n')
     words = ("tokenizer", "verify", "gpt2", "-c", "c.jsonl", "--on-bad-document", "skip", "--quiet")
     done = packtok_cli(*words, cwd=tmp_path, code=1)

@@ -97,7 +97,7 @@ def continuous(*arguments: Any, **options: Any) -> Any:
 
 @settings(max_examples=100, deadline=None)
 @given(data=datasets(), block_size=st.integers(2, 30), overlap=st.integers(0, 29), by_file=st.booleans())
-def test_blocks_are_those_of_the_oracle(
+def test_blocks_equal_those_of_the_oracle(
     scratch: Callable[[], Path],
     data: tuple[int, list[list[list[int]]], bool],
     block_size: int,
@@ -139,7 +139,7 @@ def test_blocks_are_those_of_the_oracle(
 
 @settings(max_examples=100, deadline=None)
 @given(data=datasets())
-def test_whole_items_are_documents(
+def test_whole_packing_serves_documents(
     scratch: Callable[[], Path], data: tuple[int, list[list[list[int]]], bool]
 ) -> None:
     width, files, trailer = data
@@ -152,7 +152,7 @@ def test_whole_items_are_documents(
 
 @settings(max_examples=60, deadline=None)
 @given(data=datasets(), block_size=st.integers(2, 20))
-def test_megatron_blocks_are_those_of_the_oracle(
+def test_megatron_blocks_equal_those_of_the_oracle(
     scratch: Callable[[], Path], data: tuple[int, list[list[list[int]]], bool], block_size: int
 ) -> None:
     width, files, trailer = data
@@ -180,7 +180,7 @@ def test_megatron_blocks_are_those_of_the_oracle(
     assert again.fingerprint == dataset.fingerprint
 
 
-def test_a_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
+def test_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [[1, 2], [3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13], [14, 15]])
     dataset = packtok.PackedMemMapDatasetMegatron(path, "x", 4, cache_dir=tmp_path / "plans", dtype="int64")
     # 3 fits, 4 … does not; 8 and 9 are in no block; 14 starts one that would pass the end.
@@ -190,7 +190,7 @@ def test_a_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     assert dataset.locate(0) == [(str(path), 0, 0, 2), (str(path), 1, 0, 1), (str(path), 2, 0, 1)]
 
 
-def test_block_sizes_that_are_none_are_refused(file: Path) -> None:
+def test_invalid_block_sizes_are_rejected(file: Path) -> None:
     for value in (1, 0, -3, True, 4.0, "4", 2**63):
         text = f"block_size is {value!r}, expected an integer from 2 to 9223372036854775807"
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
@@ -199,7 +199,7 @@ def test_block_sizes_that_are_none_are_refused(file: Path) -> None:
             continuous(file, "x", value, True)
 
 
-def test_plans_go_to_the_users_cache_where_data_cannot_be_written(
+def test_plans_go_to_the_user_cache_if_the_data_folder_is_read_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS)
@@ -215,7 +215,7 @@ def test_plans_go_to_the_users_cache_where_data_cannot_be_written(
 
 @settings(max_examples=60, deadline=None)
 @given(data=datasets(), context_length=st.integers(1, 14), aligned=st.booleans(), side=st.sampled_from(SIDES))
-def test_planned_batches_are_those_of_the_oracle(
+def test_planned_batches_equal_those_of_the_oracle(
     scratch: Callable[[], Path],
     data: tuple[int, list[list[list[int]]], bool],
     context_length: int,
@@ -284,7 +284,7 @@ def check_batch(blocks: Blocks, rows: list[reference_rows.Row], items: list[int]
 
 @settings(max_examples=80, deadline=None)
 @given(data=datasets(), context_length=st.integers(1, 20), aligned=st.booleans(), random=st.randoms())
-def test_batches_of_blocks_are_those_of_the_oracle(
+def test_batches_of_blocks_equal_those_of_the_oracle(
     scratch: Callable[[], Path],
     data: tuple[int, list[list[list[int]]], bool],
     context_length: int,
@@ -309,7 +309,7 @@ def test_batches_of_blocks_are_those_of_the_oracle(
 
 @settings(max_examples=80, deadline=None)
 @given(data=datasets(), context_length=st.integers(1, 14), aligned=st.booleans())
-def test_batches_of_documents_are_those_of_the_oracle(
+def test_batches_of_documents_equal_those_of_the_oracle(
     scratch: Callable[[], Path],
     data: tuple[int, list[list[list[int]]], bool],
     context_length: int,
@@ -330,7 +330,7 @@ def test_batches_of_documents_are_those_of_the_oracle(
 
 @settings(max_examples=100, deadline=None)
 @given(data=datasets(), block_size=st.integers(2, 12))
-def test_located_documents_hold_the_tokens_of_the_item(
+def test_located_documents_contain_the_tokens_of_the_item(
     scratch: Callable[[], Path], data: tuple[int, list[list[list[int]]], bool], block_size: int
 ) -> None:
     width, files, trailer = data
@@ -346,7 +346,7 @@ def test_located_documents_hold_the_tokens_of_the_item(
         assert [token for part in tokens for token in part] == blocks[i].tolist()
 
 
-def test_items_are_the_goldens_of_modalities(shared: Path) -> None:
+def test_items_equal_the_golden_files_of_modalities(shared: Path) -> None:
     for path in (shared / "redpajama/train.pbin", shared / "modalities/lorem_long.pbin"):
         documents = reference.read_pbin(path).documents
         whole = base(path, "input_ids")
@@ -363,7 +363,7 @@ def test_items_are_the_goldens_of_modalities(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("block_size", "with_reuse", "without"), [(4, 6, 5), (5, 4, 4), (2, 19, 10), (20, 1, 1)]
 )
-def test_numbers_of_blocks_are_those_of_modalities(
+def test_numbers_of_blocks_equal_those_of_modalities(
     tmp_path: Path, block_size: int, with_reuse: int, without: int
 ) -> None:
     path = pbins.write(tmp_path / "a.pbin", [list(range(4)), list(range(4, 20))])
@@ -376,7 +376,7 @@ def test_numbers_of_blocks_are_those_of_modalities(
 
 
 @pytest.mark.parametrize("packing", ["whole", "fixed"])
-def test_indices_and_slices_are_those_of_a_list(file: Path, packing: str) -> None:
+def test_indices_and_slices_work_as_in_a_list(file: Path, packing: str) -> None:
     options: dict[str, Any] = {} if packing == "whole" else {"block_size": 3, "overlap": 1}
     blocks = Blocks([file], packing=packing, **options)
     expected = DOCUMENTS if packing == "whole" else reference_rows.fixed_blocks(FLAT, 3, 1)
@@ -398,7 +398,7 @@ def test_indices_and_slices_are_those_of_a_list(file: Path, packing: str) -> Non
         blocks[::0]
 
 
-def test_slices_of_datasets_are_lists_under_the_key(file: Path) -> None:
+def test_dataset_slices_are_lists_under_the_sample_key(file: Path) -> None:
     whole = base(file, "ids")
     for taken in SLICES:
         found = whole[taken]
@@ -412,7 +412,7 @@ def test_slices_of_datasets_are_lists_under_the_key(file: Path) -> None:
     ]
 
 
-def test_views_copy_nothing_and_cannot_be_written(file: Path, tmp_path: Path) -> None:
+def test_views_are_zero_copy_and_read_only(file: Path, tmp_path: Path) -> None:
     other = pbins.write(tmp_path / "b.pbin", DOCUMENTS)
     blocks = Blocks([file, other], packing="fixed", block_size=5)
     crossing = next(i for i in range(len(blocks)) if len({part[0] for part in blocks.locate(i)}) == 2)
@@ -427,7 +427,7 @@ def test_views_copy_nothing_and_cannot_be_written(file: Path, tmp_path: Path) ->
                 blocks[i].flags.writeable = True
 
 
-def test_views_outlive_the_dataset_and_the_name_of_the_file(file: Path) -> None:
+def test_views_outlive_the_dataset_and_the_unlinked_file(file: Path) -> None:
     blocks = Blocks([file], packing="whole")
     views = blocks[:]
     del blocks
@@ -438,7 +438,7 @@ def test_views_outlive_the_dataset_and_the_name_of_the_file(file: Path) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int32", "int64"])
-def test_items_come_in_the_dtype_asked_for(tmp_path: Path, width: int, dtype: str) -> None:
+def test_items_have_the_requested_dtype(tmp_path: Path, width: int, dtype: str) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, width)
     for asked in (dtype, np.dtype(dtype), getattr(np, dtype)):
         whole = base(path, "x", dtype=asked)
@@ -452,7 +452,7 @@ def test_items_come_in_the_dtype_asked_for(tmp_path: Path, width: int, dtype: st
 
 # The types of Modalities' datasets; for one byte a token it gives uint8, which no embedding accepts.
 @pytest.mark.parametrize(("width", "dtype"), [(1, "int32"), (2, "int32"), (4, "int64")])
-def test_items_of_modalities_classes_are_what_embeddings_accept(
+def test_items_of_modalities_classes_are_accepted_by_embeddings(
     tmp_path: Path, width: int, dtype: str
 ) -> None:
     documents = [[1, 2, 3, 256**width - 1], [5, 6], [7, 8, 9]]
@@ -476,7 +476,7 @@ def test_items_of_modalities_classes_are_what_embeddings_accept(
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
-def test_zero_copy_gives_read_only_views_in_the_width_of_the_file(tmp_path: Path, width: int) -> None:
+def test_zero_copy_gives_read_only_views_in_the_file_dtype(tmp_path: Path, width: int) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, width)
     for made in (
         base(path, "x", zero_copy=True),
@@ -518,7 +518,7 @@ def test_default_items_collate_in_torch_without_a_warning(file: Path) -> None:
         ]
 
 
-def test_ids_that_a_dtype_cannot_hold_are_refused(tmp_path: Path) -> None:
+def test_ids_that_overflow_the_dtype_are_rejected(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [[1, 255, 256], [2**31 - 1], [2**31, 5]], 4)
     eight = Blocks([path], packing="whole", dtype=np.uint8)
     with pytest.raises(ValueError, match="more than uint8 holds") as caught:
@@ -536,7 +536,7 @@ def test_ids_that_a_dtype_cannot_hold_are_refused(tmp_path: Path) -> None:
         Blocks([path], packing="whole", dtype="float32")
 
 
-def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
+def test_invalid_options_are_named(file: Path, tmp_path: Path) -> None:
     wide = pbins.write(tmp_path / "wide.pbin", DOCUMENTS, 4)
     other = pbins.write(tmp_path / "other.pbin", DOCUMENTS, tokenizer="one", eod_id=9)
     another = pbins.write(tmp_path / "another.pbin", DOCUMENTS, tokenizer="two", eod_id=9)
@@ -588,7 +588,7 @@ def test_wrong_options_are_named(file: Path, tmp_path: Path) -> None:
         continuous(file, "x", 17, reuse_last_target=True)
 
 
-def test_wrong_arrays_are_named(file: Path) -> None:
+def test_invalid_arrays_are_named(file: Path) -> None:
     blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
     good = np.empty((2, 4), np.int64)
 
@@ -621,7 +621,7 @@ def test_wrong_arrays_are_named(file: Path) -> None:
         Blocks([file], packing="whole").fill([0], input_ids=np.empty((1, 4), np.int64))
 
 
-def test_items_may_be_any_integers(file: Path) -> None:
+def test_item_indices_can_be_any_integer_type(file: Path) -> None:
     blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
     expected = np.empty((3, 4), np.int64)
     blocks.fill([2, 0, -1], input_ids=expected)
@@ -632,7 +632,7 @@ def test_items_may_be_any_integers(file: Path) -> None:
     blocks.fill([], input_ids=np.empty((0, 4), np.int64))
 
 
-def test_a_batch_goes_into_memory_of_torch(file: Path) -> None:
+def test_batch_is_written_into_torch_memory(file: Path) -> None:
     blocks = Blocks([file], packing="fixed", block_size=5, overlap=1)
     batch = torch.zeros(2, 3, 4, dtype=torch.int64)
     blocks.fill([0, 1, 2], input_ids=batch[0].numpy(), labels=batch[1].numpy())
@@ -640,7 +640,7 @@ def test_a_batch_goes_into_memory_of_torch(file: Path) -> None:
     assert batch[1].tolist() == [FLAT[i * 4 + 1 : i * 4 + 5] for i in range(3)]
 
 
-def test_sources_of_every_kind_give_the_same_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_kinds_of_sources_give_the_same_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "data"
     (folder / "more").mkdir(parents=True)
     names = ["a1.pbin", "a2.pbin", "a10.pbin", "more/b.pbin"]
@@ -664,7 +664,7 @@ def test_sources_of_every_kind_give_the_same_items(tmp_path: Path, monkeypatch: 
     assert base(literal, "x")[0]["x"].tolist() == [5]
 
 
-def test_sources_that_are_nothing_are_named(tmp_path: Path) -> None:
+def test_empty_or_missing_sources_are_named(tmp_path: Path) -> None:
     for source, message in (
         ([], "the list of pbins is empty; give at least one"),
         (tmp_path, f"{tmp_path}: no .pbin file in this folder"),
@@ -678,7 +678,7 @@ def test_sources_that_are_nothing_are_named(tmp_path: Path) -> None:
         assert str(caught.value) == message
 
 
-def test_a_pbin_that_starts_like_json_is_a_pbin(tmp_path: Path) -> None:
+def test_pbin_that_starts_like_json_is_a_pbin(tmp_path: Path) -> None:
     # A data segment of 123 bytes: the header starts with "{".
     path = pbins.write(tmp_path / "a.pbin", [[1] * 123], 1)
     assert path.read_bytes()[:1] == b"{"
@@ -721,7 +721,7 @@ def test_every_option_survives_pickling(file: Path, tmp_path: Path) -> None:
             assert again.__getnewargs_ex__() == blocks.__getnewargs_ex__()
 
 
-def test_a_replaced_file_is_named_by_whoever_reopens_it(tmp_path: Path) -> None:
+def test_replaced_file_is_reported_on_reopening(tmp_path: Path) -> None:
     paths = [pbins.write(tmp_path / f"{name}.pbin", DOCUMENTS) for name in "ab"]
     pickled = pickle.dumps(base(paths, "x"))
     shuffled = DOCUMENTS[1:] + DOCUMENTS[:1]
@@ -747,7 +747,7 @@ def test_a_replaced_file_is_named_by_whoever_reopens_it(tmp_path: Path) -> None:
         (DOCUMENTS[1:] + DOCUMENTS[:1], 2, "index_crc32c"),
     ],
 )
-def test_a_replaced_file_without_trailer_is_known_by_its_index(
+def test_replaced_file_without_trailer_is_detected_by_its_index(
     tmp_path: Path, documents: list[list[int]], width: int, what: str
 ) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, trailer=False)
@@ -757,7 +757,7 @@ def test_a_replaced_file_without_trailer_is_known_by_its_index(
         pickle.loads(pickled)[0]
 
 
-def test_fingerprints_tell_files_and_options_apart(tmp_path: Path) -> None:
+def test_fingerprints_distinguish_files_and_options(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS)
     (tmp_path / "moved").mkdir()
     moved = pbins.write(tmp_path / "moved" / "a.pbin", DOCUMENTS)
@@ -782,7 +782,7 @@ def test_fingerprints_tell_files_and_options_apart(tmp_path: Path) -> None:
     assert continuous(path, "y", 4, True, dtype="int64", verify=True).fingerprint == options[1].fingerprint
 
 
-def test_damaged_data_is_found_when_it_is_first_read(tmp_path: Path) -> None:
+def test_damaged_data_is_detected_on_first_read(tmp_path: Path) -> None:
     # Three checked pieces of data; the second is damaged.
     documents = [[i % 251] * 1000 for i in range(2500)]
     path = pbins.write(tmp_path / "a.pbin", documents, 1)
@@ -806,7 +806,7 @@ def test_damaged_data_is_found_when_it_is_first_read(tmp_path: Path) -> None:
         reopened[1049]
 
 
-def test_damaged_offsets_are_found_with_verify(file: Path) -> None:
+def test_damaged_offsets_are_detected_with_verify(file: Path) -> None:
     content = bytearray(file.read_bytes())
     at = content.index(reference.START_MAGIC) + 8 + 8
     content[at] ^= 2
@@ -815,14 +815,14 @@ def test_damaged_offsets_are_found_with_verify(file: Path) -> None:
         Blocks([file], packing="whole", verify=True)
 
 
-def test_what_has_no_checksums_cannot_be_verified(tmp_path: Path) -> None:
+def test_files_without_checksums_cannot_be_verified(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", DOCUMENTS, trailer=False)
     with pytest.raises(ValueError, match="has no checksums") as caught:
         Blocks([path], packing="whole", verify=True)
     assert str(caught.value) == (f"{path}: file has no checksums to verify; pack it again, or remove verify")
 
 
-def test_eod_is_that_of_the_metadata(tmp_path: Path) -> None:
+def test_eod_comes_from_the_metadata(tmp_path: Path) -> None:
     with_eod = pbins.write(tmp_path / "a.pbin", DOCUMENTS, eod_id=9)
     assert Blocks([with_eod], packing="whole").eod_id == 9
     assert Blocks([pbins.write(tmp_path / "b.pbin", DOCUMENTS)], packing="whole").eod_id is None
@@ -831,7 +831,7 @@ def test_eod_is_that_of_the_metadata(tmp_path: Path) -> None:
     )
 
 
-def test_advice_and_prefetching_change_nothing(file: Path, tmp_path: Path) -> None:
+def test_advice_and_prefetching_do_not_change_items(file: Path, tmp_path: Path) -> None:
     blocks = Blocks([file, pbins.write(tmp_path / "b.pbin", DOCUMENTS)], packing="fixed", block_size=5)
     expected = listed(blocks[:])
     for pattern in ("sequential", "random", "normal"):
@@ -861,7 +861,7 @@ def test_threads_share_one_dataset(file: Path, tmp_path: Path) -> None:
         assert all(pool.map(read, range(16)))
 
 
-def test_combined_datasets_follow_each_other(file: Path, tmp_path: Path) -> None:
+def test_combined_datasets_are_concatenated(file: Path, tmp_path: Path) -> None:
     other = pbins.write(tmp_path / "b.pbin", [[5], [6, 7]])
     parts = [base(file, "x"), base(pbins.write(tmp_path / "empty.pbin", []), "x"), base(other, "x")]
     combined = packtok.CombinedDataset(parts)
@@ -889,7 +889,7 @@ def stacked(items: list[dict[str, Any]]) -> Any:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_of_torch_serve_the_same_items(file: Path, method: str) -> None:
+def test_torch_workers_serve_the_same_items(file: Path, method: str) -> None:
     dataset = continuous(file, "x", 4, False, dtype=np.int64)
     loader = torch.utils.data.DataLoader(
         dataset, batch_size=3, num_workers=2, collate_fn=stacked, multiprocessing_context=method
@@ -898,7 +898,7 @@ def test_workers_of_torch_serve_the_same_items(file: Path, method: str) -> None:
     assert [row for batch in loader for row in batch.tolist()] == reference_rows.fixed_blocks(FLAT, 4, 0)
 
 
-def test_importing_packtok_imports_no_torch() -> None:
+def test_importing_packtok_does_not_import_torch() -> None:
     code = "import sys, packtok, packtok._packtok, packtok.sources; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -909,7 +909,7 @@ def test_load_index_is_accepted_everywhere(file: Path) -> None:
         assert len(continuous(file, "x", 4, True, load_index)) == 5
 
 
-def test_paths_need_not_be_unicode(tmp_path: Path) -> None:
+def test_paths_can_be_non_unicode(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pbin"))
     pbins.write(path, DOCUMENTS)
     blocks = pickle.loads(pickle.dumps(Blocks([path], packing="whole")))

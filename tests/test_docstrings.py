@@ -57,7 +57,7 @@ def pbins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_examples_of_a_docstring_print_what_they_show(
+def test_docstring_examples_print_the_shown_output(
     name: str, pbins: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -23,7 +23,7 @@ REFERENCE = "tokenizers 0.23.2"
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
-def test_every_engine_writes_the_same_file(tmp_path: Path, name: str) -> None:
+def test_all_engines_write_the_same_file(tmp_path: Path, name: str) -> None:
     texts = oracle.texts_of(EXAMPLES)
     # A text that holds an added token, and words longer than any table.
     texts += [f"a{oracle.EOD}b", "x" * 5000, "word " * 3000, "數字" * 2000, "\n \n" * 999]
@@ -38,7 +38,7 @@ def test_every_engine_writes_the_same_file(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("cache_bytes", [1, 100_000, 1 << 30])
-def test_a_cache_of_any_size_gives_the_same_file(tmp_path: Path, cache_bytes: int) -> None:
+def test_any_cache_size_gives_the_same_file(tmp_path: Path, cache_bytes: int) -> None:
     texts = oracle.texts_of(EXAMPLES) * 3
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     pack = functools.partial(packtok.pack, input=corpus, tokenizer="gpt2", num_cpus=1)
@@ -48,7 +48,7 @@ def test_a_cache_of_any_size_gives_the_same_file(tmp_path: Path, cache_bytes: in
 
 
 @pytest.mark.parametrize("first_step", [None, "WhitespaceSplit"])
-def test_a_pattern_that_gives_up_is_an_error_of_its_document(
+def test_pattern_that_exceeds_its_limit_is_a_document_error(
     tmp_path: Path, packtok_cli: PacktokCli, first_step: str | None
 ) -> None:
     wheel = Tokenizer.from_str(unigram().to_str())
@@ -78,7 +78,7 @@ def test_a_pattern_that_gives_up_is_an_error_of_its_document(
     assert "\ntime            may be worse than linear in the length of a text; " in inspected
 
 
-def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_engine_explains_why_it_does_not_support_a_file(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     unigram().save(str(tmp_path / "words.json"))
     words = ("pack", "-i", EXAMPLES, "-o", "o.pbin", "-t", "words.json", "--eod", "[SEP]", "--quiet")
     done = packtok_cli(*words, "--engine", "fast", cwd=tmp_path, code=1)
@@ -92,14 +92,14 @@ def test_an_engine_that_does_not_cover_the_file_says_why(tmp_path: Path, packtok
     assert "'auto', 'fast', 'reference'" in done.stderr
 
 
-def test_the_engine_is_not_part_of_what_an_output_is(tmp_path: Path) -> None:
+def test_engine_is_not_part_of_the_output_identity(tmp_path: Path) -> None:
     pack = functools.partial(packtok.pack, input=EXAMPLES, output=tmp_path / "o.pbin", tokenizer="gpt2")
     assert not pack(engine="reference").skipped_existing
     assert pack(engine="fast", existing="skip").skipped_existing
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
-def test_a_tokenizer_is_proven_once(tmp_path: Path, is_writable: bool) -> None:
+def test_tokenizer_is_checked_once(tmp_path: Path, is_writable: bool) -> None:
     cache = tmp_path / "cache" if is_writable else Path("/proc/no/such")
     code = "import packtok; t = packtok.Tokenizer.builtin('gpt2'); print(t.engine, t.notes)"
     for _ in range(2):

@@ -39,7 +39,7 @@ TRICKY = (
 )
 
 
-def test_the_oracle_is_the_version_that_the_promise_names() -> None:
+def test_oracle_has_the_documented_version() -> None:
     assert tokenizers.__version__ == "0.23.3"
 
 
@@ -101,7 +101,7 @@ def assert_exact(
 
 
 @pytest.mark.parametrize("name", EOD_OF)
-def test_some_documents_of_every_corpus(shared: Path, tmp_path: Path, name: str) -> None:
+def test_sampled_documents_of_every_corpus(shared: Path, tmp_path: Path, name: str) -> None:
     texts = from_all_corpora(shared)
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     file = shared / f"tokenizers/{name}/tokenizer.json"
@@ -119,7 +119,7 @@ def test_every_document_of_every_corpus(shared: Path, tmp_path: Path, name: str,
     assert_exact(path, corpus_texts(path), file, wheel, tmp_path, EOD_OF[name], key=f"{name}, {corpus}")
 
 
-def test_a_file_that_has_not_the_checksum_is_held_against_the_wheel(tmp_path: Path) -> None:
+def test_file_with_another_checksum_is_compared_with_the_wheel(tmp_path: Path) -> None:
     file = oracle.byte_level(tmp_path / "tokenizer.json")
     wheel = oracle.load(file)
     path = oracle.write_lines(tmp_path / "corpus.jsonl", ["the", "a thing"])
@@ -137,9 +137,7 @@ def test_a_file_that_has_not_the_checksum_is_held_against_the_wheel(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["gpt2", "r50k_base", "cl100k_base", "o200k_base"])
-def test_a_built_in_name_writes_a_tokenizer_that_gives_its_ids(
-    shared: Path, tmp_path: Path, name: str
-) -> None:
+def test_built_in_name_writes_a_tokenizer_with_its_ids(shared: Path, tmp_path: Path, name: str) -> None:
     texts = from_all_corpora(shared)
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=name)
@@ -149,7 +147,7 @@ def test_a_built_in_name_writes_a_tokenizer_that_gives_its_ids(
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
-def test_every_nasty_document_with_a_built_in_name(shared: Path, tmp_path: Path, name: str) -> None:
+def test_every_edge_case_document_with_a_built_in_tokenizer(shared: Path, tmp_path: Path, name: str) -> None:
     path = shared / "corpora/nasty.jsonl.zst"
     output = tmp_path / "nasty.pbin"
     packtok.pack(input=path, output=output, tokenizer=name)
@@ -159,7 +157,7 @@ def test_every_nasty_document_with_a_built_in_name(shared: Path, tmp_path: Path,
     )
 
 
-def test_built_in_gpt2_is_the_published_file(shared: Path, tmp_path: Path) -> None:
+def test_built_in_gpt2_equals_the_published_file(shared: Path, tmp_path: Path) -> None:
     texts = some(corpus_texts(shared / "corpora/nasty.jsonl.zst"), "nasty")
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     packtok.pack(input=path, output=tmp_path / "gpt2.pbin", tokenizer="gpt2")
@@ -168,7 +166,7 @@ def test_built_in_gpt2_is_the_published_file(shared: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("model", ["bpe_32k", "unigram_32k"])
-def test_some_documents_with_a_converted_sentencepiece_model(
+def test_sampled_documents_with_a_converted_sentencepiece_model(
     shared: Path, tmp_path: Path, model: str
 ) -> None:
     file, wheel = converted(shared, model, tmp_path)
@@ -179,7 +177,7 @@ def test_some_documents_with_a_converted_sentencepiece_model(
 
 @pytest.mark.whole
 @pytest.mark.parametrize("model", ["bpe_32k", "unigram_32k"])
-def test_every_nasty_document_with_a_converted_sentencepiece_model(
+def test_every_edge_case_document_with_a_converted_sentencepiece_model(
     shared: Path, tmp_path: Path, model: str
 ) -> None:
     file, wheel = converted(shared, model, tmp_path)
@@ -198,7 +196,7 @@ BEFORE_MAP = {
 
 @pytest.mark.parametrize("pre_tokenizer", ["WhitespaceSplit", "BertPreTokenizer"])
 @pytest.mark.parametrize("family", BEFORE_MAP)
-def test_some_documents_with_a_sentencepiece_map_and_words(
+def test_sampled_documents_with_a_sentencepiece_map_and_words(
     shared: Path, tmp_path: Path, family: str, pre_tokenizer: str
 ) -> None:
     """What is one character to its users is, even where a blank is part of it."""
@@ -222,7 +220,7 @@ def test_some_documents_with_a_sentencepiece_map_and_words(
 
 @pytest.mark.whole
 @pytest.mark.parametrize("family", ["T5", "XLNet"])
-def test_every_nasty_document_with_a_sentencepiece_map_and_words(
+def test_every_edge_case_document_with_a_sentencepiece_map_and_words(
     shared: Path, tmp_path: Path, family: str
 ) -> None:
     file = by_words(shared, tmp_path, "WhitespaceSplit", BEFORE_MAP[family])
@@ -447,7 +445,7 @@ def test_special_tokens_around_documents(tmp_path: Path) -> None:
         assert_exact(path, texts, file, oracle.load(file), folder, oracle.EOD)
 
 
-def test_truncation_and_padding_in_the_file_are_off(tmp_path: Path) -> None:
+def test_truncation_and_padding_in_the_file_are_ignored(tmp_path: Path) -> None:
     file = oracle.byte_level(tmp_path / "tokenizer.json")
     wheel = Tokenizer.from_file(str(file))
     texts = ["the thing that is longer", "a"]
@@ -461,7 +459,7 @@ def test_truncation_and_padding_in_the_file_are_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("max_length", [0, 1, 2, 3, 7, 100])
 @pytest.mark.parametrize("add_special_tokens", [True, False])
-def test_truncation_that_is_asked_for(tmp_path: Path, max_length: int, add_special_tokens: bool) -> None:
+def test_requested_truncation_truncates(tmp_path: Path, max_length: int, add_special_tokens: bool) -> None:
     ids = {oracle.EOD: 300, "<|bos|>": 301}
     processor = oracle.template(before=("<|bos|>",), after=(), ids=ids)
     file = oracle.byte_level(tmp_path / "tokenizer.json", post_processor=processor)
@@ -493,7 +491,7 @@ def test_special_tokens_in_text_as_text(tmp_path: Path) -> None:
     oracle.assert_holds(tmp_path / "out.pbin", oracle.documents(wheel, texts))
 
 
-def test_special_tokens_in_text_refused(tmp_path: Path) -> None:
+def test_special_tokens_in_text_are_rejected(tmp_path: Path) -> None:
     file = oracle.byte_level(tmp_path / "tokenizer.json")
     path = oracle.write_lines(tmp_path / "corpus.jsonl", ["fine", f"a{oracle.EOD}b"])
     with pytest.raises(packtok.DocumentError) as caught:
@@ -629,7 +627,7 @@ PIECES = [
 @given(
     bpe_files(), st.lists(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), min_size=1, max_size=8)
 )
-def test_any_file_of_bpe(content: dict[str, Any], texts: list[str]) -> None:
+def test_generated_bpe_tokenizers(content: dict[str, Any], texts: list[str]) -> None:
     file = json.dumps(content)
     try:
         wheel = Tokenizer.from_str(file)
@@ -643,7 +641,7 @@ def test_any_file_of_bpe(content: dict[str, Any], texts: list[str]) -> None:
     assert [tokenizer.encode(text).tolist() for text in texts] == expected
 
 
-def test_an_added_token_that_starts_with_the_space_another_takes_with_it(tmp_path: Path) -> None:
+def test_added_token_that_starts_with_space_stripped_by_another(tmp_path: Path) -> None:
     file = oracle.byte_level(tmp_path / "tokenizer.json", added=(oracle.EOD, "<x>", " b"))
     content = json.loads(file.read_text())
     content["added_tokens"][1]["rstrip"] = True

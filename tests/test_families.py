@@ -145,7 +145,7 @@ def of_text() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_texts_of_the_example_and_difficult_ones(tmp_path: Path, family: str) -> None:
+def test_example_texts_and_edge_cases(tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     example = Path(__file__).resolve().parents[1] / "examples/corpus.jsonl"
     texts = [text for text in oracle.texts_of(example) if text]
@@ -184,9 +184,7 @@ def test_tricky_characters(tmp_path: Path, family: str) -> None:
 
 @pytest.mark.parametrize("family", OF_TEXT)
 @pytest.mark.parametrize("special", [True, False])
-def test_added_tokens_where_blanks_are_written_in_another_way(
-    tmp_path: Path, family: str, special: bool
-) -> None:
+def test_added_tokens_with_replaced_spaces(tmp_path: Path, family: str, special: bool) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     content = json.loads(file.read_text(encoding="utf-8"))
     for token, normalized in {
@@ -224,7 +222,7 @@ def test_scalar_values(tmp_path: Path, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_some_documents_of_every_corpus(shared: Path, tmp_path: Path, family: str) -> None:
+def test_sampled_documents_of_every_corpus(shared: Path, tmp_path: Path, family: str) -> None:
     file = write(family, tmp_path / "tokenizer.json")
     texts = from_all_corpora(shared)
     path = oracle.write_lines(tmp_path / "corpus.jsonl", texts)

@@ -152,7 +152,7 @@ def kill_with_spans_noted(killed: Path, folder: Path) -> None:
 
 
 @pytest.mark.faults
-def test_runs_killed_at_any_moment_come_to_the_same_files(
+def test_runs_killed_at_any_moment_produce_the_same_files(
     killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, seconds = whole
@@ -183,7 +183,7 @@ def test_runs_killed_at_any_moment_come_to_the_same_files(
     assert num_published >= NUM_KILLS // 20
 
 
-def test_a_killed_run_goes_on_and_says_so(
+def test_killed_run_resumes_and_reports_it(
     killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, _ = whole
@@ -198,7 +198,7 @@ def test_a_killed_run_goes_on_and_says_so(
     assert outputs(tmp_path) == files
 
 
-def test_another_config_over_what_a_killed_run_left_is_refused(
+def test_resuming_a_killed_run_with_another_config_is_rejected(
     killed: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     kill_with_spans_noted(killed, tmp_path)
@@ -213,7 +213,7 @@ def test_another_config_over_what_a_killed_run_left_is_refused(
 
 
 @pytest.mark.faults
-def test_a_kill_while_replacing_leaves_the_old_file_or_the_new(
+def test_kill_while_replacing_leaves_the_old_or_the_new_file(
     killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, seconds = whole
@@ -225,7 +225,7 @@ def test_a_kill_while_replacing_leaves_the_old_file_or_the_new(
         assert (tmp_path / "o.pbin").read_bytes() in (old, files["o.pbin"])
 
 
-def test_the_second_of_two_runs_is_told_who_has_the_output(
+def test_second_run_is_told_which_process_writes_the_output(
     killed: Path, whole: tuple[dict[str, bytes], float], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     files, _ = whole
@@ -242,7 +242,7 @@ def test_the_second_of_two_runs_is_told_who_has_the_output(
 
 
 @pytest.mark.parametrize("seconds", [-(10**9), 10**8], ids=["back", "ahead"])
-def test_a_clock_that_jumps_does_no_harm(
+def test_clock_jumps_are_harmless(
     killed: Path,
     whole: tuple[dict[str, bytes], float],
     tmp_path: Path,
@@ -359,7 +359,7 @@ def pack_on_small_disks(
 
 
 @pytest.mark.faults
-def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_at_any_byte_leaves_no_files(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 600_000, bad_every=3)
     results = pack_on_small_disks(tmp_path, source, range(4096, 400_000, 4096 * EVERY))
     enospc = [one["left"] for one in results if one["errno"] == errno.ENOSPC]
@@ -372,7 +372,7 @@ def test_a_disk_that_is_full_at_any_byte_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None:
+def test_full_disk_keeps_progress(tmp_path: Path) -> None:
     source = write_corpus(tmp_path / "c.jsonl", 900_000, bad_every=50)
     limits = range(50_000, 330_000, 10_007 * EVERY)
     results = pack_on_small_disks(tmp_path, source, limits, again=True, span_bytes=50_000)
@@ -387,7 +387,7 @@ def test_a_disk_that_is_full_after_some_of_it_keeps_that(tmp_path: Path) -> None
 
 
 @pytest.mark.faults
-def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_while_writing_rejects_leaves_no_files(tmp_path: Path) -> None:
     source = tmp_path / "c.jsonl"
     source.write_text('{"text": 5}\n' * 2000)
     limits = range(4096, 700_000, 32768 * EVERY)
@@ -399,7 +399,7 @@ def test_a_disk_that_has_no_room_for_rejects_leaves_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.faults
-def test_a_full_disk_is_answered_in_one_line(corpus: Path, tmp_path: Path) -> None:
+def test_full_disk_is_reported_in_one_line(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     script = 'mount -t tmpfs -o size=64k tmpfs disk && shift 0 && "$@" 2>&1; echo "code $?"; ls -A disk'
     arguments = ("pack", "-i", corpus, "-o", "disk/o.pbin", "-t", "gpt2")
@@ -422,14 +422,14 @@ def as_a_common_user(*arguments: object, cwd: Path) -> Ended:
     return Ended(process.returncode, out, err, 0, 0.0)
 
 
-def test_an_input_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+def test_input_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     corpus.chmod(0)
     done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
     assert (done.code, done.out, done.err) == (1, "", "packtok: c.jsonl: Permission denied\n")
     assert names(tmp_path) == ["c.jsonl"]
 
 
-def test_a_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+def test_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "d" / "below").mkdir(parents=True)
     (tmp_path / "d" / "below").chmod(0)
     shutil.copy(corpus, tmp_path / "d")
@@ -437,7 +437,7 @@ def test_a_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> N
     assert (done.code, done.err) == (1, "packtok: d/below: Permission denied\n")
 
 
-def test_an_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
+def test_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir(mode=0o555)
     done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "d/o.pbin", "-t", "gpt2", cwd=tmp_path)
     assert (done.code, done.out, done.err) == (1, "", "packtok: d/o.pbin.partial: Permission denied\n")
@@ -476,16 +476,14 @@ def special_files(tmp_path: Path) -> Path:
         ),
     ],
 )
-def test_an_input_that_is_no_file_is_named(
+def test_input_that_is_not_a_file_is_named(
     special_files: Path, packtok_cli: PacktokCli, name: str, message: str
 ) -> None:
     line = failed(packtok_cli, "-i", name, cwd=special_files)
     assert line == f"packtok: {name}: {message}"
 
 
-def test_folders_that_link_to_each_other_are_walked_once(
-    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
-) -> None:
+def test_cyclic_folder_links_are_visited_once(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "d" / "below").mkdir(parents=True)
     shutil.copy(corpus, tmp_path / "d" / "below")
     (tmp_path / "d" / "below" / "up").symlink_to("..")
@@ -496,7 +494,7 @@ def test_folders_that_link_to_each_other_are_walked_once(
 
 
 @pytest.mark.parametrize("name", ["c.jsonl.gz", "c.jsonl.zst"])
-def test_compressed_data_that_is_cut_anywhere_is_an_error(corpus: Path, tmp_path: Path, name: str) -> None:
+def test_compressed_data_truncated_anywhere_is_an_error(corpus: Path, tmp_path: Path, name: str) -> None:
     compress = (
         gzip.compress if name.endswith(".gz") else zstandard.ZstdCompressor(write_checksum=True).compress
     )
@@ -511,7 +509,7 @@ def test_compressed_data_that_is_cut_anywhere_is_an_error(corpus: Path, tmp_path
     packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer="gpt2")
 
 
-def test_compressed_data_that_is_cut_in_half_is_an_error(
+def test_compressed_data_truncated_in_half_is_an_error(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     for name, data in (
@@ -525,7 +523,9 @@ def test_compressed_data_that_is_cut_in_half_is_an_error(
         )
 
 
-def test_another_compression_is_no_document(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_unsupported_compression_is_not_read_as_documents(
+    corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
     (tmp_path / "c.jsonl.bz2").write_bytes(bz2.compress(corpus.read_bytes()))
     line = failed(packtok_cli, "-i", "c.jsonl.bz2", cwd=tmp_path)
     assert line.startswith("packtok: c.jsonl.bz2: is compressed with bzip2, not JSON lines; decompress it: ")
@@ -562,7 +562,7 @@ def append(path: Path) -> None:
         file.write(b'{"text": "late"}\n')
 
 
-def test_an_input_that_grows_is_an_error(large: Path, tmp_path: Path) -> None:
+def test_growing_input_is_an_error(large: Path, tmp_path: Path) -> None:
     code, err = change_while_packing(large, tmp_path, append)
     expected, found = large.stat().st_size, large.stat().st_size + 17
     assert code == 1
@@ -572,7 +572,7 @@ def test_an_input_that_grows_is_an_error(large: Path, tmp_path: Path) -> None:
     )
 
 
-def test_an_input_that_shrinks_is_an_error(large: Path, tmp_path: Path) -> None:
+def test_shrinking_input_is_an_error(large: Path, tmp_path: Path) -> None:
     code, err = change_while_packing(large, tmp_path, lambda path: os.truncate(path, CORPUS_BYTES // 2))
     assert code == 1
     assert err == (
@@ -581,7 +581,7 @@ def test_an_input_that_shrinks_is_an_error(large: Path, tmp_path: Path) -> None:
     )
 
 
-def test_an_input_that_is_deleted_while_it_is_read_is_read_to_its_end(large: Path, tmp_path: Path) -> None:
+def test_input_deleted_while_open_is_read_to_its_end(large: Path, tmp_path: Path) -> None:
     code, err = change_while_packing(large, tmp_path, Path.unlink)
     assert (code, err) == (0, "")
     reader = packtok.PbinReader(str(tmp_path / "output" / "o.pbin"))
@@ -589,7 +589,7 @@ def test_an_input_that_is_deleted_while_it_is_read_is_read_to_its_end(large: Pat
     assert len(reader) == sum(line != b'{"text": 5}' for line in lines)
 
 
-def test_an_input_that_vanishes_before_its_turn_is_named(large: Path, tmp_path: Path) -> None:
+def test_input_deleted_before_it_is_opened_is_named(large: Path, tmp_path: Path) -> None:
     second = write_corpus(tmp_path / "second.jsonl", 1000)
     output = tmp_path / "output"
     output.mkdir()
@@ -603,7 +603,7 @@ def test_an_input_that_vanishes_before_its_turn_is_named(large: Path, tmp_path: 
     assert err == f"packtok: {second}: No such file or directory{KEPT}"
 
 
-def test_an_output_folder_that_vanishes_is_an_error(large: Path, tmp_path: Path) -> None:
+def test_deleted_output_folder_is_an_error(large: Path, tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.mkdir()
     process = start("pack", "-i", large, "-o", "output/o.pbin", *KILLED, cwd=tmp_path)
@@ -618,7 +618,7 @@ def test_an_output_folder_that_vanishes_is_an_error(large: Path, tmp_path: Path)
     assert names(tmp_path) == ["elsewhere"] or unfinished(tmp_path / "elsewhere") != []
 
 
-def test_an_output_that_appears_meanwhile_is_not_overwritten(large: Path, tmp_path: Path) -> None:
+def test_output_created_during_the_run_is_not_overwritten(large: Path, tmp_path: Path) -> None:
     process = start("pack", "-i", large, "-o", "o.pbin", *KILLED, cwd=tmp_path)
     assert wait_until_packing(process, tmp_path)
     process.send_signal(signal.SIGSTOP)
@@ -643,7 +643,7 @@ class Evil:
         return os.mkdir, (str(self.folder / "executed"),)
 
 
-def test_an_index_that_lies_is_an_error(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_wrong_index_is_an_error(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
     num_bytes = corpus.stat().st_size
     lies = {
         "beyond": [(0, num_bytes + 1)],
@@ -688,7 +688,7 @@ def test_index_entries_that_cut_lines_are_bad_documents(
 
 
 @pytest.mark.parametrize("existing", ["error", "skip", "replace"])
-def test_an_output_that_is_an_input_is_refused(
+def test_output_that_is_an_input_is_rejected(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, existing: str
 ) -> None:
     (tmp_path / "link").symlink_to("c.jsonl")
@@ -704,7 +704,7 @@ def test_an_output_that_is_an_input_is_refused(
 
 @pytest.mark.parametrize("existing", ["error", "replace"])
 @pytest.mark.parametrize("kind", ["folder", "FIFO", "socket"])
-def test_an_output_that_is_no_file_is_refused_and_stays(
+def test_output_that_is_not_a_file_is_rejected_and_kept(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli, kind: str, existing: str
 ) -> None:
     output = tmp_path / "o"
@@ -719,7 +719,7 @@ def test_an_output_that_is_no_file_is_refused_and_stays(
     assert names(tmp_path) == ["c.jsonl", "o"]
 
 
-def test_a_report_that_cannot_be_written_is_said_before_packing(
+def test_unwritable_report_is_rejected_before_packing(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     line = failed(packtok_cli, "-i", "c.jsonl", "--report", "none/r.json", cwd=tmp_path)

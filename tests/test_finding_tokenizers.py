@@ -67,7 +67,7 @@ def error_of(name: str) -> str:
     return str(caught.value)
 
 
-def test_a_folder_and_its_file_are_one_tokenizer(tmp_path: Path) -> None:
+def test_folder_and_its_file_are_the_same_tokenizer(tmp_path: Path) -> None:
     folder = write_tokenizer(tmp_path / "tiny", {"eos_token": {"content": "</s>"}})
     by_folder, by_file = find_tokenizer(str(folder)), find_tokenizer(str(folder / "tokenizer.json"))
     assert by_folder.tokenizer.name == by_file.tokenizer.name == "tiny"
@@ -76,14 +76,14 @@ def test_a_folder_and_its_file_are_one_tokenizer(tmp_path: Path) -> None:
     assert by_folder.warnings == ()
 
 
-def test_a_path_goes_before_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_takes_precedence_over_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_tokenizer("gpt2").tokenizer.vocab_size == 50257
     write_tokenizer(tmp_path / "gpt2")
     assert find_tokenizer("gpt2").tokenizer.vocab_size == 258
 
 
-def test_eod_comes_from_the_config_beside_it_or_is_asked_for(tmp_path: Path) -> None:
+def test_eod_comes_from_tokenizer_config_or_is_required(tmp_path: Path) -> None:
     assert default_eod(find_tokenizer("cl100k_base")) == "<|endoftext|>"
     assert default_eod(find_tokenizer(str(write_tokenizer(tmp_path / "a", {"eos_token": "</s>"})))) == "</s>"
     with pytest.raises(ConfigError) as caught:
@@ -94,7 +94,7 @@ def test_eod_comes_from_the_config_beside_it_or_is_asked_for(tmp_path: Path) -> 
     )
 
 
-def test_what_would_change_ids_elsewhere_is_reported(tmp_path: Path) -> None:
+def test_settings_that_change_ids_elsewhere_are_reported(tmp_path: Path) -> None:
     config = {
         "add_bos_token": True,
         "add_eos_token": False,
@@ -123,14 +123,14 @@ def test_what_would_change_ids_elsewhere_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_damaged_config_beside_it_is_an_error(tmp_path: Path) -> None:
+def test_damaged_tokenizer_config_is_an_error(tmp_path: Path) -> None:
     folder = write_tokenizer(tmp_path / "tiny", [1])
     assert error_of(str(folder)) == f"{folder}/tokenizer_config.json: expected a JSON object, found list"
     (folder / "tokenizer_config.json").write_text("{")
     assert error_of(str(folder)).startswith(f"{folder}/tokenizer_config.json: not valid JSON: ")
 
 
-def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
+def test_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
     assert error_of(str(tmp_path)) == f"{tmp_path}: no tokenizer.json in this folder"
     for name in ("b.model", "a.model"):
         (tmp_path / name).touch()
@@ -141,13 +141,13 @@ def test_a_folder_without_a_tokenizer_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["/no/such", "./no", "../no/such", "a/b/c", "no.json", "~/x"])
-def test_what_is_no_name_of_the_hub_is_a_missing_file(name: str) -> None:
+def test_invalid_hub_name_is_a_missing_file(name: str) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         find_tokenizer(name)
     assert (caught.value.strerror, caught.value.filename) == ("no such tokenizer file or folder", name)
 
 
-def test_without_the_hub_package_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_hub_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert error_of("some/model") == (
         "tokenizer 'some/model' is neither a path nor built in, and huggingface_hub, which is needed to "
@@ -172,21 +172,21 @@ def cache(folder: Path, config: Any) -> None:
 
 
 @pytest.mark.parametrize("config", [{"eos_token": "</s>"}, None])
-def test_a_name_of_the_hub_comes_from_its_cache(offline_cache: Path, config: Any) -> None:
+def test_hub_name_is_loaded_from_the_cache(offline_cache: Path, config: Any) -> None:
     cache(offline_cache, config)
     found = find_tokenizer("some/model")
     assert (found.tokenizer.name, found.tokenizer.vocab_size) == ("some/model", 258)
     assert found.eos_token == (config["eos_token"] if config else None)
 
 
-def test_a_hub_that_cannot_be_reached_is_an_error(offline_cache: Path) -> None:
+def test_unreachable_hub_is_an_error(offline_cache: Path) -> None:
     assert error_of("some/model") == (
         "tokenizer 'some/model': neither a path, nor built in, nor in the hub's cache, and the hub cannot "
         "be reached; download it with network access, or give the path of a tokenizer.json"
     )
 
 
-def test_a_name_like_a_built_in_one_is_answered_with_that(offline_cache: Path) -> None:
+def test_name_similar_to_a_built_in_one_gets_a_suggestion(offline_cache: Path) -> None:
     assert error_of("gpt-2") == (
         "tokenizer 'gpt-2': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "
         "reached; download it with network access, or give the path of a tokenizer.json; did you mean "
@@ -206,7 +206,7 @@ def tekken_json(special_tokens: list[dict[str, Any]] | None = None) -> dict[str,
     return file if special_tokens is None else file | {"special_tokens": special_tokens}
 
 
-def test_a_tekken_json_is_written_out_as_a_tokenizer_json(tmp_path: Path) -> None:
+def test_tekken_json_is_saved_as_tokenizer_json(tmp_path: Path) -> None:
     folder = tmp_path / "nemo"
     folder.mkdir()
     (folder / "tekken.json").write_text(json.dumps(tekken_json()))
@@ -226,7 +226,7 @@ def test_a_tekken_json_is_written_out_as_a_tokenizer_json(tmp_path: Path) -> Non
     assert [reader[i].tolist() for i in range(len(reader))] == [[*one, 2] for one in ids]
 
 
-def test_a_tekken_json_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_invalid_tekken_json_is_rejected(tmp_path: Path) -> None:
     special = [{"rank": 22, "token_str": "<x>", "is_control": True}]
     (tmp_path / "tekken.json").write_text(json.dumps(tekken_json(special)))
     message = error_of(str(tmp_path / "tekken.json"))

@@ -17,7 +17,7 @@ import reference  # noqa: E402
 PLAIN = ["u8", "u16", "u32", "legacy", "fixed_stride", "protocol2", "protocol3", "protocol5"]
 
 
-def test_golden_files_are_what_their_script_makes() -> None:
+def test_golden_files_equal_the_output_of_their_script() -> None:
     for name, content in make.golden().items():
         assert (GOLDEN / name).read_bytes() == content, name
 
@@ -31,14 +31,14 @@ def test_every_golden_file_is_explained() -> None:
         assert is_counted or f"`{name}`" in text, name
 
 
-def test_worked_example_of_the_specification_is_the_golden_file() -> None:
+def test_worked_example_equals_the_golden_file() -> None:
     text = (HERE.parent / "docs" / "format.md").read_text()
     dump = text.split("```hexdump\n")[1].split("```")[0]
     digits = "".join(line.split(": ")[1].split("  ")[0] for line in dump.splitlines())
     assert bytes.fromhex(digits) == (GOLDEN / "example.pbin").read_bytes()
 
 
-def test_worked_example_says_what_the_specification_says() -> None:
+def test_worked_example_follows_the_specification() -> None:
     example = reference.read_pbin(GOLDEN / "example.pbin")
     assert example.width == 2
     assert example.documents == [[15496, 11, 995, 50256], [50256], [3666, 50256]]
@@ -48,13 +48,13 @@ def test_worked_example_says_what_the_specification_says() -> None:
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_files_without_trailer_hold_their_documents(name: str) -> None:
+def test_files_without_trailer_contain_their_documents(name: str) -> None:
     plain = reference.read_pbin(GOLDEN / f"plain_{name}.pbin")
     assert plain.documents == make.DOCUMENTS
     assert plain.metadata is None
 
 
-def test_file_without_documents_is_a_file() -> None:
+def test_file_without_documents_is_valid() -> None:
     assert reference.read_pbin(GOLDEN / "plain_empty.pbin").documents == []
 
 
@@ -71,7 +71,7 @@ def test_reference_writes_what_it_reads(tmp_path: Path) -> None:
     assert reference.read_pbin(path).documents == make.DOCUMENTS
 
 
-def test_damage_is_found_by_the_reference(tmp_path: Path) -> None:
+def test_reference_detects_damage(tmp_path: Path) -> None:
     path = tmp_path / "x.pbin"
     whole = (GOLDEN / "example.pbin").read_bytes()
     for at in range(0x40, len(whole)):

@@ -93,7 +93,7 @@ def rows_of(folder: Path, split: str) -> list[Row]:
     return [row for row in losses.read(folder / "losses.csv") if row.split == split]
 
 
-def test_a_killed_run_resumes_with_the_same_losses_bit_for_bit(folder: Path, demonstration: str) -> None:
+def test_killed_run_resumes_with_bit_identical_losses(folder: Path, demonstration: str) -> None:
     killed, compared = demonstration.splitlines()
     done, last = map(int, re.findall(r"step (\d+)", killed))
     assert STEPS // 2 <= done < STEPS
@@ -150,7 +150,7 @@ def naive_test_loss(folder: Path, run_folder: Path) -> float:
     return sum(found) / len(found)
 
 
-def test_evaluation_sees_each_item_once_and_documents_apart(folder: Path, demonstration: str) -> None:
+def test_evaluation_sees_each_item_once_with_documents_separated(folder: Path, demonstration: str) -> None:
     run_folder = folder / "runs" / "whole"
     assert rows_of(run_folder, "test")[-1].loss == pytest.approx(
         naive_test_loss(folder, run_folder), rel=1e-5
@@ -175,7 +175,7 @@ def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demon
     assert one[-1].loss != pytest.approx(one[-3].loss, rel=1e-3)
 
 
-def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None:
+def test_checkpoints_are_complete_and_old_ones_are_removed(folder: Path, demonstration: str) -> None:
     run_folder = folder / "runs" / "killed"
     assert sorted(path.name for path in run_folder.iterdir()) == [
         "losses.csv",
@@ -189,9 +189,7 @@ def test_checkpoints_are_whole_and_few(folder: Path, demonstration: str) -> None
     assert json.loads(json.dumps(content["loader"])) == content["loader"]
 
 
-def test_a_model_continues_a_text(
-    folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_model_continues_a_text(folder: Path, demonstration: str, capsys: pytest.CaptureFixture[str]) -> None:
     run_folder = folder / "runs" / "whole"
     generate.main(run_folder, prompt="Once there was", num_tokens=12, temperature=0)
     given = capsys.readouterr().out
@@ -204,13 +202,13 @@ def test_a_model_continues_a_text(
     assert "Ctrl-D" in typed.stderr
 
 
-def test_an_untrained_model_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generating_without_a_checkpoint_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         generate.main(tmp_path)
     assert capsys.readouterr().err == f"generate.py: {tmp_path}: there is no checkpoint; train first\n"
 
 
-def test_a_run_is_not_started_over_another(folder: Path, demonstration: str) -> None:
+def test_run_is_not_started_over_another(folder: Path, demonstration: str) -> None:
     run_path = folder / "runs" / "whole"
     options = [f"output.folder={run_path}", f"data.train={folder / 'data' / 'train.pbin'}"]
     settings = load_settings(EXAMPLE / "small.yaml", options)
@@ -237,7 +235,7 @@ class Recorder:
         self.logged.append((step, values))
 
 
-def test_weights_and_biases_get_the_losses_when_asked(
+def test_losses_are_sent_to_weights_and_biases_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder = Recorder()
@@ -257,7 +255,7 @@ def test_weights_and_biases_get_the_losses_when_asked(
     assert recorder.logged == [(1, values), (1, {"test loss": 0.25})]
 
 
-def test_losses_are_drawn(folder: Path, demonstration: str) -> None:
+def test_losses_are_plotted(folder: Path, demonstration: str) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib (pip install '.[plot]')")
     files = [f"runs/{name}/losses.csv" for name in ("whole", "killed")]
     run("plot_losses.py", *files, "--output", "both.png", cwd=folder)
@@ -310,14 +308,14 @@ def test_losses_that_differ_are_named(
     assert "all 2 losses are the same" in capsys.readouterr().out
 
 
-def test_runs_without_losses_are_not_called_the_same(tmp_path: Path) -> None:
+def test_runs_without_losses_are_not_reported_as_equal(tmp_path: Path) -> None:
     path = tmp_path / "losses.csv"
     path.write_text("step,split,loss\n")
     with pytest.raises(SystemExit):
         compare_losses.main(path, path)
 
 
-def test_a_checkpoint_that_was_not_finished_is_not_one(tmp_path: Path) -> None:
+def test_unfinished_checkpoint_is_ignored(tmp_path: Path) -> None:
     for step in (5, 10, 100_000_000):
         checkpoint.save({"step": step}, tmp_path, step, keep=2)
     assert checkpoint.steps(tmp_path) == [10, 100_000_000]
@@ -326,7 +324,7 @@ def test_a_checkpoint_that_was_not_finished_is_not_one(tmp_path: Path) -> None:
     assert checkpoint.load(checkpoint.path_of(tmp_path, 10), "cpu") == {"step": 10}
 
 
-def test_documents_of_a_row_do_not_see_each_other() -> None:
+def test_documents_in_a_row_do_not_attend_to_each_other() -> None:
     torch.manual_seed(0)
     model = GPT(vocab_size=20, context_length=8, num_layers=2, width=16, num_heads=2).eval()
     documents = [torch.tensor([[3, 1, 4]]), torch.tensor([[15, 9, 2, 6, 5]])]
@@ -337,7 +335,7 @@ def test_documents_of_a_row_do_not_see_each_other() -> None:
     torch.testing.assert_close(together, apart)
 
 
-def test_the_model_for_gpus_has_60_million_parameters() -> None:
+def test_gpu_model_has_60_million_parameters() -> None:
     settings = load_settings(EXAMPLE / "config.yaml")
     with torch.device("meta"):
         model = GPT(
@@ -356,14 +354,14 @@ def test_the_model_for_gpus_has_60_million_parameters() -> None:
         (["data.train=${nothing}"], "Interpolation key 'nothing' not found"),
     ],
 )
-def test_a_wrong_setting_is_named(overrides: list[str], message: str) -> None:
+def test_invalid_setting_is_named(overrides: list[str], message: str) -> None:
     path = EXAMPLE / "small.yaml"
     with pytest.raises(SettingsError) as raised:
         load_settings(path, overrides)
     assert str(raised.value) == f"{path}: {message}"
 
 
-def test_settings_are_those_of_the_file_and_the_options() -> None:
+def test_settings_combine_the_file_and_the_options() -> None:
     settings = load_settings(EXAMPLE / "small.yaml", ["training.learning_rate=1e-4", "data.packing=document"])
     assert isinstance(settings, Settings)
     assert settings.training.learning_rate == 1e-4
@@ -387,7 +385,7 @@ def test_collected_texts_are_split_by_name(tmp_path: Path) -> None:
         assert [json.loads(line)["text"] for line in lines] == texts
 
 
-def test_the_texts_of_a_checkout_are_enough_for_the_steps_of_the_readme(tmp_path: Path) -> None:
+def test_texts_of_a_checkout_suffice_for_the_readme_steps(tmp_path: Path) -> None:
     collect_texts.main(tmp_path)
     report = packtok.pack(
         input=tmp_path / "test.jsonl",
@@ -414,7 +412,7 @@ def wait_until_ended(pids: list[int]) -> None:
         time.sleep(0.05)
 
 
-def test_a_killed_launcher_leaves_no_process_and_no_second_writer(
+def test_killed_launcher_leaves_no_process_and_no_second_writer(
     folder: Path, demonstration: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
@@ -468,7 +466,7 @@ def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_alone")
-def test_a_finished_run_says_so_and_stays_as_it_is(
+def test_finished_run_is_reported_and_left_unchanged(
     folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run_path = folder / "runs" / "whole"
@@ -490,7 +488,7 @@ def test_a_finished_run_says_so_and_stays_as_it_is(
         ("training.seed=2", "seed"),
     ],
 )
-def test_a_run_is_not_resumed_as_another(
+def test_run_is_not_resumed_with_other_settings(
     folder: Path, demonstration: str, capfd: pytest.CaptureFixture[str], option: str, said: str
 ) -> None:
     options = [*OVERRIDES, "output.folder=runs/whole", f"training.steps={2 * STEPS}", option]
@@ -503,7 +501,7 @@ def test_a_run_is_not_resumed_as_another(
     assert (folder / "runs" / "whole" / "losses.csv").read_bytes() == before
 
 
-def test_one_process_of_a_machine_reports_a_wrong_setting(
+def test_one_process_per_machine_reports_an_invalid_setting(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = EXAMPLE / "small.yaml"
@@ -515,7 +513,7 @@ def test_one_process_of_a_machine_reports_a_wrong_setting(
     assert capsys.readouterr().err == expected
 
 
-def test_texts_that_are_not_there_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_texts_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="1"):
         collect_texts.main(tmp_path / "data", [tmp_path / "texts"])
     assert capsys.readouterr().err == (
@@ -537,7 +535,7 @@ time.sleep(600)
 """
 
 
-def test_the_lock_ends_with_its_process_even_if_a_child_of_it_lives(folder: Path, tmp_path: Path) -> None:
+def test_lock_is_released_with_its_process_even_if_a_child_survives(folder: Path, tmp_path: Path) -> None:
     options = [f"output.folder={tmp_path / 'run'}", f"data.train={folder / 'data' / 'train.pbin'}"]
     config = str(EXAMPLE / "small.yaml")
     command = [sys.executable, "-c", _HOLDER, str(EXAMPLE), config, *options]
@@ -558,6 +556,6 @@ def test_the_lock_ends_with_its_process_even_if_a_child_of_it_lives(folder: Path
             os.kill(child, signal.SIGKILL)
 
 
-def test_a_lock_file_that_is_not_yet_written_names_no_process(tmp_path: Path) -> None:
+def test_empty_lock_file_names_no_process(tmp_path: Path) -> None:
     assert run_folder._holder("") == "another process"
     assert run_folder._holder('{"pid": 7, "host": "a", "rank": "0 of 1"}') == "process 7 on a (rank 0 of 1)"

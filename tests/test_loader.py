@@ -115,7 +115,7 @@ def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
     ]
 
 
-def test_a_stopped_run_goes_on_exactly_there_whatever_its_processes(tmp_path: Path) -> None:
+def test_stopped_run_resumes_exactly_with_any_number_of_processes(tmp_path: Path) -> None:
     results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, ENDS, GRID)
     runs = itertools.product(ENDS, GRID)
     for (end, (before, stop, after)), (first, states, rest) in zip(runs, results, strict=True):
@@ -140,7 +140,7 @@ def evaluate_all() -> list[Any]:
     return [evaluate_with_a_collective(num_items) for num_items in (1, 2, 5, 6, 7, 10, 12, 13)]
 
 
-def test_an_evaluation_serves_each_item_once_and_all_ranks_step_together(tmp_path: Path) -> None:
+def test_evaluation_serves_each_item_once_with_equal_steps_on_all_ranks(tmp_path: Path) -> None:
     results = ranks.run_ranks(3, tmp_path / "ranks", evaluate_all)
     for num_items, result in zip((1, 2, 5, 6, 7, 10, 12, 13), results, strict=True):
         num_steps = -(-num_items // 6)
@@ -154,7 +154,7 @@ def test_an_evaluation_serves_each_item_once_and_all_ranks_step_together(tmp_pat
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_batches_that_workers_prepared_but_nobody_was_given_do_not_count(context: str) -> None:
+def test_prefetched_batches_that_were_not_returned_do_not_count(context: str) -> None:
     first = loader(num_workers=2, prefetch_factor=4, multiprocessing_context=context)
     batches = iter(first)
     assert first.state_dict()["num_global_samples"] == 0
@@ -167,7 +167,7 @@ def test_batches_that_workers_prepared_but_nobody_was_given_do_not_count(context
 
 
 @pytest.mark.parametrize(("num_workers", "persistent"), [(0, False), (1, False), (1, True)])
-def test_iterating_again_serves_the_next_epoch_also_after_a_break(num_workers: int, persistent: bool) -> None:
+def test_iterating_again_serves_the_next_epoch_even_after_a_break(num_workers: int, persistent: bool) -> None:
     given = loader(num_workers=num_workers, persistent_workers=persistent)
     steps = expected_steps("drop")
     assert len(given) == 4
@@ -181,20 +181,20 @@ def test_iterating_again_serves_the_next_epoch_also_after_a_break(num_workers: i
     assert [rows(batch) for batch in given] == steps[:4]
 
 
-def test_an_iterator_that_gave_nothing_changes_nothing() -> None:
+def test_unused_iterator_does_not_change_the_position() -> None:
     given = loader(num_workers=1)
     iter(given)
     assert take(given, 4) == expected_steps("drop")[:4]
 
 
-def test_frameworks_that_set_the_epoch_of_the_sampler_reach_it() -> None:
+def test_frameworks_can_set_the_epoch_of_the_sampler() -> None:
     given = loader()
     assert isinstance(given.batch_sampler, ResumableBatchSampler)
     given.batch_sampler.sampler.set_epoch(1)
     assert take(given, 4) == expected_steps("drop")[4:8]
 
 
-def test_a_state_is_not_used_up_and_fits_in_a_line_of_json() -> None:
+def test_state_can_be_loaded_repeatedly_and_is_one_line_of_json() -> None:
     first = loader()
     take(first, 6)
     text = json.dumps(first.state_dict())
@@ -206,7 +206,7 @@ def test_a_state_is_not_used_up_and_fits_in_a_line_of_json() -> None:
     assert first.state_dict() == json.loads(text)
 
 
-def test_a_checkpoint_holds_the_state_and_is_read_with_weights_only(tmp_path: Path) -> None:
+def test_checkpoint_with_the_state_loads_with_weights_only(tmp_path: Path) -> None:
     first = loader()
     take(first, 5)
     torch.save({"loader": first.state_dict()}, tmp_path / "checkpoint.pt")
@@ -215,7 +215,7 @@ def test_a_checkpoint_holds_the_state_and_is_read_with_weights_only(tmp_path: Pa
     assert take(again, NUM_STEPS - 5) == expected_steps("drop")[5:]
 
 
-def test_a_state_of_another_run_is_refused_key_by_key() -> None:
+def test_state_of_another_run_is_rejected_key_by_key() -> None:
     other = DataLoader(Numbers(60, "other"), 5, seed=1, at_epoch_end="pad")
     text = (
         "the state does not match: data is 'other' in the state and 'numbers' here; num_items is 60 in the "
@@ -227,7 +227,7 @@ def test_a_state_of_another_run_is_refused_key_by_key() -> None:
         loader().load_state_dict(other.state_dict())
 
 
-def test_a_run_goes_on_with_a_larger_batch_where_it_is_told_to() -> None:
+def test_run_continues_with_a_larger_batch_at_a_given_position() -> None:
     first = loader()
     take(first, 2)
     state = first.state_dict()
@@ -246,7 +246,7 @@ def test_a_run_goes_on_with_a_larger_batch_where_it_is_told_to() -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_step_is_located_to_the_documents_of_its_rows(end: str) -> None:
+def test_locate_returns_the_documents_of_a_step(end: str) -> None:
     given = loader(end, rank=1, num_replicas=3)
     epochs = [4, 4, 5, 4] if end == "carry" else [4 if end == "drop" else 5] * 4
     numbers = [(epoch, step) for epoch, num in enumerate(epochs) for step in range(num)]
@@ -266,7 +266,7 @@ def test_a_step_is_located_to_the_documents_of_its_rows(end: str) -> None:
     assert given.state_dict()["num_global_samples"] == 0
 
 
-def test_steps_that_are_not_there_are_index_errors() -> None:
+def test_nonexistent_steps_are_index_errors() -> None:
     given = loader()
     for step in (-1, 4):
         with pytest.raises(IndexError, match=f"^no step {step}"):
@@ -282,7 +282,7 @@ def test_steps_that_are_not_there_are_index_errors() -> None:
             given.locate(step, epoch=epoch)
 
 
-def test_data_that_cannot_be_located_say_so() -> None:
+def test_datasets_without_locate_are_named() -> None:
     given = DataLoader(torch.arange(10), 2)
     with pytest.raises(TypeError, match=r"^Tensor has no method locate; use a dataset of packtok$"):
         given.locate(0)
@@ -301,7 +301,7 @@ def test_batches_without_rows_have_every_field() -> None:
     assert batch["square"].shape == (0, 4)
 
 
-def test_a_loader_copies_and_pickles_with_its_place() -> None:
+def test_loader_copies_and_pickles_with_its_position() -> None:
     first = loader()
     take(first, 6)
     for other in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
@@ -348,7 +348,7 @@ def test_torchdata_keeps_the_state_of_the_samplers(num_workers: int, stop: int, 
 
 
 @pytest.mark.parametrize("num_workers", [0, 1])
-def test_nothing_warns(num_workers: int) -> None:
+def test_loader_emits_no_warnings(num_workers: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         given = loader(num_workers=num_workers)
@@ -368,7 +368,7 @@ class Announced(Numbers):
         self.items += items
 
 
-def test_reading_ahead_announces_batches_before_their_turn_and_changes_nothing() -> None:
+def test_read_ahead_prefetches_batches_early_without_changing_them() -> None:
     plain = [rows(batch) for batch in DataLoader(Numbers(NUM_ITEMS), 4, shuffle=True)]
     dataset = Announced(NUM_ITEMS)
     ahead = DataLoader(dataset, 4, shuffle=True, read_ahead=2)
@@ -383,7 +383,7 @@ def test_reading_ahead_announces_batches_before_their_turn_and_changes_nothing()
     assert [rows(batch) for batch in rest] == plain[6:]
 
 
-def test_reading_ahead_needs_a_dataset_that_can() -> None:
+def test_read_ahead_needs_a_dataset_with_prefetch() -> None:
     message = re.escape("read_ahead is 2, but Numbers has no method prefetch; use a dataset of packtok")
     with pytest.raises(TypeError, match=f"^{message}$"):
         DataLoader(Numbers(5), read_ahead=2)

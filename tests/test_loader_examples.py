@@ -52,7 +52,7 @@ def expected_inputs(path: str) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_torchs_loader_skips_what_was_seen(path: str, num_workers: int) -> None:
+def test_torch_loader_skips_seen_batches(path: str, num_workers: int) -> None:
     train = example("plain_torch").train
     expected = expected_inputs(path)
     for steps_done in (0, 3):
@@ -62,7 +62,7 @@ def test_torchs_loader_skips_what_was_seen(path: str, num_workers: int) -> None:
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_torchdatas_loader_goes_on_where_it_was_stopped(path: str, num_workers: int) -> None:
+def test_torchdata_loader_resumes_where_it_stopped(path: str, num_workers: int) -> None:
     pytest.importorskip("torchdata.stateful_dataloader", reason="needs torchdata")
     loader = example("stateful_torchdata").loader
     expected = expected_inputs(path)
@@ -76,7 +76,7 @@ def test_torchdatas_loader_goes_on_where_it_was_stopped(path: str, num_workers: 
     assert all(map(torch.equal, found, expected))
 
 
-def test_an_epoch_that_was_served_whole_is_not_resumed_without_batches(path: str) -> None:
+def test_completed_epoch_is_not_resumed_without_batches(path: str) -> None:
     served, resumed = (packtok.DataLoader(packtok.TokenDataset(path, 64), BATCH_SIZE) for _ in range(2))
     for _, _batch in zip(range(STEPS_PER_EPOCH), served, strict=False):
         pass
@@ -103,7 +103,7 @@ def lightning_run(
 
 # In the middle of the first epoch, at its end, and in the middle of the second.
 @pytest.mark.parametrize("step", [3, STEPS_PER_EPOCH, 10])
-def test_lightning_goes_on_with_the_same_losses(
+def test_lightning_resumes_with_the_same_losses(
     path: str, tmp_path: Path, lightning_run: tuple[ModuleType, Path, list[float]], step: int
 ) -> None:
     module, folder, losses = lightning_run
@@ -126,7 +126,7 @@ def _same_model(module: ModuleType, path: str) -> Any:
 
 
 @pytest.mark.parametrize("stop", [5, 10])
-def test_the_trainer_goes_on_with_the_same_losses(path: str, tmp_path: Path, stop: int) -> None:
+def test_hf_trainer_resumes_with_the_same_losses(path: str, tmp_path: Path, stop: int) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     module = example("hf_trainer")
     whole = module.trainer(path, tmp_path / "whole", steps=NUM_STEPS)
@@ -141,7 +141,7 @@ def test_the_trainer_goes_on_with_the_same_losses(path: str, tmp_path: Path, sto
     assert module.losses(resumed) == module.losses(whole)
 
 
-def test_aligned_labels_give_the_trainers_models_the_loss_of_shifted_ones(path: str) -> None:
+def test_aligned_labels_give_hf_models_the_loss_of_shifted_labels(path: str) -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     from transformers import LlamaConfig, LlamaForCausalLM
 

@@ -67,7 +67,7 @@ def test_every_row_names_its_documents(packtok_cli, config: Path) -> None:
     assert done.stdout.splitlines()[0] == f"epoch 2 rank 0 row 0 item {row['item']}: {documents}"
 
 
-def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: Path) -> None:
+def test_saved_state_sets_the_order_and_checks_the_data(packtok_cli, config: Path) -> None:
     dataset = packtok.TokenDataset(config.parent / "train.pbin", CONTEXT_LENGTH)
     loader = packtok.DataLoader(dataset, 2, shuffle=True, seed=9)
     for _ in zip(range(3), loader, strict=False):
@@ -115,18 +115,18 @@ def test_a_saved_state_says_the_order_and_proves_the_data(packtok_cli, config: P
         ),
     ],
 )
-def test_what_is_wrong_is_named(config: Path, old: str, new: str, kind: type[Exception], text: str) -> None:
+def test_errors_name_the_key(config: Path, old: str, new: str, kind: type[Exception], text: str) -> None:
     config.write_text(config.read_text().replace(old, new).replace("num_replicas: 3", "num_replicas: 1"))
     with pytest.raises(kind, match=re.escape(text)):
         locate(str(config), 0)
 
 
-def test_a_step_that_is_not_there_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
+def test_nonexistent_step_is_reported_in_one_line(packtok_cli, config: Path) -> None:
     done = packtok_cli("locate", config, "--step", 7, "--epoch", 1, code=1)
     assert done.stderr == "packtok: no step 7: epoch 1 has 5\n"
 
 
-def test_a_state_with_a_wrong_field_ends_the_command_with_one_line(packtok_cli, config: Path) -> None:
+def test_state_with_an_invalid_field_is_reported_in_one_line(packtok_cli, config: Path) -> None:
     dataset = packtok.TokenDataset(config.parent / "train.pbin", CONTEXT_LENGTH)
     good = packtok.DataLoader(dataset, 3, shuffle=True, seed=5).state_dict()
     saved = config.parent / "state.json"
@@ -145,7 +145,7 @@ def test_a_state_with_a_wrong_field_ends_the_command_with_one_line(packtok_cli, 
         assert done.stderr == f"packtok: {saved}: the state cannot be loaded: {name} is {text}; {remedy}\n"
 
 
-def test_a_file_without_a_state_is_named(config: Path) -> None:
+def test_file_without_a_state_is_named(config: Path) -> None:
     empty, torn, two = (config.parent / name for name in ("empty.json", "torn.pt", "two.json"))
     empty.write_text("{}")
     torn.write_bytes(b"PK\x03\x04")

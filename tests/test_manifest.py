@@ -65,7 +65,7 @@ def entry(path: Path, name: str, documents: list[list[int]]) -> dict[str, Any]:
     return {**facts, "index_crc32c": reference.crc32c(content[12 + 2 * tokens :])}
 
 
-def test_lines_say_what_the_files_are(paths: list[Path], tmp_path: Path) -> None:
+def test_lines_describe_the_files(paths: list[Path], tmp_path: Path) -> None:
     counts = write_manifest(paths, tmp_path / "all.jsonl")
     assert counts == {"files": 4, "documents": 5, "tokens": 11}
     lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
@@ -74,7 +74,7 @@ def test_lines_say_what_the_files_are(paths: list[Path], tmp_path: Path) -> None
     ]
 
 
-def test_a_single_path_is_one_source(
+def test_single_path_is_one_source(
     paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -103,7 +103,7 @@ def test_a_single_path_is_one_source(
     assert not Path("none.jsonl").exists()
 
 
-def test_items_are_those_of_the_files(paths: list[Path], manifest: Path) -> None:
+def test_items_equal_those_of_the_files(paths: list[Path], manifest: Path) -> None:
     for options in ({"packing": "whole"}, {"packing": "fixed", "block_size": 3}):
         listed, direct = opened(manifest, **options), Blocks(paths, **options)  # type: ignore[arg-type]
         assert [item.tolist() for item in listed[:]] == [item.tolist() for item in direct[:]]
@@ -115,7 +115,7 @@ def test_items_are_those_of_the_files(paths: list[Path], manifest: Path) -> None
     assert [item.tolist() for item in opened(manifest)[:]] == DOCUMENTS
 
 
-def test_files_and_manifest_move_together(
+def test_files_and_manifest_can_be_moved_together(
     tmp_path: Path, manifest: Path, paths: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = opened(manifest).fingerprint
@@ -130,7 +130,7 @@ def test_files_and_manifest_move_together(
     assert [item.tolist() for item in opened(Path("all.jsonl"))[:]] == DOCUMENTS
 
 
-def test_paths_lead_from_the_manifest_wherever_it_is(tmp_path: Path, paths: list[Path]) -> None:
+def test_paths_are_relative_to_the_manifest(tmp_path: Path, paths: list[Path]) -> None:
     for place, name in (("data", "0.pbin"), ("lists/of", "../../data/0.pbin")):
         target = tmp_path / place / "m.jsonl"
         write_manifest(paths[:1], target)
@@ -138,7 +138,7 @@ def test_paths_lead_from_the_manifest_wherever_it_is(tmp_path: Path, paths: list
         assert opened(target)[1].tolist() == FILES[0][1]
 
 
-def test_no_file_is_touched_before_it_is_needed(manifest: Path, paths: list[Path]) -> None:
+def test_files_are_opened_only_when_needed(manifest: Path, paths: list[Path]) -> None:
     for path in paths[1:]:
         path.unlink()
     blocks = opened(manifest, packing="fixed", block_size=2, overlap=1)
@@ -158,7 +158,7 @@ def test_no_file_is_touched_before_it_is_needed(manifest: Path, paths: list[Path
         ([[1, 2, 9], [4, 9]], 2, True, "trailer_crc32c is {}, expected {}"),
     ],
 )
-def test_a_file_that_was_replaced_is_named(
+def test_replaced_file_is_named(
     manifest: Path, paths: list[Path], documents: list[list[int]], width: int, trailer: bool, what: str
 ) -> None:
     old = (paths[0].stat().st_size, pbins.trailer_crc32c(paths[0]))
@@ -171,12 +171,12 @@ def test_a_file_that_was_replaced_is_named(
     )
 
 
-def test_a_file_cut_off_is_damaged(manifest: Path, paths: list[Path]) -> None:
+def test_truncated_file_is_damaged(manifest: Path, paths: list[Path]) -> None:
     paths[3].write_bytes(paths[3].read_bytes()[:-8])
     assert message(PbinFormatError, manifest).startswith(f"{paths[3]}: ")
 
 
-def test_a_replaced_manifest_is_named_by_whoever_reopens_it(manifest: Path, paths: list[Path]) -> None:
+def test_replaced_manifest_is_reported_on_reopening(manifest: Path, paths: list[Path]) -> None:
     old = opened(manifest)
     pickled = pickle.dumps(old)
     assert len(pickled) < 1000
@@ -189,7 +189,7 @@ def test_a_replaced_manifest_is_named_by_whoever_reopens_it(manifest: Path, path
     )
 
 
-def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
+def test_invalid_lines_are_named(manifest: Path) -> None:
     first, *rest = manifest.read_text().splitlines()
     lie = {**json.loads(first), "tokens": 10**6}
     huge = {**lie, "tokens": 2**63, "token_bytes": 1, "file_bytes": 2**64 - 1}
@@ -211,7 +211,7 @@ def test_lines_that_are_no_entries_are_named(manifest: Path) -> None:
     assert message(ValueError, manifest) == "no pbin given; give at least one"
 
 
-def test_files_that_do_not_go_together_are_refused(tmp_path: Path, paths: list[Path]) -> None:
+def test_incompatible_files_are_rejected(tmp_path: Path, paths: list[Path]) -> None:
     target = tmp_path / "new.jsonl"
     wide = pbins.write(tmp_path / "wide.pbin", [[1]], 4)
     with pytest.raises(PacktokError, match=r"tokens are 4 bytes wide, in .* they are 2"):
@@ -225,7 +225,7 @@ def test_files_that_do_not_go_together_are_refused(tmp_path: Path, paths: list[P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pbin", "b.pbin", "data", "wide.pbin"]
 
 
-def test_an_existing_manifest_stays_unless_it_is_to_be_replaced(manifest: Path, paths: list[Path]) -> None:
+def test_existing_manifest_is_kept_unless_replaced(manifest: Path, paths: list[Path]) -> None:
     before = manifest.read_bytes()
     with pytest.raises(FileExistsError):
         write_manifest(paths[:1], manifest)
@@ -236,7 +236,7 @@ def test_an_existing_manifest_stays_unless_it_is_to_be_replaced(manifest: Path, 
     assert manifest.read_bytes() == before.splitlines(keepends=True)[0]
 
 
-def test_the_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Path], tmp_path: Path) -> None:
+def test_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Path], tmp_path: Path) -> None:
     target = tmp_path / "all.jsonl"
     done = packtok_cli("manifest", tmp_path / "data", "-o", target)
     assert done.stdout.split() == ["files", "4", "documents", "5", "tokens", "11"]
@@ -251,7 +251,7 @@ def test_the_command_writes_the_manifest(packtok_cli: PacktokCli, paths: list[Pa
     assert "no file matches" in done.stderr
 
 
-def test_a_manifest_of_ten_thousand_files_opens_without_them(tmp_path: Path) -> None:
+def test_manifest_of_ten_thousand_files_opens_without_opening_them(tmp_path: Path) -> None:
     line = entry(pbins.write(tmp_path / "one.pbin", [[1, 2, 3]]), "one.pbin", [[1, 2, 3]])
     lines = [json.dumps({**line, "path": f"{i}.pbin"}) for i in range(10_000)]
     lines[7_777] = json.dumps(line)

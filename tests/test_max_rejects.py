@@ -38,7 +38,7 @@ def failure(folder: Path, **options: Any) -> str:
     return "; ".join([str(caught.value), *notes]).replace(f"{folder}/", "")
 
 
-def test_nothing_packed_is_a_failure_that_keeps_the_rejects(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_packing_nothing_fails_and_keeps_the_rejects(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, BAD, BLANK, BAD)
     arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--on-bad-document", "skip")
     done = packtok_cli(*arguments, cwd=tmp_path, code=1)
@@ -57,12 +57,12 @@ def test_nothing_packed_is_a_failure_that_keeps_the_rejects(tmp_path: Path, pack
 
 
 @pytest.mark.parametrize("limit", [None, 2, "2", "99.9%"])
-def test_nothing_packed_fails_under_any_limit_below_all(tmp_path: Path, limit: int | str | None) -> None:
+def test_packing_nothing_fails_under_any_limit_below_all(tmp_path: Path, limit: int | str | None) -> None:
     corpus(tmp_path, BAD, BAD)
     assert "nothing was packed: all 2 documents were rejected" in failure(tmp_path, max_rejects=limit)
 
 
-def test_all_documents_may_be_rejected_if_that_is_asked_for(tmp_path: Path) -> None:
+def test_all_documents_can_be_rejected_on_request(tmp_path: Path) -> None:
     corpus(tmp_path, BAD, BAD)
     report = pack(tmp_path, max_rejects="100%")
     assert (report.documents, report.rejected) == (0, 2)
@@ -71,7 +71,7 @@ def test_all_documents_may_be_rejected_if_that_is_asked_for(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("lines", [(), (BLANK, BLANK), (EMPTY, BLANK, EMPTY)])
 @pytest.mark.parametrize("limit", [None, 0, "0%"])
-def test_a_corpus_without_rejects_may_be_empty(
+def test_corpus_without_rejects_can_be_empty(
     tmp_path: Path, lines: tuple[str, ...], limit: int | str | None
 ) -> None:
     corpus(tmp_path, *lines)
@@ -80,7 +80,7 @@ def test_a_corpus_without_rejects_may_be_empty(
     assert report.warnings == ("no document was packed; the output is valid but empty",)
 
 
-def test_empty_documents_and_rejects_are_nothing_packed(tmp_path: Path) -> None:
+def test_empty_documents_and_rejects_count_as_nothing_packed(tmp_path: Path) -> None:
     corpus(tmp_path, EMPTY, BAD, BLANK)
     assert failure(tmp_path).startswith(
         "o.pbin: nothing was packed: 1 of 2 documents was rejected; the first"
@@ -88,7 +88,7 @@ def test_empty_documents_and_rejects_are_nothing_packed(tmp_path: Path) -> None:
     assert pack(tmp_path, empty_document="keep").documents == 1
 
 
-def test_a_number_is_the_most_that_is_allowed(tmp_path: Path) -> None:
+def test_number_is_the_maximum_of_rejects(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD, BAD, GOOD, BAD, BAD)
     assert pack(tmp_path, max_rejects=3).rejected == 3
     (tmp_path / "o.pbin").unlink()
@@ -101,7 +101,7 @@ def test_a_number_is_the_most_that_is_allowed(tmp_path: Path) -> None:
     assert not (tmp_path / "o.pbin.partial").exists()
 
 
-def test_a_percentage_is_of_all_documents_and_judged_at_the_end(tmp_path: Path) -> None:
+def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -> None:
     # Blank lines are no documents, empty ones are.
     corpus(tmp_path, BAD, BLANK, BLANK, GOOD, EMPTY, GOOD)
     assert pack(tmp_path, max_rejects="25%").rejected == 1
@@ -112,7 +112,7 @@ def test_a_percentage_is_of_all_documents_and_judged_at_the_end(tmp_path: Path) 
     )
 
 
-def test_what_is_beyond_a_limit_on_documents_is_not_judged(tmp_path: Path) -> None:
+def test_rejects_beyond_a_document_limit_do_not_count(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD, BAD, BAD)
     assert pack(tmp_path, max_rejects=0, max_documents=1).rejected == 0
     # That the first document has no room is no fault of the rejects before it.
@@ -121,7 +121,7 @@ def test_what_is_beyond_a_limit_on_documents_is_not_judged(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("limit", [7, "1%", None])
-def test_the_failure_does_not_depend_on_threads(tmp_path: Path, limit: int | str | None) -> None:
+def test_failure_does_not_depend_on_threads(tmp_path: Path, limit: int | str | None) -> None:
     write_corpus(tmp_path / "c.jsonl", 2_000_000, bad_every=40)
     options = {"max_rejects": limit} if limit is not None else {"field": ".none"}
     said = set()
@@ -134,7 +134,7 @@ def test_the_failure_does_not_depend_on_threads(tmp_path: Path, limit: int | str
 
 
 @pytest.mark.parametrize("limit", [3, "9%"])
-def test_an_output_that_is_to_be_replaced_stays_with_its_rejects(tmp_path: Path, limit: int | str) -> None:
+def test_failed_replacement_keeps_the_output_and_its_rejects(tmp_path: Path, limit: int | str) -> None:
     corpus(tmp_path, GOOD, BAD)
     pack(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != "c.jsonl"}
@@ -146,7 +146,7 @@ def test_an_output_that_is_to_be_replaced_stays_with_its_rejects(tmp_path: Path,
     assert names(tmp_path) == ["c.jsonl", *sorted(before)]
 
 
-def test_an_output_that_is_kept_is_judged_as_the_run_that_made_it(tmp_path: Path) -> None:
+def test_skipped_output_is_checked_like_the_run_that_made_it(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD, BAD, BAD)
     pack(tmp_path)
     assert pack(tmp_path, existing="skip", max_rejects=2).skipped_existing
@@ -156,7 +156,7 @@ def test_an_output_that_is_kept_is_judged_as_the_run_that_made_it(tmp_path: Path
     )
 
 
-def test_a_run_that_failed_goes_on_under_a_higher_limit(tmp_path: Path) -> None:
+def test_failed_run_resumes_under_a_higher_limit(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 3_000_000, bad_every=40)
     expected = packtok.pack(input=tmp_path / "c.jsonl", output=tmp_path / "expected.pbin", **SKIP)
     limit = expected.rejected - 1
@@ -180,7 +180,7 @@ def test_a_run_that_failed_goes_on_under_a_higher_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["", "-1", -1, "101%", "100.1%", "-1%", "1.5", 1.5, True, "many", "5 %", "%", [5], 2**64]
 )
-def test_what_is_no_limit_is_wrong_usage(value: Any) -> None:
+def test_invalid_limit_is_wrong_usage(value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(
             None,
@@ -190,7 +190,7 @@ def test_what_is_no_limit_is_wrong_usage(value: Any) -> None:
     assert str(caught.value) == f"--max-rejects: settings.max_rejects is {value!r}; {EXPECTED}"
 
 
-def test_the_limit_is_wrong_in_every_command_in_the_same_way(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_every_command_reports_an_invalid_limit_alike(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, GOOD)
     common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--max-rejects", "101%")
     said = f"packtok: --max-rejects: settings.max_rejects is '101%'; {EXPECTED}\n"
@@ -202,7 +202,7 @@ def test_the_limit_is_wrong_in_every_command_in_the_same_way(tmp_path: Path, pac
 
 
 @pytest.mark.parametrize(("value", "shown"), [("1%", "max_rejects: 1%\n"), ("007", "max_rejects: 7\n")])
-def test_the_printed_config_has_the_limit(
+def test_printed_config_has_the_limit(
     tmp_path: Path, packtok_cli: PacktokCli, value: str, shown: str
 ) -> None:
     common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--on-bad-document", "skip")
@@ -212,7 +212,7 @@ def test_the_printed_config_has_the_limit(
     assert packtok_cli("pack", "pack.yaml", "--print-config", cwd=tmp_path).stdout == printed
 
 
-def test_a_limit_without_skipping_has_no_effect_and_says_so(tmp_path: Path) -> None:
+def test_limit_without_skipping_is_reported_as_having_no_effect(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD)
     report = pack(tmp_path, on_bad_document="fail", max_rejects=5)
     assert report.warnings == (
@@ -236,7 +236,7 @@ def joined(folder: Path, **options: Any) -> str:
     return str(caught.value).replace(f"{folder}/", "")
 
 
-def test_a_percentage_is_judged_when_shards_are_joined(tmp_path: Path) -> None:
+def test_percentage_is_checked_when_shards_are_joined(tmp_path: Path) -> None:
     # The first shard has all the rejects.
     corpus(tmp_path, *[BAD] * 20, *[GOOD] * 60)
     shards(tmp_path, 4, max_rejects="20%")
@@ -254,9 +254,7 @@ def test_a_percentage_is_judged_when_shards_are_joined(tmp_path: Path) -> None:
         assert (tmp_path / f"x.pbin{suffix}").read_bytes() == (tmp_path / f"o.pbin{suffix}").read_bytes()
 
 
-def test_a_number_is_of_all_shards_and_a_shard_fails_by_itself(
-    tmp_path: Path, packtok_cli: PacktokCli
-) -> None:
+def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, *[GOOD, GOOD, BAD, GOOD] * 10)
     shards(tmp_path, 2, max_rejects=9)
     assert joined(tmp_path).startswith("out: more documents were rejected than max_rejects allows (9); ")
@@ -275,7 +273,7 @@ def test_a_number_is_of_all_shards_and_a_shard_fails_by_itself(
     packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects=10)
 
 
-def test_shards_of_rejects_alone_are_only_a_failure_if_all_are(tmp_path: Path) -> None:
+def test_shards_with_only_rejects_fail_only_if_all_shards_do(tmp_path: Path) -> None:
     corpus(tmp_path, *[BAD] * 20, *[GOOD] * 20)
     shards(tmp_path, 4)
     assert packtok.join(tmp_path / "out", tmp_path / "x.pbin")["documents"] == 20
@@ -292,7 +290,7 @@ def test_shards_without_any_document_are_not_joined(tmp_path: Path) -> None:
     assert packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects="100%")["documents"] == 0
 
 
-def test_a_cluster_run_gives_the_limit_to_the_tasks_and_to_the_join(
+def test_cluster_run_passes_the_limit_to_the_tasks_and_to_the_join(
     tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     corpus(tmp_path, GOOD)
@@ -305,7 +303,7 @@ def test_a_cluster_run_gives_the_limit_to_the_tasks_and_to_the_join(
     assert "--max-rejects=7" in (tmp_path / "o.pbin.shards/join.sbatch").read_text()
 
 
-def test_an_index_of_nothing_is_a_failure(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_empty_index_is_a_failure(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     (tmp_path / "c.txt").write_text("one\n\ntwo\n")
     done = packtok_cli("index", "c.txt", "--on-bad-document", "skip", cwd=tmp_path, code=1)
     assert done.stderr.startswith(

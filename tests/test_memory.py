@@ -51,7 +51,7 @@ def trailer(start: int, header: bytes, offsets: bytes) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in /proc")
 @pytest.mark.parametrize(("method", "limit_bytes"), [("spawn", 10 * MIB), ("fork", 2 * MIB)])
-def test_workers_hold_next_to_nothing_of_their_own(gigabyte: Path, method: str, limit_bytes: int) -> None:
+def test_workers_use_little_private_memory(gigabyte: Path, method: str, limit_bytes: int) -> None:
     done = subprocess.run(
         [sys.executable, HERE / "worker_memory.py", method, gigabyte],
         capture_output=True,

@@ -50,7 +50,7 @@ def assert_equal(merged: Path, at_once: Path) -> None:
     assert sum(part["tokens"] for part in parts) == sum(map(len, pbin.documents))
 
 
-def test_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
+def test_merging_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
     for name, key, cuts in [
         ("redpajama/train", "raw_content", (3, 200, 511)),
         ("modalities/lorem_long", "text", (250,)),
@@ -84,7 +84,7 @@ def test_parts_of_real_corpora(shared: Path, tmp_path: Path) -> None:
     corpora=st.lists(st.lists(TEXT, max_size=6), min_size=1, max_size=4),
     empty=st.sampled_from(["skip", "keep"]),
 )
-def test_merged_is_packed_at_once(
+def test_merging_equals_packing_at_once(
     tmp_path: Path, tokenizer: Path, corpora: list[list[str]], empty: str
 ) -> None:
     sources, parts = [], []
@@ -105,7 +105,7 @@ def test_merged_is_packed_at_once(
     assert_equal(nested, at_once)
 
 
-def test_checksums_recombine_where_parts_end_inside_a_checked_piece(tmp_path: Path, tokenizer: Path) -> None:
+def test_checksums_recombine_if_parts_end_inside_a_checksum_chunk(tmp_path: Path, tokenizer: Path) -> None:
     sources, parts = [], []
     for i, num_texts in enumerate((3, 900, 2000, 1)):
         source = oracle.write_lines(
@@ -119,7 +119,7 @@ def test_checksums_recombine_where_parts_end_inside_a_checked_piece(tmp_path: Pa
     assert_equal(tmp_path / "merged.pbin", at_once)
 
 
-def test_a_single_path_is_one_part(tmp_path: Path, tokenizer: Path) -> None:
+def test_single_path_is_one_part(tmp_path: Path, tokenizer: Path) -> None:
     (tmp_path / "parts").mkdir()
     part = pack(
         oracle.write_lines(tmp_path / "a.jsonl", ["one", "two"]), tmp_path / "parts" / "a.pbin", tokenizer
@@ -169,7 +169,7 @@ def refused(
     return str(caught.value)
 
 
-def test_parts_of_other_tokenizers_or_options_are_refused(
+def test_parts_with_other_tokenizers_or_options_are_rejected(
     tmp_path: Path, tokenizer: Path, parts: list[Path]
 ) -> None:
     corpus, output, other = tmp_path / "two.jsonl", tmp_path / "out.pbin", tmp_path / "other.pbin"
@@ -206,7 +206,7 @@ def test_parts_of_other_tokenizers_or_options_are_refused(
     assert refused([first, other], output) == differs("BOS", '"<|bos|>" with id 301', "unset")
 
 
-def test_parts_of_another_width_are_refused(tmp_path: Path, parts: list[Path]) -> None:
+def test_parts_with_another_token_width_are_rejected(tmp_path: Path, parts: list[Path]) -> None:
     wide = oracle.byte_level(tmp_path / "wide.json", vocab_size=70_000)
     other = pack(tmp_path / "two.jsonl", tmp_path / "other.pbin", wide)
     message = refused([parts[0], other], tmp_path / "out.pbin")
@@ -216,9 +216,7 @@ def test_parts_of_another_width_are_refused(tmp_path: Path, parts: list[Path]) -
     assert "2" in message
 
 
-def test_parts_without_trailer_need_a_tokenizer_that_vouches(
-    tmp_path: Path, tokenizer: Path, parts: list[Path]
-) -> None:
+def test_parts_without_trailer_need_a_tokenizer(tmp_path: Path, tokenizer: Path, parts: list[Path]) -> None:
     plain = tmp_path / "plain.pbin"
     documents = reference.read_pbin(parts[1]).documents
     for origin in (0, 12):
@@ -232,7 +230,7 @@ def test_parts_without_trailer_need_a_tokenizer_that_vouches(
 
 
 @pytest.mark.parametrize("where", ["data", "offsets", "metadata", "tail", "cut"])
-def test_a_damaged_part_is_refused(tmp_path: Path, parts: list[Path], where: str) -> None:
+def test_damaged_part_is_rejected(tmp_path: Path, parts: list[Path], where: str) -> None:
     whole = parts[1].read_bytes()
     places: dict[str, Callable[[], int]] = {
         "data": lambda: 13,
@@ -249,7 +247,7 @@ def test_a_damaged_part_is_refused(tmp_path: Path, parts: list[Path], where: str
     assert str(parts[1]) in message
 
 
-def test_an_output_that_is_there_is_kept_unless_told_otherwise(tmp_path: Path, parts: list[Path]) -> None:
+def test_existing_output_is_kept_by_default(tmp_path: Path, parts: list[Path]) -> None:
     output = tmp_path / "out.pbin"
     output.write_bytes(b"precious")
     refused(parts, output, FileExistsError)
@@ -267,13 +265,13 @@ def test_an_output_that_is_there_is_kept_unless_told_otherwise(tmp_path: Path, p
     assert "its list of parts is 2 parts, expected 1 parts" in message
 
 
-def test_an_output_is_no_part(tmp_path: Path, parts: list[Path]) -> None:
+def test_output_is_not_a_part(tmp_path: Path, parts: list[Path]) -> None:
     before = parts[0].read_bytes()
     assert str(parts[0]) in refused(parts, parts[0], ValueError, existing="replace")
     assert parts[0].read_bytes() == before
 
 
-def test_the_command_says_what_it_did(tmp_path: Path, parts: list[Path], packtok_cli: PacktokCli) -> None:
+def test_command_reports_its_result(tmp_path: Path, parts: list[Path], packtok_cli: PacktokCli) -> None:
     packtok_cli("merge", *parts, tmp_path / "out.pbin", cwd=tmp_path)
     shown = json.loads(packtok_cli("inspect", "out.pbin", "--json", cwd=tmp_path).stdout)
     assert shown["documents"] == 4

@@ -79,7 +79,7 @@ def largest_error(sources: Sequence[int], weights: Sequence[Fraction]) -> Fracti
     seed=st.integers(0, U64),
 )
 @settings(max_examples=60, deadline=None)
-def test_shares_are_exact_and_passes_are_the_oracles(
+def test_shares_are_exact_and_passes_equal_the_oracle(
     weights: list[int], lengths: list[int], seed: int
 ) -> None:
     lengths = lengths[: len(weights)]
@@ -96,7 +96,7 @@ def test_shares_are_exact_and_passes_are_the_oracles(
     items=st.lists(st.integers(0, 5000), min_size=1, max_size=20),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_item_is_found_at_once(weights: list[int], items: list[int]) -> None:
+def test_random_access_equals_sequential_order(weights: list[int], items: list[int]) -> None:
     lengths = [7] * len(weights)
     in_order = _packtok.Mixture(weights, lengths=lengths, seed=1).draws(range(5001))
     at_once = _packtok.Mixture(weights, lengths=lengths, seed=1).draws(items)
@@ -104,7 +104,7 @@ def test_any_item_is_found_at_once(weights: list[int], items: list[int]) -> None
         assert found.tolist() == [int(expected[k]) for k in items]
 
 
-def test_a_source_of_a_billionth_comes_when_it_is_due() -> None:
+def test_source_with_a_weight_of_a_billionth_is_served_on_time() -> None:
     mixture = Mixture({Numbered("a", 10): 1 - 1e-9, Numbered("b", 10): 1e-9}, num_items=10**10)
     assert mixture.counts(10**10) == {"source 0": 10**10 - 10, "source 1": 10}
     mixture = Mixture({Numbered("a", 10): 1 - 1e-6, Numbered("b", 10): 1e-6}, num_items=10**6)
@@ -114,7 +114,7 @@ def test_a_source_of_a_billionth_comes_when_it_is_due() -> None:
     assert mixture.counts(500_001)["source 1"] == 1
 
 
-def test_weights_are_what_they_print_as() -> None:
+def test_weights_are_the_decimal_numbers_they_print_as() -> None:
     assert exact_weights({"a": 0.7, "b": 0.2, "c": 0.1}) == [7, 2, 1]
     assert exact_weights({"a": 0.1 + 0.2, "b": 1}) == [7500000000000001, 25000000000000000]
     assert exact_weights({"a": 3, "b": Fraction(1, 3), "c": Decimal("0.25")}) == [36, 4, 3]
@@ -124,7 +124,7 @@ def test_weights_are_what_they_print_as() -> None:
 
 
 @pytest.mark.parametrize("weight", [0, -1, 0.0, float("nan"), float("inf"), "x", None, Fraction(-1, 3)])
-def test_a_weight_that_is_none_is_refused_by_name(weight: Any) -> None:
+def test_invalid_weight_is_rejected_by_name(weight: Any) -> None:
     with pytest.raises(ValueError, match="source 1: the weight is ") as caught:
         Mixture({Numbered("a", 10): 1, Numbered("b", 10): weight})
     assert str(caught.value).startswith(f"source 1: the weight is {weight!r}, expected a number above 0")
@@ -133,13 +133,13 @@ def test_a_weight_that_is_none_is_refused_by_name(weight: Any) -> None:
 @pytest.mark.parametrize(
     "weight", [True, "0.5", "1/3", np.float32("nan"), -0.0, 10**400 * -1, Decimal("NaN")]
 )
-def test_a_weight_that_is_no_number_is_refused_by_name(weight: Any) -> None:
+def test_weight_that_is_not_a_number_is_rejected_by_name(weight: Any) -> None:
     with pytest.raises(ValueError, match="source 0: the weight is ") as caught:
         Mixture({Numbered("a", 10): weight})
     assert str(caught.value).startswith(f"source 0: the weight is {weight!r}, expected a number above 0")
 
 
-def test_numbers_that_cannot_be_are_refused_by_name() -> None:
+def test_numbers_out_of_range_are_rejected_by_name() -> None:
     sources = {Numbered("a", 10): 1}
     for value in (-1, 0, True, 5.0, "5", float("nan"), 2**63):
         text = f"num_items is {value!r}, expected an integer from 1 to 9223372036854775807"
@@ -159,7 +159,7 @@ def test_numbers_that_cannot_be_are_refused_by_name() -> None:
     assert mixture.counts(0) == {"source 0": 0}
 
 
-def test_a_state_of_a_mixture_of_another_length_is_refused() -> None:
+def test_state_of_a_mixture_of_another_length_is_rejected() -> None:
     def loader(num_items: int) -> packtok.DataLoader:
         return packtok.DataLoader(Mixture({Numbered("a", 10): 1}, num_items=num_items), 4)
 
@@ -178,7 +178,7 @@ def test_a_state_of_a_mixture_of_another_length_is_refused() -> None:
         assert made.state_dict() == before
 
 
-def test_sources_that_cannot_be_are_refused() -> None:
+def test_invalid_sources_are_rejected() -> None:
     text = "sources is of type list, expected a dict of weights by source"
     with pytest.raises(TypeError, match=f"^{text}$"):
         Mixture(["a.pbin", "b.pbin"])  # type: ignore[arg-type]
@@ -202,7 +202,7 @@ def test_sources_that_cannot_be_are_refused() -> None:
         Mixture({"x.pbin": 1})
 
 
-def test_items_of_any_datasets_come_in_order_alone_and_together() -> None:
+def test_items_of_any_datasets_keep_their_order_in_batches() -> None:
     mixture = Mixture({Numbered("a", 5): 0.5, Numbered("b", 7): 0.3, Numbered("c", 2): 0.2}, num_items=50)
     one_by_one = [mixture[k] for k in range(50)]
     assert mixture.__getitems__(range(50)) == one_by_one
@@ -217,7 +217,7 @@ def test_items_of_any_datasets_come_in_order_alone_and_together() -> None:
     assert [tuple(item) for item in DataLoader(mixture, batch_size=None)] == one_by_one
 
 
-def test_each_pass_over_a_source_is_whole_and_in_another_order() -> None:
+def test_each_pass_over_a_source_is_complete_and_in_another_order() -> None:
     mixture = Mixture({Numbered("a", 20): 1}, num_items=60)
     items = [item for _, item in mixture]
     passes = [items[i : i + 20] for i in (0, 20, 40)]
@@ -252,7 +252,7 @@ def paths(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("packing", ["concat", "document"])
-def test_a_batch_of_several_files_is_its_items(paths: list[Path], packing: str) -> None:
+def test_batch_from_several_files_equals_its_items(paths: list[Path], packing: str) -> None:
     mixture = Mixture(
         dict(zip(paths, (0.4, 0.35, 0.25), strict=True)),
         context_length=4,
@@ -276,7 +276,7 @@ def test_a_batch_of_several_files_is_its_items(paths: list[Path], packing: str) 
     assert located == [alone[source].locate(position) for source, position in sources]
 
 
-def test_datasets_that_make_no_common_batch_are_refused(paths: list[Path]) -> None:
+def test_datasets_without_common_fields_are_rejected(paths: list[Path]) -> None:
     def message(first: TokenDataset, second: TokenDataset) -> str:
         with pytest.raises(ValueError, match="dataset") as caught:
             Mixture({first: 1, second: 1})
@@ -293,7 +293,7 @@ def test_datasets_that_make_no_common_batch_are_refused(paths: list[Path]) -> No
     assert len(Mixture({TokenDataset(paths[0], 4): 1, padded[1]: 1})) > 0
 
 
-def test_workers_give_what_the_main_process_gives(paths: list[Path]) -> None:
+def test_workers_serve_the_same_items_as_the_main_process(paths: list[Path]) -> None:
     mixture = Mixture(dict.fromkeys(paths, 1), context_length=3, num_items=24, **FIELDS)
     expected = list(DataLoader(mixture, batch_size=4))
     for context, num_workers in (("fork", 2), ("spawn", 1)):
@@ -303,7 +303,7 @@ def test_workers_give_what_the_main_process_gives(paths: list[Path]) -> None:
                 assert torch.equal(torch.as_tensor(batch[name]), torch.as_tensor(other[name])), name
 
 
-def test_our_loader_serves_a_mixture_in_its_own_order_and_resumes(paths: list[Path]) -> None:
+def test_loader_serves_a_mixture_in_its_own_order_and_resumes(paths: list[Path]) -> None:
     def make() -> Mixture:
         return Mixture(dict.fromkeys(paths, 1), context_length=3, num_items=24, seed=5)
 
@@ -324,7 +324,7 @@ def test_our_loader_serves_a_mixture_in_its_own_order_and_resumes(paths: list[Pa
         other.load_state_dict(state)
 
 
-def test_it_pickles_small(paths: list[Path]) -> None:
+def test_mixture_pickles_small(paths: list[Path]) -> None:
     mixture = Mixture(dict.fromkeys(paths, 1), context_length=3, **FIELDS)
     mixture.counts(10**6)
     pickled = pickle.dumps(mixture)
@@ -334,7 +334,7 @@ def test_it_pickles_small(paths: list[Path]) -> None:
     assert again[7]["input_ids"].tolist() == mixture[7]["input_ids"].tolist()
 
 
-def test_the_fingerprint_tells_the_sequence(paths: list[Path]) -> None:
+def test_fingerprint_identifies_the_sequence(paths: list[Path]) -> None:
     def fingerprint(weights: Sequence[float] = (1, 1, 1), **options: Any) -> str:
         sources = dict(zip(paths, weights, strict=True))
         return Mixture(sources, **{"context_length": 3, **options}).fingerprint
@@ -352,13 +352,13 @@ def test_the_fingerprint_tells_the_sequence(paths: list[Path]) -> None:
     assert Mixture(datasets).fingerprint != Mixture({Numbered("a", 6): 1}).fingerprint
 
 
-def test_a_source_that_cannot_locate_says_so() -> None:
+def test_source_without_locate_is_named() -> None:
     mixture = Mixture({Numbered("a", 5): 1})
     with pytest.raises(TypeError, match="source 0: cannot tell which documents its items come from"):
         mixture.locate(0)
 
 
-def test_the_module_refuses_what_makes_no_sense() -> None:
+def test_compiled_module_rejects_invalid_arguments() -> None:
     with pytest.raises(ValueError, match=r"lengths are \[1\], expected 2 positive numbers"):
         _packtok.Mixture([1, 1], lengths=[1], seed=0)
     with pytest.raises(ValueError, match=r"lengths are \[0\], expected 1 positive numbers"):
@@ -371,7 +371,7 @@ def test_the_module_refuses_what_makes_no_sense() -> None:
     ]
 
 
-def test_its_sources_are_asked_for_the_pages_of_their_own_items(paths: list[Path]) -> None:
+def test_prefetch_reaches_each_source_with_its_own_items(paths: list[Path]) -> None:
     class Announced(Numbered):
         def prefetch(self, items: list[int]) -> None:
             asked.extend((self.name, item) for item in items)

@@ -179,7 +179,7 @@ def test_modalities_reads_every_document_and_block(tmp_path: Path) -> None:
         assert found == expected, file.name
 
 
-def test_modalities_model_trains_on_items_of_the_classes_of_its_names(tmp_path: Path) -> None:
+def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Path) -> None:
     python = modalities_python()
     documents = [[(7 * i + j) % 256 for j in range(9)] for i in range(4)]
     files = [pbins.write(tmp_path / f"{width}.pbin", documents, width) for width in (1, 2, 4)]
@@ -215,9 +215,7 @@ def test_modalities_model_trains_on_items_of_the_classes_of_its_names(tmp_path: 
         assert "to have one of the following scalar types: Long, Int; but got" in views["error"]
 
 
-def test_a_config_with_a_sentencepiece_model_packs_what_modalities_packs(
-    tmp_path: Path, packtok_cli: PacktokCli
-) -> None:
+def test_sentencepiece_config_packs_the_same_as_modalities(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     program = modalities_python().with_name("modalities")
     oracle.write_lines(tmp_path / "corpus.jsonl", [text for text in TEXTS if text])
     paths = {"src_path": "corpus.jsonl", "index_path": "corpus.idx", "dst_path": "theirs.pbin"}
@@ -237,7 +235,7 @@ def test_a_config_with_a_sentencepiece_model_packs_what_modalities_packs(
     assert (tmp_path / "ours.pbin").read_bytes()[: len(theirs)] == theirs
 
 
-def test_a_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
+def test_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
     for file in write_files(tmp_path):
         content = file.read_bytes()
         data_bytes, width = int.from_bytes(content[:8], "little"), int.from_bytes(content[8:12], "little")
@@ -255,7 +253,7 @@ def test_a_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["redpajama/train.jsonl", "modalities/lorem_long.jsonl"])
-def test_a_packed_file_cut_behind_its_index_is_the_one_of_modalities(
+def test_packed_file_truncated_after_its_index_equals_that_of_modalities(
     shared: Path, tmp_path: Path, name: str
 ) -> None:
     theirs = (shared / name).with_suffix(".pbin").read_bytes()

@@ -107,7 +107,7 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         ([*arguments(), "--report", "none/r.json"], 1, ("none", "report", "does not exist")),
     ],
 )
-def test_a_wrong_argument_gets_an_answer_to_act_on(
+def test_invalid_argument_gets_an_actionable_message(
     folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, words: tuple[str, ...]
 ) -> None:
     said = answer(packtok_cli, *given, cwd=folder, code=code)
@@ -142,7 +142,7 @@ def test_a_wrong_argument_gets_an_answer_to_act_on(
         ),
     ],
 )
-def test_a_wrong_config_names_the_key(
+def test_config_error_names_the_key(
     folder: Path, packtok_cli: PacktokCli, config: str, words: tuple[str, ...]
 ) -> None:
     (folder / "pack.yaml").write_text(config)
@@ -153,9 +153,7 @@ def test_a_wrong_config_names_the_key(
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
-def test_a_corpus_in_the_place_of_the_config_is_pointed_out(
-    folder: Path, packtok_cli: PacktokCli, name: str
-) -> None:
+def test_corpus_given_as_config_is_pointed_out(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
     if name != "corpus.jsonl":
         (folder / name).write_bytes(gzip.compress((folder / "corpus.jsonl").read_bytes()))
     said = answer(packtok_cli, name, "-o", "train.pbin", "-t", "gpt2", cwd=folder, code=2)
@@ -163,7 +161,7 @@ def test_a_corpus_in_the_place_of_the_config_is_pointed_out(
     assert "--input" in said
 
 
-def test_a_corpus_that_is_not_clean_is_answered_line_by_line(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_bad_lines_of_a_corpus_are_reported_one_by_one(folder: Path, packtok_cli: PacktokCli) -> None:
     corpus = folder / "corpus.jsonl"
     lines = ['{"text": "a"}\r\n', "\n", '{"text": ""}\n', '{"text": 5}\n', '{"text": "b"\n', '{"text": "c"}']
     corpus.write_text("\ufeff" + "".join(lines), newline="")
@@ -183,7 +181,7 @@ def test_a_corpus_that_is_not_clean_is_answered_line_by_line(folder: Path, packt
     assert [document.tolist() for document in packtok.PbinReader(str(folder / "train.pbin"))] == expected
 
 
-def test_an_empty_document_can_be_forbidden_or_kept(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_empty_document_can_be_rejected_or_kept(folder: Path, packtok_cli: PacktokCli) -> None:
     (folder / "corpus.jsonl").write_text('{"text": "a"}\n{"text": ""}\n')
     said = answer(packtok_cli, *arguments(), "--empty-document", "fail", cwd=folder, code=1)
     assert said.startswith("packtok: corpus.jsonl:2: byte 14: the document is empty")
@@ -191,7 +189,7 @@ def test_an_empty_document_can_be_forbidden_or_kept(folder: Path, packtok_cli: P
     assert [len(document) for document in packtok.PbinReader(str(folder / "train.pbin"))] == [2, 1]
 
 
-def test_an_empty_corpus_is_packed_and_remarked(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_empty_corpus_is_packed_with_a_warning(folder: Path, packtok_cli: PacktokCli) -> None:
     (folder / "corpus.jsonl").write_text("")
     done = packtok_cli("pack", *arguments(), cwd=folder)
     assert done.stderr == "packtok: warning: no document was packed; the output is valid but empty\n"
@@ -199,12 +197,12 @@ def test_an_empty_corpus_is_packed_and_remarked(folder: Path, packtok_cli: Packt
     packtok_cli("verify", "train.pbin", cwd=folder)
 
 
-def test_a_missing_output_folder_is_made(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_missing_output_folder_is_created(folder: Path, packtok_cli: PacktokCli) -> None:
     packtok_cli("pack", *arguments(o="deep/er/train.pbin"), cwd=folder)
     assert names(folder / "deep" / "er") == ["train.pbin", "train.pbin.tokenizer.json"]
 
 
-def test_the_same_command_again_says_what_can_be_done(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_repeating_a_command_explains_the_options(folder: Path, packtok_cli: PacktokCli) -> None:
     packtok_cli("pack", *arguments(), cwd=folder)
     packed = (folder / "train.pbin").read_bytes()
     said = answer(packtok_cli, *arguments(), cwd=folder, code=1)
@@ -227,7 +225,7 @@ def test_the_same_command_again_says_what_can_be_done(folder: Path, packtok_cli:
     assert len(packtok.PbinReader(str(folder / "train.pbin"))) == 4
 
 
-def test_a_damaged_output_is_not_kept(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_damaged_output_is_not_kept(folder: Path, packtok_cli: PacktokCli) -> None:
     packtok_cli("pack", *arguments(), cwd=folder)
     packed = bytearray((folder / "train.pbin").read_bytes())
     packed[14] ^= 1
@@ -356,7 +354,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         ),
     ],
 )
-def test_a_clumsy_command_gets_one_line(
+def test_malformed_command_gets_one_line(
     folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
 ) -> None:
     (folder / "folder").mkdir()
@@ -386,14 +384,14 @@ def test_a_clumsy_command_gets_one_line(
         (["count", "/dev/zero", "-t", "gpt2"], 1, "/dev/zero: is a device, not a file; "),
     ],
 )
-def test_a_device_without_an_end_is_not_read(
+def test_endless_device_is_not_read(
     folder: Path, packtok_cli: PacktokCli, given: list[str], code: int, said: str
 ) -> None:
     done = packtok_cli(*given, cwd=folder, code=code, env=OFFLINE, timeout_seconds=60)
     assert done.stderr.splitlines()[-1].startswith(f"packtok: {said}")
 
 
-def test_a_number_of_shards_that_is_huge_is_wrong_usage(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_huge_number_of_shards_is_wrong_usage(folder: Path, packtok_cli: PacktokCli) -> None:
     done = packtok_cli("plan", *arguments(o="s"), "-n", 10**23, cwd=folder, code=2)
     assert "'--shards' / '-n'" in done.stderr
     done = packtok_cli("run", "--array-tasks", 10**23, "pack", *arguments(), cwd=folder, code=2)
@@ -402,14 +400,14 @@ def test_a_number_of_shards_that_is_huge_is_wrong_usage(folder: Path, packtok_cl
         packtok.plan(shards=0, input=folder / "corpus.jsonl", output=folder / "s", tokenizer="gpt2")
 
 
-def test_a_report_replaces_a_report(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_report_replaces_a_report(folder: Path, packtok_cli: PacktokCli) -> None:
     (folder / "report.json").touch()
     for _ in range(2):
         packtok_cli("pack", *arguments(), "--existing", "replace", "--report", "report.json", cwd=folder)
         assert json.loads((folder / "report.json").read_text())["documents"] == 3
 
 
-def test_text_by_another_tokenizer_is_remarked(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_text_decoded_by_another_tokenizer_is_warned_about(folder: Path, packtok_cli: PacktokCli) -> None:
     packtok_cli("pack", *arguments(), cwd=folder)
     assert packtok_cli("cat", "train.pbin", "-t", "gpt2", cwd=folder).stderr == ""
     done = packtok_cli("cat", "train.pbin", "-t", "cl100k_base", cwd=folder)

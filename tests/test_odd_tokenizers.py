@@ -61,7 +61,7 @@ def assert_as_wheel(file: dict[str, Any], texts: list[str]) -> Tokenizer:
 TEXTS = ["", "a", "a b", "b  a?", "Hello world é", "x a", "数 a"]
 
 
-def test_a_decoder_that_is_not_there_joins_names_with_blanks() -> None:
+def test_missing_decoder_joins_tokens_with_spaces() -> None:
     file = json.loads(Tokenizer.builtin("gpt2").to_json())
     file["decoder"] = None
     tokenizer = assert_as_wheel(file, TEXTS)
@@ -85,7 +85,7 @@ def test_a_decoder_that_is_not_there_joins_names_with_blanks() -> None:
     ],
     ids=lambda decoder: decoder["type"],
 )
-def test_ids_become_text_by_the_decoder_of_the_file(decoder: dict[str, Any]) -> None:
+def test_ids_are_decoded_by_the_decoder_of_the_file(decoder: dict[str, Any]) -> None:
     file = json.loads(Tokenizer.builtin("gpt2").to_json())
     file["decoder"] = decoder
     file["added_tokens"] += [added("<é>", special=True), added("Ġthe", normalized=False)]
@@ -105,7 +105,7 @@ def test_ids_become_text_by_the_decoder_of_the_file(decoder: dict[str, Any]) -> 
     ],
 )
 @pytest.mark.parametrize("normalized", [True, False])
-def test_added_tokens_that_are_stripped_or_hidden_by_others(
+def test_added_tokens_stripped_or_hidden_by_others(
     normalizer: dict[str, Any] | None, tokens: list[str], normalized: bool
 ) -> None:
     file = file_of(normalizer=normalizer, pre_tokenizer=WHITESPACE)
@@ -114,7 +114,7 @@ def test_added_tokens_that_are_stripped_or_hidden_by_others(
 
 
 @pytest.mark.parametrize("length", [65_536, 1_000_000])
-def test_an_added_token_of_any_length(length: int) -> None:
+def test_added_token_of_any_length(length: int) -> None:
     token = "x" * length
     for file in (file_of(pre_tokenizer=WHITESPACE), json.loads(Tokenizer.builtin("gpt2").to_json())):
         file["added_tokens"].append(added(token, normalized=False))
@@ -123,7 +123,7 @@ def test_an_added_token_of_any_length(length: int) -> None:
 
 @pytest.mark.parametrize("highest", [10**9, HIGHEST])
 @pytest.mark.parametrize("kind", ["byte-level", "words", "WordPiece", "added", "template"])
-def test_ids_of_any_height_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
+def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
     """In a process that may take 2 GB: a table sized by the highest id would need at least twice that."""
     gpt2 = json.loads(Tokenizer.builtin("gpt2").to_json())
     if kind == "byte-level":
@@ -214,9 +214,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
-    what: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_unloadable_file_is_a_one_line_error(what: str, capfd: pytest.CaptureFixture[str]) -> None:
     file, end = REFUSED[what]
     with pytest.raises(TokenizerError) as caught:
         load(file)
@@ -229,7 +227,7 @@ def test_a_file_that_cannot_be_loaded_is_an_error_of_one_line(
     assert capfd.readouterr().err == ""
 
 
-def test_a_file_that_is_no_text_is_an_error_of_one_line(tmp_path: Path) -> None:
+def test_binary_file_is_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(b'{"model": "\xff"}')
     message = (
@@ -268,7 +266,7 @@ FAILING: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_a_text_that_the_library_fails_on_is_a_document_error(
+def test_text_that_the_library_fails_on_is_a_document_error(
     what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file, text = FAILING[what]
@@ -299,7 +297,7 @@ def test_a_text_that_the_library_fails_on_is_a_document_error(
     assert capfd.readouterr().err == ""
 
 
-def test_replacing_nothing_is_what_the_wheel_makes_of_it() -> None:
+def test_empty_replacement_pattern_matches_the_wheel() -> None:
     file = file_of(
         normalizer={"type": "Replace", "pattern": {"String": ""}, "content": "b"}, pre_tokenizer=WHITESPACE
     )
@@ -315,7 +313,7 @@ def test_replacing_nothing_is_what_the_wheel_makes_of_it() -> None:
             assert ours.encode(text).tolist() == expected
 
 
-def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone(tmp_path: Path) -> None:
+def test_strip_before_a_map_strips_white_space_only_at_the_ends(tmp_path: Path) -> None:
     strip = {"type": "Strip", "strip_left": True, "strip_right": True}
     to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
     for normalizers in ([strip, to_a], [to_a, strip]):
@@ -324,7 +322,7 @@ def test_white_space_that_is_stripped_before_a_map_is_stripped_at_the_ends_alone
         assert_as_wheel(file, ["a \u3000 b", "\u3000a b\u3000", "a\u3000 \u3000b \u2003 a", "a \u3000b"])
 
 
-def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Path) -> None:
+def test_token_strips_white_space_that_a_map_would_turn_into_text(tmp_path: Path) -> None:
     model = {"type": "Unigram", "unk_id": 0, "vocab": [["?", -9.0], ["a", -1.0], ["b", -1.0]]}
     to_a = {"type": "Precompiled", "precompiled_charsmap": charsmap(tmp_path, "3000\t61\n")}
     texts = [
@@ -344,7 +342,7 @@ def test_a_token_removes_white_space_that_a_map_would_make_text_of(tmp_path: Pat
 
 
 @pytest.mark.parametrize("normalizers", [[], [{"type": "Sequence", "normalizers": []}], [{"type": "NFC"}]])
-def test_a_sequence_of_few_normalizers_is_what_it_does(normalizers: list[Any]) -> None:
+def test_short_normalizer_sequence_equals_its_effect(normalizers: list[Any]) -> None:
     file = json.loads(Tokenizer.builtin("gpt2").to_json())
     file["normalizer"] = {"type": "Sequence", "normalizers": normalizers}
     assert assert_as_wheel(file, TEXTS).engine == "packtok"
@@ -369,7 +367,7 @@ def charsmap(folder: Path, rules: str) -> str:
     return base64.b64encode(of_model).decode()
 
 
-def test_a_template_of_the_highest_ids() -> None:
+def test_template_with_the_highest_ids() -> None:
     file = json.loads(Tokenizer.builtin("gpt2").to_json())
     file["post_processor"] = oracle.template(
         before=("<s>",), after=("</s>",), ids={"<s>": HIGHEST, "</s>": 0}

@@ -31,7 +31,7 @@ def test_keywords_and_flags_name_one_option_each() -> None:
     assert {one.section for one in OPTIONS.values()} <= set(SECTIONS)
 
 
-def test_the_spec_holds_every_option_of_the_core() -> None:
+def test_spec_contains_every_option_of_the_core() -> None:
     config = load_config(
         {"settings": {"src_path": "a.jsonl", "dst_path": "a.pbin", "max_rejects": "0.50%"}},
         {"tokenizer": "gpt2", "tokenizer.config.truncation": True, "tokenizer.config.max_length": 7},

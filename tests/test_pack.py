@@ -55,7 +55,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["redpajama/train", "modalities/lorem_long"])
-def test_file_starts_with_the_bytes_of_modalities(shared: Path, tmp_path: Path, name: str) -> None:
+def test_packed_file_starts_with_the_bytes_of_modalities(shared: Path, tmp_path: Path, name: str) -> None:
     theirs = (shared / f"{name}.pbin").read_bytes()
     field = ".raw_content" if name == "redpajama/train" else ".text"
     files = []
@@ -136,7 +136,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_document_ends_the_run(tmp_path: Path, small: Path, kind: str) -> None:
+def test_bad_document_ends_the_run(tmp_path: Path, small: Path, kind: str) -> None:
     bad = BAD[kind]
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b'{"text": "ok"}\n\n' + bad.line + b'\n{"text": "after"}\n')
@@ -147,7 +147,7 @@ def test_a_bad_document_ends_the_run(tmp_path: Path, small: Path, kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_document_is_left_out_and_named(tmp_path: Path, small: Path, kind: str) -> None:
+def test_bad_document_is_skipped_and_named(tmp_path: Path, small: Path, kind: str) -> None:
     bad = BAD[kind]
     (tmp_path / "corpus.jsonl").write_bytes(b'{"text": "ok"}\n\n' + bad.line + b'\n{"text": "after"}\n')
     report = pack(tmp_path, small, max_document_bytes=150, on_bad_document="skip")
@@ -166,7 +166,7 @@ def test_a_bad_document_is_left_out_and_named(tmp_path: Path, small: Path, kind:
     assert packed_documents(tmp_path / "out.pbin") == expected_documents(small, ["ok", "after"])
 
 
-def test_rejects_of_an_earlier_run_do_not_stay(tmp_path: Path, small: Path) -> None:
+def test_rejects_of_an_earlier_run_are_removed(tmp_path: Path, small: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b'{"text": 5}\n')
     pack(tmp_path, small, on_bad_document="skip", max_rejects="100%")
@@ -176,7 +176,7 @@ def test_rejects_of_an_earlier_run_do_not_stay(tmp_path: Path, small: Path) -> N
     assert left_behind(tmp_path) == ["out.pbin", "out.pbin.tokenizer.json"]
 
 
-def test_the_first_bad_document_is_the_one_that_is_named(tmp_path: Path, small: Path) -> None:
+def test_first_bad_document_is_named(tmp_path: Path, small: Path) -> None:
     lines = [b'{"text": "%s"}' % (b"word " * 200)] * 9000
     for at in (7001, 8500):
         lines[at] = b'{"text": %d}' % at
@@ -342,7 +342,7 @@ def rejected_lines(path: Path) -> list[int]:
         (b"\xef\xbb\xbf", []),
     ],
 )
-def test_what_is_around_lines_does_not_matter(
+def test_white_space_around_lines_does_not_matter(
     tmp_path: Path, small: Path, content: bytes, texts: list[str]
 ) -> None:
     (tmp_path / "corpus.jsonl").write_bytes(content)
@@ -351,7 +351,7 @@ def test_what_is_around_lines_does_not_matter(
     assert (report.packed, report.lines) == (len(texts), len(texts) + report.blank)
 
 
-def test_an_empty_corpus_gives_a_valid_file_and_a_warning(tmp_path: Path, small: Path) -> None:
+def test_empty_corpus_gives_a_valid_file_and_a_warning(tmp_path: Path, small: Path) -> None:
     (tmp_path / "corpus.jsonl").write_bytes(b"")
     report = pack(tmp_path, small)
     assert (report.documents, report.lines) == (0, 0)
@@ -408,9 +408,7 @@ def test_bos_opens_every_document_once(tmp_path: Path, small: Path) -> None:
 
 @pytest.mark.parametrize("role", ["eod", "bos"])
 @pytest.mark.parametrize("token", ["a b", "</s>", "🙂"])
-def test_what_is_not_one_token_closes_or_opens_nothing(
-    tmp_path: Path, small: Path, role: str, token: str
-) -> None:
+def test_eod_and_bos_must_be_one_token(tmp_path: Path, small: Path, role: str, token: str) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
     with pytest.raises((packtok.TokenizerError, ValueError)) as caught:
         pack(tmp_path, small, **{role: token})
@@ -445,7 +443,7 @@ def test_width_follows_the_highest_id_added_tokens_included(
 # --- limits
 
 
-def test_limits_end_a_run_after_whole_documents(tmp_path: Path, small: Path) -> None:
+def test_limits_end_a_run_after_complete_documents(tmp_path: Path, small: Path) -> None:
     # Five documents of three tokens each; blank lines between them.
     (tmp_path / "corpus.jsonl").write_bytes(b'{"text": "xy"}\n\n' * 5)
     whole = expected_documents(small, ["xy"] * 5)
@@ -468,7 +466,7 @@ def test_limits_end_a_run_after_whole_documents(tmp_path: Path, small: Path) -> 
         assert report.stopped_early == (lines < 10), options
 
 
-def test_a_bad_document_beyond_the_limit_is_not_judged(tmp_path: Path, small: Path) -> None:
+def test_bad_document_beyond_the_limit_is_ignored(tmp_path: Path, small: Path) -> None:
     (tmp_path / "corpus.jsonl").write_bytes(b'{"text": "a"}\n{"text": 5}\n')
     assert pack(tmp_path, small, max_documents=1).packed == 1
 
@@ -513,7 +511,7 @@ def test_damaged_compression_is_an_error(tmp_path: Path, small: Path, kind: str)
         assert left_behind(tmp_path) == []
 
 
-def test_a_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path) -> None:
+def test_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path) -> None:
     parameters = zstandard.ZstdCompressionParameters(window_log=28, write_content_size=False)
     compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     content = compressor.compress(b'{"text": "a"}\n' * 9) + compressor.flush()
@@ -527,9 +525,7 @@ def test_a_zstd_window_over_128_mib_needs_an_option(tmp_path: Path, small: Path)
     assert pack(tmp_path, small, input=path, zstd_window_log=28).packed == 9
 
 
-def test_inputs_come_in_the_order_given_and_within_folders_in_natural_order(
-    tmp_path: Path, small: Path
-) -> None:
+def test_inputs_keep_their_order_and_folders_use_natural_order(tmp_path: Path, small: Path) -> None:
     names = ["part10", "part9", "part1", "sub/a2", "sub/a10", "Zeta", "part09"]
     for name in names:
         path = tmp_path / "corpus" / f"{name}.jsonl"
@@ -561,7 +557,7 @@ def test_inputs_come_in_the_order_given_and_within_folders_in_natural_order(
     assert order(folder / "**" / "a*.jsonl") == ["sub/a2", "sub/a10"]
 
 
-def test_an_index_chooses_the_lines_that_are_packed(tmp_path: Path, small: Path) -> None:
+def test_index_selects_the_lines_to_pack(tmp_path: Path, small: Path) -> None:
     lines = [json.dumps({"text": text}).encode() for text in ("zero", "one", "two", "three")]
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b"\n".join(lines) + b"\n")
@@ -580,7 +576,7 @@ def test_an_index_chooses_the_lines_that_are_packed(tmp_path: Path, small: Path)
     )
 
 
-def test_an_index_that_would_execute_something_is_refused(tmp_path: Path, small: Path) -> None:
+def test_index_that_would_execute_code_is_rejected(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
     trace = tmp_path / "corpus-trace"
     (tmp_path / "corpus.idx").write_bytes(b"cos\nsystem\n(S'touch " + str(trace).encode() + b"'\ntR.")
@@ -592,7 +588,7 @@ def test_an_index_that_would_execute_something_is_refused(tmp_path: Path, small:
 # --- an output that is there already
 
 
-def test_an_index_that_is_not_there_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:
+def test_missing_index_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     report = pack(tmp_path, small, index_path=tmp_path / "none.idx")
     assert report.packed == 2
@@ -602,7 +598,7 @@ def test_an_index_that_is_not_there_is_reported_as_not_needed(tmp_path: Path, sm
     )
 
 
-def test_an_existing_output_is_an_error_unless_told_otherwise(tmp_path: Path, small: Path) -> None:
+def test_existing_output_is_an_error_by_default(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
     output = tmp_path / "out.pbin"
     output.write_bytes(b"precious")
@@ -613,7 +609,7 @@ def test_an_existing_output_is_an_error_unless_told_otherwise(tmp_path: Path, sm
     assert len(packtok.PbinReader(str(output))) == 1
 
 
-def test_skip_keeps_a_file_that_is_whole_and_the_same(tmp_path: Path, small: Path) -> None:
+def test_skip_keeps_a_complete_equal_file(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
     first = pack(tmp_path, small)
     before = (tmp_path / "out.pbin").stat()
@@ -624,7 +620,7 @@ def test_skip_keeps_a_file_that_is_whole_and_the_same(tmp_path: Path, small: Pat
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-def test_skip_packs_where_there_is_nothing(tmp_path: Path, small: Path) -> None:
+def test_skip_packs_if_there_is_no_output(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a"])
     assert not pack(tmp_path, small, existing="skip").skipped_existing
     assert len(packtok.PbinReader(str(tmp_path / "out.pbin"))) == 1
@@ -644,7 +640,7 @@ def test_skip_packs_where_there_is_nothing(tmp_path: Path, small: Path) -> None:
         ("limit", "its option max_documents"),
     ],
 )
-def test_skip_refuses_a_file_that_was_made_otherwise(
+def test_skip_rejects_a_file_made_with_other_options(
     tmp_path: Path, small: Path, change: str, named: str
 ) -> None:
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", ["a", "b"])
@@ -682,7 +678,7 @@ def test_skip_refuses_a_file_that_was_made_otherwise(
     assert (tmp_path / "out.pbin").read_bytes() == before
 
 
-def test_skip_refuses_a_damaged_file(tmp_path: Path, small: Path) -> None:
+def test_skip_rejects_a_damaged_file(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["a thing that is long enough", "b"])
     pack(tmp_path, small)
     output = tmp_path / "out.pbin"
@@ -709,7 +705,7 @@ def packed_documents_of(file: bytes, folder: Path) -> list[list[int]]:
 # --- what the trailer holds, and what it does not
 
 
-def test_the_same_bytes_from_another_folder_and_another_current_folder(
+def test_output_does_not_depend_on_folders(
     tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = []
@@ -739,7 +735,7 @@ def test_the_same_bytes_from_another_folder_and_another_current_folder(
         assert secret.encode() not in files[0]
 
 
-def test_a_tokenizer_has_one_name_however_its_path_is_written(
+def test_tokenizer_has_one_name_however_its_path_is_written(
     tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "mine"
@@ -754,7 +750,7 @@ def test_a_tokenizer_has_one_name_however_its_path_is_written(
         assert metadata["tokenizer"]["name"] == "mine", name
 
 
-def test_the_tokenizer_travels_with_the_data(tmp_path: Path, small: Path) -> None:
+def test_tokenizer_is_stored_with_the_data(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["the thing"])
     report = pack(tmp_path, small)
     assert report.tokenizer_path == str(tmp_path / "out.pbin.tokenizer.json")
@@ -768,7 +764,7 @@ def test_the_tokenizer_travels_with_the_data(tmp_path: Path, small: Path) -> Non
     assert len(fingerprints) == 1
 
 
-def test_the_trailer_says_what_the_ids_mean(tmp_path: Path, small: Path) -> None:
+def test_trailer_describes_the_ids(tmp_path: Path, small: Path) -> None:
     oracle.write_lines(tmp_path / "corpus.jsonl", ["the", ""])
     pack(tmp_path, small, max_length=9, truncation=True)
     metadata = reference.read_pbin(tmp_path / "out.pbin").metadata

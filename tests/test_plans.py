@@ -59,7 +59,7 @@ datasets = st.lists(documents, min_size=1, max_size=3)
         ("split_by_hash.plan", [], [(0, 0), (1, 3), (3, 5), (4, 9)]),
     ],
 )
-def test_golden_files_are_what_the_oracle_makes_and_reads(
+def test_golden_files_equal_what_the_oracle_writes_and_reads(
     name: str, blocks: list[list[tuple[int, int]]], runs: list[tuple[int, int]]
 ) -> None:
     path = Path(make.__file__).parent / name
@@ -70,7 +70,7 @@ def test_golden_files_are_what_the_oracle_makes_and_reads(
 
 @given(files=datasets, context_length=st.integers(1, 20), width=st.sampled_from([1, 2, 4]))
 @settings(max_examples=60, deadline=None)
-def test_best_fit_plans_are_those_of_the_oracle(
+def test_best_fit_plans_equal_those_of_the_oracle(
     scratch: Callable[[], Path], files: list[list[list[int]]], context_length: int, width: int
 ) -> None:
     folder = scratch()
@@ -95,7 +95,7 @@ def test_best_fit_plans_are_those_of_the_oracle(
 
 @given(files=datasets, block_size=st.integers(1, 20), width=st.sampled_from([1, 2, 4]))
 @settings(max_examples=60, deadline=None)
-def test_megatron_plans_are_those_of_the_oracle(
+def test_megatron_plans_equal_those_of_the_oracle(
     scratch: Callable[[], Path], files: list[list[list[int]]], block_size: int, width: int
 ) -> None:
     folder = scratch()
@@ -123,7 +123,7 @@ def test_megatron_plans_are_those_of_the_oracle(
     width=st.sampled_from([1, 2, 4]),
 )
 @settings(max_examples=60, deadline=None)
-def test_sides_by_hash_are_those_of_the_oracle(
+def test_hash_splits_equal_those_of_the_oracle(
     scratch: Callable[[], Path], files: list[list[list[int]]], fraction: float, seed: int, width: int
 ) -> None:
     folder = scratch()
@@ -168,7 +168,7 @@ def test_no_document_changes_sides_when_files_are_added(
         ({"first_document": 6}, 6),
     ],
 )
-def test_the_last_documents_are_held_out(tmp_path: Path, rule: dict[str, Any], num_train: int) -> None:
+def test_last_documents_are_held_out(tmp_path: Path, rule: dict[str, Any], num_train: int) -> None:
     files = [[[1], [2, 3], []], [[4], [5, 6, 7], [8]]]
     paths = write(tmp_path, files)
     path = find_or_split(whole(paths), **rule, folders=[tmp_path])
@@ -178,7 +178,7 @@ def test_the_last_documents_are_held_out(tmp_path: Path, rule: dict[str, Any], n
     assert items(whole(paths, split_path=path, side="validation")) == joined(files)[num_train:]
 
 
-def test_each_side_has_a_plan_of_its_own_and_together_they_have_every_token(tmp_path: Path) -> None:
+def test_each_side_has_its_own_plan_and_together_they_cover_all_tokens(tmp_path: Path) -> None:
     files = [[[i, i + 1] * (i % 7) + [255] for i in range(40)], [[i] for i in range(40, 60)]]
     paths = write(tmp_path, files)
     split = find_or_split(whole(paths), fraction=0.3, seed=1, folders=[tmp_path])
@@ -194,7 +194,7 @@ def test_each_side_has_a_plan_of_its_own_and_together_they_have_every_token(tmp_
     assert len(list(tmp_path.glob("best_fit-*.plan"))) == 2
 
 
-def test_a_plan_of_other_files_is_refused(tmp_path: Path) -> None:
+def test_plan_of_other_files_is_rejected(tmp_path: Path) -> None:
     one, other = write(tmp_path, [[[1, 2]], [[3]]])
     plan = find_or_plan(whole([one]), planner="best_fit", block_size=4, folders=[tmp_path])
     with pytest.raises(PacktokError) as caught:
@@ -211,7 +211,7 @@ def test_a_plan_of_other_files_is_refused(tmp_path: Path) -> None:
         whole([one], split_path=plan, side="train")
 
 
-def test_a_damaged_plan_is_made_again(tmp_path: Path) -> None:
+def test_damaged_plan_is_recreated(tmp_path: Path) -> None:
     blocks = whole(write(tmp_path, [[[1, 2], [3]]]))
     plan = find_or_plan(blocks, planner="best_fit", block_size=4, folders=[tmp_path / "plans"])
     right = plan.read_bytes()
@@ -221,7 +221,7 @@ def test_a_damaged_plan_is_made_again(tmp_path: Path) -> None:
     assert os.listdir(plan.parent) == [plan.name]
 
 
-def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_by_name(tmp_path: Path) -> None:
     paths = write(tmp_path, [[[1, 2], [3]]])
     blocks = whole(paths)
 
@@ -253,7 +253,7 @@ def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path: Path) -> Non
     )
 
 
-def test_folders_that_take_nothing_are_named(tmp_path: Path) -> None:
+def test_unwritable_folders_are_named(tmp_path: Path) -> None:
     (pbin,) = write(tmp_path, [[[1]]])
     with pytest.raises(OSError, match=r"cannot write .* to any folder") as caught:
         find_or_plan(whole([pbin]), planner="best_fit", block_size=4, folders=[pbin / "a", pbin / "b"])
@@ -270,7 +270,7 @@ print(find_or_plan(blocks, planner="best_fit", block_size=64, folders=[sys.argv[
 """
 
 
-def test_eight_processes_at_once_get_one_plan(tmp_path: Path) -> None:
+def test_eight_concurrent_processes_get_one_plan(tmp_path: Path) -> None:
     (pbin,) = write(tmp_path, [[[i % 256] * (i % 50) for i in range(5000)]])
     folder = tmp_path / "plans"
     started = [
@@ -308,7 +308,7 @@ def slow(tmp_path: Path) -> Path:
     return path
 
 
-def test_progress_is_told_and_what_it_raises_ends_the_work(slow: Path, tmp_path: Path) -> None:
+def test_progress_is_reported_and_its_exceptions_end_the_work(slow: Path, tmp_path: Path) -> None:
     told: list[dict[str, int]] = []
 
     def stop(progress: dict[str, int]) -> None:
@@ -323,7 +323,7 @@ def test_progress_is_told_and_what_it_raises_ends_the_work(slow: Path, tmp_path:
     assert os.listdir(tmp_path / "plans") == []
 
 
-def test_an_interrupt_ends_the_work_and_leaves_nothing(slow: Path, tmp_path: Path) -> None:
+def test_interrupt_ends_the_work_and_leaves_no_files(slow: Path, tmp_path: Path) -> None:
     def interrupt(_: dict[str, int]) -> None:
         signal.raise_signal(signal.SIGINT)
 

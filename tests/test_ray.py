@@ -83,7 +83,7 @@ def ended(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
     return out, err
 
 
-def test_a_worker_that_dies_costs_only_its_task(site: Site, corpus: Path, at_once: bytes) -> None:
+def test_dead_worker_costs_only_its_task(site: Site, corpus: Path, at_once: bytes) -> None:
     running = site.run(corpus)
     os.kill(parent(site.catch(1)), signal.SIGKILL)
     _, err = ended(running)
@@ -95,7 +95,7 @@ def test_a_worker_that_dies_costs_only_its_task(site: Site, corpus: Path, at_onc
     assert out == f"all shards are done: {site.outdir}\n"
 
 
-def test_a_node_that_dies_costs_only_its_tasks(
+def test_dead_node_costs_only_its_tasks(
     site: Site, cluster: RayCluster, corpus: Path, at_once: bytes
 ) -> None:
     running = site.run(corpus)
@@ -114,7 +114,7 @@ def test_a_node_that_dies_costs_only_its_tasks(
     assert site.output.read_bytes() == at_once
 
 
-def test_a_shard_that_fails_is_named_and_the_mended_corpus_is_finished(site: Site) -> None:
+def test_failed_shard_is_named_and_a_fixed_corpus_completes(site: Site) -> None:
     corpus = write_corpus(site.folder / "corpus.jsonl", 200_000)
     text = corpus.read_bytes()
     at = text.index(b'{"text"', len(text) // 2 + 1000)
@@ -137,7 +137,7 @@ def test_a_shard_that_fails_is_named_and_the_mended_corpus_is_finished(site: Sit
     assert site.output.read_bytes() == (site.folder / "at_once.pbin").read_bytes()
 
 
-def test_an_interruption_stops_the_tasks_and_the_same_command_goes_on(
+def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
     site: Site, corpus: Path, at_once: bytes
 ) -> None:
     running = site.run(corpus, "--num-workers", "2")
@@ -156,7 +156,7 @@ def test_an_interruption_stops_the_tasks_and_the_same_command_goes_on(
     assert site.output.read_bytes() == at_once
 
 
-def test_a_task_for_which_no_node_is_large_enough_is_refused(site: Site, corpus: Path) -> None:
+def test_task_too_large_for_every_node_is_rejected(site: Site, corpus: Path) -> None:
     _, err = ended(site.run(corpus, "-c", "64"), code=1)
     assert err.splitlines()[-1] == (
         f"packtok: slurm.cpus_per_task is 64, but the largest node of the Ray cluster has {NODE_CPUS} CPUs, "
@@ -164,14 +164,14 @@ def test_a_task_for_which_no_node_is_large_enough_is_refused(site: Site, corpus:
     )
 
 
-def test_a_cluster_that_is_not_there_is_said(site: Site, corpus: Path) -> None:
+def test_unreachable_cluster_is_reported(site: Site, corpus: Path) -> None:
     site.env = {**site.env, "RAY_ADDRESS": "127.0.0.1:9"}
     _, err = ended(site.run(corpus), code=1)
     assert err.startswith("packtok: RAY_ADDRESS is 127.0.0.1:9: no Ray cluster answers there: ")
     assert len(err.splitlines()) == 1
 
 
-def test_a_cluster_is_asked_for_where_there_is_none(site: Site, corpus: Path) -> None:
+def test_missing_cluster_is_reported(site: Site, corpus: Path) -> None:
     site.env = {name: text for name, text in site.env.items() if name != "RAY_ADDRESS"}
     _, err = ended(site.run(corpus, "--conf", f"slurm.slurm_bin_dir={site.folder}"), code=1)
     assert err == (
@@ -180,7 +180,7 @@ def test_a_cluster_is_asked_for_where_there_is_none(site: Site, corpus: Path) ->
     )
 
 
-def test_without_ray_the_extra_is_named(site: Site, corpus: Path) -> None:
+def test_missing_ray_names_the_extra(site: Site, corpus: Path) -> None:
     program = "import sys; sys.modules['ray'] = None; from packtok.cli import main; main()"
     command = ("run", "--engine", "ray", "pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2")
     done = subprocess.run(

@@ -44,13 +44,13 @@ def test_documents_by_position(packed: Path) -> None:
 
 
 @pytest.mark.parametrize("i", [5, -6, 2**62, -(2**63)])
-def test_a_position_out_of_range_is_an_index_error(packed: Path, i: int) -> None:
+def test_position_out_of_range_is_an_index_error(packed: Path, i: int) -> None:
     with pytest.raises(IndexError) as caught:
         PbinReader(str(packed))[i]
     assert str(caught.value) == f"{packed}: document {i} is out of range, the file has 5"
 
 
-def test_tokens_go_across_documents(packed: Path) -> None:
+def test_tokens_span_documents(packed: Path) -> None:
     reader = PbinReader(str(packed))
     flat = [token for document in reference.read_pbin(packed).documents for token in document]
     assert reader.num_tokens == len(flat)
@@ -62,7 +62,7 @@ def test_tokens_go_across_documents(packed: Path) -> None:
         assert str(caught.value) == f"{packed}: no tokens {start}..{stop}, file has {len(flat)}"
 
 
-def test_views_are_read_only_and_stay_so(packed: Path) -> None:
+def test_views_stay_read_only(packed: Path) -> None:
     reader = PbinReader(str(packed))
     for view in (reader[0], reader.tokens(0, 4), reader[0][1:]):
         assert not view.flags.writeable
@@ -72,7 +72,7 @@ def test_views_are_read_only_and_stay_so(packed: Path) -> None:
             view.flags.writeable = True
 
 
-def test_views_copy_nothing(packed: Path) -> None:
+def test_views_are_zero_copy(packed: Path) -> None:
     reader = PbinReader(str(packed))
     first, whole = reader[0], reader.tokens(0, reader.num_tokens)
     assert not first.flags.owndata
@@ -80,7 +80,7 @@ def test_views_copy_nothing(packed: Path) -> None:
     assert np.shares_memory(reader[0], first)
 
 
-def test_views_outlive_the_reader_and_the_name_of_the_file(packed: Path, tmp_path: Path) -> None:
+def test_views_outlive_the_reader_and_the_unlinked_file(packed: Path, tmp_path: Path) -> None:
     file = tmp_path / "gone.pbin"
     file.write_bytes(packed.read_bytes())
     reader = PbinReader(str(file))
@@ -102,7 +102,7 @@ def test_dtype_follows_the_token_width(name: str, dtype: type) -> None:
     assert [document.tolist() for document in reader] == make.DOCUMENTS
 
 
-def test_facts_of_a_packed_file(packed: Path) -> None:
+def test_properties_of_a_packed_file(packed: Path) -> None:
     reader = PbinReader(str(packed))
     pbin = reference.read_pbin(packed)
     assert (str(reader.path), reader.dialect) == (str(packed), "packtok")
@@ -113,7 +113,7 @@ def test_facts_of_a_packed_file(packed: Path) -> None:
     assert repr(reader) == f'PbinReader("{packed}", documents=5, tokens={reader.num_tokens})'
 
 
-def test_lengths_are_counted_in_buckets_that_double(packed: Path) -> None:
+def test_lengths_are_counted_in_doubling_buckets(packed: Path) -> None:
     lengths = [len(document) for document in reference.read_pbin(packed).documents]
     buckets = PbinReader(str(packed)).document_lengths_histogram()
     assert sum(count for *_, count in buckets) == len(lengths)
@@ -146,7 +146,7 @@ def test_golden_files_with_trailer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["train", "train.shuf42", "train.even"])
-def test_files_that_modalities_wrote(shared: Path, name: str) -> None:
+def test_files_written_by_modalities(shared: Path, name: str) -> None:
     path = shared / f"redpajama/{name}.pbin"
     pbin = reference.read_pbin(path)
     reader = PbinReader(str(path))
@@ -154,7 +154,7 @@ def test_files_that_modalities_wrote(shared: Path, name: str) -> None:
     assert [document.tolist() for document in reader] == pbin.documents
 
 
-def test_a_file_of_the_older_dialect_holds_the_same_documents(shared: Path, tmp_path: Path) -> None:
+def test_file_of_the_older_dialect_has_the_same_documents(shared: Path, tmp_path: Path) -> None:
     documents = reference.read_pbin(shared / "redpajama/train.pbin").documents
     older = tmp_path / "older.pbin"
     older.write_bytes(reference.modalities_bytes(documents, 2, origin=12))
@@ -163,7 +163,7 @@ def test_a_file_of_the_older_dialect_holds_the_same_documents(shared: Path, tmp_
     assert [document.tolist() for document in reader] == documents
 
 
-def test_a_packed_file_cut_behind_its_index_is_a_plain_one(packed: Path, tmp_path: Path) -> None:
+def test_packed_file_truncated_after_its_index_has_no_trailer(packed: Path, tmp_path: Path) -> None:
     pbin = reference.read_pbin(packed)
     plain = reference.modalities_bytes(pbin.documents, pbin.width)
     whole = packed.read_bytes()
@@ -177,12 +177,12 @@ def test_a_packed_file_cut_behind_its_index_is_a_plain_one(packed: Path, tmp_pat
             PbinReader(str(cut))
 
 
-def test_an_unknown_required_section_is_refused() -> None:
+def test_unknown_required_section_is_rejected() -> None:
     with pytest.raises(packtok.PbinFormatError, match="99"):
         PbinReader(str(GOLDEN / "unknown_required.pbin"))
 
 
-def test_a_pickle_that_would_execute_something_is_refused(tmp_path: Path) -> None:
+def test_pickle_that_would_execute_code_is_rejected(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     command = f"touch {trace}".encode()
     evil = b"\x80\x04cos\nsystem\n(X" + len(command).to_bytes(4, "little") + command + b"tR."
@@ -203,11 +203,11 @@ def test_missing_files_and_folders_are_os_errors(tmp_path: Path) -> None:
         PbinReader(str(tmp_path))
 
 
-def test_a_path_object_is_a_path(packed: Path) -> None:
+def test_path_objects_are_accepted(packed: Path) -> None:
     assert len(PbinReader(packed)) == 5
 
 
-def test_pickles_as_its_path(packed: Path) -> None:
+def test_reader_pickles_as_its_path(packed: Path) -> None:
     reader = PbinReader(str(packed))
     pickled = pickle.dumps(reader)
     assert len(pickled) < 200 + len(str(packed))
@@ -221,7 +221,7 @@ def total(reader: PbinReader) -> int:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_other_processes_read_what_this_one_opened(packed: Path, method: str) -> None:
+def test_other_processes_can_read_an_open_file(packed: Path, method: str) -> None:
     reader = PbinReader(str(packed))
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map(total, [reader] * 4) == [total(reader)] * 4
@@ -265,7 +265,7 @@ def opening_cost(warm: Path, path: Path) -> list[int]:
     return measured
 
 
-def test_opening_costs_the_same_for_a_million_documents(packed: Path, tmp_path: Path) -> None:
+def test_opening_a_million_documents_costs_the_same(packed: Path, tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_bytes(b'{"text":"ab"}\n' * 1_000_000)
     large = tmp_path / "large.pbin"

@@ -42,7 +42,7 @@ def modalities(num_items, rank, num_replicas, skip, drop_last):
 
 
 @given(st.integers(1, 40), st.integers(1, 7), st.integers(0, 40), st.booleans())
-def test_items_in_sequence_are_those_of_modalities(num_items, num_replicas, skip, drop_last):
+def test_items_in_sequence_equal_those_of_modalities(num_items, num_replicas, skip, drop_last):
     skip = min(skip, num_items)
     if not modalities(num_items, 0, num_replicas, skip, drop_last):
         with pytest.raises(ValueError, match=r"an epoch has no samples|leaves no batch of epoch 0"):
@@ -65,7 +65,7 @@ def test_items_in_sequence_are_those_of_modalities(num_items, num_replicas, skip
     end=st.sampled_from(ENDS),
     chunk=st.integers(1, 9),
 )
-def test_batches_are_those_of_plain_lists(num_items, batch_size, num_replicas, seed, end, chunk):
+def test_batches_equal_those_of_plain_lists(num_items, batch_size, num_replicas, seed, end, chunk):
     global_batch_size = batch_size * num_replicas
     if num_items < global_batch_size and end in ("drop", "carry"):
         with pytest.raises(ValueError, match="an epoch has no batch"):
@@ -107,9 +107,7 @@ def test_batches_are_those_of_plain_lists(num_items, batch_size, num_replicas, s
     stop=st.integers(0, 30),
     worlds=st.tuples(st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4])),
 )
-def test_a_state_goes_on_exactly_there_with_any_number_of_ranks(
-    num_items, global_batch_size, end, stop, worlds
-):
+def test_state_resumes_exactly_with_any_number_of_ranks(num_items, global_batch_size, end, stop, worlds):
     assume(num_items >= global_batch_size or end in ("pad", "short"))
     every_epoch = reference_order.global_batches(
         num_items, global_batch_size, seed=9, at_epoch_end=end, epochs=MANY_EPOCHS
@@ -158,14 +156,14 @@ def woven(batches_of_ranks):
     ]
 
 
-def test_a_trillion_items_take_no_memory():
+def test_trillion_items_take_no_memory():
     sampler = ResumableDistributedSampler(range(10**12), 3, 8, shuffle=True, seed=1)
     at = reference_order.permutation(10**12, 1, 0)
     assert list(itertools.islice(sampler, 5000)) == [at(3 + 8 * i) for i in range(5000)]
     assert len(sampler) == 10**12 // 8
 
 
-def test_iterating_again_serves_the_next_epoch_also_after_a_break():
+def test_iterating_again_serves_the_next_epoch_even_after_a_break():
     sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
     assert list(sampler) == reference_order.shuffled(20, 0, 0)
     assert sampler.epoch == 1
@@ -173,20 +171,20 @@ def test_iterating_again_serves_the_next_epoch_also_after_a_break():
     assert list(sampler) == reference_order.shuffled(20, 0, 2)
 
 
-def test_an_iterator_nothing_was_taken_from_changes_nothing():
+def test_unused_iterator_does_not_change_the_position():
     sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
     iter(sampler)
     assert list(sampler) == reference_order.shuffled(20, 0, 0)
 
 
-def test_set_epoch_goes_to_the_beginning_of_any_epoch():
+def test_set_epoch_moves_to_the_start_of_any_epoch():
     sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
     for epoch in (5, 5, 0, 2**62):
         sampler.set_epoch(epoch)
         assert list(sampler) == reference_order.shuffled(20, 0, epoch)
 
 
-def test_set_epoch_keeps_the_middle_of_the_epoch_to_which_a_state_led():
+def test_set_epoch_keeps_the_position_of_a_loaded_state():
     sampler = ResumableDistributedSampler(Numbers(20), 0, 1, shuffle=True)
     sampler.set_epoch(3)
     list(itertools.islice(sampler, 7))
@@ -208,7 +206,7 @@ def test_samples_are_skipped_in_the_first_epoch_only():
     assert list(sampler) == [1, 3, 5, 7, 9]
 
 
-def test_a_state_at_the_very_end_of_an_epoch_ends_it_and_goes_on():
+def test_state_at_the_end_of_an_epoch_continues_with_the_next():
     sampler = ResumableDistributedSampler(Numbers(4), 0, 1, shuffle=True)
     list(itertools.islice(sampler, 4))
     state = sampler.state_dict()
@@ -219,7 +217,7 @@ def test_a_state_at_the_very_end_of_an_epoch_ends_it_and_goes_on():
     assert list(again) == reference_order.shuffled(4, 0, 1)
 
 
-def test_the_state_is_small_and_says_what_it_belongs_to():
+def test_state_is_small_and_identifies_its_run():
     sampler = ResumableDistributedSampler(
         Numbers(20, "abc"), 1, 2, shuffle=True, seed=7, drop_last=True, batch_size=3
     )
@@ -237,7 +235,7 @@ def test_the_state_is_small_and_says_what_it_belongs_to():
     }
 
 
-def test_a_state_of_something_else_is_refused_and_changes_nothing():
+def test_foreign_state_is_rejected_and_changes_nothing():
     sampler = ResumableDistributedSampler(Numbers(20, "abc"), 0, 2, shuffle=True, seed=7, batch_size=2)
     other = ResumableDistributedSampler(Numbers(21, "abd"), 0, 2, drop_last=True, batch_size=3)
     text = (
@@ -341,7 +339,7 @@ KINDS = (DataLoader, ResumableBatchSampler, ResumableDistributedSampler)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_field_of_a_state_is_checked_and_a_refused_one_changes_nothing(kind):
+def test_every_field_is_checked_and_a_rejected_state_changes_nothing(kind):
     made = whole(kind)
     good = made.state_dict()
     made.load_state_dict(good)
@@ -369,7 +367,7 @@ def test_every_field_of_a_state_is_checked_and_a_refused_one_changes_nothing(kin
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("end", "last"), [("drop", 48), ("carry", 48), ("pad", 60), ("short", 60)])
-def test_a_state_may_stand_between_any_two_batches_and_nowhere_else(kind, end, last):
+def test_state_must_be_between_two_batches(kind, end, last):
     made = whole(kind, at_epoch_end=end)
     good = made.state_dict()
     for position in range(100):
@@ -384,7 +382,7 @@ def test_a_state_may_stand_between_any_two_batches_and_nowhere_else(kind, end, l
             made.load_state_dict(state)
 
 
-def test_a_state_says_where_its_epoch_started_if_samples_were_skipped():
+def test_state_records_the_start_of_its_epoch_if_samples_were_skipped():
     def grown(**options):
         options = {"global_batch_size": 14, "shuffle": True, "seed": 3, "at_epoch_end": "drop", **options}
         return ResumableBatchSampler(ResumableDistributedSampler(Numbers(53), 0, 1, **options))
@@ -417,7 +415,7 @@ def test_a_state_says_where_its_epoch_started_if_samples_were_skipped():
 
 
 @pytest.mark.parametrize("end", ["pad", "drop", "short"])
-def test_without_a_batch_size_a_state_names_the_ranks_and_loads_with_others(end):
+def test_state_without_batch_size_records_ranks_and_loads_with_others(end):
     def samplers(num_replicas):
         return [
             ResumableDistributedSampler(Numbers(53), rank, num_replicas, shuffle=True, at_epoch_end=end)
@@ -489,13 +487,13 @@ def test_without_a_batch_size_a_state_names_the_ranks_and_loads_with_others(end)
         ),
     ],
 )
-def test_an_epoch_without_a_batch_is_an_error_when_the_loader_is_made(num_items, options, text):
+def test_epoch_without_a_batch_is_an_error_on_creation(num_items, options, text):
     for kind in (DataLoader, ResumableDistributedSampler):
         with pytest.raises(ValueError, match=exactly(text)):
             kind(Numbers(num_items), **options)
 
 
-def test_ranks_without_samples_are_an_error_when_the_sampler_is_made():
+def test_ranks_without_samples_are_an_error_on_creation():
     text = "an epoch has no samples: 3 items, 8 ranks; use fewer ranks, or set at_epoch_end='pad'"
     for options in ({"drop_last": True}, {"at_epoch_end": "drop"}):
         with pytest.raises(ValueError, match=exactly(text)):
@@ -512,7 +510,7 @@ def test_ranks_without_samples_are_an_error_when_the_sampler_is_made():
     num_replicas=st.integers(1, 4),
     end=st.sampled_from(ENDS),
 )
-def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_size, num_replicas, end):
+def test_every_valid_loader_has_a_batch_in_every_epoch(num_items, batch_size, num_replicas, end):
     try:
         sampler = ResumableDistributedSampler(
             Numbers(num_items), 0, num_replicas, batch_size=batch_size, at_epoch_end=end
@@ -570,12 +568,12 @@ def test_a_loader_that_can_be_made_has_a_batch_in_every_epoch(num_items, batch_s
         ),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments, text):
+def test_invalid_arguments_are_rejected(arguments, text):
     with pytest.raises(ValueError, match=exactly(text)):
         ResumableDistributedSampler(Numbers(10), **arguments)
 
 
-def test_a_dataset_with_an_order_of_its_own_is_not_shuffled():
+def test_dataset_with_its_own_order_is_not_shuffled():
     dataset = Numbers(10)
     dataset.orders_itself = True
     text = "shuffle=True, but Numbers orders its items itself; remove shuffle and give the dataset a seed"
@@ -609,7 +607,7 @@ def test_rank_and_world_size_come_from_the_environment(monkeypatch):
         find_share()
 
 
-def test_a_sampler_made_before_the_ranks_were_known_says_so(monkeypatch):
+def test_sampler_created_before_the_process_group_is_an_error(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     early, named = ResumableDistributedSampler(Numbers(9)), ResumableDistributedSampler(Numbers(9), 0, 1)
@@ -624,7 +622,7 @@ def test_a_sampler_made_before_the_ranks_were_known_says_so(monkeypatch):
     assert list(named) == list(range(9))
 
 
-def test_a_pickled_sampler_stands_where_the_first_did():
+def test_pickled_sampler_keeps_its_position():
     sampler = ResumableDistributedSampler(Numbers(20), 1, 2, shuffle=True, at_epoch_end="short")
     list(itertools.islice(sampler, 3))
     other = pickle.loads(pickle.dumps(sampler))
@@ -633,7 +631,7 @@ def test_a_pickled_sampler_stands_where_the_first_did():
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_it_goes_into_a_plain_torch_loader_without_a_warning(num_workers):
+def test_sampler_works_in_a_plain_torch_loader_without_a_warning(num_workers):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sampler = ResumableDistributedSampler(Numbers(20), 1, 2, shuffle=True, batch_size=3)
@@ -689,7 +687,7 @@ def shares_with_a_mesh():
     return ranks.gathered([alone, forgotten, unnamed, named, texts])
 
 
-def test_a_mesh_without_a_named_dimension_is_warned_of(tmp_path: Path):
+def test_mesh_without_a_named_dimension_is_warned_about(tmp_path: Path):
     results = ranks.run_ranks(4, tmp_path / "ranks", shares_with_a_mesh)
     for rank, (alone, forgotten, unnamed, named, texts) in enumerate(results):
         assert alone == [repr(Share(rank, 4))]

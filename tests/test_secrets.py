@@ -67,7 +67,7 @@ def config(src: str = "plain.jsonl", *, tokenizer: str = "gpt2", **settings: str
 
 @pytest.mark.parametrize("value", RESOLVERS)
 @pytest.mark.parametrize("on_bad_document", ["skip", "fail"])
-def test_a_secret_in_the_path_of_a_source(
+def test_secret_in_the_path_of_a_source(
     folder: Path, packtok_cli: PacktokCli, value: str, on_bad_document: str
 ) -> None:
     text = config(f"{value}/bad.jsonl", on_bad_document=on_bad_document)
@@ -80,7 +80,7 @@ def test_a_secret_in_the_path_of_a_source(
         assert f"{name}/bad.jsonl:2: byte 17: " in printed
 
 
-def test_a_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) -> None:
     # Two sources in different folders: their labels begin at the folder above, and hold the secret.
     for source in ("bad.jsonl", "corpus.jsonl"):
         text = config().replace('"plain.jsonl"', f'["plain.jsonl", "${{oc.env:PACKTOK_SECRET}}/{source}"]')
@@ -131,7 +131,7 @@ def test_a_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli
         ({"${oc.env:PACKTOK_SECRET}": "1"}, "gpt2", 2),
     ],
 )
-def test_a_secret_anywhere_in_the_config(
+def test_secret_anywhere_in_the_config(
     folder: Path, packtok_cli: PacktokCli, settings: dict[str, str], tokenizer: str, code: int | None
 ) -> None:
     source = {"src_path": "plain.jsonl", **settings}
@@ -144,14 +144,14 @@ def test_a_secret_anywhere_in_the_config(
     )
 
 
-def test_a_secret_from_a_flag_or_an_override(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_secret_from_a_flag_or_an_override(folder: Path, packtok_cli: PacktokCli) -> None:
     more = ("--set", "src_path=${oc.env:PACKTOK_SECRET}/bad.jsonl", "--on-bad-document", "skip")
     assert_hidden(run(packtok_cli, folder, config(), *more, code=0), folder)
     more = ("--input", "${oc.env:PACKTOK_SECRET}/none.jsonl", "--existing", "replace")
     assert_hidden(run(packtok_cli, folder, config(), *more, code=1), folder)
 
 
-def test_a_secret_in_verify_with_a_corpus(folder: Path, packtok_cli: PacktokCli) -> None:
+def test_secret_in_verify_with_a_corpus(folder: Path, packtok_cli: PacktokCli) -> None:
     env = {"PACKTOK_SECRET": SECRET}
     run(packtok_cli, folder, config("${oc.env:PACKTOK_SECRET}/corpus.jsonl"), code=0)
     command = ("verify", "out.pbin", "--corpus", "pack.yaml")
@@ -163,7 +163,7 @@ def test_a_secret_in_verify_with_a_corpus(folder: Path, packtok_cli: PacktokCli)
     assert_hidden(done.stdout + done.stderr, folder)
 
 
-def test_a_secret_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKTOK_SECRET", SECRET)
     monkeypatch.chdir(folder)
     tree = {"settings": {"src_path": "${oc.env:PACKTOK_SECRET}/bad.jsonl"}, "tokenizer": "gpt2"}
@@ -210,7 +210,7 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
 
 
 @pytest.mark.parametrize("option", ["-o", "--report"])
-def test_a_url_where_only_files_can_be_is_refused(folder: Path, packtok_cli: PacktokCli, option: str) -> None:
+def test_url_instead_of_a_file_is_rejected(folder: Path, packtok_cli: PacktokCli, option: str) -> None:
     url = "s3://key:s3cr3tPassw0rd@bucket/out.pbin"
     before = names(folder)
     given = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": "gpt2", option: url}
@@ -222,5 +222,5 @@ def test_a_url_where_only_files_can_be_is_refused(folder: Path, packtok_cli: Pac
     assert_hidden(done.stdout + done.stderr, folder, secret="s3cr3tPassw0rd")
 
 
-def test_short_values_are_no_secrets() -> None:
+def test_short_values_are_not_secret() -> None:
     assert Redactor((("1", "${oc.env:RANK}"),))("1 of 10") == "1 of 10"

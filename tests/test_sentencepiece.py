@@ -141,7 +141,7 @@ def scalar_texts() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("flags", [(0, 0, 0), (1, 0, 0), (1, 1, 1), (0, 1, 1), (0, 0, 1), (1, 0, 1)])
-def test_a_denormalizer_adds_and_removes_white_space_as_it_says(
+def test_denormalizer_adds_and_removes_white_space_as_specified(
     trained: Path, tmp_path: Path, flags: tuple[int, int, int]
 ) -> None:
     def set_flags(message: dict[int, Any]) -> None:
@@ -156,7 +156,7 @@ def test_a_denormalizer_adds_and_removes_white_space_as_it_says(
     assert_same(model, ["", "u", "  the  mouth  u u ", " ", "unthought of", "\n u\t"])
 
 
-def test_the_library_is_the_version_that_the_docs_name() -> None:
+def test_library_has_the_documented_version() -> None:
     assert version("sentencepiece") == "0.2.3"
 
 
@@ -182,7 +182,7 @@ def test_texts_of_few_characters(trained: Path, texts: list[str], name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["unigram", "bpe", "words", "characters"])
-def test_pieces_that_are_not_to_be_used(trained: Path, tmp_path: Path, name: str) -> None:
+def test_unused_pieces(trained: Path, tmp_path: Path, name: str) -> None:
     def change(message: dict[int, Any]) -> None:
         for at in range(40, len(message[1]), 7):
             piece = sentencepiece_json.values_of(message[1][at])
@@ -192,7 +192,7 @@ def test_pieces_that_are_not_to_be_used(trained: Path, tmp_path: Path, name: str
     assert_same(model, example_texts(), QUICK if name == "unigram" else PLAIN)
 
 
-def test_white_space_that_is_not_escaped(trained: Path, tmp_path: Path) -> None:
+def test_unescaped_white_space(trained: Path, tmp_path: Path) -> None:
     def change(message: dict[int, Any]) -> None:
         rules = sentencepiece_json.values_of(message[3][0])
         message[3] = [sentencepiece_json.message({key: [value] for key, value in rules.items()} | {5: [0]})]
@@ -201,7 +201,7 @@ def test_white_space_that_is_not_escaped(trained: Path, tmp_path: Path) -> None:
     assert_same(model, example_texts(), PLAIN)
 
 
-def test_ids_of_any_kind_make_the_same_text(trained: Path) -> None:
+def test_ids_of_any_kind_decode_to_the_same_text(trained: Path) -> None:
     numbers = random.Random(1)
     for name in TRAINED:
         model = trained / f"{name}.model"
@@ -212,7 +212,7 @@ def test_ids_of_any_kind_make_the_same_text(trained: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bpe_32k", "unigram_32k"])
-def test_some_documents_of_every_corpus(shared: Path, name: str) -> None:
+def test_sampled_documents_of_every_corpus(shared: Path, name: str) -> None:
     assert_same(shared / f"tokenizers/sentencepiece/{name}.model", from_all_corpora(shared))
 
 
@@ -235,7 +235,7 @@ def test_whole_corpora(shared: Path, tmp_path: Path, name: str, corpus: str) -> 
     oracle.assert_holds_known(output, f"{name}.model, {corpus}", expected)
 
 
-def test_a_corpus_is_packed_with_a_model_by_option_and_by_config(
+def test_corpus_is_packed_with_a_model_from_option_or_config(
     trained: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     model = trained / "bpe.model"
@@ -262,7 +262,7 @@ def test_a_corpus_is_packed_with_a_model_by_option_and_by_config(
     assert again.encode(texts[0]).tolist() == expected[0][:-1]
 
 
-def test_control_symbols_in_texts_are_text_or_refused(trained: Path) -> None:
+def test_control_symbols_in_texts_are_text_or_rejected(trained: Path) -> None:
     tokenizer = Tokenizer.from_file(trained / "unigram with symbols of its own.model")
     assert tokenizer.special_tokens == [("<s>", 1), ("</s>", 2), ("<c>", 3)]
     assert tokenizer.eos_token == "</s>"
@@ -273,7 +273,7 @@ def test_control_symbols_in_texts_are_text_or_refused(trained: Path) -> None:
     assert tokenizer.decode([2, 3], skip_special_tokens=True) == ""
 
 
-def test_a_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
+def test_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "llama").mkdir()
     (tmp_path / "llama" / "tokenizer.model").write_bytes((trained / "bpe.model").read_bytes())
     for name in (tmp_path / "llama", tmp_path / "llama" / "tokenizer.model"):
@@ -292,13 +292,13 @@ def test_a_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
         (b"IQ== 0\nIg== 1\n" * 50, "line 3 has rank 0, expected 2"),
     ],
 )
-def test_what_is_no_model_is_said(tmp_path: Path, content: bytes, words: str) -> None:
+def test_invalid_model_is_reported(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "tokenizer.model").write_bytes(content)
     with pytest.raises(TokenizerError, match=words):
         find_tokenizer(str(tmp_path))
 
 
-def test_a_torn_model_does_no_harm(trained: Path, tmp_path: Path) -> None:
+def test_corrupted_model_never_crashes(trained: Path, tmp_path: Path) -> None:
     content = (trained / "unigram.model").read_bytes()
     numbers, said = random.Random(1), list[str]()
     for _ in range(150):

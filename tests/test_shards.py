@@ -68,7 +68,7 @@ def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 
 @pytest.mark.parametrize("num_shards", [1, 2, 19])
-def test_joined_shards_are_the_file_of_one_run(
+def test_joined_shards_equal_the_file_of_one_run(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, num_shards: int
 ) -> None:
     options = {"input": str(corpus), "output": str(tmp_path / "out"), "tokenizer": "gpt2"}
@@ -88,7 +88,7 @@ def test_joined_shards_are_the_file_of_one_run(
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 
-def test_shards_on_another_file_system_are_joined_by_hand(
+def test_shards_on_another_file_system_are_copied_when_joined(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path
 ) -> None:
     other = Path("/dev/shm")
@@ -123,7 +123,7 @@ def test_shards_of_real_corpora(shared: Path, tmp_path: Path) -> None:
         assert (folder / "joined.pbin").read_bytes()[: len(theirs)] == theirs
 
 
-def test_a_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> None:
+def test_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> None:
     options = {"input": str(corpus), "tokenizer": "gpt2", "on_bad_document": "skip"}
     packtok.pack(output=tmp_path / "one.pbin", **options)
     for k in range(5):
@@ -137,7 +137,7 @@ def test_a_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> Non
         assert one[i]["input_ids"].tolist() == many[i]["input_ids"].tolist()
 
 
-def test_two_copies_of_a_task_at_once_do_no_harm(
+def test_two_concurrent_copies_of_a_task_are_harmless(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     pack = ("pack", "-i", corpus, "-o", "out", *FLAGS)
@@ -161,7 +161,7 @@ def test_two_copies_of_a_task_at_once_do_no_harm(
 
 
 @pytest.mark.faults
-def test_a_second_copy_that_is_killed_leaves_nothing_in_the_end(
+def test_killed_second_copy_leaves_no_files(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -181,7 +181,7 @@ def test_a_second_copy_that_is_killed_leaves_nothing_in_the_end(
 
 
 @pytest.mark.faults
-def test_killed_tasks_leave_no_half_shard(
+def test_killed_tasks_leave_no_partial_shard(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     out = tmp_path / "out"
@@ -210,7 +210,7 @@ def test_killed_tasks_leave_no_half_shard(
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 
-def test_a_killed_join_leaves_nothing_under_the_name(
+def test_killed_join_can_be_repeated(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     packtok_cli("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "0/1", cwd=tmp_path)
@@ -226,7 +226,7 @@ def test_a_killed_join_leaves_nothing_under_the_name(
     assert unfinished(tmp_path) == []
 
 
-def test_a_plan_raced_by_eight_tasks(
+def test_eight_tasks_race_for_one_plan(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     tasks = [
@@ -241,7 +241,7 @@ def test_a_plan_raced_by_eight_tasks(
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 
-def test_of_two_configs_raced_into_one_folder_one_is_refused(corpus: Path, tmp_path: Path) -> None:
+def test_one_of_two_configs_racing_for_a_folder_is_rejected(corpus: Path, tmp_path: Path) -> None:
     fields = (".text", ".other", ".text", ".other")
     tasks = [
         start("pack", "-i", corpus, "-o", "out", *FLAGS, "-f", field, "--shard", f"{k}/4", cwd=tmp_path)
@@ -261,7 +261,7 @@ def test_of_two_configs_raced_into_one_folder_one_is_refused(corpus: Path, tmp_p
     assert len(list((tmp_path / "out").glob("*.done.json"))) == 2
 
 
-def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+def test_output_of_the_commands(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
     flags = ("-i", corpus, "-o", "out", "-t", "gpt2", "--on-bad-document", "skip")
     planned = packtok_cli("plan", *flags, "--shards", "3", cwd=tmp_path)
     rows = dict(re.split(r"  +", line, maxsplit=1) for line in planned.stdout.splitlines())
@@ -296,7 +296,7 @@ def test_what_the_commands_print(corpus: Path, tmp_path: Path, packtok_cli: Pack
         assert message in failed.stderr
 
 
-def test_the_environment_names_the_shard() -> None:
+def test_environment_selects_the_shard() -> None:
     def array(index: int, first: int, last: int, count: int | None = None) -> dict[str, str]:
         count = last - first + 1 if count is None else count
         names = ("ID", "MIN", "MAX", "COUNT")
@@ -333,7 +333,7 @@ def test_the_environment_names_the_shard() -> None:
     assert find_shard(3) == ShardChoice(3)
 
 
-def test_tasks_of_an_array_find_their_shards(
+def test_array_tasks_find_their_shards(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     pack = ("pack", "-i", corpus, "-o", "out", *FLAGS, "--shard", "auto")
@@ -351,7 +351,7 @@ def test_tasks_of_an_array_find_their_shards(
     assert outputs(tmp_path / "joined.pbin") == at_once
 
 
-def test_a_root_from_the_environment_stays_out_of_all_files(
+def test_root_from_the_environment_is_in_no_file(
     corpus: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     (tmp_path / "pack.yaml").write_text(

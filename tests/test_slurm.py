@@ -195,7 +195,7 @@ def logs(site: Site, job: str) -> list[Path]:
     return sorted((site.outdir / "logs").glob(f"{job}_*.out"))
 
 
-def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> None:
+def test_dead_node_costs_only_its_tasks(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     node = node_of(site.cluster, site.catch(2))
     site.cluster.kill_node(node)
@@ -209,7 +209,7 @@ def test_a_node_that_dies_costs_only_its_tasks(site: Site, corpus: Corpus) -> No
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -> None:
+def test_surviving_old_process_is_harmless(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     old = site.catch(2)
     node = node_of(site.cluster, old)
@@ -237,7 +237,7 @@ def test_an_old_process_that_lives_on_does_no_harm(site: Site, corpus: Corpus) -
     assert not list(site.outdir.glob(".shard*"))
 
 
-def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -> None:
+def test_task_that_crashes_once_is_restarted(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     os.kill(site.catch(7), signal.SIGKILL)
     states = site.wait(jobs)
@@ -252,7 +252,7 @@ def test_a_task_that_crashes_once_is_started_again(site: Site, corpus: Corpus) -
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus) -> None:
+def test_task_near_its_time_limit_stops_and_resumes(site: Site, corpus: Corpus) -> None:
     # Slurm sends the signal up to half a minute early, so that this is 5 to 35 seconds after the start.
     jobs = site.run(corpus, "--time", "1", "--conf", "slurm.signal_seconds=25")
     pid = site.catch(1)
@@ -268,9 +268,7 @@ def test_a_task_near_its_time_limit_stops_and_goes_on(site: Site, corpus: Corpus
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_a_task_that_always_fails_is_named_and_the_mended_corpus_is_finished(
-    site: Site, small: Corpus
-) -> None:
+def test_failing_task_is_named_and_a_fixed_corpus_completes(site: Site, small: Corpus) -> None:
     broken = site.folder / "corpus.jsonl"
     text = small.path.read_bytes()
     at = text.index(b'{"text"', len(text) * 5 // 8 + 1000)
@@ -305,7 +303,7 @@ def packed_from(site: Site, corpus: Path) -> bytes:
     return path.read_bytes()
 
 
-def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site, corpus: Corpus) -> None:
+def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     with site.cluster.frozen_controller(), ThreadPoolExecutor() as pool:
         asked = pool.submit(site.status)
@@ -325,7 +323,7 @@ def test_a_controller_that_does_not_answer_is_said_and_not_waited_for(site: Site
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corpus: Corpus) -> None:
+def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Corpus) -> None:
     site.run(corpus)
     site.wait_for_work()
     # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
@@ -335,9 +333,7 @@ def test_what_a_controller_forgot_in_a_crash_is_submitted_again(site: Site, corp
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_numbers_that_a_controller_gives_again_are_not_those_of_the_old_jobs(
-    site: Site, corpus: Corpus
-) -> None:
+def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus) -> None:
     site.cluster.stop_controller()
     site.cluster.start_controller(forget=True)
     before = site.run(corpus)
@@ -354,7 +350,7 @@ def test_numbers_that_a_controller_gives_again_are_not_those_of_the_old_jobs(
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> None:
+def test_restarted_controller_continues(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     site.wait_for_work()
     site.cluster.stop_controller()
@@ -364,7 +360,7 @@ def test_a_controller_that_is_restarted_goes_on(site: Site, corpus: Corpus) -> N
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_what_was_cancelled_is_named_and_submitted_again(site: Site, corpus: Corpus) -> None:
+def test_cancelled_tasks_are_named_and_resubmitted(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--shards", "8%2")
     wait_for(lambda: bool(site.status()["done"]), "a shard is done", seconds=30)
     site.cluster.run("scancel", jobs[0][0])
@@ -398,7 +394,7 @@ def test_shards_under_way_are_not_submitted_twice(site: Site, corpus: Corpus) ->
     assert site.output.read_bytes() == corpus.packed.read_bytes()
 
 
-def test_one_job_whose_tasks_srun_starts(site: Site, corpus: Corpus) -> None:
+def test_one_job_with_tasks_started_by_srun(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus, "--mode", "srun", "--nodes", "3")
     assert jobs[1] is None
     pid = site.catch(1)
@@ -451,7 +447,7 @@ def ray_processes(job: str) -> list[int]:
     return found
 
 
-def test_more_shards_than_an_array_can_have_and_names_that_shells_take_apart(
+def test_more_shards_than_array_tasks_and_names_with_shell_characters(
     cluster: SlurmCluster, packtok_cli: PacktokCli, tmp_path: Path, small: Corpus
 ) -> None:
     folder = tmp_path / "it's $(here) 100%a #\n"
@@ -473,7 +469,7 @@ def test_more_shards_than_an_array_can_have_and_names_that_shells_take_apart(
     assert site.status()["done"] == list(range(num_shards))
 
 
-def test_the_lines_of_no_submit_do_the_same(site: Site, small: Corpus) -> None:
+def test_commands_of_no_submit_are_equivalent(site: Site, small: Corpus) -> None:
     command = ("pack", "-i", small.path, "-o", site.output, "-t", "gpt2")
     printed = site.packtok("run", "--no-submit", "-c", "1", "--shards", "4", *command).stdout
     assert site.cluster.output("squeue", "-h", "--me") == ""
@@ -503,7 +499,7 @@ def submit_by_hand(site: Site, *arguments: object) -> str:
     return done.stdout.strip()
 
 
-def test_the_scripts_to_copy_pack_and_join(site: Site, small: Corpus) -> None:
+def test_example_scripts_pack_and_join(site: Site, small: Corpus) -> None:
     config = site.folder / "config.yaml"
     config.write_text(
         f"settings: {{src_path: {small.path}, dst_path: unused.pbin}}\ntokenizer: gpt2\n", encoding="utf-8"
@@ -517,7 +513,7 @@ def test_the_scripts_to_copy_pack_and_join(site: Site, small: Corpus) -> None:
     assert site.output.read_bytes() == small.packed.read_bytes()
 
 
-def test_training_on_two_nodes_goes_on_with_the_same_losses(site: Site) -> None:
+def test_training_on_two_nodes_resumes_with_the_same_losses(site: Site) -> None:
     pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
     from stories import TOKENIZER
     from stories import main as make_stories

@@ -98,7 +98,7 @@ def test_all_snippets_run(story: Story, document: str) -> None:
     story.read(document)
 
 
-def test_the_first_command_packs_the_corpus(story: Story) -> None:
+def test_first_command_packs_the_corpus(story: Story) -> None:
     first = shell_snippets("README.md")[0]
     install, _, rest = first.code.partition(".venv/bin/pip install . && ")
     assert install == "python3 -m venv .venv && "
@@ -108,7 +108,7 @@ def test_the_first_command_packs_the_corpus(story: Story) -> None:
     assert "documents      96\n" in reader.output
 
 
-def test_the_second_command_runs_the_tests() -> None:
+def test_second_command_runs_the_tests() -> None:
     # .ci/run runs the first line of the README that names tests/run.py.
     second = shell_snippets("README.md")[1]
     line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "tests/run.py" in line)
@@ -116,11 +116,11 @@ def test_the_second_command_runs_the_tests() -> None:
     assert line == "python3 tests/run.py"
 
 
-def test_the_tour_of_the_readme_prints_what_it_shows(story: Story) -> None:
+def test_readme_tour_prints_the_shown_output(story: Story) -> None:
     assert story.read("README.md") == "96 23765\nThe lighthouse at the end\n"
 
 
-def test_get_started_ends_in_training_steps_whose_losses_it_shows(story: Story) -> None:
+def test_get_started_ends_with_training_steps_and_the_shown_losses(story: Story) -> None:
     output = story.read("docs/get_started.md")
     found = {step: float(loss) for step, loss in re.findall(r"^step (\d+): loss ([\d.]+)$", output, re.M)}
     assert list(found) == ["1", "2", "3", "4", "5"]
@@ -157,7 +157,7 @@ def prose(document: str) -> str:
 
 @pytest.mark.parametrize("document", FIRST)
 @pytest.mark.parametrize("term", TERMS)
-def test_a_term_is_explained_where_it_is_first_used(document: str, term: str) -> None:
+def test_terms_are_explained_on_first_use(document: str, term: str) -> None:
     """In bold, as in ``a **pbin**: …``, or as a link to where it is."""
     text = prose(document)
     first = re.search(rf"\b{term}s?\b", text)
@@ -191,13 +191,13 @@ def marked(text: str) -> list[Snippet]:
         ),
     ],
 )
-def test_an_unknown_mark_is_an_error(info: str, message: str) -> None:
+def test_unknown_mark_is_an_error(info: str, message: str) -> None:
     with pytest.raises(SnippetError) as raised:
         marked(f"text\n```{info}\ntrue\n```\n")
     assert str(raised.value) == message
 
 
-def test_a_block_that_is_not_closed_is_an_error() -> None:
+def test_unclosed_block_is_an_error() -> None:
     with pytest.raises(SnippetError, match=r"guide\.md:1: the block is not closed"):
         marked("```sh\ntrue\n")
 
@@ -233,13 +233,13 @@ def test_snippets_share_folder_and_variables(tmp_path: Path) -> None:
         ("```console\n$ printf 'a\\nb'\na\n```\n", "prints\na\nb\nand not\na\n"),
     ],
 )
-def test_a_snippet_that_fails_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+def test_failing_snippet_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SnippetError) as raised:
         run_all(text, tmp_path)
     assert message in str(raised.value)
 
 
-def test_shown_output_may_leave_something_out(tmp_path: Path) -> None:
+def test_shown_output_can_be_abbreviated(tmp_path: Path) -> None:
     text = "```console\n$ echo took 5 s; echo b; echo c\ntook … s\n…\n$ echo d  # again\nd\n```\n"
     assert run_all(text, tmp_path) == "took 5 s\nb\nc\nd\n"
 

@@ -102,12 +102,12 @@ def assert_exact(file: Path, texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
-def test_some_scalar_values(tmp_path: Path, vocabulary: str) -> None:
+def test_sampled_scalar_values(tmp_path: Path, vocabulary: str) -> None:
     chars = [*map(chr, [*OF_UNICODE_17, *range(0x500)]), *SCALARS[0x500:0x20000:53]]
     assert_exact(write(vocabulary, tmp_path / "tokenizer.json"), texts_around(chars))
 
 
-def test_digits_of_unicode_17_after_a_space_have_the_ids_of_unicode_16(tmp_path: Path) -> None:
+def test_unicode_17_digits_after_a_space_get_the_ids_of_unicode_16(tmp_path: Path) -> None:
     tokenizer = packtok.Tokenizer.from_file(write("Llama 3", tmp_path))
     ids = tokenizer.encode(" \U00011de5", add_special_tokens=False)
     assert ids.tolist() == [109697, 239, 115, 98]
@@ -129,7 +129,7 @@ def test_every_scalar_value(tmp_path: Path, vocabulary: str) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_wrong_split_changes_ids(tmp_path: Path, order: str) -> None:
+def test_wrong_split_changes_ids(tmp_path: Path, order: str) -> None:
     """Without this, the tests above would prove nothing."""
     file = write(f"gpt2, {order}", tmp_path / "tokenizer.json")
     tokenizer = packtok.Tokenizer.from_file(file)

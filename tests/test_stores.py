@@ -96,7 +96,7 @@ def beside(path: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_corpus_and_an_output_in_a_store(site: Site) -> None:
+def test_corpus_and_output_in_a_store(site: Site) -> None:
     here = site.folder / "here"
     (here / "below").mkdir(parents=True)
     for i in (1, 2, 10):
@@ -116,7 +116,7 @@ def test_a_corpus_and_an_output_in_a_store(site: Site) -> None:
     assert beside(site.folder / "globbed.pbin") == beside(site.folder / "local.pbin")
 
 
-def test_a_corpus_in_a_store_is_counted(site: Site) -> None:
+def test_corpus_in_a_store_is_counted(site: Site) -> None:
     here = write_corpus(site.folder / "c.jsonl", 60_000)
     site.put(here, f"{site.url}/in/c.jsonl")
     counted = [
@@ -128,7 +128,7 @@ def test_a_corpus_in_a_store_is_counted(site: Site) -> None:
     assert counted[1]["sources"][0]["path"] == f"{site.url}/in/c.jsonl"
 
 
-def test_an_object_is_replaced_only_if_it_is_asked_for(site: Site) -> None:
+def test_object_is_replaced_only_on_request(site: Site) -> None:
     write_corpus(site.folder / "c.jsonl", 20_000)
     command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/x.pbin", *FLAGS)
     site.packtok(*command)
@@ -146,7 +146,7 @@ def test_an_object_is_replaced_only_if_it_is_asked_for(site: Site) -> None:
     assert "is in an object store; use error or replace" in failed.stderr
 
 
-def test_who_is_first_stays_although_the_second_began_before(site: Site) -> None:
+def test_first_upload_wins_even_if_the_other_run_started_earlier(site: Site) -> None:
     large, small = site.folder / "large", site.folder / "small"
     large.write_bytes(os.urandom(1 << 20) * 400)
     small.write_bytes(b"first")
@@ -163,7 +163,7 @@ def test_who_is_first_stays_although_the_second_began_before(site: Site) -> None
     assert site.get(url) == b"first"
 
 
-def test_shards_in_a_store_join_to_the_file_of_one_run(site: Site) -> None:
+def test_joined_shards_in_a_store_equal_the_file_of_one_run(site: Site) -> None:
     corpus = write_corpus(site.folder / "c.jsonl", 700_000, bad_every=30)
     site.packtok("pack", "-i", "c.jsonl", "-o", "expected.pbin", *FLAGS)
     expected = beside(site.folder / "expected.pbin")
@@ -193,7 +193,7 @@ def some_noted(files: list[Path]) -> bool:
     return any(path.name == "journal" and path.exists() and path.stat().st_size > 2000 for path in files)
 
 
-def test_a_server_that_is_killed_and_comes_back_is_waited_for(site: Site) -> None:
+def test_requests_are_retried_until_a_killed_server_returns(site: Site) -> None:
     corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
     site.put(corpus, f"{site.url}/c.jsonl")
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1")
@@ -210,7 +210,7 @@ def test_a_server_that_is_killed_and_comes_back_is_waited_for(site: Site) -> Non
     assert site.get(f"{site.url}/out.pbin") == (site.folder / "expected.pbin").read_bytes()
 
 
-def test_a_server_that_is_killed_while_it_is_sent_something_gets_all_of_it(site: Site) -> None:
+def test_upload_interrupted_by_a_killed_server_is_completed(site: Site) -> None:
     large = site.folder / "large"
     large.write_bytes(os.urandom(1 << 20) * 300)
     url = f"{site.url}/x"
@@ -225,7 +225,7 @@ def test_a_server_that_is_killed_while_it_is_sent_something_gets_all_of_it(site:
     assert site.get(url) == large.read_bytes()
 
 
-def test_a_run_that_is_killed_sends_nothing_and_goes_on(site: Site) -> None:
+def test_killed_run_uploads_nothing_and_resumes(site: Site) -> None:
     write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
     command = ("pack", "-i", "c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
@@ -242,7 +242,7 @@ def test_a_run_that_is_killed_sends_nothing_and_goes_on(site: Site) -> None:
     assert site.staged() == []
 
 
-def test_an_object_that_is_replaced_while_it_is_read_is_said(site: Site) -> None:
+def test_object_replaced_while_reading_is_reported(site: Site) -> None:
     corpus = write_corpus(site.folder / "c.jsonl", LARGE_BYTES)
     other = write_corpus(site.folder / "d.jsonl", LARGE_BYTES, seed=9)
     url = f"{site.url}/c.jsonl"
@@ -295,7 +295,7 @@ def test_no_credentials_are_written_anywhere(site: Site) -> None:
         assert "credentials" in refused.stderr
 
 
-def test_what_is_not_there_is_said(site: Site) -> None:
+def test_missing_object_is_reported(site: Site) -> None:
     for url, said in (
         (f"{site.url}/none.jsonl", "no such object"),
         (f"{site.url}/none*.jsonl", "no file matches"),
@@ -306,7 +306,7 @@ def test_what_is_not_there_is_said(site: Site) -> None:
         assert len(failed.stderr.splitlines()) == 1
 
 
-def test_a_file_by_http(site: Site) -> None:
+def test_file_over_http(site: Site) -> None:
     corpus = write_corpus(site.folder / "c.jsonl", 300_000)
     site.put(corpus, f"{site.url}/c.jsonl")
     url = f"{site.server.http_url}/{site.folder.name}/c.jsonl"
@@ -377,7 +377,7 @@ def test_many_processes_read_an_object_through_one_folder(site: Site, packed: Pa
     assert file.stat().st_mtime_ns == before
 
 
-def test_only_what_is_read_is_fetched(site: Site, packed: Path) -> None:
+def test_only_requested_ranges_are_fetched(site: Site, packed: Path) -> None:
     url = f"{site.url}/c.pbin"
     site.put(packed, url)
     program = f"import packtok; assert len(packtok.PbinReader({url!r})[0]) > 3"
@@ -387,7 +387,7 @@ def test_only_what_is_read_is_fetched(site: Site, packed: Path) -> None:
     assert file.stat().st_blocks * 512 < packed.stat().st_size * 0.7
 
 
-def test_a_damaged_piece_is_fetched_again_and_a_damaged_object_is_said(site: Site, packed: Path) -> None:
+def test_damaged_chunk_is_refetched_and_damaged_object_is_reported(site: Site, packed: Path) -> None:
     url = f"{site.url}/c.pbin"
     site.put(packed, url)
     ended(read(site, packed, url))
@@ -406,7 +406,7 @@ def test_a_damaged_piece_is_fetched_again_and_a_damaged_object_is_said(site: Sit
     assert f"PbinFormatError: {url}: data at bytes" in err
 
 
-def test_files_that_nobody_has_open_make_room(site: Site, packed: Path) -> None:
+def test_unopened_cache_files_are_evicted(site: Site, packed: Path) -> None:
     for name in ("a", "b"):
         site.put(packed, f"{site.url}/{name}.pbin")
     size = packed.stat().st_size
@@ -441,7 +441,7 @@ assert len(reader[-1]) > 3
 """
 
 
-def test_a_process_that_was_forked_goes_on_reading(site: Site, packed: Path) -> None:
+def test_forked_process_continues_reading(site: Site, packed: Path) -> None:
     for name in ("a", "b"):
         site.put(packed, f"{site.url}/{name}.pbin")
     urls = [f"{site.url}/{name}.pbin" for name in ("a", "b")]

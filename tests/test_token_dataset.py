@@ -80,7 +80,7 @@ def rows_of(
 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_every_field_is_the_oracles(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_field_equals_the_oracle(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("fields")
     width = data.draw(st.sampled_from([1, 2, 4]))
     ids = st.integers(0, min(256**width, 2**31) - 1)
@@ -119,7 +119,7 @@ def test_every_field_is_the_oracles(data: st.DataObject, tmp_path_factory: pytes
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_best_fit_serves_every_token_once_and_cuts_only_what_is_too_long(
+def test_best_fit_serves_every_token_once_and_cuts_only_long_documents(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("best_fit")
@@ -168,7 +168,7 @@ SPLITS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("held_out", SPLITS, ids=str)
 @pytest.mark.parametrize("packing", ["concat", "document", "best_fit"])
-def test_sides_of_a_split_are_all_documents(tmp_path: Path, held_out: dict[str, Any], packing: str) -> None:
+def test_sides_of_a_split_cover_all_documents(tmp_path: Path, held_out: dict[str, Any], packing: str) -> None:
     documents = [[i, i + 1, i * 7 % 250][: 1 + i % 3] for i in range(100)]
     path = pbins.write(tmp_path / "train.pbin", documents)
     whole = {"packing": "document", "context_length": 3}
@@ -194,7 +194,7 @@ def test_sides_of_a_split_are_all_documents(tmp_path: Path, held_out: dict[str, 
             check_batch(batch, rows_of(packing, selected, 4, 0))
 
 
-def test_a_document_stays_on_its_side_when_data_is_added(tmp_path: Path) -> None:
+def test_document_stays_on_its_side_when_data_is_added(tmp_path: Path) -> None:
     documents = [[i, i * 3 % 251, i * 7 % 241] for i in range(120)]
     sides = []
     for num_documents in (100, 120):
@@ -206,7 +206,7 @@ def test_a_document_stays_on_its_side_when_data_is_added(tmp_path: Path) -> None
     assert sides[0] == {number for number in sides[1] if number < 100}
 
 
-def test_a_split_says_once_what_is_held_out(pbin: Path) -> None:
+def test_split_needs_exactly_one_rule(pbin: Path) -> None:
     def message(**options: Any) -> str:
         with pytest.raises(ValueError, match="split is ") as caught:
             TokenDataset(pbin, 4, **options)
@@ -224,7 +224,7 @@ def test_a_split_says_once_what_is_held_out(pbin: Path) -> None:
     assert message(split="test", validation_last=1).startswith("split is 'test', expected None or 'train' or")
 
 
-def test_plans_and_splits_are_kept_where_one_says(tmp_path: Path, pbin: Path) -> None:
+def test_plans_and_splits_are_stored_in_cache_dir(tmp_path: Path, pbin: Path) -> None:
     options: dict[str, Any] = {"packing": "best_fit", "split": "train", "validation_last": 1}
     dataset = TokenDataset(pbin, 4, cache_dir=tmp_path / "cache", **options)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").iterdir()}
@@ -239,7 +239,7 @@ def test_plans_and_splits_are_kept_where_one_says(tmp_path: Path, pbin: Path) ->
     assert sent[0]["input_ids"].tolist() == dataset[0]["input_ids"].tolist()
 
 
-def test_a_side_without_documents_is_refused(pbin: Path) -> None:
+def test_side_without_documents_is_rejected(pbin: Path) -> None:
     num = len(DOCUMENTS)
     for split, rule, shown, remedy in (
         ("validation", {"validation_from": num}, f"validation_from is {num}", "hold out more"),
@@ -257,7 +257,7 @@ def test_a_side_without_documents_is_refused(pbin: Path) -> None:
                 TokenDataset(pbin, 4, packing=packing, split=split, **rule)  # type: ignore[arg-type]
 
 
-def test_files_without_documents_are_refused(tmp_path: Path) -> None:
+def test_files_without_documents_are_rejected(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [])
     text = f"{path}: no documents to make items of; pack some first"
     for packing in ("document", "best_fit"):
@@ -265,7 +265,7 @@ def test_files_without_documents_are_refused(tmp_path: Path) -> None:
             TokenDataset(path, 4, packing=packing)  # type: ignore[arg-type]
 
 
-def test_too_few_tokens_are_told_in_terms_of_context_length(tmp_path: Path) -> None:
+def test_too_few_tokens_are_reported_in_terms_of_context_length(tmp_path: Path) -> None:
     paths = [pbins.write(tmp_path / f"{name}.pbin", [[1, 2, 3], [4, 5]]) for name in "ab"]
 
     def message(paths: Any, context_length: int, **options: Any) -> str:
@@ -293,7 +293,7 @@ def test_too_few_tokens_are_told_in_terms_of_context_length(tmp_path: Path) -> N
     assert len(TokenDataset(paths[0], 4)) == 1
 
 
-def test_fields_are_given_only_on_request(pbin: Path) -> None:
+def test_optional_fields_are_returned_only_on_request(pbin: Path) -> None:
     assert list(TokenDataset(pbin, 4)[0]) == ["input_ids", "labels"]
     assert list(TokenDataset(pbin, 4, position_ids=True)[0]) == ["input_ids", "labels", "position_ids"]
     assert list(TokenDataset(pbin, 4, cu_seqlens=True)[0]) == [
@@ -308,7 +308,7 @@ def test_fields_are_given_only_on_request(pbin: Path) -> None:
     assert compact["document_mask"].dtype == torch.int32
 
 
-def test_an_item_has_the_documented_shapes(pbin: Path) -> None:
+def test_item_has_the_documented_shapes(pbin: Path) -> None:
     item = TokenDataset(pbin, 4, **ALL_FIELDS)[1]
     shapes = {name: tuple(field.shape) for name, field in item.items() if name != "max_seqlen"}
     assert shapes == {
@@ -325,7 +325,7 @@ def test_an_item_has_the_documented_shapes(pbin: Path) -> None:
     assert item["max_seqlen"] == 3
 
 
-def test_indices_and_slices_are_those_of_a_list(pbin: Path) -> None:
+def test_indices_and_slices_work_as_in_a_list(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 4)
     expected = [dataset[i]["input_ids"].tolist() for i in range(len(dataset))]
     for chosen in (slice(None), slice(1, 3), slice(None, None, -2), slice(5, 2), slice(-2, 100)):
@@ -337,7 +337,7 @@ def test_indices_and_slices_are_those_of_a_list(pbin: Path) -> None:
     assert [item["input_ids"].tolist() for item in dataset] == expected
 
 
-def test_padding_is_the_files_eod_unless_told(tmp_path: Path, pbin: Path) -> None:
+def test_padding_is_the_eod_of_the_files_by_default(tmp_path: Path, pbin: Path) -> None:
     unknown = pbins.write(tmp_path / "unknown.pbin", DOCUMENTS)
     first = {"packing": "document", "context_length": 6}
     assert TokenDataset(pbin, **first)[1]["input_ids"].tolist() == [EOD] * 6
@@ -345,7 +345,7 @@ def test_padding_is_the_files_eod_unless_told(tmp_path: Path, pbin: Path) -> Non
     assert TokenDataset(pbin, pad_token_id=3, **first)[1]["input_ids"].tolist() == [EOD, 3, 3, 3, 3, 3]
 
 
-def test_what_is_dropped_and_padded_is_counted(pbin: Path) -> None:
+def test_dropped_and_padding_tokens_are_counted(pbin: Path) -> None:
     concat = TokenDataset(pbin, 4)
     num_tokens = sum(map(len, DOCUMENTS))
     assert concat.num_tokens == num_tokens
@@ -376,7 +376,7 @@ def plain_batches(dataset: Any, **options: Any) -> list[dict[str, Any]]:
     ],
     ids=["no worker", "fork", "spawn", "fork and collate"],
 )
-def test_torchs_own_loader_gives_the_batches(pbin: Path, options: dict[str, Any]) -> None:
+def test_torch_loader_returns_the_batches(pbin: Path, options: dict[str, Any]) -> None:
     rows = reference_rows.concat_rows(DOCUMENTS, 3)
     batches = plain_batches(TokenDataset(pbin, 3, **ALL_FIELDS), batch_size=3, **options)
     assert len(batches) == -(-len(rows) // 3)
@@ -384,7 +384,7 @@ def test_torchs_own_loader_gives_the_batches(pbin: Path, options: dict[str, Any]
         check_batch(batch, rows[3 * i : 3 * i + 3])
 
 
-def test_a_worker_fills_shared_memory_itself(pbin: Path) -> None:
+def test_worker_fills_shared_memory_directly(pbin: Path) -> None:
     options = {"batch_size": 3, "num_workers": 1, "multiprocessing_context": "fork"}
     for batch in plain_batches(TokenDataset(pbin, 3, **ALL_FIELDS), **options):
         fields = [
@@ -395,7 +395,7 @@ def test_a_worker_fills_shared_memory_itself(pbin: Path) -> None:
         assert len({field.untyped_storage().data_ptr() for field in fields}) == 1
 
 
-def test_batches_go_through_default_collation_without_a_copy(pbin: Path) -> None:
+def test_batches_pass_default_collation_without_a_copy(pbin: Path) -> None:
     items = TokenDataset(pbin, 3).__getitems__([0, 1, 2])
     batch = default_collate(items)
     assert type(batch) is dict
@@ -417,14 +417,14 @@ def test_subsets_concatenations_and_samplers_give_the_same_rows(pbin: Path) -> N
     check_batch(batch, [rows[i] for i in order])
 
 
-def test_without_batching_items_come_one_by_one(pbin: Path) -> None:
+def test_without_batching_items_are_returned_one_by_one(pbin: Path) -> None:
     items = plain_batches(TokenDataset(pbin, 3), batch_size=None)
     assert [item["input_ids"].tolist() for item in items] == [
         row.input_ids for row in reference_rows.concat_rows(DOCUMENTS, 3)
     ]
 
 
-def test_items_are_what_hugging_faces_default_collator_takes(pbin: Path) -> None:
+def test_items_work_with_the_default_collator_of_hugging_face(pbin: Path) -> None:
     # It asks whether items are mappings, takes the names from the first and stacks tensors.
     items = TokenDataset(pbin, 3, labels="aligned").__getitems__([0, 2])
     assert isinstance(items, ItemList)
@@ -434,7 +434,7 @@ def test_items_are_what_hugging_faces_default_collator_takes(pbin: Path) -> None
     assert stacked["labels"].tolist() == stacked["input_ids"].tolist() == [row.labels for row in rows]
 
 
-def test_a_thousand_batches_that_are_kept_do_not_change(pbin: Path) -> None:
+def test_thousand_kept_batches_do_not_change(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
     rows = reference_rows.concat_rows(DOCUMENTS, 3)
     chosen = [[k % len(rows), k * 7 % len(rows)] for k in range(1000)]
@@ -447,7 +447,7 @@ def test_a_thousand_batches_that_are_kept_do_not_change(pbin: Path) -> None:
         check_batch(batch, [rows[i] for i in items])
 
 
-def test_rows_may_be_written_to(pbin: Path) -> None:
+def test_rows_are_writable(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 3)
     before = dataset[0]["input_ids"].tolist()
     batch = dataset.__getitems__([0, 1]).batch
@@ -456,7 +456,7 @@ def test_rows_may_be_written_to(pbin: Path) -> None:
     assert dataset[0]["input_ids"].tolist() == before
 
 
-def test_it_pickles_small_and_by_content(pbin: Path) -> None:
+def test_dataset_pickles_small_and_by_content(pbin: Path) -> None:
     dataset = TokenDataset(pbin, 3, **ALL_FIELDS)
     pickled = pickle.dumps(dataset)
     assert len(pickled) <= 2048
@@ -467,7 +467,7 @@ def test_it_pickles_small_and_by_content(pbin: Path) -> None:
     )
 
 
-def test_the_fingerprint_tells_what_items_are_not_which_fields(pbin: Path) -> None:
+def test_fingerprint_depends_on_items_and_not_on_fields(pbin: Path) -> None:
     prints = {
         TokenDataset(pbin, 3).fingerprint,
         TokenDataset(pbin, 4).fingerprint,
@@ -484,12 +484,12 @@ def test_the_fingerprint_tells_what_items_are_not_which_fields(pbin: Path) -> No
     assert TokenDataset(pbin, 3, **ALL_FIELDS, dtype=torch.int32).fingerprint in prints
 
 
-def test_documents_of_an_item_are_named(pbin: Path) -> None:
+def test_locate_names_the_documents_of_an_item(pbin: Path) -> None:
     located = TokenDataset(pbin, 4).locate(1)
     assert located == [(str(pbin), 1, 0, 1), (str(pbin), 3, 0, 3), (str(pbin), 4, 0, 1)]
 
 
-def test_masks_are_made_on_any_shape() -> None:
+def test_document_mask_works_on_any_shape() -> None:
     assert document_mask(torch.tensor([0, 0, 1, -1, -1])).int().tolist() == [
         [1, 0, 0, 0, 0],
         [1, 1, 0, 0, 0],
@@ -500,7 +500,7 @@ def test_masks_are_made_on_any_shape() -> None:
     assert document_mask(torch.zeros(2, 3, 4, dtype=torch.int32)).shape == (2, 3, 4, 4)
 
 
-def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
+def test_invalid_options_are_rejected_by_name(pbin: Path) -> None:
     def message(**options: Any) -> str:
         with pytest.raises(ValueError, match=" is ") as caught:
             TokenDataset(pbin, **{"context_length": 4, **options})
@@ -540,7 +540,7 @@ def test_options_that_cannot_be_are_refused_by_name(pbin: Path) -> None:
     )
 
 
-def test_evaluation_batches_may_be_empty(pbin: Path) -> None:
+def test_evaluation_batches_can_be_empty(pbin: Path) -> None:
     batch = TokenDataset(pbin, 3, **ALL_FIELDS).__getitems__([]).batch
     assert batch["input_ids"].shape == (0, 3)
     assert batch["cu_seqlens"].tolist() == [0]

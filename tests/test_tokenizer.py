@@ -85,7 +85,7 @@ def gpt2() -> Tokenizer:
 
 
 @pytest.mark.parametrize("add_special_tokens", [True, False])
-def test_ids_are_those_of_the_wheel(tokenizer: Tokenizer, add_special_tokens: bool) -> None:
+def test_ids_equal_those_of_the_wheel(tokenizer: Tokenizer, add_special_tokens: bool) -> None:
     expected = list(oracle.encode(wheel_of(tokenizer), TEXTS, add_special_tokens=add_special_tokens))
     for text, ids in zip(TEXTS, expected, strict=True):
         found = tokenizer.encode(text, add_special_tokens=add_special_tokens)
@@ -100,7 +100,7 @@ def test_ids_are_those_of_the_wheel(tokenizer: Tokenizer, add_special_tokens: bo
     assert counts.tolist() == [len(ids) for ids in expected]
 
 
-def test_special_tokens_in_text_are_parsed_read_as_text_or_refused(gpt2: Tokenizer) -> None:
+def test_special_tokens_in_text_are_parsed_read_as_text_or_rejected(gpt2: Tokenizer) -> None:
     text = "a<|endoftext|>"
     assert gpt2.encode(text).tolist() == [64, 50256]
     wheel = wheel_of(gpt2)
@@ -123,7 +123,7 @@ def test_special_tokens_in_text_are_parsed_read_as_text_or_refused(gpt2: Tokeniz
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.text(max_size=20), max_size=8))
-def test_any_texts_go_to_ids_and_back(texts: list[str]) -> None:
+def test_any_texts_round_trip_through_ids(texts: list[str]) -> None:
     tokenizer = _gpt2()
     flat, offsets = tokenizer.encode_batch(texts)
     expected = [encoding.ids for encoding in wheel_of_gpt2().encode_batch(texts)]
@@ -132,7 +132,7 @@ def test_any_texts_go_to_ids_and_back(texts: list[str]) -> None:
     assert tokenizer.decode_batch(flat, offsets) == texts
 
 
-def test_many_texts_do_not_depend_on_threads(tokenizer: Tokenizer) -> None:
+def test_batch_encoding_does_not_depend_on_threads(tokenizer: Tokenizer) -> None:
     # Enough for many runs of texts on each thread.
     texts = [f"{i} {TEXTS[i % len(TEXTS)]} " * (i % 45) for i in range(3000)]
     expected = tokenizer.encode_batch(texts, threads=1)
@@ -143,7 +143,7 @@ def test_many_texts_do_not_depend_on_threads(tokenizer: Tokenizer) -> None:
         assert np.array_equal(tokenizer.count(texts, threads=threads), np.diff(expected[1]))
 
 
-def test_texts_come_from_any_iterable(gpt2: Tokenizer) -> None:
+def test_texts_can_come_from_any_iterable(gpt2: Tokenizer) -> None:
     expected = gpt2.encode_batch(["a", "b c"])[0].tolist()
     for texts in (("a", "b c"), iter(["a", "b c"]), np.array(["a", "b c"]), (one for one in ("a", "b c"))):
         assert gpt2.encode_batch(texts)[0].tolist() == expected
@@ -151,7 +151,7 @@ def test_texts_come_from_any_iterable(gpt2: Tokenizer) -> None:
     assert (flat.tolist(), offsets.tolist(), gpt2.count([]).tolist()) == ([], [0], [])
 
 
-def test_ids_go_back_to_the_text_of_the_wheel(tokenizer: Tokenizer) -> None:
+def test_ids_decode_to_the_text_of_the_wheel(tokenizer: Tokenizer) -> None:
     wheel = wheel_of(tokenizer)
     rng = np.random.default_rng(1)
     lists = [[id] for id in range(min(tokenizer.vocab_size, 3000))]
@@ -166,7 +166,7 @@ def test_ids_go_back_to_the_text_of_the_wheel(tokenizer: Tokenizer) -> None:
         assert [tokenizer.decode(ids, skip_special_tokens=skip) for ids in lists[-20:]] == expected[-20:]
 
 
-def test_special_tokens_are_skipped_as_the_wheel_skips_them(tmp_path: Path) -> None:
+def test_special_tokens_are_skipped_as_in_the_wheel(tmp_path: Path) -> None:
     # It knows special tokens by their text. One that the normalizer changes has another text, and is kept.
     file = json.loads(oracle.byte_level(tmp_path / "t.json").read_text())
     file["normalizer"] = {"type": "Prepend", "prepend": "_"}
@@ -181,7 +181,7 @@ def test_special_tokens_are_skipped_as_the_wheel_skips_them(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", ">u2", ">i8"]
 )
-def test_ids_to_decode_are_of_any_integer_type(gpt2: Tokenizer, dtype: str) -> None:
+def test_ids_to_decode_can_have_any_integer_type(gpt2: Tokenizer, dtype: str) -> None:
     ids = np.array([40, 3, 12, 99, 0, 1], dtype=dtype)
     assert gpt2.decode(ids) == gpt2.decode(ids.tolist()) == wheel_of_gpt2().decode(ids.tolist())
     assert gpt2.decode(ids[::2]) == gpt2.decode(ids.tolist()[::2])
@@ -190,7 +190,7 @@ def test_ids_to_decode_are_of_any_integer_type(gpt2: Tokenizer, dtype: str) -> N
     ]
 
 
-def test_what_a_pbin_holds_is_decoded(gpt2: Tokenizer, tmp_path: Path) -> None:
+def test_documents_of_a_pbin_are_decoded(gpt2: Tokenizer, tmp_path: Path) -> None:
     corpus = oracle.write_lines(tmp_path / "c.jsonl", TEXTS[1:])
     packtok.pack(input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2")
     reader = packtok.PbinReader(tmp_path / "c.pbin")
@@ -199,7 +199,7 @@ def test_what_a_pbin_holds_is_decoded(gpt2: Tokenizer, tmp_path: Path) -> None:
     assert gpt2.token_bytes == reader.dtype.itemsize == 2
 
 
-def test_every_token_has_the_name_and_the_id_of_the_wheel(tokenizer: Tokenizer) -> None:
+def test_every_token_has_the_string_and_the_id_of_the_wheel(tokenizer: Tokenizer) -> None:
     wheel = wheel_of(tokenizer)
     for id in range(tokenizer.vocab_size):
         name = tokenizer.id_to_token(id)
@@ -215,7 +215,7 @@ def _fingerprint_and_ids(tokenizer: Tokenizer) -> tuple[Any, ...]:
     return tokenizer.name, tokenizer.fingerprint, tokenizer.eos_token, tokenizer.encode("a b").tolist()
 
 
-def test_it_pickles_with_its_content(tmp_path: Path) -> None:
+def test_tokenizer_pickles_with_its_content(tmp_path: Path) -> None:
     folder = write_tokenizer(tmp_path / "named", {"eos_token": "</s>", "truncation_side": "left"})
     tokenizer = Tokenizer.from_pretrained(folder)
     assert (tokenizer.name, tokenizer.eos_token) == ("named", "</s>")
@@ -229,7 +229,7 @@ def test_it_pickles_with_its_content(tmp_path: Path) -> None:
         assert pool.submit(_fingerprint_and_ids, tokenizer).result() == _fingerprint_and_ids(tokenizer)
 
 
-def test_a_process_that_was_forked_goes_on(gpt2: Tokenizer) -> None:
+def test_forked_process_can_encode(gpt2: Tokenizer) -> None:
     texts = ["some words " * 2000] * 40
     expected = gpt2.count(texts, threads=2).tolist()
     # The child has the tokenizer and its encoders from before the fork.
@@ -242,7 +242,7 @@ def _counted_by_gpt2(texts: list[str]) -> list[int]:
     return counts
 
 
-def test_names_mean_what_they_mean_to_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_work_as_in_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Tokenizer.from_pretrained("gpt2").eos_token == oracle.EOD
     folder = write_tokenizer(tmp_path / "mine")
     by_folder, by_file = (
@@ -258,7 +258,7 @@ def test_names_mean_what_they_mean_to_the_commands(tmp_path: Path, monkeypatch: 
         Tokenizer.from_pretrained(str(tmp_path / "none.json"))
 
 
-def test_wrong_arguments_are_named(gpt2: Tokenizer) -> None:
+def test_invalid_arguments_are_named(gpt2: Tokenizer) -> None:
     cases: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (
             lambda: gpt2.encode_batch("a"),
@@ -306,7 +306,7 @@ def test_wrong_arguments_are_named(gpt2: Tokenizer) -> None:
         gpt2.encode("\ud800")
 
 
-def test_the_callable_gives_lists_as_such_callables_do(tmp_path: Path) -> None:
+def test_callable_returns_lists_like_hugging_face(tmp_path: Path) -> None:
     tokenizer = bpe_with_template(tmp_path)
     wheel, call = wheel_of(tokenizer), tokenizer.as_hf()
     one, many = wheel.encode("the cat").ids, [wheel.encode(text).ids for text in TEXTS]
@@ -328,7 +328,7 @@ def test_the_callable_gives_lists_as_such_callables_do(tmp_path: Path) -> None:
         hf("a", padding=True)  # type: ignore[call-arg]
 
 
-def test_the_chapter_shows_what_the_calls_give() -> None:
+def test_documentation_shows_the_results_of_the_calls() -> None:
     chapter = Path(__file__).resolve().parent.parent / "docs" / "tokenizer.md"
     names: dict[str, Any] = {}
     num_shown = 0
@@ -345,7 +345,7 @@ def test_the_chapter_shows_what_the_calls_give() -> None:
     assert num_shown == 8
 
 
-def test_importing_the_package_imports_no_numpy() -> None:
+def test_importing_the_package_does_not_import_numpy() -> None:
     program = (
         "import packtok, sys; packtok.Tokenizer; print({'numpy', 'torch', 'pydantic'} & set(sys.modules))"
     )
@@ -353,7 +353,7 @@ def test_importing_the_package_imports_no_numpy() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_an_interrupt_ends_a_long_call(tmp_path: Path) -> None:
+def test_interrupt_ends_a_long_call(tmp_path: Path) -> None:
     # Longer than the moment until the signal by a hundred times, on any machine.
     program = (
         "import os, signal, threading, packtok\n"

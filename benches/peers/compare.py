@@ -1,13 +1,13 @@
-"""Packs one corpus with Modalities and with packtok and compares what it costs.
+"""Packs one corpus with Modalities and with packtok and compares their cost.
 
     python benches/peers/compare.py --modalities-python ENV/bin/python --corpus prose
 
-Both get one core, one worker, the same lines and the same tokenizer.json, in turns. Start-up is measured by
-packing a corpus of ten lines and subtracted. Modalities' raw index is made beforehand and not counted. Before
-anything is compared, packtok's file must begin with all of Modalities' file.
+Both get one core, one worker, the same lines and the same tokenizer.json, and take turns. Startup time is
+measured by packing a corpus of ten lines, and subtracted. Modalities' raw index is created in advance and
+does not count. Before anything is compared, packtok's file must start with all of Modalities' file.
 
-What takes Modalities half a minute takes packtok half a second, too little to be measured well; --long-bytes
-has packtok's rate measured on the corpus repeated to that length.
+If Modalities takes half a minute, packtok takes half a second, too little for an accurate measurement. With
+--long-bytes, packtok's rate is measured on the corpus repeated to that length.
 """
 
 import argparse
@@ -43,7 +43,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Job:
-    """One corpus and where its files go."""
+    """One corpus and the location of its files."""
 
     corpus: Path
     work: Path
@@ -98,7 +98,7 @@ def parse() -> argparse.Namespace:
 
 
 def write_corpus(name: str, path: Path, min_bytes: int) -> None:
-    """Puts the corpus at `path`: a file is linked, one of the benches' corpora is written."""
+    """Creates the corpus at `path`: links a file, or writes one of the benches' corpora."""
     if Path(name).is_file():
         path.symlink_to(Path(name).resolve())
         return
@@ -134,7 +134,7 @@ def rate(tiny: Cost, whole: Cost, job: Job) -> Rates:
 
 
 def require_equal(job: Job) -> None:
-    """Both must have done the same work."""
+    """Raises unless both tools did the same work."""
     peer, ours = job.path(".modalities.pbin").read_bytes(), job.path(".packtok.pbin")
     with ours.open("rb") as file:
         if file.read(len(peer)) != peer:

@@ -1,12 +1,12 @@
-"""Encodes a corpus several times over with a tool that is called from Python.
+"""Encodes a corpus several times with a tool that is called from Python.
 
-The same as `engines/src/main.rs`, and prints the same JSON:
+Does the same as `engines/src/main.rs`, and prints the same JSON:
 
     python engine_passes.py ENGINE TOKENIZER.json CORPUS.jsonl PASSES [BATCH]
 
 ENGINE is packtok, fastokens, gigatoken, tiktoken, tokenizers, or sentencepiece for a .model. Run by a Python
-that has the tool. On one thread, in batches of BATCH documents (256; 0 means all in one call) where the tool
-has a call for them, because calls are expensive in Python. What a tool imports, it imports while it loads.
+that has the tool. Uses one thread and batches of BATCH documents (256; 0 means all in one call) if the tool
+has a batch call, because calls are expensive in Python. The time to load includes the imports.
 """
 
 import json

@@ -1,17 +1,17 @@
-"""Encodes corpora with packtok's engine and with its peers and compares how fast they are.
+"""Encodes corpora with packtok's engine and with its peers and compares their speed.
 
     python benches/peers/engines.py [--make-environment FOLDER] [--lane avx2] [--corpora code FOLDER_OF_TEXT]
     python benches/peers/engines.py --from-python --make-environment FOLDER
 
-Run by a Python that has packtok. Each engine runs in a fresh process on one core, again and again in turns
-with the others; medians count, as megabytes of text per second of CPU time: over the first pass, over its
-last fifth (new documents, common words known), and the best later pass (every word known). packtok, the
+Run by a Python that has packtok. Each engine runs in a fresh process on one core, repeatedly and in turns
+with the others. Medians count, in megabytes of text per second of CPU time: of the first pass, of its last
+fifth (new documents, frequent words known), and of the best later pass (every word known). packtok, the
 reference engine and fastokens are called from Rust (`engines/src/main.rs`), the others from Python in an
-environment that is made in FOLDER if it is not there. With `--from-python` all are called from Python, with
-all documents in one call (`--batch`), as `encode_batch` or the like; what they return is what users get.
+environment that is created in FOLDER if it does not exist. With `--from-python`, all are called from Python,
+with all documents in one call (`--batch`) of `encode_batch` or similar, and return what their users get.
 
-A corpus is one of those in the shared data folder, or any folder: each of its files is a document, if it is
-UTF-8, up to `--megabytes` of text. Exit code 1 if a bar is missed.
+A corpus is one of those in the shared data folder, or any folder: each UTF-8 file in it is a document, up to
+`--megabytes` of text. Exit code 1 if a bar is missed.
 """
 
 import argparse
@@ -35,9 +35,9 @@ from programs import Command, compiled
 PEERS = Path(__file__).resolve().parent
 IN_RUST = ("packtok", "reference", "fastokens")
 IN_PYTHON = ("gigatoken", "tiktoken", "tokenizers")
-# With --from-python; the first of them by the Python that runs this.
+# With --from-python; the first one is run by this script's Python.
 ALL_IN_PYTHON = ("packtok", "fastokens", "gigatoken")
-# A SentencePiece model is known to none of the others.
+# None of the others reads SentencePiece models.
 FOR_MODELS = ("sentencepiece",)
 REQUIREMENTS = (
     "fastokens==0.3.5",
@@ -47,18 +47,18 @@ REQUIREMENTS = (
     "tiktoken==0.14.0",
     "tokenizers==0.23.3",
 )
-# Python's package needs a minute for what others do in a second.
+# Python's package takes a minute where others take a second.
 PASSES = {"tokenizers": 1, "tiktoken": 2}
 CASES = ("first pass", "its last fifth", "warm")
-# Ratios to the best peer: prose, code, multi for each case.
+# Required ratios to the best peer for each case: prose, code, multi.
 BARS = {
     "gpt2": ((2.2, 2.2, 2.2), (2.2, 2.2, 2.2), (1.9, 1.9, 1.9)),
     "cl100k_base": ((2.0, 2.0, 2.0), (1.9, 1.9, 1.9), (1.8, 1.7, 1.9)),
     "llama2": ((6.0, 4.0, 5.0), (6.0, 4.0, 5.0), (9.0, 9.0, 9.0)),
 }
-# Of the first pass, with other vector instructions, and against what.
+# Required ratio for the first pass with other vector instructions, and to what.
 BARS_OF_LANES = {"avx2": (1.4, None), "portable": (1.0, "reference")}
-# Called from Python, packtok is to be ahead of both peers in each cell.
+# Called from Python, packtok must be faster than both peers in each cell.
 BAR_FROM_PYTHON = 1.0
 CORPORA = ("prose", "code", "multi")
 LLAMA2 = PEERS.parents[2] / "shared/data/tokenizers/llama2/tokenizer.json"
@@ -66,7 +66,7 @@ LLAMA2 = PEERS.parents[2] / "shared/data/tokenizers/llama2/tokenizer.json"
 
 @dataclass(frozen=True)
 class Passes:
-    """What one process printed, as MB/s for each of `CASES`; `warm` is missing after one pass."""
+    """The output of one process, in MB/s for each of `CASES`; `warm` is missing after one pass."""
 
     rates: tuple[float | None, ...]
     load_seconds: float
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def built(lane: str | None) -> Path:
-    """The program that calls engines from Rust; with a lane, one that uses these vector instructions only."""
+    """Builds the program that calls engines from Rust; a lane restricts its vector instructions."""
     folder = PEERS / "engines"
     target = folder / "target" / (lane or "best")
     flags = {} if lane is None else {"RUSTFLAGS": f'--cfg packtok_lane="{lane}"'}
@@ -148,7 +148,7 @@ def parse() -> argparse.Namespace:
 
 
 def found(given: str, work: Path) -> tuple[str, Path]:
-    """The name of a tokenizer and its file, written to `work` if it is built in."""
+    """Returns the name of a tokenizer and its file, which is written to `work` if it is built in."""
     import packtok
 
     if given == LLAMA2.parent.name:
@@ -162,7 +162,7 @@ def found(given: str, work: Path) -> tuple[str, Path]:
 
 
 def written(corpus: str, work: Path, megabytes: int) -> Path:
-    """The JSON lines of a corpus, written to `work` if they are not there."""
+    """Returns the JSON lines of a corpus, written to `work` if they do not exist."""
     if corpus in CORPORA:
         lines = work / f"{corpus}.jsonl"
         if not lines.exists():
@@ -189,7 +189,7 @@ def written(corpus: str, work: Path, megabytes: int) -> Path:
 def measure(
     arguments: argparse.Namespace, program: Path | None, tokenizer: Path, lines: Path
 ) -> dict[str, list[Passes]]:
-    """What each engine took for each repetition, in turns."""
+    """Returns the passes of each engine for each repetition, measured in turns."""
     is_model = tokenizer.suffix == ".model"
     commands: dict[str, Command] = {}
     if program is not None:
@@ -198,7 +198,7 @@ def measure(
     if arguments.make_environment is not None:
         environment(arguments.make_environment, REQUIREMENTS)
         python = arguments.make_environment / "bin/python"
-        # tiktoken knows bytes alone.
+        # tiktoken supports only byte-level vocabularies.
         is_of_bytes = is_model or not json.loads(tokenizer.read_bytes())["model"].get("byte_fallback")
         in_python = FOR_MODELS if is_model else IN_PYTHON
         if arguments.from_python:
@@ -207,7 +207,7 @@ def measure(
         for engine in fitting:
             by = sys.executable if engine == "packtok" else python
             commands[engine] = [by, PEERS / "engine_passes.py", engine]
-    # Read by the tools when they start: one thread is what is compared.
+    # The tools read these at startup; one thread is compared.
     os.environ |= {"FASTOKENS_BPE_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
     measured: dict[str, list[Passes]] = {engine: [] for engine in commands}
     for repetition in range(arguments.repetitions):
@@ -232,7 +232,7 @@ def show(name: str, corpus: str, measured: dict[str, list[Passes]]) -> None:
 
 
 def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes]]) -> Iterator[Bar]:
-    """How packtok, called from Python, stands to each peer that is."""
+    """Yields bars for packtok, called from Python, against each peer."""
     for case in range(len(CASES)):
         medians = {
             engine: statistics.median(of_case)
@@ -248,12 +248,12 @@ def verdicts_from_python(name: str, corpus: str, measured: dict[str, list[Passes
 
 
 def rates(found: list[Passes], case: int) -> list[float]:
-    """The rates of all repetitions that have this case."""
+    """Returns the rates of all repetitions that have this case."""
     return [rate for one in found if (rate := one.rates[case]) is not None]
 
 
 def verdicts(name: str, corpus: str, measured: dict[str, list[Passes]], lane: str | None) -> Iterator[Bar]:
-    """How packtok stands to the fastest other engine in each case."""
+    """Yields bars for packtok against the fastest other engine in each case."""
     bars_of_cases = BARS.get(name, ()) if corpus in CORPORA else ()
     only = None
     if lane is not None and bars_of_cases:

@@ -1,4 +1,4 @@
-"""The loader that people write themselves, for `loaders.py`: rows of a NumPy map, widened and stacked."""
+"""A typical self-written loader, for `loaders.py`: rows of a NumPy memory map, widened and stacked."""
 
 from collections.abc import Sequence
 from pathlib import Path

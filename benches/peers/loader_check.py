@@ -1,4 +1,4 @@
-"""Whether a tool serves the corpus: rows are found in it, labels one later, boundaries in place."""
+"""Checks that a tool serves the corpus: its rows, labels shifted by one, and document boundaries."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import numpy as np
 from loader_pbin import Array
 
 IGNORED = -100
-# So many tokens of a row are searched for; enough to be found in few places.
+# Number of tokens of a row to search for; enough to occur in few places.
 NEEDLE_TOKENS = 32
 
 
 class Stream:
-    """The tokens of a corpus, and where its documents start."""
+    """The tokens of a corpus, and the starts of its documents."""
 
     def __init__(self, data: Array, starts: Array) -> None:
         self._data = np.asarray(data)
@@ -20,15 +20,15 @@ class Stream:
         self._is_start[starts] = True
 
     def reordered(self, documents: Array) -> "Stream":
-        """The same documents in another order."""
+        """Returns the same documents in another order."""
         lengths = np.diff(self._starts)[documents]
         starts = np.append(0, np.cumsum(lengths))
-        # Position p of the new stream is as far behind its document's start as it is in the old one.
+        # Position p of the new stream has the same distance to its document's start as in the old one.
         places = np.arange(starts[-1]) + np.repeat(self._starts[:-1][documents] - starts[:-1], lengths)
         return Stream(self._data[places], starts)
 
     def find(self, row: Array) -> Array:
-        """All places of the stream where the row stands."""
+        """Returns all positions in the stream at which the row occurs."""
         places = np.flatnonzero(self._data[: len(self._data) - len(row) + 1] == row[0])
         for offset in range(1, min(NEEDLE_TOKENS, len(row))):
             places = places[self._data[places + offset] == row[offset]]
@@ -36,12 +36,12 @@ class Stream:
         return np.asarray(found, dtype=np.int64)
 
     def check_view(self, row: Array) -> None:
-        """Raises ValueError unless the row is a stretch of the stream."""
+        """Raises ValueError unless the row is a part of the stream."""
         if not len(self.find(row)):
             raise ValueError(f"{len(row)} tokens that begin with {row[:4].tolist()} are not in the corpus")
 
     def check_batch(self, batch: dict[str, Array]) -> None:
-        """Raises ValueError unless rows, labels, positions and boundaries are what the stream says."""
+        """Raises ValueError unless rows, labels, positions and boundaries agree with the stream."""
         rows = batch["input_ids"]
         if rows.dtype != np.int64:
             raise ValueError(f"input_ids are {rows.dtype}, expected int64")

@@ -1,4 +1,4 @@
-"""What `loaders.py` serves: a corpus of the benches as a pbin, and one in ten thousand files."""
+"""The data of `loaders.py`: a corpus of the benches as a pbin, and one in ten thousand files."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ LINES_PER_FILE = 30
 
 
 def packed(corpus: str, path: Path) -> Path:
-    """The corpus as a pbin: a file as it is, one of the benches' corpora packed."""
+    """Returns the corpus as a pbin: a file as it is, or one of the benches' corpora, packed."""
     if Path(corpus).is_file():
         return Path(corpus).resolve()
     lines = path.with_suffix(".jsonl")
@@ -26,7 +26,7 @@ def packed(corpus: str, path: Path) -> Path:
 
 
 def many_files(work: Path) -> Path:
-    """Writes a small pbin ten thousand times, a manifest, and one file of it all, whose path it returns."""
+    """Writes a small pbin ten thousand times, a manifest, and one file with all of it; returns its path."""
     lines, small, one = work / "small.jsonl", work / "small.pbin", work / "one.pbin"
     run(compiled("write_corpus", "prose", lines, "0"))
     with lines.open("rb") as file:

@@ -18,7 +18,7 @@ def prepare(corpus: Path, folder: Path) -> None:
 
 
 def open_batches(corpus: Path, folder: Path, *, positions: bool = False) -> Batches:
-    """Rows of one token more than is put in; positions by the EOD id, the quicker way in random order."""
+    """Opens rows with one token more than the inputs; positions by EOD id are faster in random order."""
     dataset = DatatroveFolderDataset(
         str(folder),
         CONTEXT_LENGTH,

@@ -1,7 +1,7 @@
-"""Python environments for the peers of `loaders.py`, at the versions that the figures were taken with.
+"""Python environments for the peers of `loaders.py`, with the versions for which figures are published.
 
-Torch is installed once, in an environment of its own that the others see through a .pth file: it is larger
-than all peers together.
+Torch is installed once, in an environment that the others use through a .pth file, because it is larger than
+all peers together.
 """
 
 import subprocess
@@ -20,12 +20,12 @@ REQUIREMENTS = {
 
 
 def python_of(folder: Path, peer: str) -> Path:
-    """The interpreter of a peer's environment."""
+    """Returns the interpreter of a peer's environment."""
     return folder / peer / "bin/python"
 
 
 def make_environments(folder: Path, peers: list[str]) -> None:
-    """Makes those environments that are not in ``folder`` yet; one that fails is told of and left out."""
+    """Creates the environments that ``folder`` lacks; reports and leaves out one that fails."""
     shared = environment(folder / "torch", TORCH)
     for peer in peers:
         try:
@@ -35,7 +35,7 @@ def make_environments(folder: Path, peers: list[str]) -> None:
 
 
 def environment(path: Path, requirements: tuple[str, ...], shared: Path | None = None) -> Path:
-    """Makes an environment and returns the folder of its packages; it is made once all are installed."""
+    """Creates an environment and returns its package folder, which exists once everything is installed."""
     packages = path / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
     made = path / "made"
     if made.exists() and made.read_text() == " ".join(requirements):

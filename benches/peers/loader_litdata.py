@@ -45,7 +45,7 @@ def open_blocks(corpus: Path, folder: Path) -> Items:
 
 
 def open_batches(corpus: Path, folder: Path) -> Batches:
-    """Its own shuffled iteration, which is quicker than items by number."""
+    """Uses its own shuffled iteration, which is faster than items by index."""
     dataset = streamed(folder, shuffle=True)
     rows = forever(dataset)
 

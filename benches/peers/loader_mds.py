@@ -32,7 +32,7 @@ def open_batches(corpus: Path, folder: Path) -> Batches:
     dataset = LocalDataset(str(folder / "shards"))
 
     def batch(items: Sequence[int]) -> Any:
-        # As LLM Foundry's text dataset does it: each sample widened by itself.
+        # As in LLM Foundry's text dataset: each sample is widened separately.
         rows = default_collate([torch.from_numpy(dataset[i][KEY].astype(np.int64)) for i in items])
         return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 

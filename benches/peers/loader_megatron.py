@@ -22,7 +22,7 @@ from torch.utils.data import default_collate
 
 
 def prepare(corpus: Path, folder: Path) -> None:
-    """Writes the corpus with a sequence for each document, and once more with one for each block."""
+    """Writes the corpus with one sequence per document, and again with one per block."""
     data, starts = tokens(corpus), boundaries(corpus)
     write(folder / "documents", data, starts)
     write(folder / "blocks", data, np.arange(0, len(data), CONTEXT_LENGTH))
@@ -42,7 +42,7 @@ def open_sequences(name: str, corpus: Path, folder: Path) -> Items:
 
 
 def open_batches(corpus: Path, folder: Path, *, reset: bool = False) -> Batches:
-    """`GPTDataset`, which shuffles by itself; without the dense mask that it makes else."""
+    """Opens `GPTDataset`, which shuffles by itself, without the dense mask that it creates by default."""
     prefix, eod = str(folder / "documents"), eod_id(corpus)
     tokenizer = SimpleNamespace(
         eod=eod, pad=-1, vocab_size=eod + 1, special_tokens_dict={}, unique_identifiers={"tokenizer": "bench"}

@@ -37,7 +37,7 @@ def open_batches(corpus: Path, folder: Path) -> Batches:
 
     def batch(items: Sequence[int]) -> Any:
         made = collate([dataset[i] for i in items])
-        # Items are 32 bits wide; an embedding takes them so, a loss wants its targets as int64.
+        # Items are 32 bits wide, which embeddings accept; a loss needs int64 targets.
         return made.samples[KEY].long(), made.targets["target_ids"].long()
 
     def show(pair: Any) -> Arrays:

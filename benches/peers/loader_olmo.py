@@ -34,7 +34,7 @@ def open_batches(corpus: Path, folder: Path, *, boundaries: bool = False) -> Bat
 
     def batch(items: Sequence[int]) -> dict[str, Any]:
         made = collate([dataset[i] for i in items])
-        # The trainer's part of the work, by the functions that it uses.
+        # The trainer's part of the work, with the functions it uses.
         made["labels"] = get_labels(made)
         if boundaries:
             made["cu_seqlens"] = get_cumulative_document_lengths(made["doc_lens"])

@@ -1,4 +1,4 @@
-"""packtok's side of `loaders.py`: it reads the pbin itself, and has nothing to prepare."""
+"""packtok's side of `loaders.py`: reads the pbin itself, so nothing needs to be prepared."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +34,7 @@ def show_view(item: dict[str, Any]) -> Arrays:
 def open_batches(corpus: Path, folder: Path, **fields: bool) -> Batches:
     dataset = TokenDataset(corpus, CONTEXT_LENGTH, **fields)  # type: ignore[arg-type]
     return Batches(
-        # What torch's fetcher and `packtok.DataLoader` call.
+        # The calls of torch's fetcher and of `packtok.DataLoader`.
         lambda items: collate(dataset.__getitems__(items)),
         len(dataset),
         lambda batch: {name: torch.as_tensor(field).numpy() for name, field in batch.items()},
@@ -42,7 +42,7 @@ def open_batches(corpus: Path, folder: Path, **fields: bool) -> Batches:
 
 
 def open_memcpy(corpus: Path, folder: Path) -> Batches:
-    """The bound: the bytes of a batch copied, into memory that is asked for as that of a batch is."""
+    """Measures the bound: a memory copy of a batch, into memory that is allocated like that of a batch."""
     rows = torch.from_numpy(tokens(corpus)[: BATCH_ROWS * CONTEXT_LENGTH + 1].astype("int64"))
     source = torch.stack([rows[:-1], rows[1:]]).view(2, BATCH_ROWS, CONTEXT_LENGTH)
 
@@ -56,7 +56,7 @@ def open_memcpy(corpus: Path, folder: Path) -> Batches:
 
 
 def open_files(packed: str, corpus: Path, folder: Path, *, by_file: bool) -> Items:
-    """Blocks, as views, of the corpus that is beside the tools' folders in one file and in many."""
+    """Opens blocks, as views, of the corpus next to the tools' folders, in one file or in many."""
     dataset = PackedMemMapDatasetContinuous(
         folder.with_name(packed), KEY, CONTEXT_LENGTH + 1, True, by_file=by_file, zero_copy=True
     )

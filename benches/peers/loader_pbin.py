@@ -1,4 +1,4 @@
-"""A naive reader of pbins, from which peers' files are written and against which all items are checked."""
+"""A naive reader of pbins, used to write peers' files and to check all items."""
 
 import pickle
 from pathlib import Path
@@ -11,14 +11,14 @@ HEADER_BYTES = 12
 
 
 def tokens(path: Path) -> Array:
-    """All tokens of the file, mapped, in the width that they have there."""
+    """Returns all tokens of the file, mapped, in the width of the file."""
     data_bytes, token_bytes = header(path)
     dtype = np.dtype(f"<u{token_bytes}")
     return np.memmap(path, dtype=dtype, mode="r", offset=HEADER_BYTES, shape=(data_bytes // token_bytes,))
 
 
 def boundaries(path: Path) -> Array:
-    """Where documents start, in tokens, and last where the last one ends."""
+    """Returns the starts of the documents in tokens, followed by the end of the last one."""
     data_bytes, token_bytes = header(path)
     with path.open("rb") as file:
         file.seek(HEADER_BYTES + data_bytes)
@@ -27,12 +27,12 @@ def boundaries(path: Path) -> Array:
 
 
 def eod_id(path: Path) -> int:
-    """The id that closes documents."""
+    """Returns the id that closes documents."""
     return int(tokens(path)[boundaries(path)[1] - 1])
 
 
 def header(path: Path) -> tuple[int, int]:
-    """Bytes of the data, and of a token."""
+    """Returns the bytes of the data, and of one token."""
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES)
     return int.from_bytes(head[:8], "little"), int.from_bytes(head[8:], "little")

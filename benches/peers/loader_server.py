@@ -1,4 +1,4 @@
-"""A process of `loader_worker.py` and what it answers."""
+"""A `loader_worker.py` process and its answers."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from typing import Any
 
 
 class ToolError(RuntimeError):
-    """A tool that ended, with the end of what it wrote to standard error."""
+    """A tool that exited; contains the end of its standard error."""
 
 
 class Server:
-    """A tool, waiting on its core for requests; it uses one thread where it asks how many it may."""
+    """A tool that waits on its core for requests; it is told to use one thread."""
 
     def __init__(self, command: Sequence[str | Path], core: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
@@ -31,10 +31,10 @@ class Server:
         self.import_seconds: float = started["import_seconds"]
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request of `loader_worker.py`.
+        """Sends a request to `loader_worker.py` and returns the answer.
 
         Raises:
-            ToolError: If the tool has failed; it is not asked again.
+            ToolError: If the tool failed, now or earlier.
         """
         if self._process.poll() is None and self._process.stdin is not None:
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -42,7 +42,7 @@ class Server:
         return self._answer()
 
     def stop(self) -> None:
-        """Ends the process."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
         self._errors.close()

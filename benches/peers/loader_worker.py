@@ -1,8 +1,8 @@
-"""One tool's side of `loaders.py`: writes the tool's files, or serves its items and says what they cost.
+"""One tool's side of `loaders.py`: writes the tool's files, or serves its items and reports their cost.
 
-Runs in the tool's own environment, which needs NumPy and the tool and nothing of ours. What is particular to
-a tool is in `loader_TOOL.py` beside this file: a function ``prepare(corpus, folder)``, where it has files of
-its own, and a dict ``CASES`` from names to functions that open something to be measured.
+Runs in the tool's own environment, which needs NumPy and the tool, but not packtok. Everything specific to a
+tool is in `loader_TOOL.py` next to this file: a function ``prepare(corpus, folder)`` if the tool has its own
+files, and a dict ``CASES`` from names to functions that open what is measured.
 
     python loader_worker.py TOOL prepare PBIN FOLDER     writes the tool's files into FOLDER
     python loader_worker.py TOOL serve PBIN FOLDER       answers requests, JSON lines on standard input
@@ -27,7 +27,7 @@ from typing import Any
 STARTED = time.perf_counter()
 BATCH_ROWS = 64
 CONTEXT_LENGTH = 2048
-# Single items between two looks at the clock, which then cost nothing.
+# Number of single items between two clock readings, whose cost is then negligible.
 STRETCH_ITEMS = 1000
 
 Arrays = dict[str, Any]
@@ -35,7 +35,7 @@ Arrays = dict[str, Any]
 
 @dataclass(frozen=True)
 class Items:
-    """``dataset[i]`` is measured; `show` gives the arrays of an item."""
+    """Measures ``dataset[i]``; `show` returns the arrays of an item."""
 
     dataset: Any
     num_items: int
@@ -44,9 +44,9 @@ class Items:
 
 @dataclass(frozen=True)
 class Batches:
-    """``batch(items)``, for `BATCH_ROWS` items, is measured; `show` gives the arrays of a batch.
+    """Measures ``batch(items)`` for `BATCH_ROWS` items; `show` returns the arrays of a batch.
 
-    `documents` is the order of documents in the stream that the tool cuts, if it is its own.
+    `documents` is the order of documents in the stream that the tool cuts, if it uses its own order.
     """
 
     batch: Callable[[Sequence[int]], Any]
@@ -60,7 +60,7 @@ Case = Items | Batches
 
 def main() -> None:
     tool, command, corpus, folder = sys.argv[1:]
-    # What tools print must not get among the answers.
+    # Keeps the tools' prints out of the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     module = importlib.import_module(f"loader_{tool}")
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 class Served:
-    """The cases that are open, and the order in which each is read."""
+    """The open cases, and the order in which each is read."""
 
     def __init__(self, cases: dict[str, Callable[[Path, Path], Case]], corpus: Path, folder: Path) -> None:
         self._openers = cases
@@ -140,7 +140,7 @@ class Served:
 
 
 def shuffled(case: Case) -> list[list[int]]:
-    """All items in a random order, the same for each tool that has as many, in stretches of equal length."""
+    """Returns all items in random order, in lists of equal length; depends only on the number of items."""
     order = list(range(case.num_items))
     random.Random(0).shuffle(order)
     length = BATCH_ROWS if isinstance(case, Batches) else STRETCH_ITEMS
@@ -148,6 +148,6 @@ def shuffled(case: Case) -> list[list[int]]:
 
 
 if __name__ == "__main__":
-    # The tools' modules import this one; they must not get a second copy.
+    # The tools' modules import this one and must get this instance.
     sys.modules["loader_worker"] = sys.modules["__main__"]
     main()

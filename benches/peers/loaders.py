@@ -1,12 +1,12 @@
-"""Serves one corpus with packtok and with its peers and compares what items and batches cost.
+"""Serves one corpus with packtok and with its peers and compares the cost of items and batches.
 
     python benches/peers/loaders.py --make-environments FOLDER
 
-To be run by a Python that has packtok and torch. Each tool runs in an environment of its own (made in FOLDER
-if it is not there; `loader_environments.py` has the versions), in one process bound to one core, on files
-that it wrote itself from the same ids. It first shows items, which must be stretches of the corpus; then all
-tools of a group take turns, each serving shuffled items for a moment, over and over. Medians count. What each
-tool does is in `loader_TOOL.py`; what a turn is, in `loader_worker.py`. Exit code 1 if a bar is missed.
+Run by a Python that has packtok and torch. Each tool runs in its own environment (created in FOLDER if it
+does not exist; `loader_environments.py` has the versions), in one process pinned to one core, on files that
+it wrote itself from the same ids. It first shows items, which must be parts of the corpus. Then the tools of
+a group take turns repeatedly, each serving shuffled items for a moment. Medians count. `loader_TOOL.py`
+defines what each tool does, and `loader_worker.py` what a turn is. Exit code 1 if a bar is missed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from loader_server import Server, ToolError
 from programs import Command
 
 OURS = ("packtok", "by_hand")
-# A batch of items from all over a corpus of some thousands.
+# A batch with items from all parts of a corpus of some thousand items.
 SHOWN = list(range(0, 64 * 50, 50))
 TIMES_OPENED = 5
 
@@ -42,9 +42,9 @@ BATCHES = "batches"
 MEMCPY = "memcpy"
 BOUNDED = "with boundaries"
 MANY = "files"
-# Of packtok `BLOCKS` and `DOCUMENTS` are views, ``zero_copy=True``; these are its items by default.
+# For packtok, `BLOCKS` and `DOCUMENTS` are views, ``zero_copy=True``; these are its items by default.
 DEFAULTS = {BLOCKS: "blocks as copies", DOCUMENTS: "documents as copies"}
-# The cases of groups of more than one.
+# The cases of groups with more than one.
 CASES = {
     **{case: (case, copies) for case, copies in DEFAULTS.items()},
     BATCHES: (BATCHES, MEMCPY),
@@ -63,14 +63,14 @@ TITLES = {
     BOUNDED: "the same with position_ids and boundaries of documents",
     MANY: f"{MANY_FILES:,} files opened by a manifest, and one file of the same tokens",
 }
-# What an item is: a view of the file, or memory of its own.
+# Type of an item: a view of the file, or a copy.
 COPIES = {"packtok": "zero_copy=True", "modalities": "int32 copy", "litdata": "int32 copy"}
 GIVES = {"megatron": "position_ids", "olmo": "cu_seqlens", "datatrove": "position_ids"}
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What one tool did in each turn of a case."""
+    """Measurements of one tool in each turn of a case."""
 
     tool: str
     case: str
@@ -80,7 +80,7 @@ class Rates:
 
     @property
     def median(self) -> float:
-        """Items per CPU second."""
+        """Returns items per CPU second."""
         return statistics.median(self.per_cpu_second)
 
 
@@ -123,7 +123,7 @@ def parse() -> argparse.Namespace:
 
 
 class Bench:
-    """The corpus, a server for each tool, and what was found out about those that could not be used."""
+    """The corpus, a server for each tool, and the reasons why some tools could not be used."""
 
     def __init__(self, work: Path, arguments: argparse.Namespace) -> None:
         self._work = work
@@ -158,7 +158,7 @@ class Bench:
         self.import_seconds[tool] = self._servers[tool].import_seconds
 
     def measured(self, group: str) -> list[Rates]:
-        """All tools that have the cases of a group, in turns."""
+        """Returns the rates of all tools that have the cases of a group, measured in turns."""
         stream = self._stream
         if group == MANY:
             one = many_files(self._work)
@@ -179,7 +179,7 @@ class Bench:
             one.per_second.append(cost["items"] / cost["wall_seconds"])
 
     def _opened(self, tool: str, case: str, stream: Stream) -> list[Rates]:
-        """The case of a tool, open, warm and seen to serve the stream; none if it cannot be used."""
+        """Opens, checks and warms up the case of a tool; empty if the tool cannot be used."""
         server = self._servers[tool]
         try:
             seconds = [server.ask({"open": case})["open_seconds"] for _ in range(TIMES_OPENED)]
@@ -204,7 +204,7 @@ class Bench:
 
 
 def verdicts(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
-    """The bars that packtok has set itself, those of them that were measured."""
+    """Yields packtok's bars that were measured."""
     for case in (BLOCKS, DOCUMENTS):
         yield from against_peers(rates, case, 3)
         if ("modalities", case) in rates:
@@ -222,7 +222,7 @@ def verdicts(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
 
 
 def many_against_one(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
-    """Ten thousand files are to open at once and to cost nothing; a spread of 5 % is nothing."""
+    """Yields bars for ten thousand files, which must open and serve as fast as one file, to within 5 %."""
     opened = []
     for what in ("blocks", "batches"):
         many, one = ("packtok", f"{what} of many files"), ("packtok", f"{what} of one file")
@@ -235,7 +235,7 @@ def many_against_one(rates: dict[tuple[str, str], Rates]) -> Iterator[Bar]:
 
 
 def against_peers(rates: dict[tuple[str, str], Rates], case: str, bar: float) -> Iterator[Bar]:
-    """packtok against the fastest of the tools; what is written by hand is shown, but is no tool."""
+    """Yields packtok against the fastest tool; self-written code is shown, but does not count as a tool."""
     peers = [one for one in rates.values() if one.case == case and one.tool not in OURS]
     if peers and ("packtok", case) in rates:
         fastest = max(peers, key=lambda one: one.median).tool
@@ -246,7 +246,7 @@ def against_peers(rates: dict[tuple[str, str], Rates], case: str, bar: float) ->
 def at_least(
     what: str, rates: dict[tuple[str, str], Rates], one: tuple[str, str], other: tuple[str, str], bar: float
 ) -> Bar:
-    """How many times as fast the one is as the other, turn by turn."""
+    """Returns the speed of one relative to the other, turn by turn."""
     pairs = zip(rates[one].per_cpu_second, rates[other].per_cpu_second, strict=True)
     ratios = [ours / theirs for ours, theirs in pairs]
     form, limit = (".1f", f">= {bar:g}x") if bar > 1 else (".0%", f">= {bar:.0%}")

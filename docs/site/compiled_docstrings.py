@@ -17,7 +17,7 @@ class CompiledDocstrings(griffe.Extension):
 
 def _add_docstrings(stub: griffe.Module | griffe.Class, compiled: Any) -> None:
     for name, member in stub.members.items():
-        # The docstrings of special methods are those of `object`.
+        # Skip special methods, whose docstrings are those of `object`.
         if isinstance(member, griffe.Alias) or name.startswith("__") or not hasattr(compiled, name):
             continue
         value = getattr(compiled, name)

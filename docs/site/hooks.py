@@ -1,8 +1,7 @@
 """Hooks of MkDocs: pages from outside docs/, generated pages, and links that work on the site too.
 
-Pages are written to be read in the repository, with links relative to their place in it. On the site, a link
-to another page leads to that page, and a link to any other file, such as examples/corpus.jsonl, to a copy of
-it.
+Pages are written to be read in the repository, with relative links. On the site, a link to another page leads
+to that page, and a link to any other file, such as examples/corpus.jsonl, to a copy of it.
 """
 
 import os
@@ -20,7 +19,7 @@ import packtok
 from packtok.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Pages outside docs/: their path in the repository, and their path on the site.
+# Pages outside docs/: path in the repository, and path on the site.
 PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -36,7 +35,7 @@ PAGES = {
     "tests/golden/README.md": "tests/golden_files.md",
 }
 SOURCES = {site: repository for repository, site in PAGES.items()}
-# Where copies of other files go.
+# Folder for copies of other files.
 COPIES = "repository/"
 
 _FENCE = re.compile(r"^( *)(```+)([^\n]*)\n(.*?\n)?\1\2 *$", re.M | re.S)
@@ -74,7 +73,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def _split(markdown: str) -> Iterator[tuple[bool, str]]:
-    """The text in parts: whether each is a fenced block, and the part."""
+    """Yields the parts of the text, each with whether it is a fenced block."""
     end = 0
     for fence in _FENCE.finditer(markdown):
         yield False, markdown[end : fence.start()]
@@ -84,7 +83,7 @@ def _split(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def _linked_files(site: str, markdown: str) -> Iterator[str]:
-    """The files of the repository that a page links to and that are not pages."""
+    """Yields the files of the repository that a page links to, except pages."""
     for is_code, text in _split(markdown):
         for link in [] if is_code else _LINK.findall(text):
             path = _repository_path(site, link)
@@ -93,20 +92,20 @@ def _linked_files(site: str, markdown: str) -> Iterator[str]:
 
 
 def _repository_path(site: str, link: str) -> str:
-    """The path in the repository that a link of a page leads to."""
+    """Returns the path in the repository that a link of a page leads to."""
     source = SOURCES.get(site, f"docs/{site}")
     return os.path.normpath(PurePosixPath(source).parent / link).replace(os.sep, "/")
 
 
 def _site_path(repository: str) -> str:
-    """The path on the site of a file of the repository."""
+    """Returns the path on the site of a file of the repository."""
     if repository.startswith("docs/"):
         return repository.removeprefix("docs/")
     return PAGES.get(repository, COPIES + repository)
 
 
 def command_line() -> str:
-    """The page of the command line, from the commands themselves."""
+    """Returns the page of the command line, generated from the commands."""
     program = typer.main.get_command(app)
     context = program.context_class(program, info_name="packtok")
     lines = ["# Command line", "", _plain(program.help), ""]
@@ -137,12 +136,12 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """A text as Markdown that shows it unchanged."""
+    """Returns a text as Markdown that displays it unchanged."""
     return re.sub(r"([|*_<>\[\]\\])", r"\\\1", " ".join((text or "").split()))
 
 
 def python_api() -> str:
-    """The page of the Python API: every public name of the package, by what it is for."""
+    """Returns the page of the Python API: every public name of the package, grouped by purpose."""
     groups: dict[str, list[str]] = {
         title: [] for title in ("Packing and files", "Tokenizers and readers", "Training", "Errors")
     }

@@ -11,13 +11,13 @@ _NAME = re.compile(r"step-(\d+)\.pt")
 
 
 def steps(folder: Path) -> list[int]:
-    """The steps whose checkpoints are in ``folder``, the latest last."""
+    """Returns the steps of the checkpoints in ``folder``, in ascending order."""
     found = (_NAME.fullmatch(path.name) for path in folder.iterdir())
     return sorted(int(match[1]) for match in found if match)
 
 
 def path_of(folder: Path, step: int) -> Path:
-    """The path of the checkpoint taken after ``step`` steps."""
+    """Returns the path of the checkpoint taken after ``step`` steps."""
     return folder / f"step-{step:08}.pt"
 
 
@@ -36,7 +36,7 @@ def save(content: dict[str, Any], folder: Path, step: int, *, keep: int) -> None
 
 
 def load(path: Path, device: torch.device | str) -> dict[str, Any]:
-    """The content that `save` got, with tensors on ``device``; no code in the file is executed."""
+    """Returns the content passed to `save`, with tensors on ``device``; executes no code from the file."""
     content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     return content
 

@@ -30,7 +30,7 @@ def documents(source: Path) -> Iterator[tuple[str, str]]:
 
 
 def is_for_test(name: str) -> bool:
-    """Whether a document is held out: one in twenty, chosen by its name, so that it stays on its side."""
+    """Returns whether a document is held out. The name decides, so that a document stays on its side."""
     return zlib.crc32(name.encode()) % 20 == 0
 
 
@@ -48,7 +48,7 @@ def main(
 
 
 def write(output: Path, sources: list[Path]) -> list[int]:
-    """Writes the documents of ``sources``; returns how many are for training and how many for the test.
+    """Writes the documents of ``sources``; returns how many are for training and how many for testing.
 
     Raises:
         OSError: If a source cannot be read or ``output`` cannot be written.

@@ -9,7 +9,7 @@ import losses
 
 
 def first_difference(one: list[losses.Row], other: list[losses.Row]) -> int | None:
-    """The number of the first row that differs or that only one run has; ``None`` if there is none."""
+    """Returns the index of the first row that differs or is in only one run; ``None`` if all are equal."""
     for i, pair in enumerate(zip(one, other, strict=False)):
         if pair[0] != pair[1]:
             return i

@@ -34,7 +34,7 @@ class Writer:
     def complete(
         self, prompt: str, *, num_tokens: int, temperature: float, generator: torch.Generator
     ) -> str:
-        """``prompt`` and up to ``num_tokens`` more tokens, fewer if the document ends."""
+        """Returns ``prompt`` with up to ``num_tokens`` more tokens; fewer if the document ends."""
         ids = self.tokenizer.encode(prompt, add_special_tokens=False).tolist()
         for _ in range(num_tokens):
             next_id = self._next_id(ids, temperature, generator)
@@ -45,7 +45,7 @@ class Writer:
 
     @torch.inference_mode()
     def _next_id(self, ids: list[int], temperature: float, generator: torch.Generator) -> int:
-        # In training the first token of a document follows the end of another.
+        # In training, the first token of a document follows the EOD of another.
         seen = (ids or [self.eod_id])[-self.model.context_length :]
         logits = self.model(torch.tensor([seen], device=self.device))[0, -1, : self.model.vocab_size].cpu()
         if temperature == 0:

@@ -74,7 +74,7 @@ def main(
     options = tuple(overrides or [])
     train(config, whole, *options, processes=processes)
 
-    # In the middle of the run and between two checkpoints.
+    # In the middle of the run, between two checkpoints.
     every = settings.output.checkpoint_every
     step = settings.training.steps // 2 // every * every + every // 2
     running = start(config, killed, *options, processes=processes)

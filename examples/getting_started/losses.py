@@ -8,7 +8,7 @@ from typing import IO, NamedTuple
 
 
 class Row(NamedTuple):
-    """A loss: of the global batch of ``step``, or of the whole test set after ``step`` steps.
+    """A loss, either of the global batch of ``step`` or of the whole test set after ``step`` steps.
 
     A training step also has its learning rate and the norm of its gradient before clipping.
     """
@@ -33,7 +33,7 @@ class LossFile:
         unfinished.rename(path)
 
     def add(self, row: Row) -> None:
-        """Appends a row, which outlives the process even if it is killed."""
+        """Appends a row, which is kept even if the process is killed."""
         self._write([row])
         self._file.flush()
 
@@ -47,7 +47,7 @@ class LossFile:
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a CSV of losses, without a last line that a killed process did not finish."""
+    """Returns the rows of a CSV of losses, without a last line that a killed process left incomplete."""
     with path.open(encoding="utf-8", newline="") as file:
         return [_row(fields) for fields in csv.DictReader(_complete(file))]
 

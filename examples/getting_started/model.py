@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-# The embedding has a multiple of this many rows, for which GPUs have fast matrix products.
+# The number of embedding rows is a multiple of this, for which GPUs have fast matrix products.
 _VOCAB_MULTIPLE = 64
 
 
@@ -20,7 +20,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """The attention output for ``x``, ``(rows, tokens, width)``; see `GPT.forward`."""
+        """Returns the attention output for ``x``, of shape ``(rows, tokens, width)``; see `GPT.forward`."""
         rows, tokens, width = x.shape
         heads = self.inputs(x).view(rows, tokens, 3 * self.num_heads, -1).transpose(1, 2)
         query, key, value = heads.chunk(3, dim=1)
@@ -42,7 +42,7 @@ class Block(nn.Module):
         self.narrow = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
-        """``x`` with both outputs added."""
+        """Returns ``x`` with both outputs added."""
         x = x + self.attention(self.attention_norm(x), mask)
         return x + self.narrow(functional.gelu(self.widen(self.feed_forward_norm(x))))
 
@@ -82,13 +82,13 @@ class GPT(nn.Module):
         position_ids: torch.Tensor | None = None,
         mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Logits ``(rows, tokens, ids)``.
+        """Returns logits of shape ``(rows, tokens, ids)``.
 
         Args:
-            input_ids: ``(rows, tokens)``.
-            position_ids: The same shape; by default 0, 1, 2, … in each row.
-            mask: Booleans ``(rows, tokens, tokens)``: which positions each input may attend to; by default
-                itself and all before it.
+            input_ids: Token ids of shape ``(rows, tokens)``.
+            position_ids: Positions of the same shape. Default: 0, 1, 2, … in each row.
+            mask: Bool tensor of shape ``(rows, tokens, tokens)``: which positions each input may attend to.
+                Default: itself and all before it.
         """
         if position_ids is None:
             position_ids = torch.arange(input_ids.shape[1], device=input_ids.device)

@@ -9,21 +9,21 @@ import torch.distributed as dist
 
 
 class OrphanedError(RuntimeError):
-    """torchrun, which launched one of the processes, has ended without them."""
+    """The torchrun that launched one of the processes ended before them."""
 
 
 class Launcher:
     """The torchrun that launched this process, if one did.
 
     A torchrun that is killed with SIGKILL cannot end the processes that it launched. They get another parent,
-    which is how they notice. A process that a shell started may lose its parent and continue.
+    which is how they detect it. A process that a shell started may lose its parent and continue.
     """
 
     def __init__(self) -> None:
         self._pid = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
 
     def has_ended(self) -> bool:
-        """Whether the launcher has ended before this process."""
+        """Returns whether the launcher ended before this process."""
         return self._pid is not None and os.getppid() != self._pid
 
 
@@ -50,22 +50,22 @@ def join_processes() -> torch.device:
 
 
 def make_deterministic() -> None:
-    """Makes equal inputs give equal numbers, bit for bit, which costs some speed on GPUs."""
-    # Read when the first matrix product loads cuBLAS, which refuses to be deterministic without it.
+    """Makes equal inputs give equal numbers, bit for bit, at some cost in speed on GPUs."""
+    # cuBLAS reads this at the first matrix product, and is deterministic only with it.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
-    # It would write every batch twice: packtok allocates batches uninitialized and fills them.
+    # Filling would write every batch twice: packtok allocates batches uninitialized and fills them.
     torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def from_first(value: Any) -> Any:
-    """The first process's ``value``, on all processes."""
+    """Returns the first process's ``value`` on all processes."""
     held = [value]
     dist.broadcast_object_list(held, src=0)
     return held[0]
 
 
 def summed(value: torch.Tensor) -> torch.Tensor:
-    """The sum of all processes' values, which replaces ``value``."""
+    """Replaces ``value`` with the sum over all processes and returns it."""
     dist.all_reduce(value)
     return value

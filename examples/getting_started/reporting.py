@@ -1,4 +1,4 @@
-"""What the first process reports of a run: a CSV, lines on the terminal, Weights & Biases on request."""
+"""Reports the progress of a run: a CSV, lines on the terminal, and Weights & Biases on request."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ _PRINT_EVERY_STEPS = 10
 
 
 class Report(Protocol):
-    """Takes the losses of a run."""
+    """Receives the losses of a run."""
 
     def add(self, row: Row) -> None:
         """Reports one loss."""
@@ -22,7 +22,7 @@ class Report(Protocol):
 
 
 class NoReport:
-    """The report of all processes but the first."""
+    """The report of all processes except the first."""
 
     def add(self, row: Row) -> None:
         """Does nothing; the first process has the same loss."""
@@ -45,7 +45,7 @@ class FullReport:
         self._printed = (last_step, time.monotonic())
 
     def add(self, row: Row) -> None:
-        """Writes the loss to the CSV and prints it; of training losses, prints every tenth."""
+        """Writes the loss to the CSV and prints it, for training losses only every tenth."""
         self._file.add(row)
         if self._wandb is not None:
             self._wandb.log(_named_values(row), step=row.step)
@@ -70,7 +70,7 @@ class FullReport:
 
 
 def _named_values(row: Row) -> dict[str, float]:
-    """The numbers of ``row`` under the names that Weights & Biases shows."""
+    """Returns the numbers of ``row`` under their names in Weights & Biases."""
     values = {
         f"{row.split} loss": row.loss,
         "learning rate": row.learning_rate,
@@ -80,7 +80,7 @@ def _named_values(row: Row) -> dict[str, float]:
 
 
 def _wandb_run(settings: Settings) -> Any:
-    """The run on Weights & Biases, named after the output folder; ``None`` unless it is requested."""
+    """Returns the Weights & Biases run, named after the output folder; ``None`` unless it is requested."""
     project = settings.output.wandb_project
     if project is None:
         return None

@@ -1,4 +1,4 @@
-"""The folder of a run: one process writes to it, and a run in it is started once and resumed after that."""
+"""The folder of a run: locked by the one process that writes to it, and resumed if it contains a run."""
 
 import errno
 import fcntl
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
     last_step: int
     """The step of the last checkpoint; 0 if there is none."""
     lock: IO[str]
-    """Locked for as long as it is open; the kernel releases it when the process dies, however it dies."""
+    """Locked while it is open; the kernel releases the lock whenever the process dies."""
 
 
 def claim(settings: Settings, *, resume: bool) -> Claim:
@@ -35,7 +35,7 @@ def claim(settings: Settings, *, resume: bool) -> Claim:
     """
     folder = Path(settings.output.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # First of all: nothing may be read or changed while another process writes.
+    # Lock first: nothing may be read or changed while another process writes.
     lock = _lock(folder)
     found = checkpoint.steps(folder)
     if not resume and (found or (folder / "losses.csv").exists()):
@@ -46,9 +46,9 @@ def claim(settings: Settings, *, resume: bool) -> Claim:
 
 
 def _lock(folder: Path) -> IO[str]:
-    """Locks ``folder`` and writes into its lock file who holds it.
+    """Locks ``folder`` and records the holder in the lock file.
 
-    The lock is a POSIX record lock. Unlike a lock of flock(2) it belongs to this process alone, so that a
+    The lock is a POSIX record lock. Unlike a lock of flock(2), it belongs to this process alone, so that a
     forked child which outlives the process does not keep the folder locked.
     """
     lock = (folder / LOCK_NAME).open("a+", encoding="utf-8")
@@ -75,11 +75,11 @@ def _lock(folder: Path) -> IO[str]:
 
 
 def _holder(content: str) -> str:
-    """Who holds the lock, from the content of the lock file."""
+    """Returns who holds the lock, according to the lock file."""
     try:
         found = json.loads(content)
         holder = f"process {found['pid']} on {found['host']} (rank {found['rank']}"
     except (ValueError, KeyError):
-        # The holder has locked the file and not yet written to it.
+        # The holder has locked the file but not yet written to it.
         return "another process"
     return holder + (f", launched by process {found['launcher_pid']})" if "launcher_pid" in found else ")")

@@ -1,4 +1,4 @@
-"""The shape of a training config, and reading it: OmegaConf merges YAML and options, pydantic checks them."""
+"""Defines and reads a training config: OmegaConf merges YAML and options, pydantic validates them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ class Model(_Section):
 
 
 class Training(_Section):
-    """How the model is trained; the section ``training``."""
+    """Optimization settings; the section ``training``."""
 
     steps: Count
     global_batch_size: Count
@@ -52,7 +52,7 @@ class Training(_Section):
 
 
 class Output(_Section):
-    """What the run writes; the section ``output``."""
+    """The outputs of the run; the section ``output``."""
 
     folder: str
     checkpoint_every: Count
@@ -71,11 +71,11 @@ class Settings(_Section):
 
 
 class SettingsError(ValueError):
-    """A config that cannot be read or is not allowed; the message names the key and the reason."""
+    """A config that cannot be read or is invalid; the message names the key and the reason."""
 
 
 def load_settings(path: Path, overrides: Sequence[str] = ()) -> Settings:
-    """The config in the YAML file at ``path``, with ``overrides`` such as ``training.steps=10`` applied.
+    """Returns the config in the YAML file at ``path``, with overrides such as ``training.steps=10`` applied.
 
     Raises:
         SettingsError: If a key is unknown or missing or a value is not allowed.

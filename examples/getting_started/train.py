@@ -3,7 +3,7 @@
     torchrun --standalone --nproc-per-node 2 train.py small.yaml
     torchrun --standalone --nproc-per-node 2 train.py small.yaml --resume
 
-packtok makes the batches and keeps the position in the data; everything else is plain PyTorch.
+packtok creates the batches and keeps the position in the data; everything else is plain PyTorch.
 """
 
 import os
@@ -23,7 +23,7 @@ from training import Run
 
 
 def run(settings: Settings, *, resume: bool) -> None:
-    """Trains as ``settings`` say, together with the processes that were launched with this one."""
+    """Trains according to ``settings``, together with the processes that were launched with this one."""
     launcher = Launcher()
     make_deterministic()
     device = join_processes()
@@ -31,7 +31,7 @@ def run(settings: Settings, *, resume: bool) -> None:
     claimed = _claim_or_error(settings, resume=resume) if is_first else None
     last_step = from_first(claimed.last_step if isinstance(claimed, Claim) else claimed)
     if isinstance(last_step, Exception):
-        # One line is enough: the first process prints it.
+        # Only the first process prints the error.
         raise last_step if is_first else SystemExit(1)
     if last_step >= settings.training.steps:
         if is_first:
@@ -52,7 +52,7 @@ def run(settings: Settings, *, resume: bool) -> None:
 
 
 def _claim_or_error(settings: Settings, *, resume: bool) -> Claim | Exception:
-    """What `claim` returns or raises; an error is passed on, or the other processes would wait forever."""
+    """Returns the result of `claim`, or its exception, so that the other processes do not wait forever."""
     try:
         return claim(settings, resume=resume)
     except (SettingsError, OSError) as error:

@@ -1,4 +1,4 @@
-"""A model in training: its parts, a step, its evaluation, and what a checkpoint holds."""
+"""A model in training: its parts, a training step, evaluation, and the contents of a checkpoint."""
 
 import math
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class Run:
             raise SettingsError(f"{path}: {error}") from None
 
     def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Matrices, whose weights decay, and the rest, whose do not."""
+        """Returns the matrices, with weight decay, and the other parameters, without."""
         training = self.settings.training
         matrices = [parameter for parameter in self.model.parameters() if parameter.ndim > 1]
         others = [parameter for parameter in self.model.parameters() if parameter.ndim <= 1]
@@ -80,15 +80,16 @@ class Run:
     def warm_up(self) -> None:
         """Runs one forward and backward pass and discards its gradients.
 
-        After its first pass DistributedDataParallel reorders its gradient buckets, which changes how sums
-        over more than two processes round. A resumed run must sum in the order of one that never stopped.
+        After its first pass, DistributedDataParallel reorders its gradient buckets, which changes the
+        rounding of sums over more than two processes. A resumed run must sum in the order of a run that never
+        stopped.
         """
         rows = torch.zeros(1, self.settings.data.context_length, dtype=torch.int64, device=self.device)
         self.ddp(rows).sum().backward()
         self.optimizer.zero_grad()
 
     def take_step(self, batch: Batch) -> Row:
-        """Trains on one global batch, of which ``batch`` has this process's rows; returns its mean loss.
+        """Trains on one global batch, whose rows for this process are ``batch``; returns its mean loss.
 
         Raises:
             OrphanedError: On all processes, before the step, if the launcher of one of them has ended.
@@ -96,7 +97,7 @@ class Run:
         learning_rate = self._learning_rate()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        # One sum for both numbers. All processes learn of an orphan in the same step and so end together.
+        # One sum for both numbers. All processes detect an orphan in the same step and end together.
         numbers = [(batch["labels"] != -100).sum().item(), self.launcher.has_ended()]
         num_labels, num_orphans = summed(torch.tensor(numbers, dtype=torch.int64, device=self.device))
         if num_orphans:
@@ -118,7 +119,7 @@ class Run:
         return Row(self.step, "train", (summed(total) / num_labels).item(), learning_rate, norm.item())
 
     def _learning_rate(self) -> float:
-        """Rises for ``warmup_steps``, then falls along a cosine to a tenth."""
+        """Returns the learning rate: rises for ``warmup_steps``, then falls along a cosine to a tenth."""
         training = self.settings.training
         if self.step < training.warmup_steps:
             return training.learning_rate * (self.step + 1) / training.warmup_steps
@@ -126,7 +127,7 @@ class Run:
         return training.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Batch, bool]]:
-        """The rows of ``batch`` in parts that fit into memory, each with whether it is the last."""
+        """Yields the rows of ``batch`` in parts that fit into memory, each with whether it is the last."""
         num_rows = len(batch["input_ids"])
         size = self.settings.training.micro_batch_size or num_rows
         for first in range(0, num_rows, size):
@@ -146,11 +147,11 @@ class Run:
 
     @torch.no_grad()
     def test_loss(self) -> float:
-        """The mean loss over all labels of the test set, whose items are evaluated once each."""
+        """Returns the mean loss over all labels of the test set; each item is evaluated once."""
         self.model.eval()
         total = torch.zeros(2, dtype=torch.float64, device=self.device)
         for batch in self.test_loader:
-            # In the last batch some processes have fewer rows than others, or none.
+            # In the last batch, some processes have fewer rows than others, or none.
             for part, _ in self._parts(batch) if len(batch["input_ids"]) else ():
                 total[0] += self._loss_sum(self.model, part)
                 total[1] += (part["labels"] != -100).sum()
@@ -172,7 +173,7 @@ class Run:
         checkpoint.save(content, Path(output.folder), self.step, keep=output.keep_checkpoints)
 
     def load(self, step: int) -> None:
-        """Restores the checkpoint taken after ``step`` steps, by any number of processes.
+        """Restores the checkpoint taken after ``step`` steps; the number of processes may differ.
 
         Raises:
             SettingsError: If it is the checkpoint of another model, or of other data or batches.
@@ -191,7 +192,7 @@ class Run:
         self.step = content["step"]
 
     def train(self, report: Report) -> None:
-        """Takes the remaining steps, epoch after epoch."""
+        """Takes the remaining steps, over as many epochs as needed."""
         while self.step < self.settings.training.steps:
             for batch in self.loader:
                 report.add(self.take_step(batch))
@@ -212,7 +213,7 @@ def _worker_options(num_workers: int) -> dict[str, Any]:
     """Spawns workers, once for all epochs.
 
     ``fork``, torch's default before Python 3.14, copies this process with every lock that a thread of the
-    process group holds at that moment, and in rare cases a worker waits for such a lock forever.
+    process group holds at that moment. In rare cases, a worker then waits for such a lock forever.
     """
     if num_workers == 0:
         return {}
@@ -224,7 +225,7 @@ def _worker_options(num_workers: int) -> dict[str, Any]:
 
 
 def ids_of(data: Data) -> tuple[int, int]:
-    """The vocabulary size of the data's tokenizer, and its EOD id.
+    """Returns the vocabulary size of the data's tokenizer and its EOD id.
 
     Raises:
         SettingsError: If the files do not name one tokenizer.

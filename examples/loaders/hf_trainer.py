@@ -1,4 +1,4 @@
-"""packtok's data in the Trainer of Hugging Face's transformers, resumed where the checkpoint was taken.
+"""packtok's data in the Trainer of Hugging Face's transformers, resumed at the position of the checkpoint.
 
     python hf_trainer.py train.pbin
 
@@ -19,10 +19,10 @@ STATE_FILE = "packtok_loader.json"
 
 
 class PacktokTrainer(Trainer):
-    """A Trainer whose training batches are packtok's."""
+    """A Trainer whose training batches come from packtok."""
 
     def get_train_dataloader(self) -> packtok.DataLoader:
-        """This rank's batches, from where the checkpoint was taken that `train` resumes from."""
+        """Returns this rank's batches, from the position of the checkpoint that `train` resumes from."""
         self.loader = packtok.DataLoader(
             self.train_dataset,
             batch_size=self.args.per_device_train_batch_size,
@@ -41,20 +41,20 @@ class LoaderState(TrainerCallback):
         self.trainer = trainer
 
     def on_save(self, args: TrainingArguments, state: Any, *_: Any, **__: Any) -> None:
-        """Writes the state into the checkpoint that was just written."""
+        """Saves the state in the checkpoint that was just written."""
         if state.is_world_process_zero:
             folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
             (folder / STATE_FILE).write_text(json.dumps(self.trainer.loader.state_dict()))
 
     def on_train_begin(self, args: TrainingArguments, *_: Any, **__: Any) -> None:
-        """Restores it from the checkpoint."""
+        """Restores the state from the checkpoint."""
         if args.resume_from_checkpoint:
             text = (Path(args.resume_from_checkpoint) / STATE_FILE).read_text()
             self.trainer.loader.load_state_dict(json.loads(text))
 
 
 def trainer(path: str, folder: Path, *, steps: int, resume_from: Path | None = None) -> PacktokTrainer:
-    """A Trainer of a tiny model."""
+    """Returns a Trainer for a tiny model."""
     metadata = packtok.PbinReader(path).metadata or {}
     config = LlamaConfig(
         vocab_size=metadata["tokenizer"]["vocab_size"],
@@ -75,7 +75,7 @@ def trainer(path: str, folder: Path, *, steps: int, resume_from: Path | None = N
         report_to=[],
         use_cpu=True,
         disable_tqdm=True,
-        # The loader's state restores the position; batches that the Trainer skipped would be skipped twice.
+        # The loader's state restores the position; otherwise the Trainer would skip batches again.
         ignore_data_skip=True,
         resume_from_checkpoint=None if resume_from is None else str(resume_from),
     )
@@ -89,7 +89,7 @@ def trainer(path: str, folder: Path, *, steps: int, resume_from: Path | None = N
 
 
 def losses(trained: Trainer) -> list[float]:
-    """The loss of each step."""
+    """Returns the loss of each step."""
     return [entry["loss"] for entry in trained.state.log_history if "loss" in entry]
 
 

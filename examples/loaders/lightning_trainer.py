@@ -2,9 +2,9 @@
 
     python lightning_trainer.py train.pbin
 
-Lightning saves and loads the state of any loader that has one. It must not replace packtok's sampler by its
-own: ``use_distributed_sampler=False``. Let its callback save the checkpoints: those saved after ``fit`` has
-ended at ``max_steps`` count the unfinished epoch as finished.
+Lightning saves and loads the state of any loader that has one. It must not replace packtok's sampler, hence
+``use_distributed_sampler=False``. Save checkpoints with its callback: a checkpoint saved after ``fit`` ended
+at ``max_steps`` counts the unfinished epoch as finished.
 """
 
 import sys
@@ -30,24 +30,24 @@ class TinyModel(lightning.LightningModule):
         self.losses: list[float] = []
 
     def train_dataloader(self) -> packtok.DataLoader:
-        """Called by Lightning once the processes run, so that each finds its rank."""
+        """Creates the loader. Lightning calls this once the processes run, so that each finds its rank."""
         dataset = packtok.TokenDataset(self.path, context_length=64)
         return packtok.DataLoader(dataset, global_batch_size=self.batch_size, shuffle=True, seed=1)
 
     def training_step(self, batch: dict[str, torch.Tensor], _: int) -> torch.Tensor:
-        """The loss of a batch."""
+        """Returns the loss of a batch."""
         logits = self.logits(batch["input_ids"])
         loss = functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten())
         self.losses.append(loss.item())
         return loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Plain Adam."""
+        """Returns plain Adam."""
         return torch.optim.Adam(self.parameters(), lr=1e-2)
 
 
 def trainer(folder: Path, *, steps: int, save_every: int) -> lightning.Trainer:
-    """A trainer that keeps all of its checkpoints, named by steps, in ``folder``."""
+    """Returns a trainer that keeps all of its checkpoints, named by step, in ``folder``."""
     checkpoints = ModelCheckpoint(
         folder, "{step}", every_n_train_steps=save_every, save_top_k=-1, enable_version_counter=False
     )

@@ -1,9 +1,9 @@
-"""packtok's data in torch's own DataLoader: complete batches, and a stopped run skips those it has seen.
+"""packtok's data in torch's own DataLoader: complete batches; a resumed run skips those it has seen.
 
     python plain_torch.py train.pbin
 
-Workers draw batches ahead of training, so the sampler's state is not the position of the training; with this
-loader a run counts its steps itself. `packtok.DataLoader` does that for you.
+Workers draw batches ahead of training, so the sampler's state is not the position of the training. With this
+loader, a run counts its steps itself. `packtok.DataLoader` does that for you.
 """
 
 import sys
@@ -16,7 +16,7 @@ import packtok
 
 
 def loader(path: str, *, batch_size: int, steps_done: int = 0, num_workers: int = 0) -> DataLoader[object]:
-    """Shuffled batches of the first epoch, after those of the first ``steps_done`` steps."""
+    """Returns shuffled batches of the first epoch, after those of the first ``steps_done`` steps."""
     dataset = packtok.TokenDataset(path, context_length=64)
     sampler = packtok.ResumableDistributedSampler(
         dataset,
@@ -30,7 +30,7 @@ def loader(path: str, *, batch_size: int, steps_done: int = 0, num_workers: int 
 
 
 def train(path: str, *, batch_size: int, steps_done: int = 0, num_workers: int = 0) -> Iterator[torch.Tensor]:
-    """Yields the inputs of each step, where a real run would train on them."""
+    """Yields the inputs of each step; a real run would train on them."""
     for batch in loader(path, batch_size=batch_size, steps_done=steps_done, num_workers=num_workers):
         yield batch["input_ids"]
 

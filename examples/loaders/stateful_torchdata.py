@@ -1,4 +1,4 @@
-"""packtok's data in torchdata's StatefulDataLoader, which keeps the position in the data itself.
+"""packtok's data in torchdata's StatefulDataLoader, which tracks the position in the data itself.
 
 python stateful_torchdata.py train.pbin
 """
@@ -11,7 +11,7 @@ import packtok
 
 
 def loader(path: str, *, batch_size: int, num_workers: int = 0) -> StatefulDataLoader[object]:
-    """Shuffled batches; the ``state_dict`` counts those that were returned."""
+    """Returns shuffled batches; ``state_dict`` counts those that were returned."""
     dataset = packtok.TokenDataset(path, context_length=64)
     sampler = packtok.ResumableDistributedSampler(
         dataset, shuffle=True, seed=1, batch_size=batch_size, drop_last=True

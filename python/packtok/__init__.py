@@ -1,14 +1,14 @@
 """Packs text corpora into token files for language-model training: exact, safe, fast.
 
-The names below are the whole public interface. Those that need OmegaConf, pydantic or torch are imported when
-they are first used, so that importing the package stays cheap.
+The names in `__all__` are the whole public interface. Names that need OmegaConf, pydantic or torch are
+imported on first use, so that importing the package stays cheap.
 """
 
 from typing import TYPE_CHECKING, Any
 
 from packtok import interrupts
 
-# Ahead of all other imports, which take long enough to be interrupted.
+# Before all other imports, which take long enough for Ctrl-C to arrive during them.
 interrupts.answer_if_program()
 
 from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__  # noqa: E402

@@ -1,4 +1,4 @@
-"""What the command `packtok` and `python -m packtok` start."""
+"""Entry point of the `packtok` program and of `python -m packtok`."""
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
-"""Items to batches: those of `TokenDataset`, and Modalities' two collators as plain functions.
+"""Collates items of `TokenDataset` into batches, and provides Modalities' two collators as plain functions.
 
-A batch that `TokenDataset.__getitems__` filled at once is only handed on; separate items, as they come
-through `torch.utils.data.ConcatDataset` or a list, are stacked. Both are registered with torch's default
-collation, so that a plain ``torch.utils.data.DataLoader(dataset, batch_size=...)`` gives the same batches.
+A batch that `TokenDataset.__getitems__` filled is returned unchanged. Separate items, which come from
+`torch.utils.data.ConcatDataset` or a list, are stacked. Both types are registered with torch's default
+collation, so a plain ``torch.utils.data.DataLoader(dataset, batch_size=...)`` gives the same batches.
 """
 
 import functools
@@ -31,7 +31,7 @@ class Item(dict[str, Any]):
 
 
 class ItemList(Sequence[Item]):
-    """Items that are rows of one batch already; each is made of views when it is asked for."""
+    """Items that are rows of one batch; each item is created on access and consists of views."""
 
     def __init__(self, batch: dict[str, Any]) -> None:
         self.batch = batch
@@ -65,9 +65,10 @@ _OVER_ALL_ROWS = ("cu_seqlens", "max_seqlen")
 
 
 def _row_segments(cu_seqlens: npt.NDArray[np.int32], row: int, len_tokens: int) -> npt.NDArray[np.int32]:
-    """The boundaries of one row, from 0; every row of a batch begins and ends with a boundary.
+    """Returns the document boundaries of one row, starting at 0; both ends of a row are boundaries.
 
-    By NumPy: torch's default collation asks each batch for its first item, and torch takes 50 us for this.
+    Uses NumPy, because torch's default collation accesses the first item of each batch, and torch would need
+    50 us for this.
     """
     start = row * len_tokens
     first, last = cu_seqlens.searchsorted(np.asarray([start, start + len_tokens], dtype=np.int32))
@@ -75,14 +76,14 @@ def _row_segments(cu_seqlens: npt.NDArray[np.int32], row: int, len_tokens: int) 
 
 
 def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str, Any]:
-    """The batch of ``items``: fields stacked, ``cu_seqlens`` over the rows laid end to end.
+    """Returns the batch of ``items``: fields are stacked, ``cu_seqlens`` covers the concatenated rows.
 
-    Items of one `TokenDataset.__getitems__` are a batch already, which is given back as it is. In a
-    ``DataLoader`` worker stacked fields are in shared memory.
+    Items of one `TokenDataset.__getitems__` call already form a batch, which is returned without a copy. In a
+    ``DataLoader`` worker, stacked fields are in shared memory.
 
     Args:
         items: Items with the same fields and the same length.
-        collate_fn_map: What torch's ``collate`` passes; not used, since the kinds of all fields are known.
+        collate_fn_map: Passed by torch's ``collate``. Unused, because the types of all fields are known.
 
     Raises:
         ValueError: If there are no items, or their fields or lengths differ.
@@ -119,7 +120,7 @@ def _check_alike(items: Sequence[Item]) -> None:
 
 
 def _joined_segments(rows: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Boundaries of rows that each begin with 0 and end with their length, over all rows end to end."""
+    """Concatenates rows of boundaries. Each row starts with 0 and ends with its length."""
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + int(row[-1]))
@@ -128,7 +129,7 @@ def _joined_segments(rows: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 class Batch(NamedTuple):
-    """What Modalities' collators give: tensors by key, ``(items, tokens)`` each."""
+    """The result of Modalities' collators: tensors by key, each of shape ``(items, tokens)``."""
 
     samples: dict[str, torch.Tensor]
     targets: dict[str, torch.Tensor]
@@ -141,17 +142,19 @@ def gpt_2_llm_collator(
     target_key: str,
     dtype: torch.dtype = torch.int64,
 ) -> Batch:
-    """Modalities' collator of the same name: all but the last token as samples, all but the first as targets.
+    """Returns all but the last token of each item as samples, and all but the first as targets.
+
+    Equivalent to Modalities' collator of the same name.
 
     Args:
-        batch: Items with tokens under ``sample_key``, arrays or tensors of any integer type and equal length.
-        sample_key: Name of the tokens in the items and of the samples.
-        target_key: Name of the targets.
-        dtype: Type of the result. Embeddings need an integer of 32 or 64 bits; Modalities gives 32 for files
-            of two bytes a token.
+        batch: Items with tokens under ``sample_key``: arrays or tensors of any integer type and equal length.
+        sample_key: Key of the tokens in the items, and of the samples in the result.
+        target_key: Key of the targets.
+        dtype: Data type of the result. Embeddings need 32-bit or 64-bit integers. Modalities returns 32-bit
+            integers for files with two bytes per token.
 
     Raises:
-        ValueError: If the items are of different length.
+        ValueError: If the items have different lengths.
 
     Example:
         >>> collate_fn = functools.partial(packtok.collate.gpt_2_llm_collator, sample_key="x", target_key="y")
@@ -174,26 +177,27 @@ def mask_loss_collator_wrapper(
     mask_tokens: Mapping[str, str | int],
     tokenizer: Any = None,
 ) -> _Collator:
-    """Modalities' wrapper of the same name: a collator whose targets count only between two marker tokens.
+    """Wraps a collator so that only targets between two marker tokens count for the loss.
 
-    Targets from behind each begin marker up to before the next end marker stay; all others, the markers too,
-    become ``loss_ignore_index``. If a marker is nowhere in a batch, a warning says so and nothing of that
-    batch counts.
+    Equivalent to Modalities' wrapper of the same name. Targets after each begin marker and before the next
+    end marker are kept. All others, including the markers, become ``loss_ignore_index``. If a batch lacks one
+    of the markers, a warning is issued and no target of the batch counts.
 
     Args:
-        wrapped_collate_fn: Gives a batch with ``targets`` by key, or a dict of tensors, such as `collate`.
-        target_keys_to_mask: Key or keys of the targets to mask, each a tensor ``(items, tokens)``.
-        loss_ignore_index: What the loss ignores.
-        mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``: ids, or
-            tokens that ``tokenizer`` knows.
-        tokenizer: Turns tokens into ids: packtok's, ``tokenizers``', ``transformers``' or Modalities'.
+        wrapped_collate_fn: Returns a batch with ``targets`` by key, or a dict of tensors, as `collate` does.
+        target_keys_to_mask: Key or keys of the targets to mask, each a tensor of shape ``(items, tokens)``.
+        loss_ignore_index: Value that the loss ignores.
+        mask_tokens: The markers under ``b_include_to_loss_token`` and ``e_include_to_loss_token``, as ids or
+            as tokens of ``tokenizer``.
+        tokenizer: Converts tokens to ids. A tokenizer of packtok, ``tokenizers``, ``transformers`` or
+            Modalities.
 
     Returns:
-        A collator that can be pickled if ``wrapped_collate_fn`` can. It raises ValueError if in a row an end
-        marker comes before a begin marker, or two of one kind follow each other.
+        A collator that can be pickled if ``wrapped_collate_fn`` can. It raises ValueError if the begin and
+        end markers of a row do not alternate, starting with a begin marker.
 
     Raises:
-        ValueError: If the markers are equal, or the tokenizer does not know one.
+        ValueError: If the markers are equal, or the tokenizer does not have one of them.
     """
     keys = (target_keys_to_mask,) if isinstance(target_keys_to_mask, str) else tuple(target_keys_to_mask)
     begin, end = (
@@ -238,8 +242,8 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
                 stacklevel=2,
             )
             return torch.full_like(target, ignore_index)
-    # How many spans are open at each target: a begin marker opens one behind itself, an end marker closes
-    # one at itself.
+    # Number of open spans at each target: a begin marker opens one after itself, an end marker closes one at
+    # itself.
     opened = torch.zeros_like(target, dtype=torch.int32)
     opened[:, 1:] = begins[:, :-1]
     opened -= ends.int()
@@ -259,10 +263,10 @@ def _masked(target: torch.Tensor, key: str, ignore_index: int, begin: int, end: 
 
 
 def _token_id(token: str | int, tokenizer: Any) -> int:
-    """The id of a marker.
+    """Returns the id of a marker.
 
     Raises:
-        ValueError: If it cannot be found.
+        ValueError: If the tokenizer does not have it.
     """
     if isinstance(token, int):
         return token

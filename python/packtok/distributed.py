@@ -1,4 +1,7 @@
-"""Which part of the data this process takes: the only reader of process groups, meshes and rank variables."""
+"""Finds the part of the data for this process from process groups, device meshes and environment variables.
+
+No other module reads them.
+"""
 
 import os
 import re
@@ -13,21 +16,21 @@ from packtok.integers import integer
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
-# More than anybody has processes for; every number up to it fits wherever shards are counted.
+# Far more than any cluster needs; also fits every integer type that counts shards.
 MAX_SHARDS = 2**31 - 1
 MeshDim = str | int | Sequence[str | int]
 
 
 @dataclass(frozen=True)
 class Share:
-    """This process is number ``rank`` of ``num_replicas`` that divide the data among themselves."""
+    """One part of the data: that of process ``rank`` among ``num_replicas``."""
 
     rank: int
     num_replicas: int
 
     def __post_init__(self) -> None:
         for name in ("rank", "num_replicas"):
-            # NumPy's integers become ints, which JSON can hold.
+            # Convert NumPy integers to int, which is JSON-serializable.
             object.__setattr__(self, name, integer(name, getattr(self, name)))
         if self.num_replicas < 1:
             raise ValueError(f"num_replicas is {self.num_replicas}, expected at least 1")
@@ -42,16 +45,20 @@ def find_share(
     device_mesh: "DeviceMesh | None" = None,
     dp_dim: MeshDim | None = None,
 ) -> Share:
-    """The share that was named, else that of the mesh, the process group or the environment, else the whole.
+    """Returns the part of the data for this process.
+
+    The first source that applies wins: ``rank`` and ``num_replicas``, the device mesh, the process group, the
+    environment variables RANK and WORLD_SIZE. Without any of them the process gets all data.
 
     Args:
-        rank: Goes with ``num_replicas``, before everything else.
-        num_replicas: How many processes divide the data.
-        device_mesh: A mesh whose ``dp_dim`` divides the data; along other dimensions it is the same.
-        dp_dim: Name or number of a dimension, or several that divide it together, the first coarsest.
+        rank: Needs ``num_replicas``; takes precedence over all other sources.
+        num_replicas: Number of processes that divide the data.
+        device_mesh: Mesh whose dimension ``dp_dim`` divides the data. All ranks along the other dimensions
+            get the same data.
+        dp_dim: Name or index of a mesh dimension, or several of them in row-major order.
 
     Raises:
-        ValueError: If what was named is incomplete, contradictory or out of range.
+        ValueError: If the arguments are incomplete, contradictory or out of range.
     """
     if (rank is None) != (num_replicas is None):
         raise ValueError("give both rank and num_replicas, or neither")
@@ -70,7 +77,10 @@ def find_share(
 
 
 def process_share() -> Share:
-    """This process among all: by ``torch.distributed`` if initialised, else by RANK and WORLD_SIZE."""
+    """Returns this process's part among all processes.
+
+    Uses ``torch.distributed`` if it is initialized, otherwise RANK and WORLD_SIZE.
+    """
     import torch.distributed as dist
 
     if dist.is_available() and dist.is_initialized():
@@ -86,9 +96,10 @@ def process_share() -> Share:
 
 @dataclass(frozen=True)
 class ShardChoice:
-    """Number ``shard_index`` of the shards of a corpus.
+    """Shard ``shard_index`` of a corpus.
 
-    Where ``num_shards`` is ``None`` the plan says how many there are, and without one ``default_num_shards``.
+    If ``num_shards`` is ``None``, the plan sets the number of shards; without a plan, ``default_num_shards``
+    does.
     """
 
     shard_index: int
@@ -97,10 +108,10 @@ class ShardChoice:
 
 
 def find_shard(shard: str | int) -> ShardChoice:
-    """The shard that is meant by ``k/N``, ``k`` or ``auto``, which asks the environment.
+    """Parses ``k/N``, ``k`` or ``auto``. With ``auto``, the environment decides.
 
     Raises:
-        ConfigError: If it is none of these, or Slurm's variables do not say which.
+        ConfigError: If ``shard`` is none of these, or Slurm's variables do not determine a shard.
     """
     text = str(shard)
     if text == "auto":
@@ -114,17 +125,18 @@ def find_shard(shard: str | int) -> ShardChoice:
 
 
 def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
-    """The shard of this Slurm task: one for each task of an array, or of an ``srun``, or of both.
+    """Returns the shard of this Slurm task.
 
-    The number of an array's task counts as it is: the array of all shards is ``--array=0-(N-1)``, and one of
-    some of them, for which there has to be a plan, names just these. Where ``srun`` starts several tasks in
-    each, the shard is the array's number times the tasks of the step, plus the task's number in the step.
+    Each task of a job array, of an ``srun``, or of both packs one shard. The array task id is used as it is.
+    An array over all shards is ``--array=0-(N-1)``. An array over some shards lists their numbers and needs a
+    plan. If ``srun`` starts several tasks in each array task, the shard is the array task id times the number
+    of tasks in the step, plus the rank in the step.
 
     Raises:
-        ConfigError: If this is no such task.
+        ConfigError: If this process is not such a task.
     """
     array = _variable(environment, "SLURM_ARRAY_TASK_ID")
-    # A batch script that no srun has started has these numbers too, but no step.
+    # A batch script outside of srun also has SLURM_PROCID and SLURM_NTASKS, but no step.
     in_step = environment.get("SLURM_STEP_ID") not in (None, "")
     rank, num_ranks = 0, 1
     if in_step:
@@ -143,7 +155,7 @@ def shard_of_task(environment: Mapping[str, str]) -> ShardChoice:
 
 
 def _whole_array(environment: Mapping[str, str], num_ranks: int) -> int | None:
-    """Number of shards if the array has all its tasks from 0 on; an array of some tasks does not tell."""
+    """Returns the number of shards if the array contains all tasks from 0 on, otherwise ``None``."""
     names = ("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX", "SLURM_ARRAY_TASK_COUNT")
     first, last, count = (_variable(environment, name) for name in names)
     if first != 0 or last is None or count != last + 1:
@@ -193,12 +205,12 @@ def _dim_number(mesh: "DeviceMesh", dim: str | int) -> int:
 
 
 def _mesh_dims_in_use(world_size: int) -> list[str]:
-    """Dimensions of meshes of this process that do not span all ranks."""
+    """Returns the dimensions of this process's device meshes that do not span all ranks."""
     import torch.distributed as dist
 
     if not (dist.is_available() and dist.is_initialized()):
         return []
-    # Torch keeps no public list of meshes; the groups that it makes for one carry its dimension's name.
+    # Torch has no public list of meshes, but the groups it creates for a mesh carry the dimension's name.
     groups = getattr(getattr(dist.distributed_c10d, "_world", None), "pg_map", {})
     return sorted(
         {

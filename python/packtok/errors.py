@@ -1,4 +1,4 @@
-"""The exceptions of packtok; those of the compiled module are defined there and only named here."""
+"""The exceptions of packtok. Those of the compiled module are defined there and re-exported here."""
 
 from packtok._packtok import OUTPUT_EXISTS, DocumentError, PacktokError, PbinFormatError, TokenizerError
 
@@ -14,8 +14,8 @@ __all__ = [
 
 
 class ConfigError(ValueError):
-    """A config or an option is wrong; the message names the key."""
+    """A config or an option is invalid; the message names the key."""
 
 
 class SlurmError(PacktokError):
-    """Slurm refused something, is not there or does not answer."""
+    """Slurm rejects a request, is not available or does not respond."""

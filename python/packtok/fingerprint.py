@@ -1,4 +1,4 @@
-"""Short names for the facts that decide what a dataset serves, by which states and data are matched."""
+"""Digests that identify a dataset, so that saved states and cached data are matched with the right one."""
 
 import hashlib
 import json
@@ -6,5 +6,5 @@ from typing import Any
 
 
 def digest(facts: Any) -> str:
-    """SHA-256, in hex, of what JSON can hold; the order of keys makes no difference."""
+    """Returns the SHA-256 of a JSON-serializable value as hex; the order of keys does not matter."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Integers that callers pass: bools, floats and values out of range are refused by the argument's name."""
+"""Checks of integer arguments; the error message names the argument."""
 
 from numbers import Integral
 
@@ -6,10 +6,10 @@ __all__ = ["checked_integer", "integer"]
 
 
 def integer(name: str, value: object) -> int:
-    """``value`` as an int; NumPy's integers are integers, bools are not.
+    """Returns ``value`` as an int. NumPy integers are accepted, bools and floats are not.
 
     Raises:
-        ValueError: If it is anything else.
+        ValueError: If ``value`` is not an integer.
     """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} is {value!r}, expected an integer")
@@ -17,10 +17,10 @@ def integer(name: str, value: object) -> int:
 
 
 def checked_integer(name: str, value: object, *, least: int = 0, below: int = 1 << 63) -> int:
-    """``value`` as an int from ``least`` to ``below - 1``.
+    """Returns ``value`` as an int in ``least..below``.
 
     Raises:
-        ValueError: If it is anything else.
+        ValueError: If ``value`` is not an integer or is out of range.
     """
     number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
     if number is None or not least <= number < below:

@@ -1,8 +1,8 @@
-"""Ctrl-C in the program `packtok`: one line and exit code 130, also while it starts and while it ends.
+"""Ctrl-C in the `packtok` program: one line on stderr and exit code 130, also during startup and shutdown.
 
-A command that runs gets `KeyboardInterrupt`, so that it can keep what it has done. Before that, while modules
-are imported, nothing has to be kept, and an import might turn the exception into another: there the process
-ends at once.
+A running command gets `KeyboardInterrupt`, so that it can save its progress. While modules are imported there
+is no progress to save, and an import could convert the exception into another one, so the process exits at
+once.
 """
 
 import os
@@ -15,7 +15,7 @@ LINE = b"packtok: interrupted\n"
 
 
 def answer_if_program() -> None:
-    """Calls `answer_at_once` if this process is the program: `packtok`, or `python -m packtok`."""
+    """Calls `answer_at_once` if this process is the program: `packtok` or `python -m packtok`."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""
     is_module = name == "-m" and any(one in ("packtok", "-mpacktok") for one in sys.orig_argv)
     if name == "packtok" or is_module:
@@ -23,22 +23,22 @@ def answer_if_program() -> None:
 
 
 def answer_at_once() -> None:
-    """From here on Ctrl-C ends the process, unless whoever started it has it ignored."""
+    """Makes Ctrl-C exit the process immediately, unless the parent process set SIGINT to be ignored."""
     _replace(signal.default_int_handler, _quit)
 
 
 def raise_exceptions() -> None:
-    """From here on Ctrl-C raises `KeyboardInterrupt`."""
+    """Makes Ctrl-C raise `KeyboardInterrupt`."""
     _replace(_quit, signal.default_int_handler)
 
 
 def ignore() -> None:
-    """From here on Ctrl-C changes nothing: the outcome is known and is being reported."""
+    """Makes Ctrl-C have no effect, because the outcome is known and is being reported."""
     _replace(signal.default_int_handler, signal.SIG_IGN)
 
 
 def _replace(found: object, handler: object) -> None:
-    # Another handler, or none, is somebody else's choice; threads other than the first have no say.
+    # Keep a handler that the caller installed. Only the main thread can set handlers.
     if signal.getsignal(signal.SIGINT) == found:
         try:
             signal.signal(signal.SIGINT, handler)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""A packing run between config and compiled module: options in, a `PackReport` that holds nothing secret out.
+"""One packing run: from a config to a call of the compiled module to a `PackReport` without secrets.
 
-Where the output goes is the matter of `packtok.commands.pack`, which also packs into object stores.
+`packtok.commands.pack` decides where the output goes, which includes object stores.
 """
 
 import dataclasses
@@ -22,9 +22,10 @@ from packtok.tokenizer.find import FoundTokenizer, check_special_tokens, default
 
 @dataclass(frozen=True)
 class PackReport:
-    """What packing did; ``lines == packed + empty + blank + rejected``.
+    """The result of packing; ``lines == packed + empty + blank + rejected``.
 
-    The three paths are as they are, for use; the representation, the warnings and `to_dict` hold no secrets.
+    The three paths are unchanged, so that callers can open them. ``repr``, ``warnings`` and `to_dict` contain
+    no secrets.
     """
 
     output: str = dataclasses.field(repr=False)
@@ -56,7 +57,7 @@ class PackReport:
     redactor: Redactor = dataclasses.field(default=Redactor(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """All counts and texts as JSON can hold them, secrets replaced."""
+        """Returns all counts and texts as JSON-serializable values, with secrets replaced."""
         names = [field.name for field in dataclasses.fields(self) if field.name != "redactor"]
         public: dict[str, Any] = self.redactor.tree({name: getattr(self, name) for name in names})
         return {name: list(item) if isinstance(item, tuple) else item for name, item in public.items()}
@@ -64,7 +65,7 @@ class PackReport:
 
 @dataclass(frozen=True)
 class Packing:
-    """A packing run that is ready to start: everything is checked and the tokenizer is loaded."""
+    """A packing run that is ready to start: the config is checked and the tokenizer is loaded."""
 
     config: PackConfig
     found: FoundTokenizer
@@ -72,7 +73,7 @@ class Packing:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know before it starts: keys without effect, remarks on the tokenizer."""
+        """Remarks for the user before the run starts: keys without effect, and notes on the tokenizer."""
         notes = [*_ignored_keys(self.config), *self.found.warnings, *self.found.tokenizer.notes]
         if self.index_path != self.config.settings.index_path:
             notes.append(
@@ -83,7 +84,7 @@ class Packing:
 
     @property
     def index_path(self) -> str | None:
-        """The raw index whose entries are packed; ``None`` also where the one named is not there."""
+        """The raw index whose entries are packed; ``None`` if none is set or the file does not exist."""
         path = self.config.settings.index_path
         return path if path is not None and os.path.lexists(path) else None
 
@@ -93,7 +94,7 @@ class Packing:
         return self.config.spec(eod=self.eod_token, index_path=self.index_path)
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
-        """Packs into a file of this machine."""
+        """Packs into a local file."""
         tokenizer = self.found.tokenizer
         if shard is None:
             counts = _packtok.pack(self.spec, tokenizer, on_progress)
@@ -102,19 +103,19 @@ class Packing:
         return _report(counts, self.notes, self.config.redactor)
 
     def report_of(self, marker: Mapping[str, Any]) -> PackReport:
-        """The report of a shard that is complete already, from what its marker says."""
+        """Returns the report of a shard that is already complete, from its marker."""
         counts = _packtok.report_of_marker(self.spec, self.found.tokenizer, json.dumps(marker))
         return _report(counts, self.notes, self.config.redactor)
 
     def into(self, output: Path, existing: Literal["error", "skip", "replace"]) -> "Packing":
-        """The same, into another output."""
+        """Returns the same run with another output."""
         settings = dataclasses.replace(
             self.config.settings, dst_path=os.fspath(output), existing=existing, report=None
         )
         return dataclasses.replace(self, config=dataclasses.replace(self.config, settings=settings))
 
     def plan_here(self, num_shards: int) -> dict[str, Any]:
-        """Writes the plan of so many shards into the folder that the output is; returns what it says."""
+        """Writes the plan for ``num_shards`` shards into the output folder and returns its contents."""
         output = self.config.settings.dst_path
         with self.config.redactor.guard():
             refuse_file_as_folder(output)
@@ -124,7 +125,7 @@ class Packing:
 
 
 def _ignored_keys(config: PackConfig) -> list[str]:
-    """One note per reason, naming all keys that have no effect for it."""
+    """Returns one note per reason, which names all keys that have no effect for that reason."""
     keys_of: dict[str, list[str]] = {}
     for key, reason in config.ignored:
         keys_of.setdefault(reason, []).append(key)
@@ -135,15 +136,15 @@ def _ignored_keys(config: PackConfig) -> list[str]:
 
 
 def prepare(config: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> Packing:
-    """Checks the config, then loads the tokenizer and what depends on it.
+    """Checks the config and loads the tokenizer.
 
     Args:
         config: As in `packtok.config.load_config`.
-        overrides: Values by dotted key, which go before those of the config.
+        overrides: Values by dotted key, which override those of the config.
 
     Raises:
-        ConfigError: If a key or a value is wrong.
-        TokenizerError: If the tokenizer cannot be had.
+        ConfigError: If a key or a value is invalid.
+        TokenizerError: If the tokenizer cannot be loaded.
     """
     checked = load_config(config, overrides)
     with checked.redactor.guard():
@@ -160,6 +161,6 @@ def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redacto
 
 
 def refuse_file_as_folder(output: str) -> None:
-    """Refuses a file where a folder of shards goes."""
+    """Raises a `ConfigError` if the folder for the shards is an existing file."""
     if os.path.exists(output) and not os.path.isdir(output):
         raise ConfigError(f"--output: {output} is a file; give a folder for the shards")

@@ -1,4 +1,4 @@
-"""What a folder of shards says of itself: its plan, and the markers of the shards that are finished."""
+"""Reads the state of a folder of shards: its plan, and the markers of the finished shards."""
 
 import os
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from packtok.errors import PacktokError
 
 @dataclass(frozen=True)
 class Plan:
-    """The head of a plan."""
+    """The header of a plan."""
 
     fingerprint: str
     num_shards: int
@@ -19,7 +19,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Finished:
-    """What the marker of a finished shard says."""
+    """The contents of a finished shard's marker."""
 
     documents: int
     tokens: int
@@ -28,10 +28,10 @@ class Finished:
 
 
 def read_plan(outdir: Path) -> Plan:
-    """The head of the plan in a folder of shards.
+    """Returns the header of the plan in a folder of shards.
 
     Raises:
-        PacktokError: If there is no plan, or it is of another version.
+        PacktokError: If there is no plan, or it has another version.
         OSError: If it cannot be read.
     """
     if outdir.exists() and not outdir.is_dir():
@@ -44,7 +44,7 @@ def read_plan(outdir: Path) -> Plan:
 
 @dataclass
 class ShardFolder:
-    """A folder of shards; markers that were read once are not read again."""
+    """A folder of shards. Caches the markers it has read."""
 
     outdir: Path
     plan: Plan
@@ -52,7 +52,7 @@ class ShardFolder:
 
     @classmethod
     def open(cls, outdir: Path) -> "ShardFolder":
-        """The folder of shards at ``outdir``.
+        """Returns the folder of shards at ``outdir``.
 
         Raises:
             PacktokError: If it has no plan.
@@ -60,7 +60,7 @@ class ShardFolder:
         return cls(outdir, read_plan(outdir))
 
     def finished(self) -> dict[int, Finished]:
-        """The finished shards by number: those with a marker, and a file of the length that it says."""
+        """Returns the finished shards by number: those with a marker and a pbin."""
         sizes = _sizes(self.outdir)
         found: dict[int, Finished] = {}
         for shard in range(self.plan.num_shards):
@@ -76,7 +76,7 @@ class ShardFolder:
         try:
             marker = _packtok.find_marker(self.outdir / name)
         except PacktokError:
-            # Not what packtok writes; packing the shard again replaces it.
+            # packtok did not write this file; packing the shard again replaces it.
             return None
         if marker is None or marker["plan"] != self.plan.fingerprint:
             return None
@@ -85,7 +85,7 @@ class ShardFolder:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """The length of each file of a shard in ``folder``, from one listing."""
+    """Returns the size of each shard file in ``folder``, from one directory listing."""
     found = {}
     with os.scandir(folder) as entries:
         for entry in entries:

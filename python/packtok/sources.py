@@ -1,4 +1,4 @@
-"""Which pbins a dataset is made of: one file, a list, a folder, a glob or a manifest."""
+"""Resolves a dataset's source to pbins: one file, a list, a folder, a glob or a manifest."""
 
 import glob
 import os
@@ -14,20 +14,20 @@ Source = StrPath | Sequence[StrPath]
 
 
 class Files(TypedDict, total=False):
-    """The argument by which the compiled module is told of files: one of the two."""
+    """Arguments that name files to the compiled module; exactly one of them is set."""
 
     paths: list[str]
     manifest: str
 
 
 def find_files(source: Source) -> Files:
-    """The files that ``source`` stands for, or the manifest that it is.
+    """Returns the files of ``source``, or the manifest if it is one.
 
-    A list keeps its order; a folder is every ``*.pbin`` below it and a glob every file that it matches, both
-    in natural order. Folders and globs may stand in lists, manifests may not.
+    A list keeps its order. A folder stands for every ``*.pbin`` below it and a glob for every matching file,
+    both in natural order. Lists can contain folders and globs, but no manifests.
 
     Raises:
-        ConfigError: If a list is empty, a folder holds no pbin or a glob matches nothing.
+        ConfigError: If a list is empty, a folder contains no pbin or a glob matches nothing.
     """
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
@@ -39,10 +39,10 @@ def find_files(source: Source) -> Files:
 
 
 def plan_folders(files: Files, cache_dir: StrPath | None) -> list[str]:
-    """Where plans of ``files`` are looked for and kept, in this order.
+    """Returns the folders in which plans of ``files`` are looked up and stored, in this order.
 
-    ``cache_dir`` alone if it is given; otherwise the folder of the first file or of the manifest, and then
-    the user's cache, for data that lies where nothing can be written.
+    This is ``cache_dir`` alone if it is given. Otherwise it is the folder of the first file or of the
+    manifest, followed by the user's cache, for data in read-only folders.
     """
     if cache_dir is not None:
         return [os.fspath(cache_dir)]
@@ -52,7 +52,10 @@ def plan_folders(files: Files, cache_dir: StrPath | None) -> list[str]:
 
 
 def is_manifest(path: str) -> bool:
-    """Whether the file holds JSON: what a pbin starts with, its length, would be far beyond any file then."""
+    """Returns whether the file is a JSON manifest and not a pbin.
+
+    A pbin starts with its data length. If its first bytes are JSON, that length exceeds the size of any file.
+    """
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

@@ -1,7 +1,7 @@
-"""The command line: each command parses, calls one function and prints.
+"""The command line: each command parses its arguments, calls one function and prints the result.
 
-Nothing that takes long to import is imported here or at the top of a command's file: `packtok --help` is to
-answer at once. Errors of the user become one line on stderr, without a traceback.
+Modules that are slow to import are not imported at the top of this file or of a command's file, so that
+`packtok --help` responds at once. User errors become one line on stderr, without a traceback.
 """
 
 import sys
@@ -32,10 +32,10 @@ FAILED, WRONG_USAGE = 1, 2
 
 
 class ReportingGroup(TyperGroup):
-    """Turns the errors a user can cause into one line and an exit code; all others keep their traceback."""
+    """Turns user errors into one line and an exit code; all other errors keep their traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command that was asked for."""
+        """Runs the requested command."""
         try:
             interrupts.raise_exceptions()
             return super().invoke(ctx)
@@ -60,7 +60,7 @@ app = typer.Typer(
     help="Packs text corpora into token files for language-model training.",
     no_args_is_help=True,
     add_completion=False,
-    # Plain help shows every option whole, and spares the import of rich.
+    # Plain help shows every option in full, and avoids importing rich.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -84,7 +84,7 @@ def _packtok(
 
 for _command in (pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate):
     app.command()(_command)
-# Behind the first word without a dash everything belongs to the command that is run.
+# Everything after the first word without a dash belongs to the command to run.
 app.command(context_settings={"allow_interspersed_args": False})(run)
 app.command()(status)
 app.command()(retry)
@@ -95,7 +95,7 @@ app.add_typer(data.app, name="data")
 def main() -> None:
     """Entry point of the `packtok` program."""
     interrupts.answer_at_once()
-    # Text of any script goes to any terminal: what an encoding lacks is escaped, not an error.
+    # Any script can be printed to any terminal: characters that the encoding lacks are escaped.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""`packtok cat`: documents of a pbin as text or ids."""
+"""`packtok cat`: prints documents of a pbin as text or ids."""
 
 import json
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +42,7 @@ def cat(
 
 
 def _show_json(reader: "PbinReader", numbers: range, decoder: "Tokenizer | None") -> None:
-    """Prints a list with one document at a time in memory."""
+    """Prints a JSON list, with one document at a time in memory."""
     separator = "[\n"
     for i in numbers:
         tokens = reader[i].tolist()
@@ -54,7 +54,7 @@ def _show_json(reader: "PbinReader", numbers: range, decoder: "Tokenizer | None"
 
 
 def document_numbers(text: str, num_documents: int) -> range:
-    """What ``3``, ``0:3``, ``:3`` or ``-2:`` mean in a file of ``num_documents``."""
+    """Parses ``3``, ``0:3``, ``:3`` or ``-2:`` for a file with ``num_documents``."""
     first, colon, last = text.partition(":")
     try:
         start = int(first) if first else None

@@ -1,4 +1,4 @@
-"""What the commands print: results to stdout, remarks and errors to stderr, foreign text always escaped."""
+"""Output of the commands: results to stdout, remarks and errors to stderr; untrusted text is escaped."""
 
 import json
 import sys
@@ -8,14 +8,14 @@ from typing import Any
 
 from packtok.config.redact import Redactor
 
-# Controls, formatting marks (which can reorder or hide text), line separators, surrogates and private use.
+# Controls, formatting characters (which can reorder or hide text), line separators, surrogates, private use.
 _ESCAPED_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """``text`` with everything that a terminal would act on as an escape; ``keep`` lists exceptions."""
+    """Returns ``text`` with everything that controls a terminal escaped; ``keep`` lists exceptions."""
     return "".join(char if char in keep or not _acts_on_terminal(char) else _escaped(char) for char in text)
 
 
@@ -28,7 +28,7 @@ def _escaped(char: str) -> str:
 
 
 def remark(text: str) -> None:
-    """Prints one line to stderr, behind the program's name."""
+    """Prints one line to stderr, after the program's name."""
     print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
 
 
@@ -39,7 +39,7 @@ def remarks(texts: Iterable[str]) -> None:
 
 
 def table(rows: Iterable[tuple[str, str]]) -> None:
-    """Prints two columns, the second as wide as it is: piped output is never cut."""
+    """Prints two columns. The second is never truncated, so piped output is complete."""
     lines = list(rows)
     width = max((len(name) for name, _ in lines), default=0)
     for name, text in lines:
@@ -47,17 +47,17 @@ def table(rows: Iterable[tuple[str, str]]) -> None:
 
 
 def as_json(result: Any) -> None:
-    """Prints a result as one JSON document, in ASCII, so that a terminal acts on nothing in it."""
+    """Prints a result as one JSON document, in ASCII, so that it cannot control the terminal."""
     print(json.dumps(result, indent=2), flush=True)
 
 
 def count(number: int) -> str:
-    """``number`` with a comma at every third digit."""
+    """Returns ``number`` with thousands separators."""
     return f"{number:,}"
 
 
 def size(num_bytes: int) -> str:
-    """A size for people: bytes as they are, and rounded in the unit that fits."""
+    """Returns a readable size: exact in bytes, and rounded in a larger unit."""
     if num_bytes < 1000:
         return f"{num_bytes} bytes"
     scale, unit = next(pair for pair in _UNITS if num_bytes >= pair[0])
@@ -65,7 +65,7 @@ def size(num_bytes: int) -> str:
 
 
 def message(error: BaseException) -> str:
-    """What an error says and, behind colons, what caused it, without secrets."""
+    """Returns the messages of an error and of its causes, joined by colons, without secrets."""
     parts: list[str] = []
     one: BaseException | None = error
     while one is not None:
@@ -77,7 +77,7 @@ def message(error: BaseException) -> str:
 
 
 def with_notes(text: str, error: BaseException) -> str:
-    """``text`` and the notes of an error, behind semicolons."""
+    """Returns ``text`` and the notes of an error, joined by semicolons."""
     return "; ".join([text, *getattr(error, "__notes__", ())])
 
 

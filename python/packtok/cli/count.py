@@ -1,4 +1,4 @@
-"""`packtok count`: how many tokens a corpus has, by source and in all, with one tokenizer or several."""
+"""`packtok count`: prints the number of tokens of a corpus, per source and in total, for tokenizers."""
 
 import re
 import sys
@@ -15,7 +15,7 @@ from packtok.config.options import SCAN_OPTIONS
 
 ROWS_SHOWN = 20
 BAR_CHARS = 40
-# Room for the names of sources, below which a table in a terminal makes no sense.
+# Minimum width for the names of sources; with less, plain lines are printed instead of a table.
 SOURCE_CHARS = 20
 
 
@@ -81,7 +81,7 @@ def _line(report: dict[str, Any]) -> str:
 
 
 def table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of text: one for each source or group of sources, and the last for all of them."""
+    """Returns header and rows as text: one row per source or group of sources, the last for the total."""
     header = ["source", "documents", "bytes"]
     for one in report["tokenizers"]:
         name = console.printable(one["name"])
@@ -103,7 +103,7 @@ def _ratio(ratio: float | None) -> str:
 
 
 def grouped(sources: Sequence[dict[str, Any]], rows: int = ROWS_SHOWN) -> list[tuple[str, dict[str, Any]]]:
-    """Sources one by one; many of them by folder, and of many folders the largest one by one."""
+    """Returns single sources, or groups them by folder if there are too many, keeping the largest folders."""
     if len(sources) <= rows:
         return [(one["path"], one) for one in sources]
     folders: dict[str, list[dict[str, Any]]] = {}
@@ -121,7 +121,7 @@ def grouped(sources: Sequence[dict[str, Any]], rows: int = ROWS_SHOWN) -> list[t
 
 
 def added(members: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The counts of several sources as those of one."""
+    """Returns the sum of the counts of several sources."""
     sums = {name: sum(one[name] for one in members) for name in ("documents", "text_bytes")}
     tokens = [sum(numbers) for numbers in zip(*(one["tokens"] for one in members), strict=True)]
     ratios = [sums["text_bytes"] / number if number else None for number in tokens]
@@ -129,7 +129,7 @@ def added(members: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column to the left and the others to the right, as wide as they are."""
+    """Returns lines with the first column left-aligned and the others right-aligned, without truncation."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -140,7 +140,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def chart(names: Sequence[str], ratios: Sequence[float | None]) -> list[str]:
-    """A bar for the bytes per token of each tokenizer: the longer, the fewer tokens."""
+    """Returns a bar chart of the bytes per token of each tokenizer; a longer bar means fewer tokens."""
     most = max((ratio for ratio in ratios if ratio), default=0.0)
     shown = [console.printable(name) for name in names]
     width = max(len(name) for name in shown)
@@ -152,14 +152,14 @@ def chart(names: Sequence[str], ratios: Sequence[float | None]) -> list[str]:
 
 
 def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The table as a terminal shows it; as plain lines if its numbers would not fit into the terminal."""
+    """Prints a table for terminals, or plain lines if the numbers do not fit the terminal's width."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     screen = Console()
-    # In two lines, since names of tokenizers are long and numbers are not.
+    # Two lines per title, because names of tokenizers are longer than numbers.
     titles = [re.sub(r" tokens$", "\ntokens", re.sub(r"^bytes/", "bytes/\n", name)) for name in header]
     columns = [[*title.split("\n"), *cells] for title, *cells in zip(titles, *rows, strict=True)]
     widths = [max(len(cell) for cell in column) + 3 for column in columns]
@@ -169,7 +169,7 @@ def show_rich(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         return
     shown = Table(box=box.SIMPLE_HEAD)
     for i, title in enumerate(titles):
-        # Text, since what a file is called must not be taken for markup.
+        # As Text, so that names of files and tokenizers are not parsed as markup.
         shown.add_column(Text(title), justify="left" if i == 0 else "right", overflow="fold", no_wrap=i > 0)
     for i, row in enumerate(rows):
         is_last = i == len(rows) - 1

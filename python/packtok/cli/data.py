@@ -1,4 +1,4 @@
-"""`packtok data …`: the commands under the names they have in Modalities."""
+"""`packtok data …`: the commands under their Modalities names."""
 
 import typer
 

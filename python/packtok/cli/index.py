@@ -1,4 +1,4 @@
-"""`packtok index`: the raw index of a JSONL file."""
+"""`packtok index`: writes the raw index of a JSONL file."""
 
 from typing import Annotated
 
@@ -63,7 +63,7 @@ def index_with(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Writes the index and prints what was done."""
+    """Writes the index and prints the counts."""
     from packtok.commands import index as command
 
     check_inputs("SRC", [src])

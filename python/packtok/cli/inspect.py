@@ -1,4 +1,4 @@
-"""`packtok inspect`: what a pbin holds, from its ends, without reading its tokens."""
+"""`packtok inspect`: shows the contents of a pbin from its header and trailer, without reading its tokens."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,7 @@ def inspect(
 
 
 def describe(reader: "PbinReader") -> dict[str, Any]:
-    """All that `packtok inspect` shows, as JSON can hold it."""
+    """Returns everything `packtok inspect` shows, as JSON-serializable values."""
     return {
         "path": str(reader.path),
         "dialect": reader.dialect,
@@ -75,7 +75,7 @@ def _whole(facts: dict[str, Any]) -> str:
 
 
 def _metadata_rows(metadata: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the trailer says; a file that was joined, or is older, may say less."""
+    """Returns rows for the trailer's metadata; joined and older files may have less of it."""
     rows = []
     if tokenizer := metadata.get("tokenizer"):
         named = (
@@ -109,7 +109,7 @@ def _shown(item: Any) -> str:
 
 
 def histogram(buckets: list[dict[str, int]]) -> list[str]:
-    """One line per bucket: the lengths in tokens, a bar, and how many documents."""
+    """Returns one line per bucket: lengths in tokens, a bar, and the number of documents."""
     most = max((bucket["documents"] for bucket in buckets), default=0)
     if most == 0:
         return []
@@ -118,7 +118,7 @@ def histogram(buckets: list[dict[str, int]]) -> list[str]:
     lines = ["tokens per document"]
     for label, bucket in zip(labels, buckets, strict=True):
         number = bucket["documents"]
-        # Something that is there is seen, however little it is.
+        # Show at least one character for every non-empty bucket.
         bar = "█" * max(round(BAR_CHARS * number / most), 1 if number else 0)
         lines.append(f"{label:>{width}}  {bar:<{BAR_CHARS}}  {number:,}")
     return lines

@@ -1,4 +1,4 @@
-"""`packtok join`: the shards in a folder become one pbin."""
+"""`packtok join`: joins the shards in a folder into one pbin."""
 
 from typing import Annotated
 

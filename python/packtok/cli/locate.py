@@ -1,4 +1,4 @@
-"""`packtok locate`: which documents the batch of a step holds."""
+"""`packtok locate`: shows which documents the batch of a step contains."""
 
 from typing import Annotated, Any
 

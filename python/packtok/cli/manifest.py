@@ -1,4 +1,4 @@
-"""`packtok manifest`: the list of pbins by which a dataset of many files opens at once."""
+"""`packtok manifest`: lists pbins, so that a dataset of many files opens without opening the files."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""`packtok merge`: several pbins become one."""
+"""`packtok merge`: joins several pbins into one."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -46,7 +46,7 @@ def merge_packed_data(paths: Paths, as_json: JsonOption = False, quiet: QuietOpt
 def merge_with(
     paths: list[str], existing: Existing | None, *, tokenizer: str | None, as_json: bool, quiet: bool
 ) -> None:
-    """Joins all but the last of ``paths`` into the last and prints what was done."""
+    """Joins all but the last of ``paths`` into the last and prints the counts."""
     from packtok.commands import merge as command
 
     if len(paths) < 2:
@@ -61,7 +61,7 @@ def merge_with(
 
 
 def show_counts(counts: Mapping[str, Any], *, as_json: bool, quiet: bool) -> None:
-    """Prints the counts of the compiled module as a table or as JSON, its warnings to stderr."""
+    """Prints the counts of the compiled module as a table or as JSON, and its warnings to stderr."""
     console.remarks(counts.get("warnings", ()))
     if as_json:
         console.as_json(dict(counts))

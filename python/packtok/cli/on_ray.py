@@ -1,4 +1,4 @@
-"""`packtok run --engine ray`: the shards as tasks of the Ray cluster that the environment names."""
+"""`packtok run --engine ray`: packs shards as tasks of the Ray cluster that the environment names."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ from packtok.cli.progress import progress
 
 @contextmanager
 def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
-    """Ray, if this process is to have the work done now by the cluster that it was told of; else ``None``."""
+    """Yields the connected Ray module if this process packs on a cluster itself, otherwise ``None``."""
     from packtok.errors import PacktokError
     from packtok.launch import ray_engine
     from packtok.launch.slurm import Slurm
@@ -35,7 +35,7 @@ def ray_at_hand(settings: Any, *, submit: bool) -> Iterator[Any]:
 
 
 def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
-    """Packs what is missing on a Ray cluster and joins it, all before it returns."""
+    """Packs the missing shards on a Ray cluster and joins them; blocks until both are done."""
     from packtok.errors import PacktokError
     from packtok.launch import ray_engine
     from packtok.launch.record import Record, read_record, write_record
@@ -58,7 +58,7 @@ def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
             f"above, then run: packtok retry {launch.outdir}"
         )
     join = launch.settings.slurm.join
-    # A limit on rejects is no wish to join again.
+    # A limit on rejects alone does not ask for joining again.
     wishes = [argument for argument in launch.join_arguments if not argument.startswith("--max-rejects=")]
     if join == "none" or (not missing and exists(launch.output) and not wishes):
         if as_json:
@@ -69,7 +69,7 @@ def pack_on_ray(ray: Any, launch: Any, *, as_json: bool) -> None:
         return
     command = ["join", str(launch.outdir), f"--output={launch.output}", *launch.join_arguments]
     if as_json:
-        # What joining prints is the result of all.
+        # The JSON that the join prints is the result of the whole run.
         command.append("--json")
     joined = subprocess.run([sys.executable, "-m", "packtok", *command], check=False)
     if joined.returncode != 0:

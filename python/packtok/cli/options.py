@@ -1,4 +1,4 @@
-"""Flags that several commands share, each declared once, and what no path may be."""
+"""Flags that several commands share, each declared once, and checks of path arguments."""
 
 import glob
 import inspect
@@ -19,16 +19,16 @@ FileExistencePolicy = Literal["error", "skip", "override"]
 
 
 def flag(keyword: str) -> Any:
-    """The flag of an option of `pack`, as Typer declares one."""
+    """Returns the flag of an option of `pack`, as a Typer option."""
     option = OPTIONS[keyword]
     shown = f" [default: {option.default_help}]" if option.default_help is not None else ""
-    # Typer makes --name and --no-name from the parameter's name.
+    # Typer derives --name and --no-name from the parameter's name.
     names = () if option.has_no_form else option.flags or ()
     return typer.Option(*names, metavar=option.metavar, help=option.help + shown)
 
 
 def with_options(*keywords: str) -> Callable[[F], F]:
-    """Gives a command the flags of these options of `pack`; it receives them as ``**options``."""
+    """Adds the flags of these options of `pack` to a command, which receives them as ``**options``."""
 
     def decorated(command: F) -> F:
         signature = inspect.signature(command)
@@ -36,7 +36,7 @@ def with_options(*keywords: str) -> Callable[[F], F]:
         first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
         last = [one for one in own if one.kind is one.KEYWORD_ONLY]
         parameters = [*first, *(_parameter(OPTIONS[keyword]) for keyword in keywords), *last]
-        # Typer reads both.
+        # Typer reads both attributes.
         command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         return command
@@ -45,7 +45,7 @@ def with_options(*keywords: str) -> Callable[[F], F]:
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """The parameter of a command that takes an option."""
+    """Returns the command parameter for an option."""
     shape: Any = option.inner_type
     if typing.get_origin(shape) is tuple:
         shape = list[str]
@@ -57,7 +57,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
-# Those of `pack` that have flags.
+# Options of `pack` that have flags.
 PACK_FLAGS = tuple(one.keyword for one in OPTIONS.values() if one.flags)
 
 ExistingOption = Annotated[Existing | None, flag("existing")]
@@ -75,7 +75,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as on
 
 
 def existing_policy(existing: Existing | None, policy: FileExistencePolicy | None) -> Existing | None:
-    """The one policy that the two names for it ask for, or ``None`` if neither was given."""
+    """Returns the policy set by either of the two flags, or ``None`` if neither is given."""
     named: Existing | None = "replace" if policy == "override" else policy
     if existing is not None and named is not None and existing != named:
         raise typer.BadParameter(
@@ -85,14 +85,14 @@ def existing_policy(existing: Existing | None, policy: FileExistencePolicy | Non
 
 
 def check_inputs(name: str, paths: Iterable[str]) -> None:
-    """Refuses what a shell or another program would understand, and packtok would look for under that name.
+    """Rejects paths that a shell or another program would interpret, but packtok would take literally.
 
     Args:
-        name: The flag or argument that has the paths.
+        name: The flag or argument with the paths.
         paths: Files, globs, folders and URLs.
 
     Raises:
-        ConfigError: If one is empty, ``-`` for standard input, or begins with ``~``.
+        ConfigError: If one is empty, is ``-`` for standard input, or starts with ``~``.
     """
     for path in paths:
         if path == "-" and not os.path.lexists(path):
@@ -103,11 +103,11 @@ def check_inputs(name: str, paths: Iterable[str]) -> None:
 
 
 def check_corpus(name: str, paths: Iterable[str]) -> None:
-    """`check_inputs` for a corpus, of which every plain path must be there.
+    """Same as `check_inputs`, for a corpus, whose plain paths must exist.
 
     Raises:
-        ConfigError: As `check_inputs`.
-        FileNotFoundError: If a file or folder is not there.
+        ConfigError: As in `check_inputs`.
+        FileNotFoundError: If a file or folder does not exist.
     """
     from packtok.store.staging import is_url
 
@@ -119,10 +119,11 @@ def check_corpus(name: str, paths: Iterable[str]) -> None:
 
 
 def check_output(name: str, path: str | None, *, is_folder: bool = False) -> None:
-    """The same for a file, or a folder, that is written, which may be left out.
+    """Same as `check_inputs`, for an optional output file or folder.
 
     Raises:
-        ConfigError: If it is empty, ``-`` for standard output, begins with ``~``, or is a folder for a file.
+        ConfigError: If it is empty, is ``-`` for standard output, starts with ``~``, or is a folder instead
+            of a file.
     """
     if path is None:
         return

@@ -1,4 +1,4 @@
-"""`packtok pack`: flags become config values, `packtok.commands.pack` does the rest."""
+"""`packtok pack`: turns flags into config values and calls `packtok.commands.pack`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,7 +79,7 @@ def pack_encoded_data(
 
 
 def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
-    """The config with ``options``, named as in `PackOptions`, and what ``--set`` says."""
+    """Returns the config with ``options``, named as in `PackOptions`, and the values of ``--set`` applied."""
     from packtok.commands.pack import option_overrides
     from packtok.config import load_config
 
@@ -99,11 +99,11 @@ def checked_config(config: str | None, options: dict[str, Any], set_values: list
 
 
 def check_whole(checked: "PackConfig", *, is_folder: bool = False) -> None:
-    """Checks what a run over a whole corpus, or one that lists it, finds wrong first: output and inputs.
+    """Checks the output and the inputs, for a run that reads or lists the whole corpus.
 
     Raises:
-        ConfigError: If the output is a folder and should be none.
-        FileNotFoundError: If an input that is a plain path is not there.
+        ConfigError: If the output is a folder but must be a file.
+        FileNotFoundError: If an input that is a plain path does not exist.
     """
     with checked.redactor.guard():
         check_output("--output", checked.settings.dst_path, is_folder=is_folder)
@@ -111,7 +111,7 @@ def check_whole(checked: "PackConfig", *, is_folder: bool = False) -> None:
 
 
 def show_config(checked: "PackConfig", *, as_json: bool) -> None:
-    """Prints the config, which shows no secrets."""
+    """Prints the config without secrets."""
     if as_json:
         console.as_json(checked.to_dict())
     else:
@@ -119,7 +119,7 @@ def show_config(checked: "PackConfig", *, as_json: bool) -> None:
 
 
 def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Packs as a config says and prints what was done."""
+    """Packs according to a config and prints the result."""
     from packtok.commands.pack import check_report, run_packing
     from packtok.distributed import find_shard
     from packtok.packing import prepare

@@ -1,4 +1,4 @@
-"""`packtok plan`: the flags of `packtok pack`, and into how many shards the corpus is divided."""
+"""`packtok plan`: the flags of `packtok pack`, and the number of shards."""
 
 from typing import Annotated, Any
 

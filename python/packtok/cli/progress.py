@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, plain lines every few seconds otherwise, nothing if quiet."""
+"""Progress on stderr: a bar on a terminal, otherwise plain lines every few seconds; nothing if quiet."""
 
 import sys
 import time
@@ -16,11 +16,11 @@ CHECKING = "checking the engine"
 
 @contextmanager
 def progress(*, quiet: bool, idle: str = "starting") -> Iterator[Progress | None]:
-    """A callback for the compiled module's counts, or ``None`` if nothing is to be shown.
+    """Yields a callback for the compiled module's counts, or ``None`` if ``quiet``.
 
     Args:
-        quiet: Whether nothing is to be shown.
-        idle: What is being done as long as no bytes are counted.
+        quiet: Whether to show nothing.
+        idle: What to show until bytes are counted.
     """
     if quiet:
         yield None
@@ -33,7 +33,7 @@ def progress(*, quiet: bool, idle: str = "starting") -> Iterator[Progress | None
 
 @contextmanager
 def engine_checks(*, quiet: bool) -> Iterator[None]:
-    """Remarks, within the block, that an engine is being checked, which takes seconds once."""
+    """Remarks within the block that an engine is being checked, which takes seconds but happens only once."""
     from packtok import _packtok
 
     shown = False
@@ -52,9 +52,9 @@ def engine_checks(*, quiet: bool) -> Iterator[None]:
 
 
 def waiting_for(idle: str, counts: dict[str, int]) -> str:
-    """What is being done before the work that is counted; empty once that has begun.
+    """Returns what to show before the counted work starts; empty once it has started.
 
-    While an engine is checked, bytes of texts are counted that are no documents.
+    While an engine is checked, the counted bytes are those of built-in texts and not of documents.
     """
     if idle == CHECKING:
         return "" if counts.get("documents") else idle
@@ -62,7 +62,7 @@ def waiting_for(idle: str, counts: dict[str, int]) -> str:
 
 
 class PlainLines:
-    """Prints where things stand, for logs; the first line comes only after `LINE_SECONDS`."""
+    """Prints progress lines for logs; the first line appears after `LINE_SECONDS`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, idle: str = "starting") -> None:
         self._clock = clock
@@ -79,7 +79,7 @@ class PlainLines:
 
 
 def status(counts: dict[str, int], seconds: float) -> str:
-    """One line of plain text: bytes, documents, tokens, MB/s and the time that is left."""
+    """Returns one line of plain text: bytes, documents, tokens, MB/s and the remaining time."""
     done, total = counts.get("bytes_read", 0), counts.get("total_bytes", 0)
     parts = [f"{done / 1e6:,.1f} of {total / 1e6:,.1f} MB" if total else f"{done / 1e6:,.1f} MB"]
     parts += [f"{counts[name]:,} {name}" for name in ("documents", "tokens") if name in counts]
@@ -111,7 +111,7 @@ def _bar(idle: str) -> Iterator[Progress]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    # Before anything is counted, numbers of bytes and seconds would say that nothing is done.
+    # Until something is counted, do not show zero bytes and zero seconds.
     waiting = (BarColumn(bar_width=None), TextColumn(idle))
     with RichProgress(*waiting, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, documents=0, tokens=0)

@@ -1,4 +1,4 @@
-"""`packtok retry`: what a run left missing is packed by new tasks."""
+"""`packtok retry`: packs the missing shards of a run with new tasks."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`packtok run`: a command of packtok as tasks of a cluster, Slurm's or Ray's."""
+"""`packtok run`: runs a packtok command as tasks of a Slurm or Ray cluster."""
 
 import os
 import sys
@@ -144,7 +144,7 @@ def run(
 
 
 def _array(text: str | None) -> dict[str, int]:
-    """``N`` or ``N%M`` as settings."""
+    """Parses ``N`` or ``N%M`` into settings."""
     if text is None:
         return {}
     shards, percent, at_once = text.partition("%")
@@ -163,7 +163,7 @@ def start(
     submit: bool,
     as_json: bool,
 ) -> None:
-    """Plans the shards, writes the scripts and submits them, or prints how."""
+    """Plans the shards, writes the scripts, and submits them or prints the commands that would."""
     from packtok.cli.pack import check_whole, checked_config
     from packtok.errors import ConfigError
     from packtok.launch import ray_engine
@@ -235,7 +235,7 @@ def _join_arguments(checked: "PackConfig", join: str) -> tuple[str, ...]:
 
 
 def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_json: bool) -> None:
-    """Has Ray pack what is missing, or submits it and prints the jobs, or prints the commands that would."""
+    """Packs the missing shards with Ray, or submits them and prints the jobs, or prints the commands."""
     if ray is not None:
         pack_on_ray(ray, launch, as_json=as_json)
         return

@@ -1,4 +1,4 @@
-"""`packtok status`: where the shards of a folder stand."""
+"""`packtok status`: shows the state of the shards in a folder."""
 
 import json
 import os

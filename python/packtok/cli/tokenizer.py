@@ -1,4 +1,4 @@
-"""`packtok tokenizer …`: what a tokenizer is, which engine serves it, and whether engines agree on it."""
+"""`packtok tokenizer …`: describes a tokenizer and its engine, and compares the engines' ids."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ Name = Annotated[
     typer.Argument(metavar="TOKENIZER", help="tokenizer.json or its folder, built-in name, or hub name."),
 ]
 TOKENS_SHOWN = 12
-# How long a text takes.
+# How the time to encode a text grows.
 LINEAR = "linear in the length of a text"
 NOT_LINEAR = (
     "may be worse than linear in the length of a text; a pattern fails after ten million attempts to match "
@@ -50,7 +50,7 @@ def inspect(
 
 
 def describe(found: "FoundTokenizer") -> dict[str, Any]:
-    """All that `packtok tokenizer inspect` shows, as JSON can hold it."""
+    """Returns everything `packtok tokenizer inspect` shows, as JSON-serializable values."""
     tokenizer = found.tokenizer
     special = {token for token, _ in tokenizer.special_tokens}
     return {

@@ -1,4 +1,4 @@
-"""`packtok verify`: is a pbin what it says it is?"""
+"""`packtok verify`: checks a pbin for damage and against its corpus."""
 
 from typing import Annotated
 
@@ -41,7 +41,7 @@ def verify(
 
 
 def fraction_of(sample: str) -> float:
-    """``all`` or a percentage such as ``1%`` as a number above 0 and at most 1."""
+    """Parses ``all`` or a percentage such as ``1%`` into a number above 0 and at most 1."""
     if sample == "all":
         return 1.0
     number, percent, rest = sample.partition("%")

@@ -1,4 +1,4 @@
-"""The command behind `packtok run` as its tasks get it: `pack` as it is, `tokenize` as tatm has it."""
+"""The command that `packtok run` gives its tasks: `pack` unchanged, `tokenize` with the options of tatm."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ import typer
 from packtok.cli.options import PACK_FLAGS, existing_policy
 from packtok.cli.pack import pack
 
-# What only concerns the run as a whole, or only the terminal.
+# Options that concern the run as a whole, or only the terminal.
 _OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config", "as_json")
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
@@ -19,19 +19,19 @@ _NOT_FOR_SHARDS = {
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A command to be run by many tasks."""
+    """A command for the tasks of a run."""
 
     arguments: tuple[str, ...]
-    """Those of `packtok pack`, without the output."""
+    """Arguments of `packtok pack`, without the output."""
     config: str | None
     options: dict[str, Any]
-    """All of `packtok pack` that go into its config."""
+    """All options of `packtok pack` that belong in its config."""
     set_values: tuple[str, ...]
     remarks: tuple[str, ...] = ()
 
 
 def wrapped(command: list[str]) -> Wrapped:
-    """The command that is written behind the options of `packtok run`."""
+    """Parses the command after the options of `packtok run`."""
     if not command:
         raise typer.BadParameter("a command is missing; add pack and its arguments")
     name, *arguments = command
@@ -55,7 +55,7 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
         arguments=tuple(_written(context)),
         config=params["config"],
         options={
-            # What can be repeated and was not given is empty here.
+            # A repeatable option that was not given is an empty list here.
             name: None if isinstance(value, list | tuple) and not value else value
             for name, value in params.items()
             if name in PACK_FLAGS
@@ -104,7 +104,7 @@ def _parsed(function: Any, name: str, arguments: list[str]) -> Any:
 
 
 def _written(context: Any) -> list[str]:
-    """The parameters that were given, each written in one way that nothing can mistake."""
+    """Returns the given parameters as arguments, each in one unambiguous form."""
     written = []
     for parameter in context.command.params:
         name = parameter.name or ""
@@ -112,7 +112,7 @@ def _written(context: Any) -> list[str]:
         if source is None or source.name != "COMMANDLINE" or name in _OF_THE_WHOLE:
             continue
         if parameter.param_type_name == "argument":
-            # Behind the options it could be taken for one of them.
+            # After the options, it could be parsed as one of them.
             written.append(f"./{value}" if str(value).startswith("-") else str(value))
         elif getattr(parameter, "is_flag", False):
             written.append((parameter.opts if value else parameter.secondary_opts)[0])

@@ -1,7 +1,7 @@
-"""The function of `packtok count`: it reads a corpus and writes nothing.
+"""Implements `packtok count`: counts the tokens of a corpus and writes nothing.
 
-Options are checked as those of packing are, under the same names, and the corpus is read in the same way; the
-work is the compiled module's.
+Options have the same names and checks as those of `pack`, and the corpus is read in the same way. The
+compiled module does the counting.
 """
 
 from collections.abc import Sequence
@@ -26,27 +26,28 @@ def count(
     on_progress: Progress | None = None,
     **options: Unpack[ScanOptions],
 ) -> dict[str, Any]:
-    """Counts documents, bytes and tokens of a corpus, by source and in all, for each tokenizer.
+    """Counts the documents, bytes and tokens of a corpus, per source and in total, for each tokenizer.
 
-    The tokens are those of the texts; the EOD that packing puts behind each document is not among them.
+    Counts the tokens of the texts, without the EOD that packing appends to each document.
 
     Args:
         corpus: Files, globs and folders, as for packing.
         tokenizers: A path, a built-in name or a name on the hub, or a list of them.
-        add_special_tokens: Whether what a post-processor adds is counted, as when packing (default: yes).
+        add_special_tokens: Whether to count tokens that the post-processor adds. Default: yes, as for
+            packing.
         special_tokens_in_text: As for packing.
-        on_progress: As in `packtok.pack`; its tokens are the first tokenizer's.
-        **options: What the flags of ``packtok count`` say, under the same names.
+        on_progress: As in `packtok.pack`. Its tokens are those of the first tokenizer.
+        **options: The flags of ``packtok count``, under the same names.
 
     Returns:
-        ``tokenizers``, ``sources``, ``total``, ``stopped_early``, ``notes``, ``seconds`` and ``num_cpus``. A
-        source and the total have ``lines = documents + empty + blank + rejected``, ``text_bytes``, and one
-        number for each tokenizer in ``tokens`` and ``bytes_per_token``.
+        A dict with ``tokenizers``, ``sources``, ``total``, ``stopped_early``, ``notes``, ``seconds`` and
+        ``num_cpus``. Each source and the total have ``lines = documents + empty + blank + rejected``,
+        ``text_bytes``, and lists with one number per tokenizer, ``tokens`` and ``bytes_per_token``.
 
     Raises:
-        ConfigError: If an option is wrong.
+        ConfigError: If an option is invalid.
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
-        TokenizerError: If a tokenizer cannot be had.
+        TokenizerError: If a tokenizer cannot be loaded.
     """
     if isinstance(tokenizers, str):
         tokenizers = [tokenizers]
@@ -78,7 +79,7 @@ def count(
 
 
 def _labels(names: Sequence[str], found: Sequence[FoundTokenizer]) -> list[str]:
-    """What each is called: its own name, or where two have one name, what it was asked for by."""
+    """Returns the tokenizers' own names if they are distinct, otherwise the names the caller gave."""
     own = [one.tokenizer.name for one in found]
     return own if len(set(own)) == len(own) else list(names)
 
@@ -86,7 +87,7 @@ def _labels(names: Sequence[str], found: Sequence[FoundTokenizer]) -> list[str]:
 def corpus_config(
     corpus: StrPath | Sequence[StrPath], tokenizer: str, options: ScanOptions, **more: Any
 ) -> PackConfig:
-    """A pack config that says how the corpus is read; its output is never touched."""
+    """Returns a pack config that describes how to read the corpus; its output is never written."""
     return load_config(
         None,
         option_overrides({"input": corpus, "output": "-", "tokenizer": tokenizer, **options, **more}),

@@ -1,4 +1,4 @@
-"""The function of `packtok index`: where lines of a JSONL file begin, as Modalities' tools read it."""
+"""Implements `packtok index`: writes where the lines of a JSONL file start, in the format of Modalities."""
 
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ def index(
     max_document_bytes: int = GIB,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Writes the raw index of a JSONL file and returns what was done.
+    """Writes the raw index of a JSONL file and returns its counts.
 
     Args:
         src: The JSONL file.
-        index_path: The index; the source with the suffix ``.idx`` if left out.
-        on_bad_document: ``"fail"``, or ``"skip"`` to leave bad lines out.
+        index_path: The index to write. Default: ``src`` with the suffix ``.idx``.
+        on_bad_document: ``"fail"``, or ``"skip"`` to leave out bad lines.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
         max_document_bytes: A longer line is a bad document.
         on_progress: As in `packtok.pack`.

@@ -1,4 +1,4 @@
-"""The function of `packtok join`: the shards of a corpus become one file."""
+"""Implements `packtok join`: joins the shards of a corpus into one file."""
 
 import os
 from collections.abc import Mapping
@@ -23,23 +23,23 @@ def join(
     staging: StrPath | None = None,
     max_rejects: int | str | None = None,
 ) -> Mapping[str, Any]:
-    """Makes of the shards in a folder the file that packing without shards would have written.
+    """Joins the shards in a folder into the file that packing without shards would write.
 
     Args:
-        folder: Where the shards are, all of them.
+        folder: Folder or URL with all shards.
         output: The pbin to write.
-        manifest: Write only a manifest to ``output``, by which datasets open the shards as one.
-        existing: ``"error"``, ``"skip"`` or ``"replace"``; a manifest cannot be skipped.
+        manifest: Whether to write only a manifest to ``output``, with which datasets open the shards as one.
+        existing: ``"error"``, ``"skip"`` or ``"replace"``. Manifests do not support ``"skip"``.
         on_progress: As in `packtok.pack`.
-        staging: Where what comes from a URL or goes to one lies meanwhile; by default in the user's cache.
-        max_rejects: How many documents may have been rejected in all shards: a number, or a percentage such
-            as ``"0.5%"``. By default, what the shards were packed with.
+        staging: Folder for local copies of files from or for a URL. Default: in the user's cache.
+        max_rejects: Maximum number of rejected documents in all shards: a number, or a percentage such as
+            ``"0.5%"``. Default: the limit with which the shards were packed.
 
     Raises:
         ConfigError: If ``max_rejects`` is neither a number nor a percentage.
-        PacktokError: If shards are missing, damaged or of another plan or version, or if they have more
-            rejects than ``max_rejects`` allows.
-        FileExistsError: If the output is there already.
+        PacktokError: If shards are missing, damaged, or of another plan or version, or if more documents are
+            rejected than ``max_rejects`` allows.
+        FileExistsError: If the output exists.
     """
     limit = _reject_limit(max_rejects)
     if is_url(os.fspath(folder)):
@@ -80,7 +80,7 @@ def _join_from_store(
     staging: StrPath | None,
     max_rejects: str | None,
 ) -> Mapping[str, Any]:
-    """Fetches the shards and joins them; what was fetched stays until they are joined."""
+    """Downloads the shards and joins them; the copies are kept until they are joined."""
     if manifest:
         raise ConfigError(
             f"{url}: cannot write a manifest of shards in an object store; download them, or join them"
@@ -107,7 +107,7 @@ def _join_into_store(
     staging: StrPath | None,
     max_rejects: str | None,
 ) -> Mapping[str, Any]:
-    """Joins in the staging folder and sends the file."""
+    """Joins the shards in the staging folder and uploads the file."""
     base = None if staging is None else os.fspath(staging)
     made = Staging.of_output(url, base, ["join", os.path.abspath(folder)], existing=existing)
     counts = _packtok.join_shards(

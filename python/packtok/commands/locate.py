@@ -1,4 +1,4 @@
-"""The function of `packtok locate`: the documents of a step's batch, from a config or a saved state."""
+"""Implements `packtok locate`: finds the documents of a step's batch, from a config or a saved state."""
 
 import inspect
 import json
@@ -15,31 +15,31 @@ from packtok.errors import ConfigError
 _DATASETS = ("TokenDataset", "Mixture")
 _LOADER_KEYS = ("global_batch_size", "shuffle", "seed", "at_epoch_end", "num_replicas")
 _STATE_KEYS = {"version", "order", "data", "global_batch_size", "at_epoch_end", "num_global_samples"}
-# A state has some hundred bytes; what is larger than this is a checkpoint.
+# A state is some hundred bytes long; a larger file is a checkpoint.
 _MAX_STATE_BYTES = 16 << 20
 
 
 def locate(
     config: str, step: int, *, epoch: int | None = None, state: str | None = None
 ) -> list[dict[str, Any]]:
-    """The rows of a step's global batch and the documents that they have tokens of.
+    """Returns the rows of a step's global batch with the documents of each row.
 
     Args:
-        config: A YAML file. ``dataset`` holds the arguments of `packtok.TokenDataset`, or of the dataset that
-            its key ``type`` names; ``loader`` those of `packtok.DataLoader` that the order depends on, and
-            ``num_replicas``. Other keys are not read.
-        step: Counted from 0 over the whole run, or in ``epoch``.
+        config: A YAML file. ``dataset`` contains the arguments of `packtok.TokenDataset`, or of the dataset
+            that its key ``type`` names. ``loader`` contains ``num_replicas`` and the arguments of
+            `packtok.DataLoader` that determine the order. Other keys are ignored.
+        step: Counted from 0 within ``epoch``, or, without it, over the whole run.
         epoch: The epoch.
-        state: A file that holds a loader's state, as JSON or within a checkpoint of ``torch.save``: it goes
-            before ``loader``, and the data is checked against it.
+        state: File with a loader's state, as JSON or in a ``torch.save`` checkpoint. It overrides ``loader``,
+            and the data is checked against it.
 
     Returns:
-        As `packtok.DataLoader.locate`, documents as dicts with ``path``, ``document`` (in that file),
-        ``start`` and ``stop`` (in tokens, from the document's start).
+        As `packtok.DataLoader.locate`, with documents as dicts of ``path``, ``document`` (index in that
+        file), ``start`` and ``stop`` (in tokens from the start of the document).
 
     Raises:
-        ConfigError: If the config is wrong.
-        ValueError: If the data is not that of the state.
+        ConfigError: If the config is invalid.
+        ValueError: If the state belongs to other data.
         IndexError: If there is no such step.
     """
     from packtok.data.loader import DataLoader
@@ -62,14 +62,14 @@ def locate(
 
 
 def read_state(path: str) -> Mapping[str, Any]:
-    """The one loader's state in a JSON file or a checkpoint.
+    """Returns the only loader state in a JSON file or a checkpoint.
 
     Raises:
-        ConfigError: If the file holds none, or several that differ.
-        ValueError: If a field of the state is wrong.
+        ConfigError: If the file contains no state, or several different ones.
+        ValueError: If a field of the state is invalid.
     """
     with Path(path).open("rb") as file:
-        # A checkpoint can have many GB, and only its state is read.
+        # A checkpoint can be many GB large, and only its state is needed.
         content = file.read(_MAX_STATE_BYTES + 1)
     try:
         tree = _checkpoint(path) if len(content) > _MAX_STATE_BYTES else json.loads(content)
@@ -85,7 +85,7 @@ def read_state(path: str) -> Mapping[str, Any]:
 
 @contextmanager
 def _naming(path: str) -> Iterator[None]:
-    """Puts the file of a state before what is wrong with the state."""
+    """Prefixes the message of a ValueError with the path of the state's file."""
     try:
         yield
     except ValueError as error:
@@ -102,7 +102,7 @@ def _checkpoint(path: str) -> Any:
 
 
 def _states(tree: Any) -> Iterator[Mapping[str, Any]]:
-    """Every mapping in ``tree`` that has the keys of a state."""
+    """Yields every mapping in ``tree`` that has the keys of a state."""
     if isinstance(tree, Mapping):
         if tree.keys() >= _STATE_KEYS:
             yield tree

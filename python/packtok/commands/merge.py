@@ -1,4 +1,4 @@
-"""The function of `packtok merge`: files, folders and a tokenizer's name become typed arguments."""
+"""Implements `packtok merge`: resolves files, folders and the tokenizer for the compiled module."""
 
 import os
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ def merge(
     tokenizer: str | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Joins pbins, in the order given, into one and returns what was done.
+    """Joins pbins into one, in the order given, and returns the counts.
 
     Args:
-        parts: A file or a folder, or a list of them; a folder stands for every ``*.pbin`` below
-            it, in natural order.
-        output: The file to write; it is no part, also where a folder holds it.
+        parts: A file or a folder, or a list of them. A folder stands for every ``*.pbin`` below it, in
+            natural order.
+        output: The file to write. It is not a part, even if a folder contains it.
         existing: ``"error"``, ``"skip"`` or ``"replace"``.
-        tokenizer: Vouches for parts that do not say themselves which tokenizer made them.
+        tokenizer: Tokenizer of the parts that do not record it themselves.
         on_progress: As in `packtok.pack`.
 
     Raises:
-        PacktokError: If a part is damaged, or parts do not fit together.
+        PacktokError: If a part is damaged, or parts are incompatible.
     """
     found = find_tokenizer(tokenizer).tokenizer if tokenizer is not None else None
     listed = [parts] if isinstance(parts, str | os.PathLike) else parts
@@ -51,6 +51,6 @@ def _files(part: Path, output: Path) -> list[str]:
 
 
 def beside(path: str) -> str | None:
-    """The tokenizer file that lies beside a pbin, or ``None``."""
+    """Returns the tokenizer file next to a pbin, or ``None``."""
     file = Path(f"{path}.{TOKENIZER_FILE}")
     return str(file) if file.is_file() else None

@@ -1,4 +1,4 @@
-"""The function of `packtok pack`: config and tokenizer in, a pbin and a report out."""
+"""Implements `packtok pack`: from a config and a tokenizer to a pbin and a report."""
 
 import difflib
 import errno
@@ -28,27 +28,31 @@ def pack(
     on_progress: Progress | None = None,
     **options: Unpack[PackOptions],
 ) -> PackReport:
-    """Packs a corpus, or one shard of it, into a pbin and returns what was done.
+    """Packs a corpus, or one shard of it, into a pbin and returns a report.
+
+    An interrupted run keeps its progress next to the output, and the same call resumes it.
 
     Args:
-        config: A Modalities pack config: a YAML file's path, a mapping of that shape or a `PackConfig`. It
-            may be left out where the options say everything.
-        shard: ``"k/N"``, ``k`` (of as many as the plan in the output folder says) or ``"auto"``, which asks
-            Slurm: only part k of the corpus, from 0, is packed, and into the folder named as output.
+        config: A Modalities pack config: the path of a YAML file, a mapping of the same structure or a
+            `PackConfig`. Can be omitted if the options contain all that is needed.
+        shard: ``"k/N"``, ``k`` (with the number of shards in the output folder's plan) or ``"auto"``, which
+            uses Slurm's variables. Only shard k of the corpus, counted from 0, is packed, and ``output`` is a
+            folder.
         on_progress: Called about ten times a second with the ints ``bytes_read``, ``total_bytes``,
-            ``documents``, ``tokens`` and ``resumed_bytes`` (those of ``bytes_read`` that an earlier run had
+            ``documents``, ``tokens`` and ``resumed_bytes`` (the part of ``bytes_read`` that an earlier run
             packed).
-        **options: What the flags of ``packtok pack`` say, under the same names; ``None`` counts as not given.
+        **options: The flags of ``packtok pack``, under the same names; ``None`` counts as not given.
+
+    Returns:
+        Counts, paths and warnings of the run.
 
     Raises:
-        ConfigError: If a key or a value is wrong.
+        ConfigError: If a key or a value is invalid.
         DocumentError: If a document is bad and ``on_bad_document`` is ``"fail"``.
         FileExistsError: If the output exists and ``existing`` is ``"error"``.
-        OSError: If a file cannot be read or written; there is then no file under the output's name.
+        OSError: If a file cannot be read or written; no file is then created under the output's name.
         PacktokError: If more documents are rejected than ``max_rejects`` allows, or all of them; if another
-            run is writing the output, or began it with other options.
-
-    A run that ends before its time leaves what it has done beside the output; the same call goes on there.
+            run is writing the output, or started it with other options.
 
     Example:
         >>> packtok.pack(input="corpus.jsonl", output="train.pbin", tokenizer="gpt2").tokens
@@ -61,12 +65,12 @@ def pack(
 def run_packing(
     packing: Packing, on_progress: Progress | None = None, shard: ShardChoice | None = None
 ) -> PackReport:
-    """Packs, writes the report file if one is asked for, and returns the report.
+    """Packs, writes the report file if ``report`` is set, and returns the report.
 
     Args:
-        packing: What to pack.
+        packing: The run to execute.
         on_progress: As in `pack`.
-        shard: The part of the corpus to pack, into the folder that the output is then; all if left out.
+        shard: The shard to pack; the output is then a folder. Default: the whole corpus.
     """
     settings, redactor = packing.config.settings, packing.config.redactor
     with redactor.guard():
@@ -83,7 +87,7 @@ def run_packing(
 
 
 def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options by the names of the flags as values by dotted config key, without those that are ``None``."""
+    """Converts options by keyword to values by dotted config key, without those that are ``None``."""
     for name in options:
         if name not in OPTIONS:
             near = difflib.get_close_matches(name, OPTIONS, n=1)
@@ -94,16 +98,16 @@ def option_overrides(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _override_key(name: str) -> str:
-    # A name of a tokenizer replaces a section that is a name too.
+    # The name of a tokenizer also replaces a section that consists of a name only.
     return "tokenizer" if name == "tokenizer" else OPTIONS[name].key
 
 
 def check_report(settings: Settings) -> None:
-    """Refuses a report that could not be written after hours of packing, or would be written over the corpus.
+    """Checks before packing that the report can be written without overwriting other data.
 
     Raises:
-        ConfigError: If it is a folder, where the output goes, or there and no report.
-        FileNotFoundError: If its folder is not there.
+        ConfigError: If the path is a folder, belongs to the output, or is an existing file but not a report.
+        FileNotFoundError: If its folder does not exist.
     """
     if settings.report is None:
         return
@@ -122,9 +126,9 @@ def check_report(settings: Settings) -> None:
 
 
 def _is_report(path: Path) -> bool:
-    """Whether a file is empty, or holds what `_write_report` writes."""
+    """Returns whether a file is empty or was written by `_write_report`."""
     if not path.is_file():
-        # A device such as /dev/null, or a link that leads nowhere.
+        # A device such as /dev/null, or a dangling link.
         return False
     with path.open("rb") as file:
         start = file.read(4096)

@@ -1,4 +1,4 @@
-"""The function of `packtok plan`: a corpus is divided into shards."""
+"""Implements `packtok plan`: divides a corpus into shards."""
 
 from typing import Any, Unpack
 
@@ -15,19 +15,19 @@ from packtok.store.staging import is_url
 def plan(
     config: ConfigSource | None = None, /, *, shards: int, **options: Unpack[PackOptions]
 ) -> dict[str, Any]:
-    """Writes the plan by which a corpus is packed in parts into the folder named as output.
+    """Writes the plan for packing a corpus in shards into the output folder.
 
     Args:
         config: As in `packtok.pack`.
-        shards: Into how many parts of about equal size the corpus is divided.
-        **options: As in `packtok.pack`; the tasks that pack the shards are given the same.
+        shards: Number of shards of about equal size.
+        **options: As in `packtok.pack`. The tasks that pack the shards need the same options.
 
     Returns:
-        ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``source_bytes`` and
-        ``skipped_existing``, which says that the plan was there already.
+        A dict with ``plan`` (its path), ``fingerprint``, ``num_shards``, ``num_sources``, ``source_bytes``
+        and ``skipped_existing`` (whether the same plan existed already).
 
     Raises:
-        PacktokError: If the plan that is there is of something else.
+        PacktokError: If the folder contains a different plan.
     """
     if not 1 <= shards <= MAX_SHARDS:
         raise ConfigError(f"--shards: is {shards}; expected 1 to {MAX_SHARDS:,}")
@@ -35,7 +35,7 @@ def plan(
 
 
 def plan_packing(packing: Packing, shards: int) -> dict[str, Any]:
-    """Writes the plan of a packing run, to a folder or a URL; see `plan`."""
+    """Writes the plan of a packing run to a folder or a URL; see `plan`."""
     if is_url(packing.config.settings.dst_path):
         return plan_into_store(packing, shards)
     return packing.plan_here(shards)

@@ -1,4 +1,4 @@
-"""The function of `packtok tokenizer verify`: the engine of a tokenizer against Python's package."""
+"""Implements `packtok tokenizer verify`: compares a tokenizer's engine with the `tokenizers` package."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack
@@ -19,20 +19,20 @@ def verify_tokenizer(
     on_progress: Progress | None = None,
     **options: Unpack[ScanOptions],
 ) -> dict[str, Any]:
-    """Compares the engine that serves a tokenizer with the one of Python's package, id by id.
+    """Compares the ids of a tokenizer's engine with those of Python's `tokenizers` package.
 
     Args:
         tokenizer: A path, a built-in name or a name on the hub.
-        corpus: Files, globs and folders whose documents are compared beside the built-in texts.
+        corpus: Files, globs and folders whose documents are compared in addition to the built-in texts.
         on_progress: As in `packtok.pack`.
-        **options: What the flags of ``packtok tokenizer verify`` say, under the same names.
+        **options: The flags of ``packtok tokenizer verify``, under the same names.
 
     Returns:
-        ``engine``, ``oracle`` (``None`` if the tokenizer is served by that engine, so that nothing was
-        compared), ``built_in_texts``, ``tokens`` and the counts of the corpus' lines.
+        A dict with ``engine``, ``oracle`` (``None`` if the tokenizer uses that engine anyway, so that nothing
+        was compared), ``built_in_texts``, ``tokens`` and the line counts of the corpus.
 
     Raises:
-        PacktokError: At the first difference, with file, line, position and both ids; if there is a corpus
+        PacktokError: At the first difference, with file, line, position and both ids; or if there is a corpus
             and all of its documents were rejected.
     """
     given = [corpus] if isinstance(corpus, str) or hasattr(corpus, "__fspath__") else list(corpus)

@@ -1,4 +1,4 @@
-"""The function of `packtok verify`: is a pbin whole, and does it hold what its corpus says?"""
+"""Implements `packtok verify`: checks a pbin for damage, and compares it with its corpus."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from packtok.tokenizer.find import find_tokenizer
 
 
 def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
-    """Checks a pbin against itself and its tokenizer; returns its counts and what was ``checked``.
+    """Checks the consistency of a pbin and its tokenizer; returns its counts and what was ``checked``.
 
     Args:
         path: The pbin.
-        tokenizer: Its tokenizer; the file beside the pbin if left out and there is one.
+        tokenizer: Its tokenizer. Default: the file next to the pbin, if it exists.
         on_progress: As in `packtok.pack`.
 
     Raises:
-        PbinFormatError: At the first thing that is wrong.
+        PbinFormatError: At the first error found.
     """
     name = tokenizer or beside(path)
     found = find_tokenizer(name).tokenizer if name is not None else None
@@ -34,19 +34,19 @@ def verify_corpus(
     tokenizer: str | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Tokenizes a corpus again and compares it with a pbin; returns ``documents``, ``compared``.
+    """Tokenizes a corpus again and compares it with a pbin; returns ``documents`` and ``compared``.
 
     Args:
         path: The pbin.
         corpus: The config it was packed with.
-        sample: Fraction of the documents that is compared.
-        tokenizer: Goes before the one in the config.
+        sample: Fraction of the documents to compare.
+        tokenizer: Overrides the tokenizer in the config.
         on_progress: As in `packtok.pack`.
 
     Raises:
         PacktokError: At the first difference.
     """
-    # The pbin under test is the output; a config for comparing need not name one.
+    # The pbin to verify serves as the output, so the config need not name one.
     overrides = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
     packing = prepare(load_config(corpus, overrides))
     with packing.config.redactor.guard():

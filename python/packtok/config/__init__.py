@@ -1,8 +1,8 @@
 """Pack configs: their options, how they are read and checked, and what stays secret.
 
-Responsible for everything between a YAML file, a mapping or keyword arguments and one checked `PackConfig`.
-The names below are imported when they are first used, since importing pydantic, OmegaConf and YAML takes
-longer than most commands run.
+Covers everything from a YAML file, a mapping or keyword arguments to one validated `PackConfig`. The names
+below are imported on first use, because importing pydantic, OmegaConf and YAML takes longer than most
+commands run.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
-"""Reading YAML and resolving its ``${...}``: OmegaConf's own interpolations and Modalities' resolvers.
+"""Reads YAML and resolves its ``${...}``: OmegaConf's own interpolations and Modalities' resolvers.
 
-Values that come from the environment are collected, so that they can be kept out of what is shown and
-written. OmegaConf knows resolvers only process-wide; they are therefore registered while one config is
-resolved, and what was registered before is put back.
+Values from the environment are recorded, so that they can be kept out of all output. OmegaConf's resolvers
+are global to the process. They are therefore registered only while a config is resolved, and the previous
+ones are restored.
 """
 
 import io
@@ -31,11 +31,11 @@ _LOCK = threading.Lock()
 
 
 def read_yaml(path: Path) -> DictConfig:
-    """The mapping in a YAML file, its interpolations still unresolved.
+    """Returns the mapping in a YAML file, with unresolved interpolations.
 
     Raises:
-        ConfigError: If the file is not UTF-8, no YAML or no mapping, is a folder, is named as a corpus or has
-            more than 16 MiB.
+        ConfigError: If the file is not UTF-8, not YAML or not a mapping, is a folder, has the name of a
+            corpus or is larger than 16 MiB.
         OSError: If it cannot be read.
     """
     if path.name.endswith(_CORPUS_ENDINGS):
@@ -43,7 +43,7 @@ def read_yaml(path: Path) -> DictConfig:
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder, but a config was expected; {_CORPUS_HINT}")
     with path.open("rb") as file:
-        # Bounded, because a device such as /dev/zero has no end.
+        # Bounded, because a device such as /dev/zero never ends.
         content = file.read(_MAX_CONFIG_BYTES + 1)
     if len(content) > _MAX_CONFIG_BYTES:
         raise ConfigError(f"{path}: is larger than 16 MiB, but a config was expected; {_CORPUS_HINT}")
@@ -56,7 +56,7 @@ def read_yaml(path: Path) -> DictConfig:
     except OmegaConfBaseException as error:
         raise ConfigError(f"{path}: {_first_line(error)}") from None
     except OSError as error:
-        # OmegaConf's own for a file that holds a lone number or date: it has no errno.
+        # OmegaConf raises an OSError without errno for a file that contains a single number or date.
         if error.errno is not None:
             raise
         raise ConfigError(f"{path}: expected a mapping of keys, found a single value") from None
@@ -66,7 +66,7 @@ def read_yaml(path: Path) -> DictConfig:
 
 
 def parse_value(text: str) -> Any:
-    """What ``text`` means as a YAML value, its interpolations unresolved."""
+    """Parses ``text`` as a YAML value, with unresolved interpolations."""
     try:
         parsed = OmegaConf.from_dotlist([f"value={text}"])
     except (yaml.YAMLError, OmegaConfBaseException) as error:
@@ -75,7 +75,7 @@ def parse_value(text: str) -> Any:
 
 
 def references(config: DictConfig) -> frozenset[str]:
-    """First names of all keys that interpolations in ``config`` refer to."""
+    """Returns the first component of every key that interpolations in ``config`` refer to."""
     return frozenset(
         name
         for text in _strings(OmegaConf.to_container(config, resolve=False))
@@ -85,16 +85,16 @@ def references(config: DictConfig) -> frozenset[str]:
 
 @dataclass
 class Resolvers:
-    """The resolvers for one config, and the secrets they handed out."""
+    """The resolvers for one config, and the secrets that they returned."""
 
     config_path: Path | None
     secrets: dict[str, str] = field(default_factory=dict)
 
     def resolve(self, config: DictConfig) -> dict[str, Any]:
-        """``config`` as plain Python values.
+        """Returns ``config`` as plain Python values.
 
         Raises:
-            ConfigError: Naming the key whose interpolation cannot be resolved, or whose value is ``???``.
+            ConfigError: If an interpolation cannot be resolved or a value is ``???``; names the key.
         """
         try:
             with _registered(self._table()):
@@ -204,7 +204,8 @@ def _problem(error: yaml.YAMLError) -> str:
 
 
 def _cause(error: OmegaConfBaseException) -> str:
-    # OmegaConf puts this before what a resolver raised, and does not chain the exception itself.
+    # OmegaConf prepends this to the message of a resolver's exception, and does not chain the exception
+    # itself.
     text = _first_line(error).removeprefix("ConfigError raised while resolving interpolation: ")
     return text[:1].lower() + text[1:]
 

@@ -1,7 +1,7 @@
-"""From a Modalities pack config, a dict or options alone to one checked, frozen `PackConfig`.
+"""Builds one validated, frozen `PackConfig` from a Modalities pack config, a dict or options alone.
 
-A value is taken from the options if they have it, else from the config, else from the defaults in
-`packtok.config.options`. Every error names the key, and nothing that came from the environment is shown.
+Options override the config, and the config overrides the defaults in `packtok.config.options`. Every error
+names the key, and no error shows a value from the environment.
 """
 
 import json
@@ -26,7 +26,7 @@ from packtok.config.schema import Schema
 from packtok.errors import ConfigError
 
 _TOKENIZER_NAME = "tokenizer.config.pretrained_model_name_or_path"
-# How Modalities names SentencePiece models.
+# Modalities' name for SentencePiece models.
 _SENTENCEPIECE_VARIANT = "pretrained_sp_tokenizer"
 _MODEL_FILE = "tokenizer_model_file"
 _SCHEMA = Schema(
@@ -42,12 +42,12 @@ _SCHEMA = Schema(
 
 @dataclass(frozen=True)
 class PackConfig:
-    """All that decides what `packtok.pack` does, checked and resolved."""
+    """All settings that determine what `packtok.pack` does, validated and resolved."""
 
     settings: Settings
     tokenizer: Component
     ignored: tuple[tuple[str, str], ...] = ()
-    """Keys that are there and have no effect, each with the reason."""
+    """Keys that are set but have no effect, each with the reason."""
     redactor: Redactor = field(default=Redactor(), repr=False)
 
     def __repr__(self) -> str:
@@ -55,17 +55,17 @@ class PackConfig:
         return self.redactor(f"{type(self).__name__}({', '.join(shown)})")
 
     def value_of(self, option: Option) -> Any:
-        """The value of an option."""
+        """Returns the value of an option."""
         section: Any = self
         for name in option.section.split("."):
             section = getattr(section, name)
         return getattr(section, option.name)
 
     def spec(self, **resolved: Any) -> str:
-        """The options of the compiled module, as JSON.
+        """Returns the options of the compiled module, as JSON.
 
         Args:
-            **resolved: What is known only when a run is prepared, by keyword.
+            **resolved: Values that are known only when a run is prepared, by keyword.
         """
         spec = {one.keyword: self.value_of(one) for one in OPTIONS.values() if one.is_for_core}
         spec |= {
@@ -76,17 +76,17 @@ class PackConfig:
         return json.dumps(spec | resolved)
 
     def what_changes_bytes(self) -> dict[str, Any]:
-        """The options that the output's bytes depend on, by key."""
+        """Returns the options that the output's bytes depend on, by key."""
         return {one.key: self.value_of(one) for one in OPTIONS.values() if one.changes_bytes}
 
     @property
     def truncate_to(self) -> int | None:
-        """Ids that a document keeps at most, or ``None`` for all."""
+        """Maximum number of ids per document, or ``None`` if documents are not truncated."""
         return self.tokenizer.config.max_length if self.tokenizer.config.truncation else None
 
     @property
     def max_rejects(self) -> str | None:
-        """How many documents may be rejected: a number or a percentage, as the compiled module takes it."""
+        """Maximum number of rejected documents as a number or a percentage, for the compiled module."""
         limit = self.settings.max_rejects
         return None if limit is None else str(limit)
 
@@ -96,11 +96,11 @@ class PackConfig:
         return self.redactor.secrets(_strings_of(self))
 
     def to_yaml(self) -> str:
-        """`to_dict` as YAML."""
+        """Returns `to_dict` as YAML."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """The resolved config as JSON can hold it, without secrets and without keys that have no effect."""
+        """Returns the resolved config, JSON-serializable, without secrets and keys without effect."""
         tree = _tree(self)
         for path in IGNORED_KEYS:
             *sections, key = path.split(".")
@@ -116,11 +116,13 @@ ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | PackConfig
 
 
 def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> PackConfig:
-    """The config in ``source`` with ``overrides`` (dotted key to value) applied.
+    """Returns the config in ``source`` with ``overrides`` applied.
 
     Args:
-        source: A YAML file's path, a mapping of that shape or a `PackConfig`; ``None`` for overrides only.
-        overrides: Values by dotted key. ``tokenizer`` may be a plain name, which keeps its other keys.
+        source: The path of a YAML file, a mapping of the same structure or a `PackConfig`; ``None`` for
+            overrides only.
+        overrides: Values by dotted key. ``tokenizer`` may be a plain name, which keeps the section's other
+            keys.
 
     Raises:
         ConfigError: If a key is unknown or missing or a value is not allowed.
@@ -159,7 +161,7 @@ def _from_mapping(source: Any) -> DictConfig:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` with paths as strings and tuples as lists, which is what YAML can say."""
+    """Returns ``value`` with paths as strings and tuples as lists, as YAML can represent them."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
@@ -182,7 +184,7 @@ def _apply(raw: DictConfig, overrides: Mapping[str, Any]) -> None:
             _name_tokenizer(raw, value)
             continue
         if key in ("settings.field", "settings.jq_pattern"):
-            # The two are one key: what an option says replaces either.
+            # These are two names of one key; an option replaces either.
             key = "settings.jq_pattern"
             if isinstance(raw.get("settings"), DictConfig):
                 raw.settings.pop("field", None)
@@ -215,7 +217,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
             raise ConfigError(_SCHEMA.unknown((key,)))
     settings = dict(_section(values, "settings"))
     for key in settings:
-        # Here, and not only by the schema below: what is missing may be missing because it is misspelt.
+        # Checked here in addition to the schema below, because a key may be missing because it is misspelled.
         if key not in KNOWN_KEYS["settings",]:
             raise ConfigError(_SCHEMA.unknown(("settings", str(key))))
     _merge_field(settings)
@@ -276,7 +278,7 @@ def _refuse_other_tokenizers(tokenizer: Mapping[str, Any]) -> None:
 
 
 def _by_path(tokenizer: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The section in which a SentencePiece model is named as any other tokenizer is."""
+    """Returns the section with the SentencePiece model under the key that other tokenizers use."""
     if tokenizer.get("variant_key") != _SENTENCEPIECE_VARIANT:
         return tokenizer
     config = tokenizer.get("config")
@@ -300,7 +302,7 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
     named = config.get("special_tokens") if isinstance(config, Mapping) else None
     if isinstance(config, Mapping) and isinstance(named, list):
         config = {**config, "special_tokens": tuple(named)}
-    # A key that is there and null means its default.
+    # A key with the value null gets its default.
     given = {key: value for key, value in tokenizer.items() if value is not None}
     return given if config is None else {**given, "config": config}
 

@@ -1,4 +1,4 @@
-"""Checks a section of a config against the table of options: a mapping in, an instance of its class out."""
+"""Validates a section of a config against the table of options and creates an instance of its class."""
 
 import dataclasses
 import os
@@ -18,7 +18,7 @@ _STRICT = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 def validated(shape: type[_Section], values: Mapping[str, Any]) -> _Section:
-    """The section that ``values`` describe.
+    """Returns ``values`` as an instance of the section's class.
 
     Raises:
         pydantic.ValidationError: If a key is unknown or missing, or a value is not allowed.
@@ -48,7 +48,7 @@ def _model_of(shape: Any) -> type[BaseModel]:
 
 
 def _checked_type(hint: Any, limits: Limits) -> Any:
-    """A field's type with all that is checked, as pydantic understands it."""
+    """Returns a field's type with all of its checks, in pydantic's terms."""
     if dataclasses.is_dataclass(hint):
         return _model_of(hint)
     if limits.kind == "reject limit":
@@ -65,7 +65,7 @@ def _checked_type(hint: Any, limits: Limits) -> Any:
     return hint
 
 
-# No option has an empty text for a value.
+# No option accepts an empty string.
 _Text = Annotated[str, Field(min_length=1)]
 
 
@@ -78,14 +78,14 @@ def _as_paths(value: Any) -> Any:
 
 
 def _no_url(value: str) -> str:
-    # As a path it would make folders that are named after the credentials in it.
+    # As a path, a URL would create folders whose names contain its credentials.
     if "://" in value:
         raise PydanticCustomError("url", "a path")
     return value
 
 
 def _reject_limit(value: Any) -> Any:
-    # A number of YAML's such as 0.01 or True is refused in the same words.
+    # YAML values such as 0.01 or True are rejected with the same message.
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else repr(value)
     try:
         checked = _packtok.checked_reject_limit(text)

@@ -1,4 +1,4 @@
-"""What can be said about an option of `packtok pack`, and how `packtok.config.options` says it."""
+"""The properties of an option of `packtok pack`, and how `packtok.config.options` declares them."""
 
 import dataclasses
 import types
@@ -7,52 +7,52 @@ from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
 MIB, GIB = 1 << 20, 1 << 30
-# The compiled module takes numbers of at most 63 bits.
+# The compiled module accepts numbers of up to 63 bits.
 MAX_COUNT = 2**63 - 1
 _METADATA = "packtok"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a value has to be besides its type."""
+    """Constraints on a value in addition to its type."""
 
     at_least: int | None = None
     at_most: int | None = None
     kind: Literal["paths", "local path", "reject limit"] | None = None
-    """A check of its own, in `packtok.config.model`."""
+    """A special check, implemented in `packtok.config.model`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """All that is said about an option anywhere."""
+    """All properties of an option."""
 
     section: str
     """``settings`` or ``tokenizer.config``."""
     name: str
-    """Its key in the section."""
+    """Key in the section."""
     keyword: str
-    """Its name for `packtok.pack` and the compiled module, and in flags."""
+    """Name in `packtok.pack`, in the compiled module and in flags."""
     type: Any
     default: Any
-    """`dataclasses.MISSING` if it must be given."""
+    """`dataclasses.MISSING` if the option is required."""
     limits: Limits
     flags: tuple[str, ...] | None
-    """All spellings of its flag, the first one for messages; ``None`` if it has no flag."""
+    """All spellings of its flag, of which messages use the first; ``None`` if it has no flag."""
     has_no_form: bool
-    """Whether ``--no-`` and the name turn it off."""
+    """Whether a ``--no-`` flag turns it off."""
     metavar: str | None
     help: str
     """One sentence for ``--help``."""
     meaning: str
-    """What the documentation says, in Markdown."""
+    """Description for the documentation, in Markdown."""
     default_text: str | None
-    """The default in words, where the value says too little."""
+    """Description of the default, if the value itself is not clear enough."""
     accepts: str | None
-    """The type that `packtok.pack` accepts, where it is wider than `type`."""
+    """The type that `packtok.pack` accepts, if it is wider than `type`."""
     changes_bytes: bool
     """Whether the output's bytes depend on it."""
     is_for_core: bool
-    """Whether it goes to the compiled module under its keyword."""
+    """Whether it is passed to the compiled module under its keyword."""
 
     @property
     def key(self) -> str:
@@ -83,7 +83,7 @@ class Option:
 
     @property
     def inner_type(self) -> Any:
-        """The type of a value that is given: without ``None``."""
+        """The type of the value without ``None``."""
         members = [one for one in typing.get_args(self.type) if one is not types.NoneType]
         is_optional = typing.get_origin(self.type) in (types.UnionType, typing.Union)
         if not is_optional:
@@ -112,10 +112,10 @@ def option(
     accepts: str | None = None,
     is_for_core: bool = True,
 ) -> Any:
-    """A field of a section that is an option; the arguments are the fields of `Option`.
+    """Declares a field of a section as an option; the arguments are the fields of `Option`.
 
-    Without ``meaning``, the documentation says what ``--help`` says. Without ``flags``, there is one: ``--``
-    and the keyword with hyphens.
+    ``meaning`` defaults to ``help``. ``flags`` defaults to a single flag, ``--`` and the keyword with
+    hyphens.
     """
     said = dict(locals())
     del said["default"]
@@ -123,12 +123,12 @@ def option(
 
 
 def ignored(reason: str, *, default: Any = None, limits: Limits = Limits()) -> Any:
-    """A key of Modalities that is checked as Modalities checks it and then has no effect."""
+    """Declares a Modalities key that is validated as in Modalities and then has no effect."""
     return dataclasses.field(default=default, metadata={"ignored": reason, "limits": limits})
 
 
 def options_of(section: str, shape: Any) -> list[Option]:
-    """The options among the fields of a section's class, in their order."""
+    """Returns the options among the fields of a section's class, in their order."""
     hints = typing.get_type_hints(shape)
     found = []
     for field in dataclasses.fields(shape):
@@ -154,13 +154,13 @@ def options_of(section: str, shape: Any) -> list[Option]:
 
 
 def limits_of(field: dataclasses.Field[Any]) -> Limits:
-    """What a value of a section's field has to be besides its type."""
+    """Returns the constraints on a section's field in addition to its type."""
     said = field.metadata.get(_METADATA, field.metadata)
     limits: Limits = said.get("limits", Limits())
     return limits
 
 
 def reason_to_ignore(field: dataclasses.Field[Any]) -> str | None:
-    """Why a field of a section has no effect; ``None`` if it has one."""
+    """Returns why a field of a section has no effect; ``None`` if it has one."""
     reason: str | None = field.metadata.get("ignored")
     return reason

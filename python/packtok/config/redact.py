@@ -1,7 +1,7 @@
-"""Keeping secrets out of everything that is shown or written.
+"""Keeps secrets out of everything that is shown or written.
 
-Two kinds of text count as secret: values that a config took from the environment, and the credentials and
-query strings of URLs. The first are replaced by the interpolation that fetched them, the second by ``***``.
+Two kinds of text are secret: values that a config took from the environment, and the credentials and query
+strings of URLs. The former are replaced by the interpolation that fetched them, the latter by ``***``.
 """
 
 import os
@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-# Shorter values (a rank, a yes or no) are no secrets, and replacing them would garble every number and name.
+# Shorter values, such as a rank or "yes", are not secret, and replacing them would garble numbers and names.
 MIN_SECRET_CHARS = 4
 
 _URL = re.compile(
-    # All up to the last @ counts as credentials, for passwords may hold any character.
+    # Everything up to the last @ counts as credentials, because passwords may contain any character.
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^\s'\"<>]*@)?(?P<rest>[^\s?#'\"<>]*)"
-    # Punctuation at the end belongs to the sentence around the URL.
+    # Trailing punctuation belongs to the sentence that contains the URL.
     r"(?P<query>[?#](?:[^\s'\"<>]*[^\s'\"<>,:;.)])?)?"
 )
 
 
 @dataclass(frozen=True)
 class Redactor:
-    """Replaces the secrets it was made with, longest first, and what is secret in any URL."""
+    """Replaces the given secrets, longest first, and the secret parts of any URL."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     _ordered: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
@@ -39,13 +39,13 @@ class Redactor:
         return f"Redactor({len(self._ordered)} secrets)"
 
     def __call__(self, text: str) -> str:
-        """``text`` without the secrets."""
+        """Returns ``text`` without the secrets."""
         for secret, replacement in self._ordered:
             text = text.replace(secret, replacement)
         return _URL.sub(_public_url, text)
 
     def tree(self, value: Any) -> Any:
-        """``value`` with every string in its lists and dicts redacted."""
+        """Returns ``value`` with every string in its lists and dicts redacted."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, dict):
@@ -55,7 +55,7 @@ class Redactor:
         return value
 
     def secrets(self, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """All pairs a writer must apply: the environment's, and those of URLs in ``texts``; longest first."""
+        """Returns all (secret, replacement) pairs, including those of URLs in ``texts``; longest first."""
         pairs = dict(self._ordered)
         for text in texts:
             for match in _URL.finditer(text):
@@ -83,9 +83,9 @@ class Redactor:
             pending += [one.__cause__, one.__context__]
             one.args = self.tree(one.args)
             if isinstance(one, OSError):
-                # An OSError shows these attributes, not its args.
+                # The message of an OSError consists of these attributes, not of its args.
                 for name in ("filename", "filename2", "strerror"):
-                    # The compiled module gives file names as paths.
+                    # The compiled module sets file names as paths.
                     if isinstance(text := getattr(one, name), str | os.PathLike):
                         setattr(one, name, self(os.fsdecode(text)))
 

@@ -1,4 +1,4 @@
-"""What is wrong with a config, in one sentence: the key's full name, what was found, what is expected."""
+"""Words a config error in one sentence: the full name of the key, the found and the expected value."""
 
 import difflib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 Location = tuple[str, ...]
 
-# What pydantic's kinds of errors expect; what it says itself is for people who read its manual.
+# What is expected, by pydantic's type of error. Pydantic's own wording assumes knowledge of its manual.
 _EXPECTED = {
     "int_type": "an integer",
     "string_type": "a string",
@@ -26,19 +26,19 @@ _EXPECTED = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The keys of a config, and the words for what can be wrong with them."""
+    """The keys of a config, and the wording of errors in it."""
 
     known_keys: Mapping[Location, tuple[str, ...]]
-    """The keys of each section by the path to it."""
+    """Keys of each section, by the path to it."""
     expected: Mapping[str, str] = field(default_factory=dict)
-    """What a kind of error expects, where these keys have a word of their own for it."""
+    """Expected values by type of error, where they differ from the general wording."""
     flag_of: Mapping[str, str] = field(default_factory=dict)
-    """The flag that gives a key, by the key's full name; messages begin with it."""
+    """Flag that sets a key, by the key's full name; messages start with it."""
 
     def worded(self, error: ValidationError, section: Location = ()) -> str:
-        """The first thing that is wrong in a section."""
+        """Returns the message for the first error in a section."""
         errors = error.errors(include_url=False)
-        # A misspelt key is the reason why the right one is missing, so it goes first.
+        # Report a misspelled key first, because it explains why the correct one is missing.
         first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
         location = (*section, *(str(part) for part in first["loc"]))
         if first["type"] == "extra_forbidden":
@@ -51,17 +51,17 @@ class Schema:
         return self.prefix(dotted(known).partition("[")[0]) + found
 
     def prefix(self, key: str) -> str:
-        """``--flag: `` if a flag gives the key."""
+        """Returns ``--flag: `` if a flag sets the key."""
         return f"{self.flag_of[key]}: " if key in self.flag_of else ""
 
     def missing(self, key: str, example: str = "") -> str:
-        """Says that a key which must be there is not."""
+        """Returns the message for a missing required key."""
         if key not in self.flag_of:
             return f"{key} is missing"
         return f"{self.prefix(key)}is missing; give it{example}, or {key} in a config"
 
     def unknown(self, location: Location) -> str:
-        """Names a key that nobody knows, and the nearest that is known."""
+        """Returns the message for an unknown key, with the most similar known key."""
         *section, key = location
         known = self.known_keys.get(tuple(section), ())
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
@@ -70,7 +70,7 @@ class Schema:
         return f"{dotted(location)} is not a known key; known keys are {', '.join(sorted(known))}"
 
     def _depth(self, location: Location) -> int:
-        """How much of a pydantic location are keys; behind it come names of types that were tried."""
+        """Returns how many parts of a pydantic location are keys; names of attempted types follow them."""
         depth = 1
         while depth < len(location) and location[depth] in self.known_keys.get(location[:depth], ()):
             depth += 1
@@ -78,5 +78,5 @@ class Schema:
 
 
 def dotted(location: Location) -> str:
-    """The full name of a key: ``settings.src_path[0]``."""
+    """Returns the full name of a key: ``settings.src_path[0]``."""
     return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in location).lstrip(".")

@@ -1,8 +1,8 @@
-"""Memory for batches: what the last batches had is given again as soon as nothing refers to it.
+"""Memory for batches, reused as soon as nothing refers to an earlier batch.
 
-New memory of this length comes from the system page by page, zeroed, when it is first written, and goes back
-when it is freed, unless the heap happens to keep it. That costs several times what writing the batch costs
-(0.74 against 0.10 ms for 64 rows of 2048 ids and labels, in a virtual machine on an EPYC).
+The system provides new memory of this size page by page, zeroed on first write, and takes it back when it is
+freed, unless the allocator happens to keep it. That costs several times as much as writing the batch (0.74 ms
+against 0.10 ms for 64 rows of 2048 ids and labels, in a virtual machine on an EPYC).
 """
 
 import weakref
@@ -14,26 +14,26 @@ import torch
 
 __all__ = ["reusable"]
 
-# A loop over batches has two at a time, the one in use and the next.
+# A loop over batches holds two at a time, the current one and the next.
 _MAX_KEPT = 4
-# Below this malloc keeps what is freed.
+# Below this size, malloc keeps freed memory.
 _MIN_BYTES = 128 << 10
 
 _Bytes = npt.NDArray[np.uint8]
-# Memory, and the array of it that was given out last. All that is made of that array refers to it: NumPy
-# looks for the owner of the memory behind it, but stops there, because the owner is a tensor and no array.
+# Memory, and the array over it that was returned last. Everything derived from that array refers to it: NumPy
+# follows a view's base up to the owner of the memory, but stops at this array, whose base is a tensor.
 _kept: deque[tuple[torch.Tensor, weakref.ref[_Bytes]]] = deque()
 
 
 def reusable(num_bytes: int) -> _Bytes:
-    """Unfilled memory of at least ``num_bytes`` that nothing else refers to.
+    """Returns uninitialized memory of at least ``num_bytes`` that nothing else refers to.
 
-    All that is made of it, tensors, views and NumPy's, keeps it from being given out again. Not for pinned
-    memory, which a copy to a device may be reading after nothing refers to it.
+    Tensors, views and NumPy arrays derived from it keep it from being reused. Not for pinned memory, which an
+    asynchronous copy to a device may still read when nothing refers to it any more.
     """
     memory = _taken(num_bytes)
     if memory is None:
-        # By torch, which aligns better than NumPy does.
+        # torch aligns memory better than NumPy does.
         memory = torch.empty(num_bytes, dtype=torch.uint8)
     array: _Bytes = memory.numpy()
     if num_bytes >= _MIN_BYTES:
@@ -44,16 +44,16 @@ def reusable(num_bytes: int) -> _Bytes:
 
 
 def _taken(num_bytes: int) -> torch.Tensor | None:
-    """Kept memory that is free and fits, the last used first: most of it is still in the cache.
+    """Takes free memory that fits, most recently used first, because most of it is still in the CPU cache.
 
-    What is looked at is out of the queue for that time, so that no other thread can find it.
+    Entries are removed from the queue while they are examined, so that no other thread can take them.
     """
     found = None
     passed_over = []
     while _kept and found is None:
         try:
             memory, given = _kept.pop()
-        except IndexError:  # another thread has the last
+        except IndexError:  # another thread took the last one
             break
         if given() is None and num_bytes <= memory.nbytes <= 2 * num_bytes:
             found = memory

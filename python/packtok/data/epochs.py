@@ -1,7 +1,7 @@
-"""The order of an epoch, cut into global batches and divided among ranks.
+"""Cuts the order of an epoch into global batches and divides them among ranks.
 
-Plain arithmetic around the compiled module's `Order`, which is asked for items in chunks, so that memory does
-not grow with the dataset. Where a run stands is the sampler's matter.
+Plain arithmetic around the compiled module's `Order`, which returns items in chunks, so that memory use does
+not grow with the dataset. The current position of a run is kept by the sampler.
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,10 @@ CHUNK_ITEMS = 4096
 
 @dataclass(frozen=True)
 class Epochs:
-    """Every epoch of ``num_items`` items, as one rank sees it.
+    """All epochs of a dataset with ``num_items`` items, from the view of one rank.
 
-    A position counts the samples of an epoch over all ranks, those that it carries over included.
+    A position counts the samples of an epoch over all ranks, including those carried over from the last
+    epoch.
     """
 
     num_items: int
@@ -52,13 +53,13 @@ class Epochs:
         return Epochs, (self.num_items, self.seed, self.global_batch_size, self.at_epoch_end, self.share)
 
     def with_global_batch_size(self, global_batch_size: int) -> "Epochs":
-        """The same epochs, cut into global batches of this size for a single rank."""
+        """Returns the same epochs, cut into global batches of this size for a single rank."""
         if global_batch_size == self.global_batch_size:
             return self
         return replace(self, global_batch_size=global_batch_size, share=Share(0, 1))
 
     def check_skip(self, epoch: int, skip: int) -> None:
-        """Raises a ValueError unless ``epoch`` has a batch from position ``skip`` on."""
+        """Raises a ValueError unless ``epoch`` has a batch at or after position ``skip``."""
         checked_integer("skip_num_global_samples", skip)
         if self.at_epoch_end == "carry" and skip % self.global_batch_size:
             raise ValueError(
@@ -74,26 +75,26 @@ class Epochs:
 
     @property
     def batch_size(self) -> int:
-        """Items that a rank takes in a step."""
+        """Number of items per rank and step."""
         return self.global_batch_size // self.share.num_replicas
 
     def num_steps(self, epoch: int, start: int) -> int:
-        """Global batches of ``epoch`` from position ``start`` on."""
+        """Returns the number of global batches of ``epoch`` from position ``start`` on."""
         return -(-self.order.num_positions(epoch, start) // self.global_batch_size)
 
     def num_own(self, epoch: int, start: int) -> int:
-        """Items of this rank in ``epoch`` from position ``start`` on."""
+        """Returns the number of items of this rank in ``epoch`` from position ``start`` on."""
         num_positions = self.order.num_positions(epoch, start)
         return max(0, -(-(num_positions - self.share.rank) // self.share.num_replicas))
 
     def own(self, epoch: int, start: int) -> Iterator[int]:
-        """The items of this rank in ``epoch`` from position ``start`` on."""
+        """Yields the items of this rank in ``epoch`` from position ``start`` on."""
         num_own = self.num_own(epoch, start)
         for first in range(0, num_own, CHUNK_ITEMS):
             yield from self._chunk(epoch, start, first, min(CHUNK_ITEMS, num_own - first))
 
     def batches(self, epoch: int, start: int) -> Iterator[list[int]]:
-        """This rank's batches of ``epoch`` from position ``start`` on; all ranks have the same number."""
+        """Yields this rank's batches of ``epoch`` from position ``start`` on; all ranks have equally many."""
         num_own, num_rows = self.num_own(epoch, start), self.num_steps(epoch, start) * self.batch_size
         chunk_rows = max(1, CHUNK_ITEMS // self.batch_size) * self.batch_size
         for first in range(0, num_rows, chunk_rows):
@@ -102,16 +103,18 @@ class Epochs:
                 yield items[row : row + self.batch_size]
 
     def _chunk(self, epoch: int, start: int, first: int, num: int) -> list[int]:
-        """``num`` items of this rank, from its ``first``-th after position ``start`` on."""
+        """Returns ``num`` items of this rank, starting with its ``first``-th after position ``start``."""
         position = start + self.share.rank + first * self.share.num_replicas
         items: list[int] = self.order.items(epoch, position, self.share.num_replicas, num).tolist()
         return items
 
     def global_batch(self, step: int, epoch: int | None = None) -> tuple[int, list[int]]:
-        """The epoch and the items of a global batch; rank ``r`` of ``R`` has every ``R``-th from ``r`` on.
+        """Returns the epoch and the items of a global batch.
+
+        Rank ``r`` of ``R`` has every ``R``-th item, starting with item ``r``.
 
         Args:
-            step: Counted from 0, over all epochs, or in ``epoch`` if one is given.
+            step: Counted from 0, over all epochs, or within ``epoch`` if it is given.
             epoch: The epoch.
 
         Raises:

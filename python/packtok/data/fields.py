@@ -1,4 +1,4 @@
-"""The fields of a batch: their memory, asked for once and filled by one call of the compiled module."""
+"""The fields of a batch: allocated as one piece of memory and filled by one call of the compiled module."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from packtok.data.batch_memory import reusable
 
 __all__ = ["Fields", "document_mask"]
 
-# Fields begin where a cache line does, so that none is written by two cores' vector stores.
+# Fields start at cache lines, so that vector stores of two cores never write the same line.
 _ALIGNMENT_BYTES = 64
 _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
     torch.int64: np.dtype(np.int64),
@@ -24,7 +24,7 @@ _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
 
 @dataclass(frozen=True)
 class Fields:
-    """Which arrays a batch has and how they are written."""
+    """The arrays of a batch and how they are filled."""
 
     context_length: int
     dtypes: dict[str, torch.dtype]
@@ -35,11 +35,11 @@ class Fields:
     pin_memory: bool
 
     def filled(self, num_rows: int, fill: Callable[..., tuple[np.ndarray[Any, Any], int] | None]) -> ItemList:
-        """A batch in memory of its own.
+        """Returns a batch in newly allocated memory.
 
         Args:
-            num_rows: Items of the batch.
-            fill: `Blocks.fill` or its like, with the items bound.
+            num_rows: Number of items.
+            fill: `Blocks.fill` or `fill_from`, with the items bound.
         """
         tensors, arrays = self._allocate(num_rows)
         batch: dict[str, Any] = dict(tensors)
@@ -55,12 +55,12 @@ class Fields:
         return ItemList(batch)
 
     def _allocate(self, num_rows: int) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray[Any, Any]]]:
-        """Unfilled tensors ``(num_rows, context_length)`` that share one piece of memory, and as arrays."""
+        """Returns ``(num_rows, context_length)`` tensors in one piece of memory, and array views of them."""
         num_tokens = num_rows * self.context_length
         starts, total_bytes = {}, 0
         for name, dtype in self.dtypes.items():
             starts[name] = total_bytes
-            # A line more than it takes: fields of no rows must not have one place, either.
+            # One cache line more than needed, so that fields without rows have different addresses too.
             total_bytes += (num_tokens * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
         shape, strides = (num_rows, self.context_length), (self.context_length, 1)
         storage = self._storage(total_bytes)
@@ -72,7 +72,7 @@ class Fields:
                 for name, dtype in self.dtypes.items()
             }
             return tensors, {name: tensor.numpy() for name, tensor in tensors.items()}
-        # Arrays first: a third of the time that tensors over one storage take.
+        # Creating arrays first takes a third of the time of creating tensors over one storage.
         memory = reusable(total_bytes)
         arrays = {
             name: np.ndarray(shape, _NUMPY_DTYPES[dtype], memory, starts[name])
@@ -81,7 +81,7 @@ class Fields:
         return {name: torch.from_numpy(array) for name, array in arrays.items()}, arrays
 
     def _storage(self, num_bytes: int) -> torch.UntypedStorage | None:
-        """Memory of a kind: what a worker fills is shared, so that it is not copied on its way; or pinned."""
+        """Allocates shared memory in a worker, to avoid a copy, or pinned memory if ``pin_memory`` is set."""
         if get_worker_info() is not None:
             shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
             return shared
@@ -91,15 +91,15 @@ class Fields:
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:
-    """Which inputs each input may attend to: those before it in its document, and itself.
+    """Returns a mask of the inputs that each input may attend to: itself and those before it in its document.
 
-    Padding is a document of its own here, so that no row of the matrix is empty.
+    Padding counts as a separate document, so that no row of the matrix is empty.
 
     Args:
-        document_ids: The document of each input, ``(..., context_length)``, on any device.
+        document_ids: Document of each input, of shape ``(..., context_length)``, on any device.
 
     Returns:
-        Booleans ``(..., context_length, context_length)``, queries before keys.
+        Bool tensor of shape ``(..., context_length, context_length)``. Queries precede keys.
     """
     same_document = document_ids.unsqueeze(-1) == document_ids.unsqueeze(-2)
     return same_document.tril_()

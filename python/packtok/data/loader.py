@@ -1,4 +1,4 @@
-"""`DataLoader`: torch's loader in packtok's order, with a state that counts the batches that were given."""
+"""`DataLoader`: torch's loader in packtok's order, with a state that counts the batches returned so far."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TorchOptions(TypedDict, total=False):
-    """What torch's loader takes besides, with its meaning and defaults; none changes which batches come."""
+    """Other arguments of torch's loader, with the same meaning and defaults. None changes the batches."""
 
     num_workers: int
     pin_memory: bool
@@ -32,38 +32,40 @@ class TorchOptions(TypedDict, total=False):
 
 
 class DataLoader(torch.utils.data.DataLoader[Any]):
-    """Batches of a map-style dataset in an order that depends on seed, data and global batch size only.
+    """Loads batches in an order that depends only on the seed, the data and the global batch size.
 
-    Iterating serves the epoch from where the loader stands: its beginning, or where `load_state_dict` led.
-    Iterating again serves the next epoch, whether the last one was finished or broken off; `set_epoch`
-    chooses another.
+    Iteration starts at the loader's position: the start of an epoch, or the position that `load_state_dict`
+    set. The next iteration serves the next epoch, even if the previous one was left early; `set_epoch`
+    selects another.
 
     Args:
-        dataset: Anything with a length that gives items by number, or whole batches by ``__getitems__``.
-        batch_size: Items of this rank's batches; by default 1, or what ``global_batch_size`` makes of it.
-        global_batch_size: Items of all ranks' batches in a step. Runs that go on with another number of ranks
-            need it to stay the same.
-        shuffle: Whether items come in an order given by seed and epoch.
+        dataset: Map-style dataset with a length. ``__getitems__`` is used to fetch whole batches if it
+            exists.
+        batch_size: Items in each batch of this rank. Default: 1, or as ``global_batch_size`` implies.
+        global_batch_size: Items in the batches of all ranks in one step. Must stay the same when a run
+            resumes with another number of ranks.
+        shuffle: Whether to serve items in an order given by the seed and the epoch.
         seed: From 0 to 2**64 - 1.
-        epoch: The epoch to begin with.
-        at_epoch_end: What becomes of items that fill no global batch. ``"drop"`` leaves them out; ``"carry"``
-            puts them first in the next epoch; ``"pad"`` fills the batch from the beginning of the epoch's
-            order; ``"short"``, for evaluation, serves each item exactly once: all ranks get the same number
-            of batches, the last one with fewer rows or none.
-        skip_num_global_samples: Items of the first epoch, over all ranks, that are done already.
-        rank: By default, with ``num_replicas``, that of the process group, or else of RANK and WORLD_SIZE.
-        num_replicas: How many ranks divide the items.
-        device_mesh: Instead of rank and num_replicas: the mesh whose dimension ``dp_dim`` divides the items.
-        dp_dim: Its name or number, or several, the first coarsest.
-        collate_fn: As torch's.
-        read_ahead: Batches whose pages the system is asked to read before their turn, so that a file that is
-            not in memory yet does not stall the loop; what workers prefetch counts besides.
+        epoch: The first epoch.
+        at_epoch_end: How to treat items that do not fill a global batch. ``"drop"`` drops them. ``"carry"``
+            serves them first in the next epoch. ``"pad"`` fills the batch with items from the start of the
+            epoch's order. ``"short"``, for evaluation, serves each item exactly once: all ranks get the same
+            number of batches, and the last batch has fewer rows or none.
+        skip_num_global_samples: Items of the first epoch to skip, counted over all ranks.
+        rank: Needs ``num_replicas``. Default: the rank in the process group, otherwise RANK and WORLD_SIZE.
+        num_replicas: Number of ranks that divide the items.
+        device_mesh: Instead of ``rank`` and ``num_replicas``: mesh whose dimension ``dp_dim`` divides the
+            items.
+        dp_dim: Name or index of a mesh dimension, or several of them in row-major order.
+        collate_fn: As in torch's loader.
+        read_ahead: Number of batches whose pages the operating system is asked to read ahead of their use, so
+            that a file that is not cached does not stall the loop. Adds to what workers prefetch.
         **options: Torch's ``num_workers``, ``prefetch_factor``, ``pin_memory`` and so on.
 
     Raises:
-        ValueError: If an argument is out of range, arguments contradict each other, or the dataset brings an
-            order of its own; or if an epoch would have no batch, because the dataset has no items or, with
-            ``"drop"`` and ``"carry"``, fewer than a global batch.
+        ValueError: If an argument is out of range, arguments contradict each other, or the dataset defines
+            its own order and ``shuffle`` is set; or if an epoch would have no batch, because the dataset is
+            empty or, with ``"drop"`` and ``"carry"``, smaller than a global batch.
     """
 
     def __init__(
@@ -109,66 +111,68 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
     @property
     def epoch(self) -> int:
-        """The epoch that iterating is in, or will begin with."""
+        """The current epoch, or the one that the next iteration starts with."""
         return self._resumable.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
+        """Moves to the start of ``epoch``, or keeps the position that a loaded state set within it."""
         self._resumable.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         sampler = self._resumable
         epoch, position = sampler.begin()
         batches = super().__iter__()
-        # Workers have drawn batches by now that nobody was given.
+        # By now, workers have drawn batches that the caller has not received.
         sampler.place(epoch, position)
         return self._given(batches, epoch, position)
 
     def _given(self, batches: Iterator[Any], epoch: int, position: int) -> Iterator[Any]:
-        """Passes batches on and keeps account of how many the caller was given."""
+        """Yields batches and counts those that the caller received."""
         sampler = self._resumable
         for batch in batches:
             position += sampler.epochs.global_batch_size
             if sampler.epochs.num_steps(epoch, position):
                 sampler.place(epoch, position, is_under_way=True)
             else:
-                # Not the end of this epoch, which a resumed loop would take for an epoch without batches.
+                # Not the end of this epoch: a loop resumed there would get an epoch without batches.
                 sampler.place(epoch + 1, sampler.start_of(epoch + 1))
             yield batch
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the caller stands and what that depends on: numbers and names that JSON can hold.
+        """Returns the caller's position and the settings it depends on, as JSON-serializable values.
 
-        Batches that workers have prepared but nobody was given do not count. Equal on all ranks.
+        Batches that workers prefetched but the caller has not received do not count. Equal on all ranks.
         """
         return self._resumable.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Resumes after the last batch that was returned when the state was taken.
+        """Resumes after the last batch that was returned when the state was saved.
 
-        The number of ranks and workers and what they prefetch may differ. The state stays usable.
+        The number of ranks, the number of workers and their prefetching may differ. The state is not
+        modified.
 
         Raises:
             ValueError: If a field of the state is missing, unknown, of another type, out of range, or differs
                 from this loader's, or if the position is not between two global batches of the epoch. The
-                message says what was found and expected; the loader stays as it was.
+                message names the found and the expected value. The loader is left unchanged.
         """
         self._resumable.load_state_dict(state_dict)
 
     def locate(self, step: int, *, epoch: int | None = None) -> list[dict[str, Any]]:
-        """Where the rows of a step's global batch come from, row after row, each rank's first row first.
+        """Returns the documents of each row of a step's global batch, ordered by row and then by rank.
 
-        Each has ``epoch``, ``rank``, ``row`` (in that rank's batch), ``item``, and in ``documents`` what the
-        dataset's ``locate`` says of the item.
+        Each entry has ``epoch``, ``rank``, ``row`` (in that rank's batch), ``item`` and ``documents``, the
+        result of the dataset's ``locate`` for the item.
 
         Args:
-            step: Counted from 0 over all epochs of a run without a skipped beginning, or in ``epoch``.
+            step: Counted from 0 within ``epoch``, or, without it, over all epochs of a run that skipped
+                nothing.
             epoch: The epoch.
 
         Raises:
             IndexError: If there is no such step.
-            TypeError: If the dataset cannot locate items.
+            TypeError: If the dataset has no method ``locate``.
         """
         locate = getattr(self.dataset, "locate", None)
         if locate is None:
@@ -188,7 +192,7 @@ class DataLoader(torch.utils.data.DataLoader[Any]):
 
 
 class ReadAhead:
-    """The batches of ``batch_sampler``, each announced to the system some batches before its turn."""
+    """Yields the batches of ``batch_sampler``; the dataset prefetches each some batches in advance."""
 
     def __init__(self, batch_sampler: ResumableBatchSampler, dataset: Any, num_batches: int) -> None:
         num_batches = checked_integer("read_ahead", num_batches)
@@ -215,16 +219,16 @@ class ReadAhead:
 
 
 class CollateOrEmpty:
-    """Collates as ``collate_fn`` does, and makes of no items a batch without rows."""
+    """Collates with ``collate_fn``, and turns an empty list into a batch without rows."""
 
     def __init__(self, collate_fn: Callable[[Any], Any], dataset: Any) -> None:
         self.collate_fn = collate_fn
         self.dataset = dataset
 
     def __call__(self, items: Any) -> Any:
-        """The batch; without items, one that has all the fields of a batch of item 0, each of length 0."""
-        # A dataset that makes batches itself, not lists of items, knows best what one without rows is;
-        # torch's default collation would look at the first item, which is not there.
+        """Returns the batch. Without items, returns all fields of a batch of item 0, each with length 0."""
+        # A dataset that returns batches instead of lists of items handles empty ones itself. Torch's default
+        # collation would access the first item, which does not exist.
         if isinstance(items, ItemList) and not items:
             return items.batch
         if type(items) is list and not items:

@@ -1,7 +1,7 @@
 """`Mixture`: several datasets as one, each in exact proportion to its weight.
 
-The compiled module says which item of which source comes when; here sources are opened, weights made exact,
-and batches put together in order.
+The compiled module decides which item of which source comes when. This module opens the sources, makes the
+weights exact and assembles batches.
 """
 
 import math
@@ -23,7 +23,7 @@ __all__ = ["Mixture"]
 
 Weight = int | float | Fraction | Decimal
 
-# Weights without a common measure below this are rounded to it: 9 digits finer than a weight of 1e-9.
+# Weights that need a larger total are rounded to it, which is 9 digits finer than a weight of 1e-9.
 _FINEST_TOTAL = 1 << 60
 
 
@@ -33,27 +33,28 @@ class _Source(Protocol):
 
 
 class Mixture(Dataset[Any]):
-    """Items of several sources, interleaved in exact proportion to their weights.
+    """Interleaves the items of several sources in exact proportion to their weights.
 
-    Among the first ``k`` items each source has its share to within less than one item, for every ``k``, so
-    that any window of items is off by less than two; with two sources by less than one. (For some weights no
-    order of three or more sources is within one in every window.) The sequence is the same on every machine.
+    For every ``k``, the first ``k`` items contain each source's share to within less than one item. Any
+    window of items is therefore off by less than two, and with two sources by less than one. (For some
+    weights, no order of three or more sources stays within one in every window.) The sequence is the same on
+    every machine.
 
-    Each source is gone through again and again, every time in another order. Items are in the order in which
-    they are to be trained on: nothing should shuffle them again, and ``packtok.DataLoader`` does not.
+    Each source repeats endlessly, in a new order each time. Items come in their training order, so they must
+    not be shuffled again; ``packtok.DataLoader`` does not shuffle them.
 
     Args:
-        sources: Weight by source: a pbin's path, or a map-style dataset. Weights need not add up to 1; only
-            their ratios count. A float counts as the decimal number that it prints as.
-        seed: Decides the orders.
-        num_items: Length of the mixture, at least 1; that of all sources together if left out.
-        shuffle: Whether sources are shuffled; if not, each goes from its first item to its last.
-        **options: For paths, what `TokenDataset` takes; ``context_length`` is needed then.
+        sources: Weight by source, which is the path of a pbin or a map-style dataset. Only the ratios of the
+            weights matter. A float counts as the decimal number it prints as.
+        seed: Determines the orders.
+        num_items: Length of the mixture, at least 1. Default: the total length of all sources.
+        shuffle: Whether to shuffle the sources. Otherwise each is read from first to last item.
+        **options: For paths, the arguments of `TokenDataset`. Must contain ``context_length`` then.
 
     Raises:
         ValueError: If a weight is not a number above 0, another argument is out of range, a source is empty
-            or named twice, or sources do not fit together.
-        TypeError: If ``sources`` is no mapping, ``context_length`` is missing for a path, or there are
+            or named twice, or the sources do not have the same fields.
+        TypeError: If ``sources`` is not a mapping, ``context_length`` is missing for a path, or there are
             options but no path.
 
     Example:
@@ -103,14 +104,14 @@ class Mixture(Dataset[Any]):
     @overload
     def __getitem__(self, k: slice, /) -> Sequence[Any]: ...
     def __getitem__(self, k: int | slice, /) -> Any:
-        """Item ``k``, or the items of a slice; negative ones count from the end."""
+        """Returns item ``k``, or the items of a slice; negative indices count from the end."""
         if isinstance(k, slice):
             return self.__getitems__(range(len(self))[k])
         source, position = self.source_of(k)
         return self._sources[source][position]
 
     def __getitems__(self, items: Sequence[int]) -> Sequence[Any]:
-        """The items in their order; with `TokenDataset` sources rows of one batch."""
+        """Returns the items in the order given; with `TokenDataset` sources, as rows of one batch."""
         sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
         if self._rows is not None:
             return self._rows(sources, positions)
@@ -122,17 +123,17 @@ class Mixture(Dataset[Any]):
         return found
 
     def source_of(self, k: int) -> tuple[int, int]:
-        """Which source item ``k`` is from, by its position among the sources, and which item of it."""
+        """Returns the index of item ``k``'s source and the item's index in it."""
         sources, positions = self._mixture.draws([self._ordinal(k)])
         return int(sources[0]), int(positions[0])
 
     def counts(self, num_items: int) -> dict[str, int]:
-        """How many of the first ``num_items`` items are from each source, by name."""
+        """Returns how many of the first ``num_items`` items come from each source, by name."""
         counts = self._mixture.counts(checked_integer("num_items", num_items))
         return dict(zip(self.names, counts, strict=True))
 
     def epochs(self, num_items: int) -> dict[str, float]:
-        """How often the first ``num_items`` items go through each source, by name; 1.5 is once and a half."""
+        """Returns the number of epochs of each source in the first ``num_items`` items by name."""
         counts = self.counts(num_items)
         return {
             name: counts[name] / len(source) for name, source in zip(self.names, self._sources, strict=True)
@@ -140,15 +141,15 @@ class Mixture(Dataset[Any]):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of what decides which item comes when; ``num_items`` does not."""
+        """SHA-256, as hex, of everything that determines the sequence of items; ``num_items`` does not."""
         prints = [_fingerprint(source) for source in self._sources]
         return digest([prints, self._weights, self._seed])
 
     def locate(self, k: int) -> list[tuple[str, int, int, int]]:
-        """The documents that item ``k`` has tokens of, as its source tells them.
+        """Returns the documents of which item ``k`` has tokens, in the format of its source's ``locate``.
 
         Raises:
-            TypeError: If the source cannot tell.
+            TypeError: If the source has no method ``locate``.
         """
         source, position = self.source_of(k)
         locate = getattr(self._sources[source], "locate", None)
@@ -158,7 +159,7 @@ class Mixture(Dataset[Any]):
         return documents
 
     def prefetch(self, items: Iterable[int]) -> None:
-        """Asks the system to read the pages of ``items``, where sources can, and does not wait."""
+        """Asks the operating system to read the pages of ``items``, without waiting; skips other datasets."""
         sources, positions = self._mixture.draws([self._ordinal(k) for k in items])
         for number, source in enumerate(self._sources):
             if hasattr(source, "prefetch"):
@@ -176,7 +177,7 @@ class Mixture(Dataset[Any]):
         return f"Mixture({{{weights}}}, num_items={self._len}, seed={self._seed})"
 
     def _ordinal(self, k: int) -> int:
-        """Item ``k`` counted from the start.
+        """Returns the non-negative index of item ``k``.
 
         Raises:
             IndexError: If there is no such item.
@@ -188,9 +189,9 @@ class Mixture(Dataset[Any]):
 
 
 def exact_weights(weights: Mapping[str, Weight]) -> list[int]:
-    """Whole numbers in the ratios of ``weights``.
+    """Returns integers in the ratios of ``weights``.
 
-    Ratios that need a total over 2**60 are rounded to one, none to 0.
+    Ratios that need a total over 2**60 are rounded to one, but not to 0.
 
     Raises:
         ValueError: If a weight is not a number above 0.
@@ -208,7 +209,7 @@ def _exact(name: str, weight: Weight) -> Fraction:
     if isinstance(weight, bool | str):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0")
     try:
-        # A float's own fraction has a denominator of 2**55 or so; what was meant is what it prints as.
+        # A float's exact value has a denominator of about 2**55; the number it prints as is what was meant.
         exact = Fraction(str(weight)) if isinstance(weight, float | np.floating) else Fraction(weight)
     except (ValueError, TypeError, OverflowError):
         raise ValueError(f"{name}: the weight is {weight!r}, expected a number above 0") from None
@@ -218,7 +219,7 @@ def _exact(name: str, weight: Weight) -> Fraction:
 
 
 def _check_sources(names: Sequence[str], sources: Iterable[Any], options: Mapping[str, Any]) -> None:
-    """Whether sources can be told apart, and options are for one."""
+    """Raises if a source is named twice, or if there are options but no path."""
     if twice := [name for i, name in enumerate(names) if name in names[:i]]:
         raise ValueError(f"{twice[0]}: is given twice; give it once, with the sum of its weights")
     if options and not any(isinstance(source, str | PathLike) for source in sources):
@@ -245,7 +246,7 @@ def _opened(name: str, source: Any, options: Mapping[str, Any]) -> _Source:
 
 
 def _items_of(source: Any, positions: list[int]) -> Sequence[Any]:
-    """Items of one source, by one call if it has one for that."""
+    """Returns items of one source, with one call if it has ``__getitems__``."""
     if hasattr(source, "__getitems__") and positions:
         items: Sequence[Any] = source.__getitems__(positions)
         return items
@@ -253,6 +254,6 @@ def _items_of(source: Any, positions: list[int]) -> Sequence[Any]:
 
 
 def _fingerprint(source: Any) -> str:
-    """What tells a source from others; of a dataset without a fingerprint, its class and length."""
+    """Returns what identifies a source: its fingerprint if it has one, otherwise its class and length."""
     kind = type(source)
     return str(getattr(source, "fingerprint", f"{kind.__module__}.{kind.__qualname__} {len(source)}"))

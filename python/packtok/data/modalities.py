@@ -1,7 +1,7 @@
-"""Modalities' datasets over pbins: the same arguments and items, in types that Modalities' models accept.
+"""Modalities' datasets over pbins: the same arguments and items, with dtypes that Modalities' models accept.
 
-Responsible for torch's protocols and Modalities' names; which tokens an item has is worked out in the
-compiled module.
+This module implements torch's protocols and Modalities' names. The compiled module determines the tokens of
+an item.
 """
 
 from bisect import bisect_right
@@ -26,30 +26,34 @@ __all__ = [
 
 Tokens = npt.NDArray[Any]
 
-# Where a plan lies and how items are given does not tell one dataset from another.
+# Options that change the items. The path of the plan and the dtype do not identify a dataset.
 _CHANGES_ITEMS = ("packing", "overlap", "by_file")
 
 
 class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
-    """Documents: item i is ``{sample_key: document i, EOD included}``, a slice ``{sample_key: [documents]}``.
+    """Documents as items: ``dataset[i]`` is ``{sample_key: document i, with EOD}``.
 
-    Items are NumPy arrays of shape (tokens,): int32 copies, or int64 for files of four bytes a token. These
-    are the types that Modalities' datasets return for files of two and four bytes, and that its collators and
-    models accept. With ``zero_copy`` items are read-only views in the width of the file (uint8, uint16 or
-    uint32), which an embedding does not accept. Indices and slices are those of a Python list. Pickles as
-    paths and options; a process that unpickles the dataset reopens the files and reports replaced ones.
+    A slice is ``{sample_key: [documents]}``.
+
+    Items are NumPy arrays of shape ``(tokens,)``. By default they are copies as int32, or as int64 for files
+    with four bytes per token. Modalities' datasets return the same dtypes for files with two and four bytes
+    per token, and its collators and models accept them. With ``zero_copy``, items are read-only views in the
+    dtype of the file (uint8, uint16 or uint32), which embeddings do not accept. Indices and slices work as in
+    a Python list. Pickles as paths and options; unpickling reopens the files and reports files that were
+    replaced.
 
     Args:
-        raw_data_path: A pbin; or many in a row: a list, a folder, a glob or a manifest of `packtok manifest`.
+        raw_data_path: One pbin, or several in a row: a list, a folder, a glob or a manifest of `packtok
+            manifest`.
         sample_key: Key of the tokens in an item.
-        load_index: Accepted for Modalities' sake; the index is always there and never loaded.
-        dtype: Another integer type to copy items into: uint8, uint16, uint32, int32 or int64.
-        zero_copy: Return read-only views of the mapped file instead of copies.
-        verify: Check the data's checksums, each piece of 1 MiB when it is first read.
+        load_index: Ignored; accepted for compatibility with Modalities.
+        dtype: Integer dtype of the copies: uint8, uint16, uint32, int32 or int64.
+        zero_copy: Whether to return read-only views of the mapped file instead of copies.
+        verify: Whether to verify the checksum of each 1 MiB of data when it is first read.
 
     Raises:
         OSError: If a file cannot be read.
-        PbinFormatError: If a file is no pbin or is damaged.
+        PbinFormatError: If a file is not a pbin or is damaged.
         ValueError: If ``dtype`` and ``zero_copy`` are both given.
     """
 
@@ -92,40 +96,40 @@ class PackedMemMapDatasetBase(Dataset[dict[str, Tokens]]):
     @overload
     def __getitem__(self, idx: slice) -> dict[str, list[Tokens]]: ...
     def __getitem__(self, idx: Any) -> Any:
-        """Item ``idx``, or the items of a slice in one list."""
+        """Returns item ``idx``, or the items of a slice in one list."""
         return {self.sample_key: self.blocks[idx]}
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[dict[str, Tokens]]:
-        """The items of ``indices``, as torch's fetcher asks for them."""
+        """Returns the items of ``indices``; called by torch's fetcher."""
         sample_key, blocks = self.sample_key, self.blocks
         return [{sample_key: blocks[i]} for i in indices]
 
     def locate(self, idx: int) -> list[tuple[str, int, int, int]]:
-        """The documents in item ``idx``: file, number in it, and start and stop in tokens of the document."""
+        """Returns the documents in item ``idx`` as (path, document in the file, start token, stop token)."""
         return self.blocks.locate(idx)
 
 
 class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
-    """Blocks of ``block_size`` consecutive tokens, across documents; what is left at the end is not served.
+    """Blocks of ``block_size`` consecutive tokens, across documents; the last partial block is dropped.
 
-    With ``reuse_last_target`` the last token of a block is the first of the next, so that a model, which is
-    given all but a block's last token and is to predict all but its first, is given each token once. Of T
-    tokens this makes ``(T - block_size) // (block_size - 1) + 1`` blocks, and ``T // block_size`` without.
+    With ``reuse_last_target``, the last token of a block is the first of the next. A model that gets all but
+    the last token of a block and predicts all but the first then predicts each token once. A file of T tokens
+    has ``(T - block_size) // (block_size - 1) + 1`` blocks with it, and ``T // block_size`` without.
 
     Args:
-        raw_data_path: A pbin; or many: a list, a folder, a glob or a manifest of `packtok manifest`.
+        raw_data_path: One pbin, or several: a list, a folder, a glob or a manifest of `packtok manifest`.
         sample_key: Key of the tokens in an item.
-        block_size: Tokens of a block, at least 2.
+        block_size: Tokens per block, at least 2.
         reuse_last_target: Whether blocks overlap by one token.
-        load_index: Accepted for Modalities' sake; the index is always there and never loaded.
+        load_index: Ignored; accepted for compatibility with Modalities.
         dtype: As in `PackedMemMapDatasetBase`.
         zero_copy: As in `PackedMemMapDatasetBase`.
-        by_file: Of many files: whether blocks stay within files, each of which then loses its tail; otherwise
-            the files are one stream, and a block may end in the next file.
+        by_file: Whether blocks of several files stay within one file, so that each file drops its last
+            partial block. Otherwise the files form one stream, and a block may continue in the next file.
         verify: As in `PackedMemMapDatasetBase`.
 
     Raises:
-        ValueError: If ``block_size`` is below 2 or exceeds the tokens there are.
+        ValueError: If ``block_size`` is below 2 or exceeds the number of tokens.
     """
 
     def __init__(
@@ -157,29 +161,30 @@ class PackedMemMapDatasetContinuous(PackedMemMapDatasetBase):
 
 
 class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
-    """Blocks of ``block_size`` consecutive tokens that start where a document starts.
+    """Blocks of ``block_size`` consecutive tokens, each of which starts at the start of a document.
 
-    Whole documents are added to a block until the next would exceed ``block_size``; the block ends with as
-    much of that document as fits, and the next block starts with the same document anew. A document longer
-    than a block is cut after ``block_size`` tokens, and the next block starts with the document after it.
-    Only blocks of ``block_size`` tokens are served: one that the end of the data would cut short is not.
-    This is what Modalities' class of this name is meant to do; docs/packing.md has an example.
+    Whole documents are added to a block until the next one would exceed ``block_size``. The block ends with
+    as much of that document as fits, and the next block starts with the same document again. A document
+    longer than a block is cut after ``block_size`` tokens, and the next block starts with the following
+    document. A block that the end of the data would cut short is dropped. This is the intended behavior of
+    Modalities' class of the same name; docs/packing.md has an example.
 
-    Which tokens a block has is planned once, by one process while others wait, and kept in a file.
+    The assignment of tokens to blocks is planned once, by one process while others wait, and stored in a
+    file.
 
     Args:
-        raw_data_path: A pbin; or many, which are one stream: a list, a folder, a glob or a manifest.
+        raw_data_path: One pbin, or several that form one stream: a list, a folder, a glob or a manifest.
         sample_key: Key of the tokens in an item.
-        block_size: Tokens of a block, at least 2.
-        load_index: Accepted for the other classes' sake; the index is always there and never loaded.
+        block_size: Tokens per block, at least 2.
+        load_index: Ignored; accepted for compatibility with the other classes.
         dtype: As in `PackedMemMapDatasetBase`.
         zero_copy: As in `PackedMemMapDatasetBase`.
-        cache_dir: Where the plan is kept; otherwise beside the first file or, where that cannot be written
-            to, in the user's cache.
+        cache_dir: Folder of the plan. Default: next to the first file or, if that folder is not writable, in
+            the user's cache.
         verify: As in `PackedMemMapDatasetBase`.
 
     Raises:
-        ValueError: If ``block_size`` is below 2 or there is not one block.
+        ValueError: If ``block_size`` is below 2 or there is no complete block.
     """
 
     def __init__(
@@ -216,7 +221,7 @@ class PackedMemMapDatasetMegatron(PackedMemMapDatasetBase):
 
 
 def _item_dtype(dtype: npt.DTypeLike | None, *, zero_copy: bool) -> npt.DTypeLike | None:
-    """The ``dtype`` of `Blocks`: none for views, ``"index"`` for what embeddings accept."""
+    """Returns the ``dtype`` of `Blocks`: ``None`` for views, ``"index"`` for what embeddings accept."""
     if not zero_copy:
         return "index" if dtype is None else dtype
     if dtype is not None:
@@ -228,10 +233,10 @@ def _item_dtype(dtype: npt.DTypeLike | None, *, zero_copy: bool) -> npt.DTypeLik
 
 
 class CombinedDataset(Dataset[Any]):
-    """Datasets one behind the other: first all items of the first, then those of the second, and so on.
+    """Concatenates datasets: all items of the first, then those of the second, and so on.
 
     Args:
-        datasets: Map-style datasets; at least one.
+        datasets: Map-style datasets, at least one.
     """
 
     def __init__(self, datasets: Sequence[Dataset[Any]]) -> None:
@@ -244,7 +249,7 @@ class CombinedDataset(Dataset[Any]):
 
     @property
     def fingerprint(self) -> str:
-        """What tells these datasets, in this order, from others.
+        """Digest of the fingerprints of the datasets, in their order.
 
         Raises:
             AttributeError: If one of them has no fingerprint.
@@ -252,26 +257,26 @@ class CombinedDataset(Dataset[Any]):
         return digest([dataset.fingerprint for dataset in self.datasets])  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
-        """Number of items of all datasets."""
+        """Total number of items."""
         return self.cumulative_sizes[-1]
 
     def __getitem__(self, idx: SupportsIndex) -> Any:
-        """Item ``idx``; a negative one counts from the end of the last dataset."""
+        """Returns item ``idx``; negative indices count from the end of the last dataset."""
         dataset, i = self._place(idx)
         return self.datasets[dataset][i]
 
     def __getitems__(self, indices: Iterable[SupportsIndex]) -> list[Any]:
-        """The items of ``indices``, as torch's fetcher asks for them."""
+        """Returns the items of ``indices``; called by torch's fetcher."""
         return [self[i] for i in indices]
 
     def locate(self, idx: int) -> list[tuple[str, int, int, int]]:
-        """The documents in item ``idx``, as the dataset that it is of tells them."""
+        """Returns the documents in item ``idx``, in the format of its dataset's ``locate``."""
         dataset, i = self._place(idx)
         located: list[tuple[str, int, int, int]] = self.datasets[dataset].locate(i)  # type: ignore[attr-defined]
         return located
 
     def _place(self, idx: SupportsIndex) -> tuple[int, int]:
-        """The dataset that holds item ``idx``, and which of its items that is."""
+        """Returns the index of the dataset that contains item ``idx``, and the item's index in it."""
         i = idx.__index__()
         if i < 0:
             i += len(self)

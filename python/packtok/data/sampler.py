@@ -1,7 +1,7 @@
-"""Which items a rank takes, in which order, and how far it has come.
+"""Samplers: the items of a rank, their order, and the position in it.
 
-`ResumableDistributedSampler` gives single items, as torch's samplers do, and knows the state;
-`ResumableBatchSampler` gives the same items batch by batch.
+`ResumableDistributedSampler` yields single items, like torch's samplers, and holds the state.
+`ResumableBatchSampler` yields the same items in batches.
 """
 
 from collections.abc import Iterator, Mapping, Sized
@@ -19,34 +19,38 @@ if TYPE_CHECKING:
 
 
 class ResumableDistributedSampler(Sampler[int]):
-    """The items of one rank, shuffled or in sequence, from any place of any epoch.
+    """Yields the items of one rank, shuffled or in sequence, from any position of any epoch.
 
-    Of an epoch's order, from sample ``skip_num_global_samples`` on, rank ``r`` of ``R`` takes every ``R``-th
-    from the ``r``-th. Iterating begins where the sampler was placed, by its arguments, `set_epoch` or
-    `load_state_dict`; iterating again begins the next epoch.
+    In an epoch's order after ``skip_num_global_samples`` samples, rank ``r`` of ``R`` takes every ``R``-th
+    item, starting with item ``r``. Iteration starts at the position set by the arguments, `set_epoch` or
+    `load_state_dict`; the next iteration starts the next epoch.
 
     Args:
-        dataset: Anything with a length; its ``fingerprint`` and ``orders_itself`` are heeded if it has them.
-        rank: By default, with ``num_replicas``, that of the process group, or else of RANK and WORLD_SIZE.
-        num_replicas: How many ranks divide the items.
-        epoch: The epoch to begin with.
-        shuffle: Whether items come in an order given by seed and epoch (packtok's, not ``torch.randperm``'s).
+        dataset: Object with a length. Its attributes ``fingerprint`` and ``orders_itself`` are used if they
+            exist.
+        rank: Needs ``num_replicas``. Default: the rank in the process group, otherwise RANK and WORLD_SIZE.
+        num_replicas: Number of ranks that divide the items.
+        epoch: The first epoch.
+        shuffle: Whether to use an order given by the seed and the epoch (packtok's, not
+            ``torch.randperm``'s).
         seed: From 0 to 2**64 - 1.
-        drop_last: The same as ``at_epoch_end="drop"``; false is the same as ``"pad"``.
-        skip_num_global_samples: Samples of the first epoch, counted over all ranks, that are done already.
-        batch_size: Samples that each rank takes in a step. The steps decide what is left at an epoch's end;
-            where neither this nor ``global_batch_size`` is given, each rank takes one.
-        global_batch_size: The same for all ranks together. All parts of a stopped run need the same.
-        at_epoch_end: What becomes of the samples that fill no global batch. ``"drop"`` leaves them out;
-            ``"pad"`` fills the batch from the beginning of the epoch's order; ``"carry"`` puts them first in
-            the next epoch; ``"short"`` gives each item exactly once, some ranks one more than others.
-        device_mesh: Instead of rank and num_replicas: the mesh whose dimension ``dp_dim`` divides the items.
-        dp_dim: Its name or number, or several, the first coarsest.
+        drop_last: True is the same as ``at_epoch_end="drop"``, False the same as ``"pad"``.
+        skip_num_global_samples: Samples of the first epoch to skip, counted over all ranks.
+        batch_size: Samples per rank and step, which determine what is left over at the end of an epoch.
+            Default: 1, if ``global_batch_size`` is not given either.
+        global_batch_size: Samples per step over all ranks. Must stay the same when a run resumes.
+        at_epoch_end: How to treat samples that do not fill a global batch. ``"drop"`` drops them. ``"pad"``
+            fills the batch with items from the start of the epoch's order. ``"carry"`` serves them first in
+            the next epoch. ``"short"`` serves each item exactly once, so that some ranks get one more than
+            others.
+        device_mesh: Instead of ``rank`` and ``num_replicas``: mesh whose dimension ``dp_dim`` divides the
+            items.
+        dp_dim: Name or index of a mesh dimension, or several of them in row-major order.
 
     Raises:
-        ValueError: If an argument is out of range, arguments contradict each other, or the dataset brings an
-            order of its own; or if an epoch would have no batch, because the dataset has no items or, with
-            ``"drop"`` and ``"carry"``, fewer than a global batch.
+        ValueError: If an argument is out of range, arguments contradict each other, or the dataset defines
+            its own order and ``shuffle`` is set; or if an epoch would have no batch, because the dataset is
+            empty or, with ``"drop"`` and ``"carry"``, smaller than a global batch.
     """
 
     def __init__(
@@ -93,11 +97,11 @@ class ResumableDistributedSampler(Sampler[int]):
         if self._first[1]:
             self.epochs.check_skip(*self._first)
         self._epoch, self._position = self._first
-        # Whether a sample was taken since the sampler was placed where it stands.
+        # Whether a sample was drawn since the sampler was placed at its current position.
         self._is_under_way = False
 
     def _check_batches(self, batch_size: int | None) -> None:
-        """Raises a ValueError if there are epochs without a batch, which a training loop would not notice."""
+        """Raises a ValueError if epochs have no batch, which a training loop would not notice."""
         epochs = self.epochs
         if not epochs.num_items:
             raise ValueError(
@@ -120,37 +124,37 @@ class ResumableDistributedSampler(Sampler[int]):
 
     @property
     def rank(self) -> int:
-        """The rank whose items are given."""
+        """The rank whose items are yielded."""
         return self.epochs.share.rank
 
     @property
     def num_replicas(self) -> int:
-        """How many ranks divide the items."""
+        """Number of ranks that divide the items."""
         return self.epochs.share.num_replicas
 
     @property
     def epoch(self) -> int:
-        """The epoch that iterating is in, or will begin with."""
+        """The current epoch, or the one that the next iteration starts with."""
         return self._epoch
 
     @property
     def position(self) -> int:
-        """Samples of the epoch, over all ranks, that were taken or skipped."""
+        """Number of samples of the epoch, over all ranks, that were drawn or skipped."""
         return self._position
 
     def start_of(self, epoch: int) -> int:
-        """The position at which ``epoch`` begins."""
+        """Returns the position at which ``epoch`` starts."""
         first_epoch, skip = self._first
         return skip if epoch == first_epoch else 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Goes to the beginning of ``epoch``, or stays in the middle of it if a state has just led there."""
+        """Moves to the start of ``epoch``, or keeps the position that a loaded state set within it."""
         epoch = checked_integer("epoch", epoch)
         if epoch != self._epoch or self._is_under_way:
             self.place(epoch, self.start_of(epoch))
 
     def __len__(self) -> int:
-        """Items that this rank gets in the whole epoch (from ``skip_num_global_samples`` on in the first)."""
+        """Number of items of this rank in the epoch (after ``skip_num_global_samples`` in the first one)."""
         return self.epochs.num_own(self._epoch, self.start_of(self._epoch))
 
     def __iter__(self) -> Iterator[int]:
@@ -164,18 +168,18 @@ class ResumableDistributedSampler(Sampler[int]):
         self.place(epoch + 1, self.start_of(epoch + 1))
 
     def begin(self) -> tuple[int, int]:
-        """The epoch and the position at which an iteration that begins now begins."""
+        """Returns the epoch and the position at which an iteration would start now."""
         self._check_share()
         if self._is_under_way:
             self.place(self._epoch + 1, self.start_of(self._epoch + 1))
         return self._epoch, self._position
 
     def place(self, epoch: int, position: int, *, is_under_way: bool = False) -> None:
-        """Goes to a position; the next iteration begins there, or with the next epoch if one is under way."""
+        """Sets the position. The next iteration starts there, or with the next epoch if one is under way."""
         self._epoch, self._position, self._is_under_way = epoch, position, is_under_way
 
     def _check_share(self) -> None:
-        """Made before the process group, a sampler would give every rank everything, unnoticed."""
+        """Raises if a sampler from before the process group existed would give all data to every rank."""
         if self._finds_share and (now := process_share()) != self.epochs.share:
             raise RuntimeError(
                 f"the sampler was created for rank {self.rank} of {self.num_replicas}, but this process is "
@@ -184,7 +188,7 @@ class ResumableDistributedSampler(Sampler[int]):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the sampler stands and what that depends on: numbers and names that JSON can hold."""
+        """Returns the position and the settings it depends on, as JSON-serializable values."""
         state = {
             "version": STATE_VERSION,
             "order": ORDER_VERSION,
@@ -203,12 +207,12 @@ class ResumableDistributedSampler(Sampler[int]):
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Resumes where the state was taken; the number of ranks may differ.
+        """Resumes at the position of the state; the number of ranks may differ.
 
         Raises:
             ValueError: If a field of the state is missing, unknown, of another type, out of range, or differs
                 from this sampler's, or if the position is not between two global batches of the epoch. The
-                message says what was found and expected; the sampler stays as it was.
+                message names the found and the expected value. The sampler is left unchanged.
         """
         epoch, start, position = checked_place(state_dict, self.state_dict(), self.epochs)
         if start != self.start_of(epoch):
@@ -217,10 +221,11 @@ class ResumableDistributedSampler(Sampler[int]):
 
 
 class ResumableBatchSampler(Sampler[list[int]]):
-    """The items of a `ResumableDistributedSampler` batch by batch; all ranks have the same number of batches.
+    """Yields the items of a `ResumableDistributedSampler` in batches.
 
-    Goes where torch takes a ``batch_sampler``. Its state counts the batches drawn from it, and workers draw
-    ahead of what they give; `packtok.DataLoader` and torchdata's ``StatefulDataLoader`` keep account of that.
+    All ranks have the same number of batches. Can be passed to torch as ``batch_sampler``. Its state counts
+    the batches drawn from it, which workers draw ahead of use. `packtok.DataLoader` and torchdata's
+    ``StatefulDataLoader`` account for that.
     """
 
     def __init__(self, sampler: ResumableDistributedSampler) -> None:
@@ -229,7 +234,7 @@ class ResumableBatchSampler(Sampler[list[int]]):
         self.drop_last = sampler.epochs.at_epoch_end in ("drop", "carry")
 
     def __len__(self) -> int:
-        """Batches of the whole epoch (from ``skip_num_global_samples`` on in the first)."""
+        """Number of batches in the whole epoch (after ``skip_num_global_samples`` in the first)."""
         sampler = self.sampler
         return sampler.epochs.num_steps(sampler.epoch, sampler.start_of(sampler.epoch))
 
@@ -245,15 +250,15 @@ class ResumableBatchSampler(Sampler[list[int]]):
         sampler.place(epoch + 1, sampler.start_of(epoch + 1))
 
     def set_epoch(self, epoch: int) -> None:
-        """As the sampler's."""
+        """Same as the sampler's `set_epoch`."""
         self.sampler.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """As the sampler's."""
+        """Same as the sampler's `state_dict`."""
         return self.sampler.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """As the sampler's."""
+        """Same as the sampler's `load_state_dict`."""
         self.sampler.load_state_dict(state_dict)
 
 

@@ -1,4 +1,4 @@
-"""The sides of a split: what is held out for validation, checked, and the documents of each side."""
+"""Train and validation sides of a split: checks what is held out, and finds the documents of each side."""
 
 from numbers import Real
 from typing import Any, Literal, TypedDict
@@ -13,7 +13,7 @@ Split = Literal["train", "validation"]
 
 
 class HeldOut(TypedDict):
-    """What `find_or_split` takes: all documents that are for validation."""
+    """Arguments of `find_or_split`, which select the documents for validation."""
 
     fraction: float | None
     last: int | float | None
@@ -29,10 +29,10 @@ def held_out(
     validation_from: int | None,
     split_seed: int,
 ) -> HeldOut:
-    """The arguments of `TokenDataset` that say what is held out, checked.
+    """Checks the arguments of `TokenDataset` that select the validation documents.
 
     Raises:
-        ValueError: If one is out of range, or it is not said, or said more than once, what is held out.
+        ValueError: If one is out of range, or not exactly one of them is given with a split.
     """
     rules = (validation_fraction, validation_last, validation_from)
     num_rules = sum(rule is not None for rule in rules)
@@ -55,7 +55,9 @@ def held_out(
 
 
 def side_of(files: Files, split: Split | None, rule: HeldOut, folders: list[str]) -> dict[str, str]:
-    """The arguments of `Blocks` for one side of a split, which is found or made; none for all documents.
+    """Returns the arguments of `Blocks` for one side of a split; empty if there is no split.
+
+    Loads the split from a file, or computes and stores it.
 
     Raises:
         ValueError: If that side has no document.
@@ -88,10 +90,10 @@ def _last(value: object) -> int | float:
 
 
 def _number(name: str, value: object) -> int:
-    """A number of documents.
+    """Returns ``value`` as a number of documents.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is not an integer of at least 0.
     """
     try:
         return checked_integer(name, value)
@@ -102,7 +104,7 @@ def _number(name: str, value: object) -> int:
 
 
 def _share(name: str, value: object) -> float:
-    """A share of the documents.
+    """Returns ``value`` as a fraction of the documents.
 
     Raises:
         ValueError: If it is not from 0 to 1.
@@ -110,5 +112,5 @@ def _share(name: str, value: object) -> float:
     share = float(value) if isinstance(value, Real) and not isinstance(value, bool) else None
     if share is None or not 0 <= share <= 1:
         raise ValueError(f"{name} is {value!r}, expected a fraction from 0 to 1")
-    # An int stays one: the fingerprint is of what was given.
+    # An int stays an int: the fingerprint covers the value as given.
     return value if isinstance(value, int) else share

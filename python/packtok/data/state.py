@@ -1,7 +1,7 @@
-"""What the state of a sampler or loader holds, and whether it fits where it is loaded.
+"""Checks the state of a sampler or loader against the one that loads it.
 
-Every field is checked before anything changes: a state with one wrong number would otherwise serve an empty
-epoch, or other items than the run that saved it.
+Every field is checked before anything changes. Otherwise a single wrong number could yield an empty epoch, or
+other items than those of the run that saved the state.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,23 +13,23 @@ from packtok.integers import checked_integer
 __all__ = ["ORDER_VERSION", "STATE_VERSION", "check_form", "checked_place"]
 
 STATE_VERSION = 1
-# Goes up when an order changes, which the permutation promises not to do.
+# Increases if an order changes, which the permutation promises not to do.
 ORDER_VERSION = 1
 
 _REMEDY = "load what state_dict returned, or start without a state"
 
 
 def check_form(state: object) -> Mapping[str, Any]:
-    """``state`` if it has the fields of a state, each of the right type and in its range.
+    """Returns ``state`` if it has all fields of a state, each with the right type and in range.
 
     Raises:
-        ValueError: If it has not.
+        ValueError: If it does not.
     """
     if not isinstance(state, Mapping):
         raise ValueError(
             f"the state is of type {type(state).__name__}, expected a dict; load what state_dict returned"
         )
-    # First: in another version the fields may be others.
+    # Checked first, because another version may have other fields.
     version = _field("version", state.get("version", STATE_VERSION), checked_integer)
     if version != STATE_VERSION:
         raise ValueError(
@@ -47,15 +47,15 @@ def check_form(state: object) -> Mapping[str, Any]:
 
 
 def checked_place(state: object, own: Mapping[str, Any], epochs: Epochs) -> tuple[int, int, int]:
-    """The epoch of ``state``, the position at which that epoch started, and the position reached.
+    """Returns the epoch of ``state``, the position at which that epoch started, and the current position.
 
     Args:
-        state: What was saved.
-        own: The state of the sampler that it is loaded into.
+        state: The saved state.
+        own: The state of the sampler that loads it.
         epochs: The epochs of that sampler.
 
     Raises:
-        ValueError: If the state is damaged, or was taken with other data or in another order.
+        ValueError: If the state is damaged, or was saved with other data or another order.
     """
     saved = check_form(state)
     differing = [
@@ -68,7 +68,7 @@ def checked_place(state: object, own: Mapping[str, Any], epochs: Epochs) -> tupl
             f"the state does not match: {'; '.join(differing)}; resume with the values of the state, or "
             "start without it"
         )
-    # Without a global batch each rank takes one sample in a step, and the number of ranks may differ now.
+    # Without a global batch, a step is one sample per rank, and the number of ranks may have changed.
     step = saved["global_batch_size"] or saved.get("num_replicas", epochs.share.num_replicas)
     epochs = epochs.with_global_batch_size(step)
     epoch, start = saved["epoch"], saved.get("skip_num_global_samples", 0)
@@ -84,10 +84,10 @@ def checked_place(state: object, own: Mapping[str, Any], epochs: Epochs) -> tupl
 
 
 def _field(name: str, value: object, check: Callable[[str, Any], Any]) -> Any:
-    """What ``check`` makes of a field.
+    """Returns the result of ``check`` for a field.
 
     Raises:
-        ValueError: What it raises, as a fault of the state.
+        ValueError: With the message of ``check``, as an error of the state.
     """
     try:
         return check(name, value)
@@ -138,7 +138,7 @@ _FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "skip_num_global_samples": checked_integer,
     "num_replicas": _positive,
 }
-# Where the epoch started, if not at 0; and how many ranks there were, where they decide what a step is.
+# The start of the epoch, if not 0; and the number of ranks, if it determines what a step is.
 _OPTIONAL = ("skip_num_global_samples", "num_replicas")
-# Where these differ, a position means something else.
+# If one of these differs, a position has another meaning.
 _SAME = ("order", "data", "num_items", "seed", "global_batch_size", "at_epoch_end")

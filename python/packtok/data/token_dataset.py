@@ -1,7 +1,6 @@
-"""`TokenDataset`: token files as rows of inputs and labels for a language model.
+"""`TokenDataset`: rows of inputs and labels for a language model, from pbins.
 
-Which tokens an item has, and what is written for it, is the compiled module's matter; the memory of a batch
-that of `packtok.data.fields`.
+The compiled module determines the tokens of an item and writes them. `packtok.data.fields` allocates batches.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,44 +27,47 @@ Labels = Literal["shifted", "aligned"]
 
 
 class TokenDataset(Dataset[Item]):
-    """Rows of ``context_length`` inputs with labels, from one pbin or many.
+    """Rows of ``context_length`` inputs with labels, from one pbin or several.
 
-    Items are dicts of tensors; a whole batch comes from one call (`__getitems__`, which
-    ``torch.utils.data.DataLoader`` uses by itself) and collates without a copy. docs/token_dataset.md has a
-    table of all fields, and what labels and padding are for each packing.
+    Items are dicts of tensors. A whole batch comes from one call of `__getitems__`, which
+    ``torch.utils.data.DataLoader`` uses automatically, and is collated without a copy. docs/token_dataset.md
+    lists all fields, and describes labels and padding for each packing.
 
     Args:
-        paths: A pbin; or many, whose documents follow each other: a list, a folder, a glob or a manifest.
-        context_length: Inputs of an item.
+        paths: One pbin, or several whose documents are concatenated: a list, a folder, a glob or a manifest.
+        context_length: Number of inputs per item.
         packing: ``"concat"`` cuts the stream of all tokens every ``context_length`` tokens. ``"document"``
-            makes one item of each document, cut or padded. ``"best_fit"`` puts documents together so that
-            none is cut that fits and little is padded; longer ones become full items and a rest.
-        labels: ``"shifted"``: label ``t`` is the token after input ``t``. ``"aligned"``: it is input ``t``,
-            for models that shift inside.
-        position_ids: Whether items tell the place of each input in its document.
-        document_ids: Whether items tell which document of the row each input is of.
-        cu_seqlens: Whether items tell the boundaries of documents (``cu_seqlens``, ``max_seqlen``), as
-            FlashAttention's functions for sequences of variable length take them.
-        document_mask: ``"compact"`` gives the document of each input, from which `document_mask` makes the
-            matrix where it is needed; ``"dense"`` the boolean matrix itself, which is large.
-        loss_mask: Whether items tell which labels are ones.
-        pad_token_id: Input that fills rows up; the files' EOD id, or 0 if they do not say.
-        dtype: ``torch.int64`` or ``torch.int32``, of ids, labels and positions.
-        by_file: Whether with ``"concat"`` items stay within files, each losing its tail.
-        split: Which side of a split of the documents to take; all documents if left out. One of the next
-            three says what is held out for validation.
-        validation_fraction: About this fraction, each document by a hash of its tokens and ``split_seed``: a
-            document stays on its side whatever is added to the data.
-        validation_last: The last documents: a number if it is an int, a share if it is a float.
-        validation_from: All documents from this one on.
-        split_seed: Decides which documents ``validation_fraction`` takes.
-        cache_dir: Where plans of ``"best_fit"`` and splits are kept; beside the data, or in the user's cache
-            where that cannot be written, if left out.
-        verify: Whether data is compared with the files' checksums when it is first read.
-        pin_memory: Whether batches made in the main process are pinned; those of workers the DataLoader pins.
+            makes one item of each document, cut or padded. ``"best_fit"`` combines documents so that every
+            document that fits stays whole and padding is small; a longer document is split into full items
+            and a remainder.
+        labels: With ``"shifted"``, label ``t`` is the token after input ``t``. With ``"aligned"``, it is
+            input ``t``, for models that shift labels themselves.
+        position_ids: Whether to include the position of each input in its document.
+        document_ids: Whether to include the index of each input's document in the row.
+        cu_seqlens: Whether to include document boundaries (``cu_seqlens``, ``max_seqlen``) in the format of
+            FlashAttention's functions for sequences of variable length.
+        document_mask: ``"compact"`` includes the document of each input, from which `document_mask` computes
+            the attention mask where it is needed; ``"dense"`` includes the bool matrix itself, which is
+            large.
+        loss_mask: Whether to include a mask of the labels that count for the loss.
+        pad_token_id: Token id of padding. Default: the EOD id of the files, or 0 if it is unknown.
+        dtype: Dtype of ids, labels and positions: ``torch.int64`` or ``torch.int32``.
+        by_file: Whether ``"concat"`` items stay within one file, so that each file drops its last partial
+            item.
+        split: The side of a train/validation split to use. Default: all documents. With it, exactly one of
+            the next three arguments selects the validation documents.
+        validation_fraction: Approximate fraction of documents, selected by a hash of the tokens and
+            ``split_seed``. A document stays on its side when data is added.
+        validation_last: The last documents: a number if it is an int, a fraction if it is a float.
+        validation_from: Index of the first validation document; all later documents are for validation too.
+        split_seed: Determines which documents ``validation_fraction`` selects.
+        cache_dir: Folder of ``"best_fit"`` plans and of splits. Default: next to the data or, if that folder
+            is not writable, in the user's cache.
+        verify: Whether to verify the files' checksums when data is first read.
+        pin_memory: Whether to pin batches created in the main process. The DataLoader pins those of workers.
 
     Raises:
-        ValueError: If an option is wrong, or there is not one whole item.
+        ValueError: If an option is invalid, or there is no complete item.
         PbinFormatError: If a file is damaged.
 
     Example:
@@ -105,7 +107,7 @@ class TokenDataset(Dataset[Item]):
         _check_choice("document_mask", document_mask, (None, "compact", "dense"))
         _check_choice("dtype", dtype, (torch.int64, torch.int32))
         _check_choice("split", split, (None, "train", "validation"))
-        # Boundaries of segments are int32.
+        # Document boundaries are int32.
         context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
         if by_file and packing != "concat":
             raise ValueError(f"by_file needs packing 'concat', but packing is {packing!r}; remove by_file")
@@ -153,60 +155,60 @@ class TokenDataset(Dataset[Item]):
     @overload
     def __getitem__(self, i: slice, /) -> Sequence[Item]: ...
     def __getitem__(self, i: int | slice, /) -> Item | Sequence[Item]:
-        """Item ``i``, or the items of a slice; negative ones count from the end."""
+        """Returns item ``i``, or the items of a slice; negative indices count from the end."""
         if isinstance(i, slice):
             return self.__getitems__(range(len(self))[i])
         return self.__getitems__((i,))[0]
 
     def __getitems__(self, items: Sequence[int]) -> ItemList:
-        """The items as rows of one batch, each array of which is written once."""
+        """Returns the items as rows of one batch; each array is written once."""
         return self._fields.filled(len(items), partial(self._blocks.fill, items))
 
     @property
     def context_length(self) -> int:
-        """Inputs of an item."""
+        """Number of inputs per item."""
         return self._fields.context_length
 
     @property
     def pad_token_id(self) -> int:
-        """Input that fills rows up."""
+        """Token id of padding."""
         return self._fields.pad_token_id
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the files."""
+        """Number of tokens in the files."""
         return self._blocks.num_tokens
 
     @property
     def num_documents(self) -> int:
-        """Documents of the files."""
+        """Number of documents in the files."""
         return self._blocks.num_documents
 
     @property
     def num_dropped_tokens(self) -> int:
-        """Tokens that are in no item, neither as input nor as label."""
+        """Number of tokens that are in no item, neither as input nor as label."""
         return self._blocks.num_dropped_tokens
 
     @property
     def num_padding_tokens(self) -> int:
-        """Inputs of all items together that are padding."""
+        """Total number of padding inputs in all items."""
         return self._blocks.num_padding_tokens
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of what decides which tokens each item has: the files and how they are packed."""
+        """SHA-256, as hex, of everything that determines the tokens of each item: files and packing."""
         return digest([self._blocks.fingerprint, *self._told])
 
     def locate(self, i: int) -> list[tuple[str, int, int, int]]:
-        """The documents that item ``i`` has tokens of: (path, document in the file, start, stop)."""
+        """Returns the documents in item ``i`` as (path, document in the file, start token, stop token)."""
         return self._blocks.locate(i)
 
     def prefetch(self, items: Iterable[int]) -> None:
-        """Asks the system to read the pages of ``items``, and does not wait for them."""
+        """Asks the operating system to read the pages of ``items``; does not wait for them."""
         self._blocks.prefetch(items)
 
     def advise(self, pattern: str) -> None:
-        """Tells the system how the files will be read: ``"normal"``, ``"sequential"`` or ``"random"``."""
+        """Tells the operating system the access pattern: ``"normal"``, ``"sequential"`` or ``"random"``."""
         self._blocks.advise(pattern)
 
     def __repr__(self) -> str:
@@ -217,15 +219,15 @@ class TokenDataset(Dataset[Item]):
     def _pad_token_id(self, asked: int | None) -> int:
         if asked is not None:
             return checked_integer("pad_token_id", asked, below=1 << 31)
-        # Nothing is padded in "concat"; asking for the EOD id would open a file that only a manifest names.
+        # "concat" needs no padding, and reading the EOD id would open a file that a manifest only names.
         return 0 if self.packing == "concat" else self._blocks.eod_id or 0
 
 
 class RowsOfMany:
-    """Rows of one batch from several datasets, which must have the same fields.
+    """Creates batches with rows from several datasets, which must have the same fields.
 
     Raises:
-        ValueError: If they do not.
+        ValueError: If their fields differ.
     """
 
     def __init__(self, datasets: Sequence[TokenDataset]) -> None:
@@ -244,20 +246,20 @@ class RowsOfMany:
         self._blocks = [dataset._blocks for dataset in datasets]
 
     def __call__(self, sources: np.ndarray[Any, Any], items: np.ndarray[Any, Any]) -> ItemList:
-        """A batch whose row ``i`` is item ``items[i]`` of dataset ``sources[i]``."""
+        """Returns a batch whose row ``i`` is item ``items[i]`` of dataset ``sources[i]``."""
         return self._fields.filled(len(items), partial(fill_from, self._blocks, sources, items))
 
 
 def _packed(
     documents: dict[str, Any], packing: Packing, context_length: int, by_file: bool, folders: list[str]
 ) -> Blocks:
-    """Items of ``documents``, which are arguments of `Blocks`; a plan is found or made if they need one."""
+    """Returns the items of ``documents`` (arguments of `Blocks`); loads or creates a plan if needed."""
     if packing == "best_fit":
         whole = Blocks(**documents, packing="whole")
         plan_path = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=folders)
         return Blocks(**documents, packing="planned", plan_path=str(plan_path))
     if packing == "document":
-        # One token more than inputs: the label of the last.
+        # One token more than inputs, for the label of the last input.
         return Blocks(**documents, packing="document", block_size=context_length + 1)
     return Blocks(**documents, packing="rows", context_length=context_length, by_file=by_file)
 

@@ -1,1 +1,1 @@
-"""Packing by many tasks of a cluster: settings, submission scripts, Slurm's programs, where things stand."""
+"""Packing with many tasks on a cluster: settings, submission scripts, Slurm, Ray, and the status of a run."""

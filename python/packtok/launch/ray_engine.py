@@ -1,8 +1,8 @@
-"""Packing shards as tasks of a Ray cluster: the only place that knows Ray.
+"""Packs shards as tasks of a Ray cluster. Only this module uses Ray.
 
-No document goes through Ray. A task starts the `packtok pack` that a task of Slurm would start, which reads
-the corpus from the file system that all nodes share and writes its shard there; Ray says where, and starts it
-again elsewhere when a node or a worker is lost.
+Documents do not go through Ray. A task starts the same `packtok pack` that a Slurm task would start, which
+reads the corpus from the shared file system and writes its shard there. Ray chooses the node, and restarts
+the task on another one if a node or a worker is lost.
 """
 
 import contextlib
@@ -24,22 +24,22 @@ from packtok.shard_folder import ShardFolder
 
 POLL_SECONDS, CONNECT_SECONDS = 1.0, 10.0
 TASK_POLL_SECONDS = 0.05
-# What tasks that are asked to stop get for that.
+# Time that tasks get to stop.
 STOP_SECONDS = 30.0
 MAX_CHARS = 300
 
 
 def is_at_hand() -> bool:
-    """Whether the environment names a Ray cluster for this process to work with."""
+    """Returns whether the environment names a Ray cluster."""
     return bool(os.environ.get("RAY_ADDRESS"))
 
 
 @contextlib.contextmanager
 def connected() -> Iterator[Any]:
-    """The module ``ray``, connected to the cluster that ``RAY_ADDRESS`` names (``local`` starts one here).
+    """Connects to the cluster in ``RAY_ADDRESS`` (``local`` starts one here) and yields the module ``ray``.
 
     Raises:
-        PacktokError: If Ray is not installed, or the cluster does not answer.
+        PacktokError: If Ray is not installed, or the cluster does not respond.
     """
     ray = _ray()
     address = os.environ.get("RAY_ADDRESS", "")
@@ -57,16 +57,16 @@ def connected() -> Iterator[Any]:
 
 
 def _check_answers(address: str) -> None:
-    """Fails at once where nobody listens; Ray itself would try for minutes."""
+    """Fails at once if nothing listens at the address; Ray itself would retry for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdecimal() and "/" not in address:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 def _ray() -> Any:
-    # Set before Ray is imported, which would ask the network otherwise.
+    # Set before importing Ray, which would otherwise contact the network.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # What Ray will do of itself in some later version; until then it says so at every start.
+    # This will be the default in a later version of Ray; until then, Ray warns at every start.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -76,30 +76,30 @@ def _ray() -> Any:
 
 
 def num_nodes(ray: Any) -> int:
-    """How many nodes of the cluster are alive."""
+    """Returns the number of live nodes in the cluster."""
     return sum(bool(node["Alive"]) for node in ray.nodes())
 
 
 def pack_shards(
     ray: Any, launch: Launch, shards: Sequence[int], on_progress: Progress | None = None
 ) -> dict[int, str]:
-    """Packs these shards; those that failed, each with the reason.
+    """Packs the given shards; returns those that failed, each with the reason.
 
     Args:
-        ray: The module, connected.
-        launch: What is to be packed; its plan is in the folder already.
+        ray: The connected module.
+        launch: What to pack. The folder already contains the plan.
         shards: Their numbers.
-        on_progress: Called every second with the counts of the shards that are finished.
+        on_progress: Called every second with the counts of the finished shards.
 
     Raises:
-        PacktokError: If no node of the cluster has the CPUs that one task is to have.
+        PacktokError: If no node of the cluster has enough CPUs for one task.
     """
     settings = launch.settings
     _check_size(ray, settings.slurm.cpus_per_task)
     log_folder(launch.outdir).mkdir(exist_ok=True)
     task = ray.remote(
         num_cpus=settings.slurm.cpus_per_task,
-        # For tasks whose node or worker is lost; what packtok itself refuses it would refuse again.
+        # Retries are for lost nodes and workers. An error of packtok itself would only occur again.
         max_retries=settings.slurm.max_restarts,
         retry_exceptions=False,
         scheduling_strategy="SPREAD",
@@ -130,12 +130,12 @@ def pack_shards(
 
 
 def log_of(outdir: Path, shard: int) -> Path:
-    """Where the task that packs a shard writes."""
+    """Returns the log of the task that packs a shard."""
     return log_folder(outdir) / f"ray_{shard}.out"
 
 
 def pack_command(launch: Launch, shard: int) -> list[str]:
-    """The command that packs one shard, without the interpreter."""
+    """Returns the command that packs one shard, without the interpreter."""
     command = ["pack", *launch.pack_arguments, f"--output={launch.outdir}", "--existing=error"]
     if not launch.has_num_cpus:
         command.append(f"--num-cpus={launch.settings.slurm.cpus_per_task}")
@@ -143,10 +143,10 @@ def pack_command(launch: Launch, shard: int) -> list[str]:
 
 
 def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
-    """What is run on a node: packtok with these arguments in ``folder``; why it failed, or ``None``."""
+    """Runs packtok with these arguments in ``folder``; returns why it failed, or ``None``. Runs on a node."""
     with open(log, "ab") as file:
         start = file.tell()
-        # Ray's workers hold SIGINT back, and what a program holds back, those that it starts hold back too.
+        # Ray's workers block SIGINT, and child processes inherit the signal mask.
         held_back = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         try:
             process = subprocess.Popen(
@@ -160,7 +160,7 @@ def run_command(command: Sequence[str], folder: str, log: str) -> str | None:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
         try:
-            # In short waits: Ray cancels a task by an exception, which none that waits for good would see.
+            # Poll, because Ray cancels a task with an exception, which would not interrupt a blocking wait.
             while (code := process.poll()) is None:
                 time.sleep(TASK_POLL_SECONDS)
         except BaseException:
@@ -198,7 +198,7 @@ def _failure(ray: Any, task: Any) -> str | None:
 
 
 def _stop(ray: Any, tasks: list[Any]) -> None:
-    """Asks tasks to stop, which keeps what they have done, and waits a while for that."""
+    """Asks tasks to stop, which saves their progress, and waits for up to `STOP_SECONDS`."""
     for task in tasks:
         with contextlib.suppress(Exception):
             ray.cancel(task)
@@ -219,6 +219,6 @@ def _counts(folder: ShardFolder) -> dict[str, int]:
 
 def _one_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # The cause stands at the end of Ray's own account of it.
+    # The cause is at the end of Ray's own message.
     text = lines[-1] if lines else type(error).__name__
     return text[:MAX_CHARS]

@@ -1,4 +1,4 @@
-"""`run.json`: what `packtok run` was asked for and which jobs it submitted, for `status` and `retry`."""
+"""`run.json`: the request of a `packtok run` and the jobs it submitted, for `status` and `retry`."""
 
 import json
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from packtok.launch.script import Launch, Request
 
 
 class Submission(BaseModel):
-    """One job that was submitted."""
+    """One submitted job."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
     job: str
     kind: Literal["array", "srun", "ray", "join"]
     first_shard: int = 0
-    """The shard that the array's task 0 packs."""
+    """The shard that array task 0 packs."""
     shards: tuple[tuple[int, int], ...] = ()
-    """First and last of each run of shards that the job is to pack."""
+    """First and last shard of each range that the job packs."""
 
     def shards_of(self, array_task: int | None) -> Iterator[int]:
-        """The shards that one task of an array packs; those of the whole job if it is none."""
+        """Yields the shards of one array task, or of the whole job if ``array_task`` is ``None``."""
         if array_task is not None:
             yield self.first_shard + array_task
         else:
@@ -34,7 +34,7 @@ class Submission(BaseModel):
 
 
 class Record(Request):
-    """All that a run is made from again."""
+    """All data needed to repeat a run."""
 
     packtok_run: Literal[1] = 1
     version: str = __version__
@@ -42,19 +42,19 @@ class Record(Request):
 
     @classmethod
     def of(cls, launch: Launch, submissions: tuple[Submission, ...]) -> "Record":
-        """The record of a launch."""
+        """Returns the record of a launch."""
         return cls(**launch.request(), submissions=submissions)
 
     def launch(self, outdir: Path) -> Launch:
-        """The launch that this is the record of, its folder being where it now is."""
+        """Returns the recorded launch, with the folder at its current path."""
         return Launch(**self.request(), outdir=outdir)
 
 
 def read_record(outdir: Path) -> Record | None:
-    """The record in a folder of shards; ``None`` if no run was started from there.
+    """Returns the record in a folder of shards; ``None`` if no run was started from there.
 
     Raises:
-        PacktokError: If it cannot be understood.
+        PacktokError: If it cannot be parsed.
     """
     path = outdir / "run.json"
     try:
@@ -71,6 +71,6 @@ def read_record(outdir: Path) -> Record | None:
 
 
 def write_record(outdir: Path, record: Record) -> None:
-    """Writes the record, in place of the one before."""
+    """Writes the record and replaces the previous one."""
     text = json.dumps(record.model_dump(mode="json"), indent=1) + "\n"
     _packtok.publish_bytes(outdir / "run.json", text.encode("ascii"))

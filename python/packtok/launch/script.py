@@ -1,7 +1,7 @@
-"""The text of submission scripts: what Slurm is told, what a job prepares, what it does when it is stopped.
+"""Generates submission scripts: options for Slurm, environment, commands and signal handling.
 
-Whatever comes from the user stands in a script shell-quoted, in a directive only if nobody could read it in
-two ways, and otherwise on the command line of sbatch.
+User input is shell-quoted in scripts. It is written into an #SBATCH directive only if it is unambiguous
+there, and otherwise passed on the command line of sbatch.
 """
 
 import re
@@ -16,31 +16,31 @@ from pydantic import BaseModel, ConfigDict
 from packtok import __version__
 from packtok.launch.settings import Environment, LaunchSettings
 
-# What sbatch takes literally in a directive: no white space, quotes, backslashes or comment signs.
+# Characters that sbatch takes literally in a directive: no white space, quotes, backslashes or comment signs.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@%+&|*()\[\]^~-]*")
 
-# Parts of scripts, which shellcheck reads as they are; a part may use what the parts before it define.
+# Parts of scripts, in files that shellcheck can read. A part may use names that earlier parts define.
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Request(BaseModel):
-    """What is to be packed, and by which jobs."""
+    """What to pack, and with which jobs."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
     output: str
     num_shards: int
     pack_arguments: tuple[str, ...]
-    """Those of `packtok pack`, without the output and the shard."""
+    """Arguments of `packtok pack`, without the output and the shard."""
     join_arguments: tuple[str, ...]
-    """Those of `packtok join` behind the folder and the output."""
+    """Arguments of `packtok join` after the folder and the output."""
     working_folder: str
     python: str
-    """The interpreter that has packtok, for jobs whose environment does not bring their own."""
+    """The Python interpreter with packtok, for jobs without an environment of their own."""
     settings: LaunchSettings
 
     def request(self) -> dict[str, Any]:
-        """These fields alone, of what is more than a request."""
+        """Returns only these fields, also in subclasses."""
         return {name: getattr(self, name) for name in Request.model_fields}
 
 
@@ -51,29 +51,30 @@ class Launch(Request):
 
     @property
     def has_num_cpus(self) -> bool:
-        """Whether the request itself says how many threads a task has."""
+        """Whether the request itself sets the number of threads."""
         return any(argument.startswith("--num-cpus=") for argument in self.pack_arguments)
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script, and what sbatch needs besides."""
+    """A script and its sbatch options."""
 
     text: str
     given: tuple[str, ...]
-    """The options that the script itself gives."""
+    """The options in the script itself."""
     arguments: tuple[str, ...]
-    """The options that a directive could not hold."""
+    """The options that a directive could not contain."""
 
 
 def array_script(launch: Launch) -> Script:
-    """One task of a job array packs the shard that has its number."""
+    """Returns the script of a job array, each of whose tasks packs one shard."""
     options = _where(launch) | _shape(launch) | {"--nodes": "1", "--ntasks": "1"}
     options |= _log(launch, f"{_log_folder(launch)}/%A_%a.out")
     body = [
         _run_functions(launch),
         _filled("pack_shard", pack=_pack_command(launch), num_shards=launch.num_shards),
-        # The last task of an array has the array's own number, which alone would stand for all of its tasks.
+        # The last task of an array has the array's own job id, and requeueing that id would restart all
+        # tasks.
         _requeue_function(launch, '"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'),
         _template("array_task"),
     ]
@@ -81,7 +82,7 @@ def array_script(launch: Launch) -> Script:
 
 
 def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
-    """One job of several nodes: srun starts the tasks, which share ``shards``; then they are joined."""
+    """Returns the script of one multi-node job whose tasks divide ``shards``, and which then joins them."""
     nodes = launch.settings.slurm.nodes or 1
     options = _where(launch) | _shape(launch) | {"--nodes": str(nodes), "--ntasks-per-node": "1"}
     options |= _log(launch, f"{_log_folder(launch)}/%j.out")
@@ -97,7 +98,7 @@ def srun_script(launch: Launch, shards: Sequence[int]) -> Script:
 
 
 def ray_script(launch: Launch) -> Script:
-    """One job of several nodes that are a Ray cluster as long as it runs; what is missing is packed on it."""
+    """Returns the script of one multi-node job that starts a Ray cluster and packs the missing shards."""
     nodes = launch.settings.slurm.nodes or 1
     options = _where(launch) | _shape(launch) | {"--nodes": str(nodes), "--ntasks-per-node": "1"}
     options |= _log(launch, f"{_log_folder(launch)}/%j.out")
@@ -110,7 +111,7 @@ def ray_script(launch: Launch) -> Script:
 
 
 def join_script(launch: Launch) -> Script:
-    """Joins the shards when all tasks have ended; which are missing then is said by `packtok join`."""
+    """Returns the script that joins the shards once all tasks have ended, or lists the missing ones."""
     options = _where(launch) | {"--nodes": "1", "--ntasks": "1", "--cpus-per-task": "1"}
     options["--job-name"] = f"{launch.settings.slurm.job_name}-join"
     options["--output"] = f"{_log_folder(launch)}/join_%j.out"
@@ -123,12 +124,12 @@ def join_script(launch: Launch) -> Script:
 
 
 def compact(shards: Iterable[int]) -> str:
-    """Numbers in order as Slurm takes them: ``3,7-9``."""
+    """Formats numbers in Slurm's notation: ``3,7-9``."""
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs(shards))
 
 
 def runs(shards: Iterable[int]) -> list[tuple[int, int]]:
-    """The first and last of each run of numbers that follow one another."""
+    """Returns the first and last number of each consecutive range."""
     found: list[tuple[int, int]] = []
     for shard in sorted(shards):
         if found and found[-1][1] == shard - 1:
@@ -139,12 +140,12 @@ def runs(shards: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _braces(shards: Sequence[int]) -> str:
-    """Numbers as bash expands them, so that ten thousand take little room."""
+    """Formats numbers as bash brace expansions, so that ten thousand of them stay short."""
     return " ".join(str(first) if first == last else f"{{{first}..{last}}}" for first, last in runs(shards))
 
 
 def _where(launch: Launch) -> dict[str, str | None]:
-    """The options that every job has, and those that say where it may run."""
+    """Returns the options of every job, and those that select where it runs."""
     slurm = launch.settings.slurm
     options: dict[str, str | None] = {"--job-name": slurm.job_name, "--chdir": launch.working_folder}
     for name in ("partition", "account", "qos", "constraint", "mem", "time"):
@@ -172,12 +173,12 @@ def _log(launch: Launch, default: str) -> dict[str, str | None]:
 
 
 def log_folder(outdir: Path) -> Path:
-    """Where the jobs' logs are."""
+    """Returns the folder of the jobs' logs."""
     return outdir / "logs"
 
 
 def _log_folder(launch: Launch) -> str:
-    """The same as Slurm's patterns have it, in which % begins a number."""
+    """Returns the log folder with ``%`` escaped, which starts a placeholder in Slurm's file name patterns."""
     return str(log_folder(launch.outdir)).replace("%", "%%")
 
 
@@ -227,11 +228,11 @@ def _program(launch: Launch, name: Literal["packtok", "ray"] = "packtok") -> str
 
 
 def _pack_command(launch: Launch) -> str:
-    # A shard that is finished is left as it is then, whatever the config says of the file as a whole.
+    # Keep finished shards, whatever the config says about an existing output file.
     rest = ['--output="$outdir"', "--existing=error", '--shard="$1"']
     quoted = [*map(shlex.quote, ["pack", *launch.pack_arguments]), *rest]
     if not launch.has_num_cpus:
-        # Without it packtok takes all cores that it sees, which on many clusters are those of the whole node.
+        # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
         quoted.append('--num-cpus="${SLURM_CPUS_PER_TASK:-1}"')
     return " ".join(quoted)
 
@@ -254,11 +255,11 @@ def _requeue_function(launch: Launch, job: str) -> str:
 
 
 def _template(name: str) -> str:
-    """The text of a template, without the line that tells shellcheck which shell it is for."""
+    """Returns the text of a template, without its shellcheck line."""
     text = (_TEMPLATES / f"{name}.sh").read_text(encoding="utf-8")
     return text.partition("\n")[2]
 
 
 def _filled(name: str, **values: object) -> str:
-    """A template with each ``@name@`` replaced, all at once, so that no value is read as a placeholder."""
+    """Returns a template with each ``@name@`` replaced, in one pass, so that values are not expanded."""
     return re.sub(r"@(\w+)@", lambda found: str(values[found[1]]), _template(name))

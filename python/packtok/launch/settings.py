@@ -1,7 +1,7 @@
-"""The settings of a launch: their shape, and the layers of files, overrides and flags that they come from.
+"""Settings of a launch: their structure, and how files, overrides and flags are layered.
 
-The keys and the layers are tatm's, so that its files serve as they are; packtok has more keys, and files of
-its own. Every error names the key, and where it came from a file, the file.
+Keys and layers are those of tatm, so that its files work unchanged. packtok has additional keys and files.
+Every error names the key, and the file if the value came from one.
 """
 
 import os
@@ -38,17 +38,17 @@ def _as_list(value: Any) -> Any:
 
 
 def _joined(value: Any) -> Any:
-    """Several constraints as one; tatm takes them as a list, and Slurm joined by commas."""
+    """Joins several constraints with commas for Slurm; tatm accepts a list."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _as_text(value: Any) -> Any:
-    # Megabytes, or GPUs, without a unit.
+    # Megabytes, or GPUs, as a number without a unit.
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _not_a_number(value: Any) -> Any:
-    # YAML reads 12:30:00 as 45000, in base 60, and Slurm would take that for minutes.
+    # YAML parses 12:30:00 as 45000 (base 60), which Slurm would interpret as minutes.
     if isinstance(value, int):
         text = "text in quotes such as '12:30:00', or '90' for minutes (YAML reads it as a number)"
         raise PydanticCustomError("said", "{text}", {"text": text})
@@ -106,23 +106,23 @@ class Environment(_Section):
 
 
 class Ray(_Section):
-    """How many tasks Ray runs; the section ``ray``. Their size is Slurm's, ``slurm.cpus_per_task``."""
+    """Number of Ray tasks; the section ``ray``. ``slurm.cpus_per_task`` sets their size."""
 
     num_workers: Count | None = None
-    """Tasks at once; without it as many as there is room for."""
+    """Maximum number of concurrent tasks. Default: as many as the cluster has room for."""
 
 
 class LaunchSettings(_Section):
-    """All that decides how `packtok run` submits work, checked and resolved."""
+    """All settings that determine how `packtok run` submits work, validated and resolved."""
 
     backend: Literal["slurm"] = "slurm"
     engine: Literal["slurm", "ray"] = "slurm"
-    """Who starts the tasks: Slurm, or Ray, which may run in a job of Slurm's."""
+    """What starts the tasks: Slurm, or Ray, which can run in a Slurm job."""
     slurm: Slurm = Slurm()
     ray: Ray = Ray()
     environment: Environment = Environment()
     metadata_backend: Any = None
-    """tatm's catalogue of data sets, which its files may name; nothing here reads it."""
+    """tatm's data set catalogue, accepted because tatm's files may name it; ignored."""
 
 
 _SCHEMA = Schema(
@@ -147,7 +147,7 @@ _SCHEMA = Schema(
         },
     },
 )
-# Other spellings, each with the key that it means.
+# Alternative spellings, each with the actual key.
 _MEANT = {
     "constraints": "constraint",
     "cpus": "cpus_per_task",
@@ -160,31 +160,31 @@ _MEANT = {
 def load_settings(
     confs: Sequence[str] = (), flags: Mapping[str, Any] | None = None, *, system: Path = Path("/etc")
 ) -> LaunchSettings:
-    """The settings of all layers, a later one going before those ahead of it.
+    """Returns the settings of all layers; later layers override earlier ones.
 
-    The layers: ``/etc/tatm/config.yaml`` and ``/etc/packtok/config.yaml``; ``config/config.yaml`` in
+    The layers are ``/etc/tatm/config.yaml`` and ``/etc/packtok/config.yaml``; ``config/config.yaml`` in
     ``$TATM_BASE_DIR`` and in ``$PACKTOK_BASE_DIR``; ``packtok/config.yaml`` in ``$XDG_CONFIG_HOME`` or
-    ``~/.config``; the files ``$TATM_BASE_CONFIG`` and ``$PACKTOK_BASE_CONFIG``; the files among ``confs``;
-    the overrides among them; ``flags``.
+    ``~/.config``; the files ``$TATM_BASE_CONFIG`` and ``$PACKTOK_BASE_CONFIG``; the files in ``confs``; the
+    overrides in ``confs``; ``flags``.
 
     Args:
-        confs: Files, and overrides such as ``slurm.qos=long``, as ``--conf`` takes them.
+        confs: Files, and overrides such as ``slurm.qos=long``, as in ``--conf``.
         flags: Values by dotted key; ``None`` counts as not given.
-        system: The folder that is ``/etc`` otherwise.
+        system: Folder to use instead of ``/etc``.
 
     Raises:
-        ConfigError: If a key or a value is wrong.
-        OSError: If a file that was named cannot be read.
+        ConfigError: If a key or a value is invalid.
+        OSError: If a named file cannot be read.
     """
     return _layered(OmegaConf.create({}), _layers(system), confs, flags or {})
 
 
 def changed(settings: LaunchSettings, confs: Sequence[str]) -> LaunchSettings:
-    """``settings`` with files and overrides on top of them, as ``--conf`` takes them.
+    """Returns ``settings`` with the files and overrides of ``--conf`` applied.
 
     Raises:
-        ConfigError: If a key or a value is wrong.
-        OSError: If a file that was named cannot be read.
+        ConfigError: If a key or a value is invalid.
+        OSError: If a named file cannot be read.
     """
     return _layered(OmegaConf.create(settings.model_dump(mode="json")), [], confs, {})
 
@@ -194,7 +194,7 @@ def _layered(
 ) -> LaunchSettings:
     for path in [*files, *(Path(conf) for conf in confs if "=" not in conf)]:
         merged = _merged(merged, _with_meant_keys(read_yaml(path)))
-        # At once, so that what is wrong is said with the file that says it.
+        # Check after each file, so that an error names the file that caused it.
         _checked(merged, f"{path}: ")
     for override in (conf for conf in confs if "=" in conf):
         _set(merged, *_assignment(override))
@@ -207,7 +207,7 @@ def _layered(
 
 
 def _layers(system: Path) -> list[Path]:
-    """The files that are read without being named on the command line."""
+    """Returns the files that are read without being named on the command line."""
     bases = [os.environ.get(f"{name}_BASE_DIR") for name in ("TATM", "PACKTOK")]
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     looked_for = [
@@ -216,7 +216,7 @@ def _layers(system: Path) -> list[Path]:
         Path(home) / "packtok" / "config.yaml",
     ]
     named = [os.environ.get(f"{name}_BASE_CONFIG") for name in ("TATM", "PACKTOK")]
-    # A file that is named has to be there, one that is looked for has not.
+    # Files named in the environment must exist; those at default locations need not.
     return [*(path for path in looked_for if path.exists()), *(Path(name) for name in named if name)]
 
 
@@ -228,7 +228,7 @@ def _merged(below: Any, layer: DictConfig) -> Any:
 
 
 def _with_meant_keys(layer: DictConfig) -> DictConfig:
-    """``layer`` with the other spellings of keys replaced, so that each has one value in all layers."""
+    """Returns ``layer`` with alternative spellings replaced, so that each key has one value in all layers."""
     tree: Any = OmegaConf.to_container(layer, resolve=False)
     section = tree.get("slurm")
     if isinstance(section, dict):
@@ -244,7 +244,7 @@ def _assignment(override: str) -> tuple[str, Any]:
     section, _, name = key.partition(".")
     if section == "slurm" and name in _MEANT:
         key = f"slurm.{_MEANT[name]}"
-    # A time such as 12:30:00 is a number to YAML.
+    # YAML would parse a time such as 12:30:00 as a number.
     return key, text if key in ("slurm.time", "slurm.mem") else parse_value(text)
 
 
@@ -269,7 +269,7 @@ def _checked(config: Any, prefix: str) -> LaunchSettings:
 
 
 def _without_nulls(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A key that is there and null means its default."""
+    """Removes keys with the value null, so that they get their default."""
     return {
         key: {name: item for name, item in value.items() if item is not None}
         if isinstance(value, Mapping) and key in ("slurm", "ray", "environment")

@@ -1,7 +1,7 @@
-"""Slurm's programs: the only place that calls them, each time with a limit on how long it may take.
+"""Runs Slurm's programs, each with a timeout. Only this module calls them.
 
-A controller that is gone makes them wait for minutes, so what they would have said is then not known, and
-that is what is reported.
+If the controller is down, they wait for minutes. A timeout means that the answer is unknown, and is reported
+as such.
 """
 
 import os
@@ -14,20 +14,21 @@ from dataclasses import dataclass
 from packtok.errors import SlurmError
 
 SUBMIT_SECONDS, ASK_SECONDS = 60.0, 10.0
-# What Slurm has where it is not configured otherwise; ids in an array stay below it.
+# Slurm's default; task ids of an array are below it.
 DEFAULT_MAX_ARRAY_SIZE = 1001
 
 WAITING_STATES = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"))
 ENDED_STATES = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 ) | {"REVOKED", "TIMEOUT"}
-# What becomes of a task that a node would not start, say for one that a forgetful controller started there.
+# Reason of a task that a node refused to start, for example because the controller restarted without its
+# state.
 HELD_REASON = "launch failed requeued held"
 
 
 @dataclass(frozen=True)
 class QueuedTask:
-    """What the queue says of one job, or of one task of an array."""
+    """The queue's information about one job, or about one task of an array."""
 
     job: str
     array_task: int | None
@@ -36,54 +37,54 @@ class QueuedTask:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has not begun, or not again."""
+        """Whether it has not started, or has been requeued and not restarted."""
         return self.state in WAITING_STATES
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it will run any more."""
+        """Whether it will not run any more."""
         return self.state in ENDED_STATES
 
     @property
     def is_held_by_slurm(self) -> bool:
-        """Whether Slurm itself keeps it back, and will for ever; what a person holds is that person's."""
+        """Whether Slurm itself holds it forever. Tasks that a user holds do not count."""
         return self.is_waiting and self.reason.replace("_", " ") == HELD_REASON
 
     @property
     def is_under_way(self) -> bool:
-        """Whether it runs, or will of itself."""
+        """Whether it runs, or will run without intervention."""
         return not self.has_ended and not self.is_held_by_slurm
 
     @property
     def number(self) -> str:
-        """The number by which Slurm's programs know it."""
+        """Its number in Slurm's programs."""
         return self.job if self.array_task is None else f"{self.job}_{self.array_task}"
 
 
 class Slurm:
-    """Slurm's programs, in a folder or wherever ``PATH`` has them."""
+    """Slurm's programs, in a folder or in ``PATH``."""
 
     def __init__(self, bin_dir: str | None = None) -> None:
         self._bin_dir = bin_dir
 
     def program(self, name: str) -> str:
-        """The path by which a program is called."""
+        """Returns the path of a program."""
         return os.path.join(self._bin_dir, name) if self._bin_dir else name
 
     def submit_line(self, arguments: Sequence[str], given: Iterable[str]) -> list[str]:
-        """The command that submits a script; ``given`` are the options that it has itself.
+        """Returns the command that submits a script; ``given`` are the options in the script itself.
 
-        The environment's ``SBATCH_*`` would go before what a script says, so those that would are left out.
+        ``SBATCH_*`` variables would override the script's options, so the variables of ``given`` are unset.
         """
         hidden = sorted(name for name in _overriding(given) if name in os.environ)
         unset = ["env", *(part for name in hidden for part in ("-u", name))] if hidden else []
         return [*unset, self.program("sbatch"), "--parsable", *arguments]
 
     def submit(self, arguments: Sequence[str], given: Iterable[str]) -> str:
-        """Submits a script and returns the job's number.
+        """Submits a script and returns the job id.
 
         Raises:
-            SlurmError: If Slurm refuses it or does not answer.
+            SlurmError: If Slurm rejects it or does not respond.
         """
         command = self.submit_line(arguments, given)
         try:
@@ -99,17 +100,17 @@ class Slurm:
         return found[1]
 
     def queue(self, jobs: Iterable[str]) -> list[QueuedTask]:
-        """What the queue has of these jobs, task by task, also those that ended a short while ago.
+        """Returns the queue's entries for these jobs, task by task, including tasks that ended recently.
 
         Raises:
-            SlurmError: If it cannot be asked.
+            SlurmError: If Slurm does not respond.
         """
         wanted = frozenset(jobs)
         if not wanted:
             return []
         options = ["--noheader", "--array", "--states=all", "--format=%F|%K|%T|%r"]
         done = self._ask("squeue", *options, f"--jobs={','.join(sorted(wanted, key=int))}")
-        # Of one job alone that Slurm has forgotten it says so; of several it leaves out those.
+        # squeue fails for a single unknown job, but omits unknown ones from a list of several.
         if done.returncode != 0 and "Invalid job id" in done.stderr:
             return []
         if done.returncode != 0:
@@ -117,25 +118,25 @@ class Slurm:
         return [_task(line) for line in done.stdout.splitlines() if line.strip()]
 
     def cancel(self, job: str) -> None:
-        """Takes a job out of the queue; one that has ended is left alone.
+        """Cancels a job; does nothing if it has ended.
 
         Raises:
-            SlurmError: If Slurm refuses it or does not answer.
+            SlurmError: If Slurm rejects it or does not respond.
         """
         done = self._ask("scancel", "--quiet", job)
         if done.returncode != 0 and "Invalid job id" not in done.stderr:
             raise SlurmError(f"scancel {job}: {_said(done)}")
 
     def release(self, task: str) -> None:
-        """Lets a task start that Slurm held back; one that has ended meanwhile is left alone.
+        """Releases a task that Slurm holds; does nothing if it has ended.
 
         Raises:
-            SlurmError: If Slurm does not answer.
+            SlurmError: If Slurm does not respond.
         """
         self._ask("scontrol", "release", task)
 
     def max_array_size(self) -> int:
-        """One more than the largest id that an array may have here."""
+        """Returns the limit for task ids of an array; ids are below it."""
         try:
             done = self._ask("scontrol", "show", "config")
         except SlurmError:
@@ -144,7 +145,7 @@ class Slurm:
         return int(found[1]) if found else DEFAULT_MAX_ARRAY_SIZE
 
     def _ask(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        # The user's own SQUEUE_FORMAT and the like are for the user's own eyes.
+        # SQUEUE_FORMAT and similar variables would change the output for the user's own display.
         env = {key: text for key, text in os.environ.items() if not key.startswith("SQUEUE_")}
         try:
             return _call([self.program(name), *arguments], ASK_SECONDS, env)
@@ -174,7 +175,7 @@ def _call(command: Sequence[str], seconds: float, env: Mapping[str, str]) -> sub
 
 
 def _said(done: subprocess.CompletedProcess[str]) -> str:
-    """What a program gave as the reason, in one line."""
+    """Returns the reason that a program printed, in one line."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     lines = [re.sub(r"^\w+: (error: )?", "", line) for line in lines]
     return "; ".join(lines) or f"ended with exit code {done.returncode} without output"
@@ -194,18 +195,18 @@ _VARIABLE_OF = {
 
 
 def _overriding(options: Iterable[str]) -> set[str]:
-    """The variables of the environment by which sbatch would overrule these options of a script."""
+    """Returns the environment variables with which sbatch would override these options of a script."""
     names = {
         _VARIABLE_OF.get(one, f"SBATCH_{one.removeprefix('--').replace('-', '_').upper()}") for one in options
     }
-    # Requeueing and memory have a second variable, which says the contrary or something else.
+    # Requeueing and memory each have a second variable.
     return names | ({"SBATCH_NO_REQUEUE"} if "--requeue" in options else set())
 
 
 def _outside_of_jobs(env: Mapping[str, str]) -> dict[str, str]:
-    """``env`` without what Slurm has set in it for the job in which this runs, if it does.
+    """Returns ``env`` without the variables that Slurm set for an enclosing job.
 
-    A job inherits it, and would take the outer one's memory, CPUs and restarts for its own.
+    A submitted job inherits them, and would use the memory, CPUs and restart count of the enclosing job.
     """
     kept = ("SLURM_CONF", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT")
     return {name: text for name, text in env.items() if not name.startswith("SLURM_") or name in kept}

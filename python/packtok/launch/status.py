@@ -1,4 +1,4 @@
-"""Where a launch stands: markers first, the queue second, for it may forget, be wrong or not answer."""
+"""Status of a launch. Markers take precedence over the queue, which can be outdated, wrong or unavailable."""
 
 import os
 import time
@@ -15,25 +15,25 @@ from packtok.shard_folder import Finished, ShardFolder
 from packtok.store.staging import exists
 
 LAST_BYTES = 4096
-# Of how many failed shards the log is looked into; whole clusters fail for one reason.
+# Number of failed shards whose logs are read; failures on a cluster often share one cause.
 MAX_LOGS = 100
 MAX_CHARS = 80
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A shard that a job was to pack and did not finish."""
+    """A shard whose job ended without finishing it."""
 
     shard: int
     state: str | None
-    """What Slurm says of the task, as long as it remembers it; why it is held, if Slurm does that."""
+    """Slurm's state of the task while Slurm remembers it, or the reason why Slurm holds it."""
     log: str | None
     last_line: str | None
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a launch stands; every shard is in exactly one of the lists."""
+    """The status of a launch; every shard is in exactly one of the lists."""
 
     outdir: Path
     num_shards: int
@@ -41,41 +41,41 @@ class Status:
     running: tuple[int, ...]
     queued: tuple[int, ...]
     waiting_for: tuple[str, ...]
-    """Slurm's reasons why those that are queued do not run."""
+    """Slurm's reasons why queued tasks do not run."""
     failed: tuple[Failure, ...]
     missing: tuple[int, ...]
-    """Not finished, and no job is known to be about to pack them; if ``unknown``, nobody can tell."""
+    """Not finished, and not part of a known queued or running job; unreliable if ``unknown`` is set."""
     documents: int
     tokens: int
     source_bytes: int
     total_bytes: int
     bytes_per_second: float | None
-    """Of all tasks that run now, judged by those that have finished."""
+    """Of all running tasks together, estimated from finished ones."""
     output: str | None
     is_joined: bool
     join_state: str | None
     held: tuple[str, ...]
-    """Tasks that Slurm keeps back for ever; `packtok retry` lets them go."""
+    """Tasks that Slurm holds forever; `packtok retry` releases them."""
     unknown: str | None = None
-    """Why the queue could not be asked."""
+    """Why the queue is not available."""
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes at this pace."""
+        """Estimated remaining seconds at the current rate."""
         if self.bytes_per_second is None:
             return None
         return max(0, self.total_bytes - self.source_bytes) / self.bytes_per_second
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will change unless somebody submits something."""
-        # What waits for a task that is held waits as long as that.
+        """Whether the status will not change without another submission."""
+        # A join that depends on a held task does not start either.
         waits = self.join_state == "PENDING" and not self.held
         joins = waits or self.join_state in ("RUNNING", "COMPLETING")
         return self.unknown is None and not (self.running or self.queued or joins)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON can hold it."""
+        """Returns all fields as JSON-serializable values."""
         return {
             "outdir": str(self.outdir),
             "shards": self.num_shards,
@@ -102,7 +102,7 @@ class Status:
 
 @dataclass
 class Watcher:
-    """Looks at one folder again and again, and reads each marker once."""
+    """Polls one folder, and reads each marker only once."""
 
     folder: ShardFolder
     slurm: Callable[[Record], Slurm] = field(
@@ -110,14 +110,14 @@ class Watcher:
     )
 
     def look(self) -> Status:
-        """Where the launch stands now.
+        """Returns the current status of the launch.
 
         Raises:
             OSError: If the folder cannot be read.
         """
         record = read_record(self.folder.outdir)
         tasks, unknown = _queue(record, self.slurm)
-        # After the queue, so that a task that ended in between counts as finished and not as failed.
+        # Read after the queue, so that a task that ends in between counts as finished and not as failed.
         finished = self.folder.finished()
         return _status(self.folder, record, finished, tasks, unknown)
 
@@ -172,7 +172,7 @@ def _sorted_out(
     tasks: list[QueuedTask],
     unknown: str | None,
 ) -> tuple[list[int], dict[int, QueuedTask], list[Failure], list[int]]:
-    """The shards that are not finished: running, queued, failed and missing."""
+    """Divides the unfinished shards into running, queued, failed and missing ones."""
     of_shard = _tasks_of_shards(submissions, tasks)
     last = {
         shard: one for one in submissions if one.kind != "join" for shard in one.shards_of(array_task=None)
@@ -199,7 +199,7 @@ def _sorted_out(
 
 
 def _tasks_of_shards(submissions: tuple[Submission, ...], tasks: list[QueuedTask]) -> dict[int, QueuedTask]:
-    """What the queue says of each shard; of several jobs one that still runs goes first, then the latest."""
+    """Returns the queue's entry for each shard; if there are several, one that runs, otherwise the latest."""
     packing = {one.job: (i, one) for i, one in enumerate(submissions) if one.kind != "join"}
     known = sorted((task for task in tasks if task.job in packing), key=lambda task: packing[task.job][0])
     found: dict[int, QueuedTask] = {}
@@ -220,7 +220,7 @@ def _failure(
 
 
 def _last_line(log: Path) -> str | None:
-    """The last line of a log that says something; ``None`` if there is no log."""
+    """Returns the last non-empty line of a log; ``None`` if there is no log."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LAST_BYTES))
@@ -239,7 +239,7 @@ def _pace(finished: dict[int, Finished], num_running: int) -> float | None:
 
 
 def summary(status: Status) -> list[tuple[str, str]]:
-    """A status as a table of two columns."""
+    """Returns a status as a table of two columns."""
     rows = [("shards", f"{len(status.done):,} of {status.num_shards:,} done")]
     failed = [failure.shard for failure in status.failed]
     why = f" ({', '.join(status.waiting_for)})" if status.waiting_for else ""
@@ -283,7 +283,7 @@ def summary(status: Status) -> list[tuple[str, str]]:
 
 
 def _some(shards: Sequence[int]) -> str:
-    """The shards as Slurm would take them, as far as they fit into a line; all are under ``--json``."""
+    """Formats shards in Slurm's notation, cut to one line; ``--json`` lists all of them."""
     text = compact(shards)
     return text if len(text) <= MAX_CHARS else text[: text.rindex(",", 0, MAX_CHARS)] + ", …"
 
@@ -295,7 +295,7 @@ def _join_words(status: Status) -> str:
 
 
 def poll(watcher: Watcher, seconds: float, show: Callable[[Status], None]) -> Status:
-    """Shows the status again and again until the launch is over, and returns the last."""
+    """Shows the status repeatedly until the launch is over, and returns the last status."""
     while True:
         status = watcher.look()
         show(status)

@@ -1,4 +1,4 @@
-"""Submitting what is missing: which shards that is, in which jobs, and what follows them."""
+"""Submits missing shards: determines which ones, divides them into jobs, and adds the join."""
 
 import errno
 import os
@@ -27,13 +27,13 @@ from packtok.launch.slurm import QueuedTask, Slurm
 from packtok.shard_folder import ShardFolder, read_plan
 from packtok.store.staging import exists
 
-# So many that a task that is lost or slow costs little, and so few that starting them costs nothing.
+# Large enough that a lost or slow task costs little, and small enough that starting tasks costs little.
 SHARDS_PER_NODE = 8
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that is to be submitted."""
+    """A job to submit."""
 
     script: Path
     arguments: tuple[str, ...]
@@ -43,36 +43,36 @@ class Job:
 
 @dataclass(frozen=True)
 class Todo:
-    """What a launch has left to do."""
+    """The remaining work of a launch."""
 
     jobs: tuple[Job, ...]
-    """Those that pack; none if all shards are finished or under way."""
+    """Jobs that pack; empty if all shards are finished or under way."""
     join: Job | None
     behind: tuple[str, ...]
-    """Jobs under way that the join waits for as well."""
+    """Jobs under way that the join also depends on."""
     finished: int
     under_way: tuple[int, ...]
     held: tuple[str, ...] = ()
-    """Tasks submitted earlier that Slurm holds back until somebody lets them go."""
+    """Tasks submitted earlier that Slurm holds until they are released."""
 
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was submitted."""
+    """The result of a submission."""
 
     todo: Todo
     submissions: tuple[Submission, ...]
     replaced: tuple[str, ...]
-    """Jobs that were to join and were taken back, since a later one does."""
+    """Join jobs that were cancelled because a later one replaces them."""
 
 
 def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = None) -> int:
-    """How many shards are asked for, else how many the plan has, else `SHARDS_PER_NODE` for each node.
+    """Returns the number of shards: as set, otherwise as planned, otherwise `SHARDS_PER_NODE` per node.
 
     Args:
-        outdir: The folder of the shards, which may have a plan.
+        outdir: The folder of the shards, which may contain a plan.
         settings: All settings.
-        num_nodes: How many nodes there are, where that is known.
+        num_nodes: Number of nodes, if it is known.
     """
     if settings.slurm.shards is not None:
         return settings.slurm.shards
@@ -82,11 +82,11 @@ def num_shards(outdir: Path, settings: LaunchSettings, num_nodes: int | None = N
 
 
 def check(launch: Launch) -> None:
-    """Refuses what would only fail in the end, or must not stand in a script.
+    """Rejects a launch that would fail only at the end, or arguments that a script must not contain.
 
     Raises:
-        ValueError: If an argument is a URL with credentials in it, or a path has a backslash.
-        FileExistsError: If the output exists, may not be replaced, and does not come from these shards.
+        ValueError: If an argument is a URL with credentials, or a path contains a backslash.
+        FileExistsError: If the output exists, must not be replaced, and was not made from these shards.
     """
     redactor = Redactor()
     for argument in (*launch.pack_arguments, launch.output, str(launch.outdir)):
@@ -107,28 +107,29 @@ def _may_exist(launch: Launch) -> bool:
 
 
 def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None = None) -> Todo:
-    """Writes the scripts and says which jobs are to be submitted: one task for each shard that is missing.
+    """Writes the scripts and returns the jobs to submit: one task for each missing shard.
 
     Args:
-        launch: What is to be packed; its plan is in the folder already.
-        script: Where the script that packs goes; by default into the folder of shards.
-        slurm: Who is asked which shards are under way; nobody is if it is ``None``.
+        launch: What to pack. The folder already contains the plan.
+        script: Path of the packing script. Default: in the folder of shards.
+        slurm: Used to find out which shards are under way. With ``None``, all unfinished shards count as
+            missing.
 
     Raises:
-        PacktokError: If the folder has no plan, or one of another number of shards.
-        SlurmError: If the queue cannot be asked.
+        PacktokError: If the folder has no plan, or one with another number of shards.
+        SlurmError: If Slurm does not respond.
         OSError: If a script cannot be written.
     """
     finished = ShardFolder.open(launch.outdir).finished()
     tasks = _tasks_under_way(launch, slurm)
     unfinished = [(task, k) for task, shards in tasks for k in shards if k not in finished]
-    # A shard that is finished is not under way, whatever the queue has of it: a controller that was started
-    # again may believe for long that a task runs which has ended.
+    # A finished shard is not under way, whatever the queue says: a restarted controller may list tasks as
+    # running long after they have ended.
     under_way = {shard for _, shard in unfinished}
     behind = tuple(sorted({task.job for task, _ in unfinished}, key=int))
     held = tuple(task.number for task, _ in tasks if task.is_held_by_slurm)
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
-    # The folder of the logs has to be there before Slurm opens the first.
+    # Slurm does not create the folder of the logs.
     log_folder(launch.outdir).mkdir(exist_ok=True)
     jobs = _packing_jobs(launch, missing, script or launch.outdir / "pack.sbatch", slurm) if missing else []
     join = None
@@ -141,13 +142,13 @@ def _needs_join_job(launch: Launch, *, is_packing: bool) -> bool:
     if launch.settings.slurm.join == "none":
         return False
     if is_packing:
-        # With srun, and with Ray, the job that packs joins as well.
+        # With srun and with Ray, the packing job also joins.
         return launch.settings.engine == "slurm" and launch.settings.slurm.mode == "array"
     return not exists(launch.output) or "--existing=replace" in launch.join_arguments
 
 
 def _tasks_under_way(launch: Launch, slurm: Slurm | None) -> list[tuple[QueuedTask, list[int]]]:
-    """Tasks submitted earlier that have not ended, each with the shards that it is to pack."""
+    """Returns earlier tasks that have not ended, each with the shards it packs."""
     record = read_record(launch.outdir)
     if slurm is None or record is None:
         return []
@@ -187,12 +188,12 @@ def _job(path: Path, script: Script, arguments: Sequence[str], submission: Submi
 
 
 def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
-    """Submits the jobs and writes them down, each at once, so that none is forgotten if the next is refused.
+    """Submits the jobs, and records each at once, so that none is lost if Slurm rejects the next.
 
-    Tasks that Slurm holds back are let go.
+    Releases tasks that Slurm holds.
 
     Raises:
-        SlurmError: If Slurm refuses one or does not answer.
+        SlurmError: If Slurm rejects a job or does not respond.
     """
     record = read_record(launch.outdir)
     before = list(record.submissions if record is not None else ())
@@ -200,7 +201,7 @@ def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
 
     def send(job: Job, arguments: Sequence[str] = ()) -> str:
         number = slurm.submit([*job.arguments, *arguments, str(job.script)], job.given)
-        # A controller that lost its memory in a crash gives numbers again; the number is not the old job's.
+        # A controller that lost its state reuses job ids; the id then no longer belongs to the old job.
         before[:] = [one for one in before if one.job != number]
         submissions.append(job.submission.model_copy(update={"job": number}))
         write_record(launch.outdir, Record.of(launch, (*before, *submissions)))
@@ -212,7 +213,7 @@ def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     numbers = [send(job) for job in todo.jobs]
     replaced: tuple[str, ...] = ()
     if todo.join is not None:
-        # Not afterok: if a task fails, that job would never start and never say which shards are missing.
+        # Not afterok: if a task fails, the join would never start and never list the missing shards.
         behind = [*todo.behind, *numbers]
         send(todo.join, [f"--dependency=afterany:{':'.join(behind)}"] if behind else [])
         replaced = _take_back(slurm, [one.job for one in before if one.kind == "join"])
@@ -220,7 +221,7 @@ def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
 
 
 def _take_back(slurm: Slurm, joins: Sequence[str]) -> tuple[str, ...]:
-    """Cancels jobs that would join before the tasks of today have ended."""
+    """Cancels earlier join jobs, which would start before the new tasks have ended."""
     waiting = [task.job for task in slurm.queue(joins) if task.state == "PENDING"]
     for job in waiting:
         slurm.cancel(job)
@@ -228,7 +229,7 @@ def _take_back(slurm: Slurm, joins: Sequence[str]) -> tuple[str, ...]:
 
 
 def lines(todo: Todo, slurm: Slurm) -> list[str]:
-    """Shell commands that do what `submit` does."""
+    """Returns shell commands that are equivalent to `submit`."""
     texts = []
     for i, job in enumerate(todo.jobs):
         command = shlex.join(slurm.submit_line([*job.arguments, str(job.script)], job.given))
@@ -242,10 +243,10 @@ def lines(todo: Todo, slurm: Slurm) -> list[str]:
 
 
 def relaunch(outdir: Path) -> Launch:
-    """The launch that was recorded in a folder of shards.
+    """Returns the launch that is recorded in a folder of shards.
 
     Raises:
-        PacktokError: If there is none.
+        PacktokError: If there is no record.
     """
     absolute = Path(os.path.abspath(outdir))
     record = read_record(absolute)

@@ -1,4 +1,4 @@
-"""Packing with an output in an object store: into the staging folder first, and from there to its URL."""
+"""Packing with an output in an object store: packs into the staging folder, then uploads to the URL."""
 
 import dataclasses
 from typing import Any
@@ -21,23 +21,23 @@ from packtok.store.staging import (
 
 
 def _base_and_key(packing: Packing) -> tuple[str | None, Any]:
-    """The folder of all staging folders, and the key of this one: the same for the same bytes."""
+    """Returns the parent of all staging folders, and a key of everything that determines the bytes."""
     key = [packing.config.what_changes_bytes(), packing.found.tokenizer.fingerprint]
     return packing.config.settings.staging, key
 
 
 def _staging(packing: Packing) -> Staging:
-    """Where the shards that go into a store are made before, and the plan."""
+    """Returns the staging folder for the plan and the shards."""
     return Staging.of(packing.config.settings.dst_path, *_base_and_key(packing))
 
 
 def pack_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
-    """Packs into the staging folder and sends what was made to the URL that is the output.
+    """Packs into the staging folder and uploads the result to the output URL.
 
     Raises:
-        ConfigError: If ``existing`` is ``"skip"``, for what is in the store would have to be read for that.
-        FileExistsError: If there is an object and ``existing`` is ``"error"``.
-        OSError: If the store refuses something or does not answer.
+        ConfigError: If ``existing`` is ``"skip"``, which would need to read the object in the store.
+        FileExistsError: If the object exists and ``existing`` is ``"error"``.
+        OSError: If the store rejects a request or does not respond.
     """
     url, existing = packing.config.settings.dst_path, packing.config.settings.existing
     if shard is not None:
@@ -45,14 +45,14 @@ def pack_into_store(packing: Packing, on_progress: Progress | None, shard: Shard
     staging = Staging.of_output(url, *_base_and_key(packing), existing=existing)
     if packing.config.settings.restart:
         staging.empty()
-    # What an earlier run has made and could not send is proven whole, and not made again.
+    # A complete file that an earlier run could not upload is verified and kept.
     report = packing.into(staging.path, "skip").run_here(on_progress, None)
     staging.send(replace=existing == "replace")
     return _renamed(report, staging.url)
 
 
 def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: ShardChoice) -> PackReport:
-    """Packs one shard in the staging folder, and sends it to the folder of shards that the URL is."""
+    """Packs one shard in the staging folder and uploads it to the folder of shards at the URL."""
     staging = _staging(packing)
     here = packing.into(staging.folder, "error")
     num_shards = shard.num_shards
@@ -63,7 +63,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
         here.plan_here(num_shards)
         share_plan(staging)
     else:
-        # Refused here if it is of another corpus or of other options than these.
+        # Fails here if the plan belongs to another corpus or other options.
         here.plan_here(num_shards or read_plan(staging.folder).num_shards)
     plan = read_plan(staging.folder)
     name = _packtok.shard_name(shard.shard_index, plan.num_shards)
@@ -76,7 +76,7 @@ def _shard_into_store(packing: Packing, on_progress: Progress | None, shard: Sha
 
 
 def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
-    """Writes the plan of so many shards into the folder that the URL is."""
+    """Writes the plan for ``num_shards`` shards into the folder at the URL."""
     staging = _staging(packing)
     is_there = fetch_plan(staging)
     report = packing.into(staging.folder, "error").plan_here(num_shards)
@@ -86,7 +86,7 @@ def plan_into_store(packing: Packing, num_shards: int) -> dict[str, Any]:
 
 
 def _renamed(report: PackReport, url: str, *, skipped_existing: bool = False) -> PackReport:
-    """The report of what lies under a URL now."""
+    """Returns the report with the URLs of the uploaded files."""
     rejects = None if report.rejects_path is None else f"{url}{_packtok.REJECTS_SUFFIX}"
     folder = url.rsplit("/", 1)[0]
     tokenizer = f"{url}.tokenizer.json" if report.shard_index is None else f"{folder}/{PLAN_TOKENIZER}"

@@ -1,7 +1,6 @@
-"""Outputs in object stores: made in a folder of this machine, then sent, whole and if nobody was first.
+"""Outputs in object stores: written to a local staging folder, then uploaded if no other run was first.
 
-A run that is killed leaves the folder, and the same command goes on there: what is packed is not packed
-again.
+A killed run leaves its staging folder, and the same command resumes from it, without packing anything twice.
 """
 
 import errno
@@ -20,29 +19,29 @@ from packtok.config.redact import Redactor
 from packtok.errors import ConfigError, PacktokError
 
 PLAN, PLAN_TOKENIZER = _packtok.PLAN_NAME, _packtok.PLAN_TOKENIZER_NAME
-# What may lie beside a pbin.
+# Suffixes of files that can exist next to a pbin.
 _BESIDE = (_packtok.REJECTS_SUFFIX, ".tokenizer.json")
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is a URL, which names an object in a store."""
+    """Returns whether a path is a URL, which names an object in a store."""
     return _packtok.is_url(path)
 
 
 def exists(path: str) -> bool:
-    """Whether there is something under a path or URL.
+    """Returns whether a file or object exists at a path or URL.
 
     Raises:
-        OSError: If the store does not answer.
+        OSError: If the store does not respond.
     """
     return _packtok.object_bytes(path) is not None if is_url(path) else os.path.lexists(path)
 
 
 def check_url(url: str) -> None:
-    """Refuses a URL that would put credentials where others can read them.
+    """Rejects a URL that contains credentials, which others could read.
 
     Raises:
-        ConfigError: If there is a user, a password or a query in it.
+        ConfigError: If the URL contains a user, a password or a query.
     """
     if Redactor()(url) != url:
         raise ConfigError(
@@ -60,19 +59,19 @@ def _default_base() -> Path:
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder in which what goes to a URL is made."""
+    """The local folder for files that will be uploaded to a URL."""
 
     url: str
     folder: Path
 
     @classmethod
     def of(cls, url: str, base: str | None, key: Any) -> "Staging":
-        """The folder for a URL, and for what decides the bytes that go there.
+        """Returns the folder for a URL and for the options that determine the uploaded bytes.
 
         Args:
-            url: Where everything goes.
-            base: The folder of all such folders; by default one in the user's cache.
-            key: What tells this run from others to the same URL, as JSON can hold it.
+            url: The destination of the upload.
+            base: Parent of all staging folders. Default: a folder in the user's cache.
+            key: JSON-serializable value that distinguishes this run from others with the same URL.
         """
         check_url(url)
         text = json.dumps([url, key], sort_keys=True, default=str)
@@ -83,12 +82,12 @@ class Staging:
 
     @classmethod
     def of_output(cls, url: str, base: str | None, key: Any, *, existing: str) -> "Staging":
-        """The folder for an output of one file, unless what is there already forbids to make it.
+        """Returns the folder for an output of one file, unless an existing object rules out the upload.
 
         Raises:
-            ConfigError: If ``existing`` is ``"skip"``, for the object would have to be read for that.
-            FileExistsError: If there is an object and ``existing`` is ``"error"``.
-            OSError: If the store does not answer.
+            ConfigError: If ``existing`` is ``"skip"``, which would need to read the object in the store.
+            FileExistsError: If the object exists and ``existing`` is ``"error"``.
+            OSError: If the store does not respond.
         """
         check_url(url)
         if existing == "skip":
@@ -101,21 +100,21 @@ class Staging:
 
     @property
     def path(self) -> Path:
-        """What is made for the URL itself."""
+        """The local file for the URL itself."""
         return self.folder / self.url.rsplit("/", 1)[1]
 
     def url_of(self, name: str) -> str:
-        """The URL of a file in the folder that the URL is."""
+        """Returns the URL of a file, if the output URL is a folder."""
         return f"{self.url}/{name}"
 
     def send(self, *, replace: bool) -> None:
-        """Sends the file and what lies beside it; the file itself last, and only if all else is there.
+        """Uploads the file and those next to it. The file itself comes last, after all others.
 
         Raises:
             FileExistsError: If the object exists and is not to be replaced.
-            OSError: If the store refuses something or does not answer.
+            OSError: If the store rejects a request or does not respond.
         """
-        # What lies beside somebody else's file is not touched either.
+        # Checked first, so that the files next to another run's output are not replaced either.
         if not replace and exists(self.url):
             raise FileExistsError(errno.EEXIST, "the object already exists; choose another output", self.url)
         for suffix in _BESIDE:
@@ -128,7 +127,7 @@ class Staging:
         self.remove()
 
     def empty(self) -> None:
-        """Removes what an earlier run has left in the folder."""
+        """Removes the contents of the folder, left by an earlier run."""
         self.remove()
         self.folder.mkdir(mode=0o700)
 
@@ -138,7 +137,7 @@ class Staging:
 
 
 def fetch_plan(staging: Staging) -> bool:
-    """Fetches the plan from the folder of shards in the store; whether there is one."""
+    """Downloads the plan from the folder of shards in the store; returns whether there is one."""
     if _packtok.object_bytes(staging.url_of(PLAN)) is None:
         return False
     _packtok.download(staging.url_of(PLAN), staging.folder / PLAN)
@@ -146,10 +145,10 @@ def fetch_plan(staging: Staging) -> bool:
 
 
 def share_plan(staging: Staging) -> None:
-    """Sends the plan, unless another task was first, with the same one.
+    """Uploads the plan, unless another task already uploaded the same one.
 
     Raises:
-        PacktokError: If the plan in the store is another.
+        PacktokError: If the store contains a different plan.
     """
     _send_if_absent(staging, PLAN)
 
@@ -166,7 +165,7 @@ def _send_if_absent(staging: Staging, name: str) -> None:
 
 
 def _content(url: str, staging: Staging) -> bytes:
-    """What a small object holds. Other tasks may use the folder, so that the file has a name of its own."""
+    """Returns the contents of a small object. Uses a temporary file, as other tasks share the folder."""
     with tempfile.TemporaryDirectory(dir=staging.folder) as folder:
         path = Path(folder) / "object"
         _packtok.download(url, path)
@@ -174,7 +173,7 @@ def _content(url: str, staging: Staging) -> bytes:
 
 
 def finished_shard(staging: Staging, name: str, fingerprint: str) -> dict[str, Any] | None:
-    """The marker of a shard that is whole in the store, by the name of its pbin; ``None`` if it is not."""
+    """Returns the marker of the shard with pbin ``name``; ``None`` unless the shard is complete."""
     url = staging.url_of(_packtok.marker_name(name))
     if _packtok.object_bytes(url) is None:
         return None
@@ -186,15 +185,15 @@ def finished_shard(staging: Staging, name: str, fingerprint: str) -> dict[str, A
 
 
 def send_shard(staging: Staging, name: str) -> None:
-    """Sends a shard: the tokenizer, its rejects, its pbin, and last its marker; then they are removed here.
+    """Uploads a shard (tokenizer, rejects, pbin, and the marker last), then removes the local files.
 
     Raises:
-        OSError: If the store refuses something or does not answer.
+        OSError: If the store rejects a request or does not respond.
     """
     names = [f"{name}{_packtok.REJECTS_SUFFIX}", name, _packtok.marker_name(name)]
     there = [one for one in names if (staging.folder / one).exists()]
     _send_if_absent(staging, PLAN_TOKENIZER)
-    # Another copy of the task may have sent the same bytes.
+    # Another instance of this task may already have uploaded the same bytes.
     for one in there:
         _packtok.upload(staging.folder / one, staging.url_of(one), replace=True)
     for one in reversed(there):
@@ -202,10 +201,10 @@ def send_shard(staging: Staging, name: str) -> None:
 
 
 def fetch_shards(staging: Staging, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Fetches all that a folder of shards holds and that is not here yet.
+    """Downloads all files of a folder of shards that the staging folder lacks.
 
     Raises:
-        OSError: If the store refuses something or does not answer.
+        OSError: If the store rejects a request or does not respond.
     """
     for url, num_bytes in _packtok.list_objects(staging.url):
         name = url.removeprefix(staging.url_of(""))

@@ -1,7 +1,7 @@
-"""What `Tokenizer.as_hf` returns: a tokenizer for code that calls ``tokenizer(text)["input_ids"]``.
+"""The result of `Tokenizer.as_hf`: a tokenizer for code that calls ``tokenizer(text)["input_ids"]``.
 
-It covers what data preparation asks of such an object and nothing more: an argument that it does not know is
-an error, so that nothing is done otherwise in silence.
+It implements only what data preparation needs from such an object. Unknown arguments are errors, so that none
+is silently ignored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ __all__ = ["CallableTokenizer"]
 
 
 class CallableTokenizer:
-    """A callable around a `Tokenizer`, with lists where that has arrays; pickles as the tokenizer does."""
+    """Callable wrapper of a `Tokenizer` that returns lists instead of arrays; pickles like the tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -23,7 +23,7 @@ class CallableTokenizer:
         return f"{self.tokenizer!r}.as_hf()"
 
     def __len__(self) -> int:
-        """Highest id + 1, added tokens included."""
+        """Highest id + 1, including added tokens."""
         return self.tokenizer.vocab_size
 
     def __call__(
@@ -33,7 +33,7 @@ class CallableTokenizer:
         add_special_tokens: bool = True,
         return_attention_mask: bool = True,
     ) -> dict[str, Any]:
-        """``input_ids`` and ``attention_mask`` of a text, as lists of ints, or of many, as lists of lists."""
+        """Returns ``input_ids`` and ``attention_mask``: lists for one text, lists of lists for several."""
         ids: Any
         mask: Any
         if isinstance(text, str):
@@ -47,33 +47,33 @@ class CallableTokenizer:
         return {"input_ids": ids} | ({"attention_mask": mask} if return_attention_mask else {})
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """The ids of a text."""
+        """Returns the ids of a text."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=add_special_tokens).tolist()
         return ids
 
     def decode(self, token_ids: Any, *, skip_special_tokens: bool = False) -> str:
-        """The text of ids, or of one id."""
+        """Returns the text of a list of ids or of a single id."""
         ids = [token_ids] if isinstance(token_ids, int) else token_ids
         return self.tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
 
     def convert_tokens_to_ids(self, tokens: str | Sequence[str]) -> Any:
-        """The id of a token by its name, or of each in a list; ``None`` where there is none."""
+        """Returns the id of a token, or of each token in a list; ``None`` for unknown tokens."""
         if isinstance(tokens, str):
             return self.tokenizer.token_to_id(tokens)
         return [self.tokenizer.token_to_id(token) for token in tokens]
 
     @property
     def vocab_size(self) -> int:
-        """Highest id + 1, added tokens included."""
+        """Highest id + 1, including added tokens."""
         return self.tokenizer.vocab_size
 
     @property
     def eos_token(self) -> str | None:
-        """The token that ends texts, where the tokenizer was loaded from something that names one."""
+        """The end-of-sequence token; ``None`` if the tokenizer's files do not name one."""
         return self.tokenizer.eos_token
 
     @property
     def eos_token_id(self) -> int | None:
-        """The id of that token."""
+        """The id of `eos_token`."""
         token = self.tokenizer.eos_token
         return None if token is None else self.tokenizer.token_to_id(token)

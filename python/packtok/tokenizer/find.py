@@ -1,9 +1,10 @@
-"""Finding the tokenizer that a name means: a path, a built-in vocabulary or a name on the Hugging Face hub.
+"""Finds a tokenizer by name: a path, a built-in vocabulary or a name on the Hugging Face hub.
 
-A path is a `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, or the folder of one.
+A path can be a `tokenizer.json`, Mistral's `tekken.json`, a SentencePiece `.model`, or a folder with one of
+them.
 
-Beside a `tokenizer.json` stands, often, a `tokenizer_config.json`. Only the names of special tokens are taken
-from it; what else in it would change ids in other libraries is reported, so that no difference is silent.
+A `tokenizer_config.json` often exists next to a `tokenizer.json`. Only the names of special tokens are read
+from it. Other keys that would change ids in other libraries are reported, so that no difference is silent.
 """
 
 import difflib
@@ -23,16 +24,16 @@ from packtok.errors import ConfigError, TokenizerError
 TOKENIZER_FILE = "tokenizer.json"
 TEKKEN_FILE = "tekken.json"
 MODEL_SUFFIX = ".model"
-# Names that say nothing of the tokenizer; the folder's name does.
+# File names that say nothing about the tokenizer. The folder's name is used instead.
 _USUAL_FILES = (TOKENIZER_FILE, TEKKEN_FILE, "tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 CONFIG_FILE = "tokenizer_config.json"
 DEFAULT_EOD = "<|endoftext|>"
-# The library that reads such files has it by heart, too.
+# Hard-coded in the library that reads tekken files, too.
 TEKKEN_EOS = "</s>"
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?")
 
-# Key of tokenizer_config.json, and two texts that get the same ids exactly where the key is true.
+# Key of tokenizer_config.json, and two texts that get the same ids if and only if the key is true.
 _SAME_IDS_IF_TRUE = {
     "add_prefix_space": ("a", " a"),
     "do_lower_case": ("A", "a"),
@@ -42,20 +43,20 @@ _SAME_IDS_IF_TRUE = {
 
 @dataclass(frozen=True)
 class FoundTokenizer:
-    """A tokenizer and what the files beside it say about it."""
+    """A tokenizer and information from the files next to it."""
 
     tokenizer: Tokenizer
     eos_token: str | None
     warnings: tuple[str, ...]
     path: Path | None = None
-    """The file it was read from; ``None`` if it is built in."""
+    """The file it was read from; ``None`` for a built-in tokenizer."""
 
 
 def find_tokenizer(name: str) -> FoundTokenizer:
-    """The tokenizer that ``name`` means, looked for as a path, then among the built-in ones, then on the hub.
+    """Returns the tokenizer called ``name``: a path, otherwise a built-in name, otherwise a name on the hub.
 
     Raises:
-        TokenizerError: If nothing of that name can be had, or it is not usable.
+        TokenizerError: If there is no tokenizer of that name, or it cannot be used.
         OSError: If a file cannot be read.
     """
     path = _existing_file(name)
@@ -71,10 +72,10 @@ def find_tokenizer(name: str) -> FoundTokenizer:
 
 
 def default_eod(found: FoundTokenizer) -> str:
-    """The token that closes a document where none is named: the tokenizer's EOS, else ``<|endoftext|>``.
+    """Returns the default EOD token: the tokenizer's EOS if it has one, otherwise ``<|endoftext|>``.
 
     Raises:
-        ConfigError: If it has neither, listing its special tokens.
+        ConfigError: If the tokenizer has neither; the message lists its special tokens.
     """
     if found.eos_token is not None:
         return found.eos_token
@@ -87,7 +88,7 @@ def default_eod(found: FoundTokenizer) -> str:
 
 
 def check_special_tokens(found: FoundTokenizer, config: HfTokenizer) -> None:
-    """Raises a `ConfigError` if ``special_tokens`` names a token that the tokenizer would have to add."""
+    """Raises a `ConfigError` if ``special_tokens`` names a token that is not in the tokenizer."""
     known = {token for token, _ in found.tokenizer.added_tokens} | {
         token for token, _ in found.tokenizer.special_tokens
     }
@@ -121,9 +122,9 @@ def _models_in(folder: Path) -> list[Path]:
 
 
 def _name_of(path: Path) -> str:
-    """The last folder's name for a file of the usual name, whether the folder or the file was given.
+    """Returns the name of the parent folder if the file has a usual name, otherwise the name of the file.
 
-    ``path`` is absolute, so that a file has one name from every current folder.
+    ``path`` is absolute, so that the name does not depend on the current folder.
     """
     if path.name in _USUAL_FILES:
         path = path.parent
@@ -168,7 +169,7 @@ def _with_config(tokenizer: Tokenizer, path: Path, tokenizer_path: Path) -> Foun
 
 
 def _content(token: Any) -> str | None:
-    """The text of a token, which the file gives as it is or within an object."""
+    """Returns the text of a token, which the file stores as a string or in an object."""
     text = token.get("content") if isinstance(token, dict) else token
     return text if isinstance(text, str) else None
 

@@ -1,6 +1,6 @@
-"""Tokenizer files from the Hugging Face hub: from its cache if they are there, downloaded otherwise.
+"""Tokenizer files from the Hugging Face hub, from its cache if possible, otherwise downloaded.
 
-This is the only module that names `huggingface_hub`. Nothing but the two tokenizer files is ever fetched.
+This is the only module that imports `huggingface_hub`. It downloads nothing but the two tokenizer files.
 """
 
 from pathlib import Path
@@ -12,10 +12,10 @@ _FILES = ("tokenizer.json", "tokenizer_config.json")
 
 
 def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
-    """Paths of the hub's `tokenizer.json` and, where it has one, `tokenizer_config.json`.
+    """Returns the paths of the hub's `tokenizer.json` and, if it has one, `tokenizer_config.json`.
 
     Raises:
-        TokenizerError: If the package is missing, or the files cannot be had, and what can be done about it.
+        TokenizerError: If `huggingface_hub` is not installed or a file is not available; names the remedy.
     """
     try:
         import huggingface_hub
@@ -27,7 +27,7 @@ def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
         ) from None
     del huggingface_hub
     path = _cached(name, _FILES[0], None) or _download(name, _FILES[0], None)
-    # Both files from one revision: the cache keeps each in a folder named after it.
+    # Both files must come from one revision. The cache keeps each revision in a folder named after it.
     revision = path.parent.name
     config = _cached(name, _FILES[1], revision)
     return path, config or _download_if_there(name, _FILES[1], revision)
@@ -54,7 +54,7 @@ def _download_if_there(name: str, file: str, revision: str) -> Path | None:
     try:
         return Path(hf_hub_download(name, file, revision=revision))
     except (EntryNotFoundError, ConnectionError):
-        # Not on the hub, or the hub cannot be asked: the tokenizer works without it.
+        # Not on the hub, or the hub is unreachable; the tokenizer works without this file.
         return None
     except (OSError, ValueError) as error:
         raise _error(name, file, error) from _root(error)
@@ -66,14 +66,14 @@ def _download(name: str, file: str, revision: str | None) -> Path:
     try:
         return Path(hf_hub_download(name, file, revision=revision))
     except (OSError, ValueError) as error:
-        # Every error of the hub and of its HTTP clients is one of these two.
+        # Every error of the hub and of its HTTP clients is an OSError or a ValueError.
         raise _error(name, file, error) from _root(error)
 
 
 def _error(name: str, file: str, error: Exception) -> TokenizerError:
     from huggingface_hub import errors
 
-    # The order matters: some of these classes derive from others.
+    # The order matters, because some of these classes derive from others.
     if isinstance(error, errors.GatedRepoError):
         text = "access is restricted on the hub; request access there and log in with `hf auth login`"
     elif isinstance(error, errors.RepositoryNotFoundError):
@@ -94,7 +94,7 @@ def _error(name: str, file: str, error: Exception) -> TokenizerError:
 
 
 def _root(error: BaseException) -> BaseException:
-    """What it came from in the end, without credentials; what lies between repeats it at length."""
+    """Returns the root cause, without credentials; the exceptions in between only repeat it at length."""
     while error.__cause__ is not None:
         error = error.__cause__
     error.args = Redactor().tree(error.args)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Not every site defines the command for scripts as well.
+# On some sites, scripts do not have the command module.
 if ! type module >/dev/null 2>&1; then
   for init in "${LMOD_PKG:-/usr/share/lmod/lmod}" "${MODULESHOME:-/usr/share/modules}"; do
     # shellcheck source=/dev/null

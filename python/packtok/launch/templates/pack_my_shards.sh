@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Packs every n-th of the shards in one of n tasks, and returns the highest exit code.
+# Packs this task's shards (every n-th shard in each of n tasks) and returns the highest exit code.
 pack_my_shards() {
   local shards=(@shards@) highest=0 i
   for ((i = SLURM_PROCID; i < ${#shards[@]}; i += SLURM_NTASKS)); do

@@ -1,20 +1,20 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Ray on the nodes of this job: the head here, the others all at once by srun. It ends with this script.
+# Starts Ray on the nodes of this job: the head here, the other nodes with srun. It stops with this script.
 ray=(@ray@)
 logs=@logs@
 head_log="$logs/ray_head_$SLURM_JOB_ID.out"
-# Whoever can talk to Ray can run programs as this user, so it is told a secret that it asks for.
+# Anyone who can reach Ray can run programs as this user, so Ray requires a secret token.
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
 
 is_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# Above the ports of Ray's own workers, and not those of this job's Ray before a restart, which may be ending.
+# Above the port range of Ray's workers, and different from the port before a restart, which may still be in use.
 restart=${SLURM_RESTART_COUNT:-0}
 port=$((20500 + (SLURM_JOB_ID * 7 + restart) % 10000))
 while is_taken "$port"; do port=$((port + 1)); done
 
-# Documents do not go through Ray, so that it needs no memory to share them.
+# Documents do not go through Ray, so its object store can be small.
 node=(--num-cpus="$SLURM_CPUS_PER_TASK" --object-store-memory=80000000 --block)
 : >"$head_log"
 "${ray[@]}" start --head --port="$port" --include-dashboard=false --disable-usage-stats \
@@ -39,6 +39,6 @@ if [ "$SLURM_JOB_NUM_NODES" -gt 1 ]; then
     --open-mode=append --output="${logs//%/%%}/ray_nodes_%j.out" \
     "${ray[@]}" start --address="$RAY_ADDRESS" --disable-usage-stats "${node[@]}" </dev/null &
 fi
-# It waits for nobody: a node that comes later gets what is left to do then.
+# Does not wait for all nodes: a node that joins later gets a part of the remaining work.
 run interruptible "${packtok[@]}" retry "$outdir"
 settle $?

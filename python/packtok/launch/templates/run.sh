@@ -4,14 +4,15 @@ set -u
 outdir=@outdir@
 packtok=(@program@)
 
-# Becomes a command that heeds SIGINT, which bash switches off behind &, and not SIGUSR1, which is for us.
+# Runs a command that responds to SIGINT, which bash ignores in commands started with &, but not to SIGUSR1, which
+# is for this script.
 interruptible() {
   trap - INT
   trap '' USR1
   exec "$@"
 }
 
-# Runs a command and returns its exit code. A signal to this script stops the command, and not this waiting.
+# Runs a command and returns its exit code. A signal to this script stops the command, but not the wait for it.
 run() {
   local status
   "$@" &

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# What follows from exit code $1: a job that was stopped for its time, or that lost packtok to a signal such
-# as the out-of-memory killer's, goes back into the queue, but not for ever. Other errors would come again.
+# Handles exit code $1. A job is requeued, a limited number of times, if it stopped before its time limit or if a
+# signal killed packtok, such as that of the out-of-memory killer. Other errors would occur again.
 settle() {
   local why restarts=${SLURM_RESTART_COUNT:-0} max_restarts=@max_restarts@
   if [ "$1" -eq 0 ]; then exit 0; fi
@@ -8,7 +8,7 @@ settle() {
     time) why='the time limit is near' ;;
     end) exit "$1" ;;
     *)
-      # 130 is packtok's own word for an interruption by somebody else.
+      # packtok exits with 130 if someone else interrupts it.
       if [ "$1" -le 128 ] || [ "$1" -eq 130 ]; then exit "$1"; fi
       why="packtok was killed by signal $(($1 - 128))"
       ;;
@@ -19,7 +19,7 @@ settle() {
   fi
   echo "packtok: $why; requeueing the job" >&2
   trap - TERM
-  # Slurm ends this script then.
+  # Slurm ends this script during the sleep.
   if timeout 60 scontrol requeue @job@; then sleep 60; fi
   exit "$1"
 }

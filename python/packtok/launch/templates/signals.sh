@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# Why packtok was asked to stop: "time" before the time limit, "end" if Slurm ends the job.
+# Why packtok was asked to stop: "time" before the time limit, "end" when Slurm ends the job.
 stopping=''
 worker=''
 stop_signal=INT

@@ -5,14 +5,14 @@ stopping="" worker="" stop_signal=INT
 trap "stop time" USR1
 set -u
 pack_my_shards'
-# srun takes SIGINT for itself, and hands on SIGUSR1.
+# srun handles SIGINT itself, but forwards SIGUSR1 to the tasks.
 stop_signal=USR1
-# Some versions give the tasks of a step one CPU each unless they are told.
+# Some versions of Slurm give each task of a step one CPU unless this is set.
 export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 run srun --export=ALL --kill-on-bad-exit=0 --open-mode=append --output=@log@ bash -c "$tasks"
 status=$?
 if [ "$status" -gt 128 ] || [ -n "$stopping" ]; then settle "$status"; fi
-# Of shards that are missing it says which.
+# The join reports missing shards.
 stop_signal=INT
 @join@
 settle $?
