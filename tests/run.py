@@ -40,8 +40,9 @@ SECOND, LAST = 5, 19
 IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadfile")
 # Files of other projects, which only some machines have next to the repository.
 ONLY_WITH_SHARED_DATA = "needs the shared data folder"
-# Without cached bytecode, each of some thousand processes would compile everything it imports.
-NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+# Without bytecode files, each of about a thousand processes would compile everything that it imports; another
+# search path could contain another packtok.
+NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
@@ -78,7 +79,7 @@ class Step:
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**_without(NO_BYTECODE), **ONE_THREAD, **self.environment},
+                env={**_without(*NOT_FOR_TESTS), **ONE_THREAD, **self.environment},
             )
             _, wait_status, usage = os.wait4(process.pid, 0)
         # `wait4` reaped the process, so Popen cannot.
@@ -147,9 +148,9 @@ class Run:
         return 1 if failed else 0
 
 
-def _without(name: str) -> dict[str, str]:
-    """Returns the environment without one variable."""
-    return {key: value for key, value in os.environ.items() if key != name}
+def _without(*names: str) -> dict[str, str]:
+    """The environment without some variables."""
+    return {key: value for key, value in os.environ.items() if key not in names}
 
 
 def _is_ci() -> bool:

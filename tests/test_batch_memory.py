@@ -14,7 +14,8 @@ pytest.importorskip("torch")
 import pbins
 import torch
 
-from packtok import TokenDataset, batch_memory
+from packtok import TokenDataset
+from packtok.data import batch_memory
 from packtok.data.batch_memory import reusable
 
 BATCH_BYTES = 1 << 20

@@ -171,7 +171,9 @@ def test_markers_are_looked_up_in_the_tokenizer() -> None:
         batch = wrapped(items_of([[0, BEGIN, 3, END]]))
         assert batch.targets["target_ids"].tolist() == [[IGNORED, 3, IGNORED]]
     for tokenizer in (Packtok(), Transformers(), None):
-        with pytest.raises(ValueError, match="does not know the marker '<b>x'; name a token it has, or give"):
+        with pytest.raises(
+            ValueError, match="has no token '<b>x'; give a marker that is one of its tokens, or give"
+        ):
             mask_loss_collator_wrapper(
                 shifted, ["target_ids"], IGNORED, {**markers, "b_include_to_loss_token": "<b>x"}, tokenizer
             )

@@ -137,7 +137,7 @@ def test_table_and_chart_are_plain_text_in_a_pipe(corpus: Path, packtok_cli: Pac
         "bytes/token",
     ]
     assert re.split(r"  +", lines[0]) == header
-    assert [line.split()[0] for line in lines[1:5]] == [*(f"corpus/{name}" for name in TEXTS), "in"]
+    assert [line.split()[0] for line in lines[1:5]] == [*(f"corpus/{name}" for name in TEXTS), "total"]
     # As wide as each other, and numbers below each other.
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[6] == "bytes per token"
@@ -311,7 +311,7 @@ def test_inspect_explains_the_reference_engine(tmp_path: Path, packtok_cli: Pack
     assert re.search(r"^time +may be worse than linear in the length of a text; a pattern fails ", out, re.M)
     assert re.search(r"^normalizer +BertNormalizer: applied by tokenizers 0\.23\.2$", out, re.M)
     assert re.search(
-        r'^post_processor +BertProcessing: puts "\[CLS\]" = 1 before and "\[SEP\]" = 2 after each document$',
+        r'^post_processor +BertProcessing: adds "\[CLS\]" = 1 before and "\[SEP\]" = 2 after each document$',
         out,
         re.M,
     )
@@ -332,7 +332,7 @@ def test_inspect_names_words_that_fall_back_to_the_reference_engine(
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.save(str(tmp_path / "w.json"))
     out = packtok_cli("tokenizer", "inspect", "w.json", cwd=tmp_path).stdout
-    assert re.search(rf"^engine +packtok: .*; {words} are for tokenizers 0\.23\.2$", out, re.M)
+    assert re.search(rf"^engine +packtok: .*; {words} fall back to tokenizers 0\.23\.2$", out, re.M)
 
 
 def test_verify_compares_engines(corpus: Path, packtok_cli: PacktokCli, tmp_path: Path) -> None:

@@ -521,7 +521,7 @@ def test_default_items_collate_in_torch_without_a_warning(file: Path) -> None:
 def test_ids_that_overflow_the_dtype_are_rejected(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [[1, 255, 256], [2**31 - 1], [2**31, 5]], 4)
     eight = Blocks([path], packing="whole", dtype=np.uint8)
-    with pytest.raises(ValueError, match="more than uint8 holds") as caught:
+    with pytest.raises(ValueError, match="does not fit uint8") as caught:
         eight[0]
     message = "id 256 in tokens 0..3 does not fit uint8; request a wider type"
     assert str(caught.value) == f"{path}: {message}"
@@ -617,7 +617,7 @@ def test_invalid_arrays_are_named(file: Path) -> None:
     assert message(ValueError, labels=good).startswith("labels: ")
     with pytest.raises(IndexError, match="item 4 is out of range, the dataset has 3"):
         blocks.fill([0, 4], input_ids=good)
-    with pytest.raises(ValueError, match='take packing "document"'):
+    with pytest.raises(ValueError, match='use packing "document"'):
         Blocks([file], packing="whole").fill([0], input_ids=np.empty((1, 4), np.int64))
 
 

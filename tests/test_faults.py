@@ -519,7 +519,7 @@ def test_compressed_data_truncated_in_half_is_an_error(
         (tmp_path / name).write_bytes(data[: len(data) // 2])
         line = failed(packtok_cli, "-i", name, "--on-bad-document", "skip", cwd=tmp_path)
         assert line.startswith(
-            f"packtok: {name}: compressed data is damaged, cut off or followed by something"
+            f"packtok: {name}: compressed data is corrupt, truncated or followed by other data"
         )
 
 
@@ -697,7 +697,7 @@ def test_output_that_is_an_input_is_rejected(
         done = packtok_cli(
             *("pack", "-i", "c.jsonl", "-o", name, "-t", "gpt2", "--existing", existing), cwd=tmp_path, code=1
         )
-        assert done.stderr.startswith("packtok: c.jsonl: is both input and output"), name
+        assert done.stderr.startswith("packtok: c.jsonl: file is both input and output"), name
     assert corpus.read_bytes() == content
     assert names(tmp_path) == ["c.jsonl", "link"]
 

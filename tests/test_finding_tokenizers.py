@@ -230,4 +230,4 @@ def test_invalid_tekken_json_is_rejected(tmp_path: Path) -> None:
     special = [{"rank": 22, "token_str": "<x>", "is_control": True}]
     (tmp_path / "tekken.json").write_text(json.dumps(tekken_json(special)))
     message = error_of(str(tmp_path / "tekken.json"))
-    assert message.endswith('not a tekken.json: special token "<x>" has id 22, but there are 22')
+    assert message.endswith('not a tekken.json: special token "<x>" has id 22, expected an id below 22')

@@ -50,7 +50,7 @@ def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = sign
     print(f"answered after {seconds:.2f} s")
     assert process.returncode == 130, err
     assert out == ""
-    assert re.search(r"^packtok: interrupted(; what is done is kept .*)?\n\Z", err, re.M)
+    assert re.search(r"^packtok: interrupted(; finished work is kept .*)?\n\Z", err, re.M)
     assert "Traceback" not in err
     assert seconds < ANSWER_SECONDS
     return err

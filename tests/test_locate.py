@@ -152,7 +152,7 @@ def test_file_without_a_state_is_named(config: Path) -> None:
     states = [packtok.DataLoader(range(10), 2, seed=seed, shuffle=True).state_dict() for seed in (1, 2)]
     two.write_text(json.dumps(states))
     for file, text in (
-        (empty, "holds no state of a packtok.DataLoader; save one as JSON"),
+        (empty, "contains no state of a packtok.DataLoader; save one as JSON"),
         (two, "holds several different states of a packtok.DataLoader; save one as JSON"),
         (torn, "neither JSON nor a torch.save checkpoint"),
     ):

@@ -265,7 +265,7 @@ def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packto
     for done, name in ((again, "rejects"), (packed, "failed.rejects")):
         assert done.stderr == (
             "packtok: out/shard-00000-of-00002.pbin: more documents were rejected than max_rejects "
-            "allows (3); the first is c.jsonl:3: {WHY}; see "
+            f"allows (3); the first is c.jsonl:3: {WHY}; see "
             f"out/shard-00000-of-00002.pbin.{name}.jsonl; fix the corpus or the options, or raise "
             "--max-rejects\n"
         )

@@ -165,7 +165,7 @@ fn filled(
     // Without asking, too large a number would end the process and not raise.
     if numbers.try_reserve_exact(num).is_err() {
         return Err(PyMemoryError::new_err(format!(
-            "cannot allocate cannot allocate {num} items at once"
+            "cannot allocate {num} items at once"
         )));
     }
     numbers.resize(num, 0);
