@@ -1,4 +1,4 @@
-"""Reads and writes pbin files naively, following docs/format.md and sharing no code with packtok.
+"""Reads and writes pbin files naively, following docs/format.md; shares no code with packtok.
 
 The oracle that tests compare packtok with: slow, whole files in memory, plain lists of integers.
 """
@@ -24,7 +24,7 @@ CHECKED_DATA_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Pbin:
-    """Everything a pbin says, decoded."""
+    """The complete decoded contents of a pbin."""
 
     width: int
     documents: list[list[int]]
@@ -42,7 +42,7 @@ class Section:
 
 
 class _PairsOnly(pickle.Unpickler):
-    """An unpickler that knows no classes and no functions, so that nothing is executed."""
+    """An unpickler that finds no classes and no functions, so that it executes no code."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"refused {module}.{name}")
