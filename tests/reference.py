@@ -55,7 +55,7 @@ def read_pbin(path: Path) -> Pbin:
     """Decodes the pbin at ``path`` after checking everything in it that can be checked.
 
     Raises:
-        ValueError: If something in the file is not as docs/format.md says.
+        ValueError: If the file does not follow docs/format.md.
     """
     file = path.read_bytes()
     data_bytes, width = HEADER.unpack_from(file)
@@ -88,7 +88,7 @@ def trailer_of(file: bytes) -> dict[int, Section]:
     """Sections by type of the trailer at the end of a file's bytes.
 
     Raises:
-        ValueError: If there is no trailer or a byte of it is not as docs/format.md says.
+        ValueError: If there is no trailer, or it does not follow docs/format.md.
     """
     tail = file[-TAIL.size :]
     table_offset, _, header, version, table_crc, tail_crc, magic = TAIL.unpack(tail)

@@ -585,7 +585,7 @@ def test_index_that_would_execute_code_is_rejected(tmp_path: Path, small: Path) 
     assert not trace.exists()
 
 
-# --- an output that is there already
+# --- an existing output
 
 
 def test_missing_index_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:
