@@ -1,4 +1,4 @@
-"""Fixtures that the tests share: the data folder, and packtok as a process of its own."""
+"""Shared fixtures: the data folder, and packtok as a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "golden"), str(HERE.parent / "examples" / "getting_started")]
 
-# A run in the background of a shell ignores Ctrl-C and its children would too; tests send it to them.
+# A shell's background job ignores Ctrl-C, and so would its children, to which tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MAIN = "from packtok.cli import main; main()"
@@ -23,7 +23,7 @@ SHARED = Path(os.environ.get("PACKTOK_SHARED") or HERE.parent.parent / "shared")
 
 
 class PacktokCli(Protocol):
-    """What the fixture ``packtok_cli`` gives."""
+    """The type of the fixture ``packtok_cli``."""
 
     def __call__(
         self,
@@ -33,12 +33,12 @@ class PacktokCli(Protocol):
         env: Mapping[str, str] | None = None,
         timeout_seconds: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs ``packtok`` with these arguments; it must end with ``code``, unless that is ``None``."""
+        """Runs ``packtok`` with these arguments; it must exit with ``code``, unless that is ``None``."""
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The ``data`` folder of the shared material: real corpora, tokenizers and files made by peers."""
+    """Returns the ``data`` folder of the shared material: real corpora, tokenizers and files by peers."""
     data = SHARED / "data"
     if not data.is_dir():
         pytest.skip(f"needs the shared data folder (PACKTOK_SHARED, or {SHARED}), not there")
@@ -47,7 +47,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def packtok_cli() -> PacktokCli:
-    """Runs the command in a process of its own and returns what it printed and its exit code."""
+    """Runs the command in a separate process and returns its output and exit code."""
 
     def run(
         *arguments: object,

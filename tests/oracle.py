@@ -1,10 +1,10 @@
-"""What a corpus says, read naively: lines by Python's json, ids by the tokenizers wheel.
+"""Naive expected contents of a corpus: lines by Python's json, ids by the tokenizers wheel.
 
-Shares no code with packtok: tests compare the files that packtok writes with what stands here.
+Shares no code with packtok. Tests compare the files that packtok writes with these results.
 
-The wheel takes minutes for a whole corpus. What it once gave is therefore kept as one checksum for each
-corpus and tokenizer in ``golden/oracle_ids.json``; it is asked again where a file has another one, and always
-with ``PACKTOK_ORACLE=live``, which also writes the checksums that are missing.
+The wheel takes minutes for a whole corpus. Its results are therefore kept as one checksum per corpus and
+tokenizer in ``golden/oracle_ids.json``. It runs again if a file has another checksum, and always with
+``PACKTOK_ORACLE=live``, which also adds missing checksums.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ IS_LIVE = os.environ.get("PACKTOK_ORACLE") == "live"
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """The lines of a plain or compressed file, without what ends them."""
+    """Returns the lines of a plain or compressed file, without line ends."""
     if path.suffix == ".zst":
         with path.open("rb") as file:
             reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(
@@ -47,12 +47,12 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def texts_of(path: Path, key: str = "text") -> list[str]:
-    """The texts of a clean corpus."""
+    """Returns the texts of a corpus without bad lines."""
     return [json.loads(line)[key] for line in lines_of(path)]
 
 
 def text_of(line: bytes) -> str | None:
-    """The value of ``text`` in a line; ``None`` where the line is no document."""
+    """Returns the value of ``text`` in a line; ``None`` if the line is not a document."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=_refuse)
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -67,7 +67,7 @@ def _refuse(constant: str) -> float:
 
 
 def load(path: Path) -> Tokenizer:
-    """The tokenizer in a file, without its truncation and padding."""
+    """Returns the tokenizer in a file, without its truncation and padding."""
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -75,7 +75,7 @@ def load(path: Path) -> Tokenizer:
 
 
 def encode(tokenizer: Tokenizer, texts: list[str], *, add_special_tokens: bool = True) -> Iterator[list[int]]:
-    """The ids of every text."""
+    """Yields the ids of every text."""
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]
         for encoding in tokenizer.encode_batch_fast(batch, add_special_tokens=add_special_tokens):
@@ -83,14 +83,14 @@ def encode(tokenizer: Tokenizer, texts: list[str], *, add_special_tokens: bool =
 
 
 def close(ids: list[int], eod_id: int) -> list[int]:
-    """A document: its ids, and EOD unless it stands there already."""
+    """Returns a document: its ids, followed by EOD unless they end with it."""
     return ids if ids and ids[-1] == eod_id else [*ids, eod_id]
 
 
 def documents(
     tokenizer: Tokenizer, texts: list[str], eod: str = EOD, *, add_special_tokens: bool = True
 ) -> Iterator[list[int]]:
-    """What packing ``texts`` has to give, texts without ids left out."""
+    """Yields the expected result of packing ``texts``, without texts that have no ids."""
     eod_id = tokenizer.token_to_id(eod)
     for ids in encode(tokenizer, texts, add_special_tokens=add_special_tokens):
         if ids:
@@ -98,7 +98,7 @@ def documents(
 
 
 def assert_holds(path: str | Path, expected: Iterable[list[int]]) -> None:
-    """The pbin at ``path`` holds the documents ``expected``, each of them and no others."""
+    """Asserts that the pbin at ``path`` contains exactly the documents ``expected``."""
     reader = packtok.PbinReader(str(path))
     num_documents, start = 0, 0
     for i, document in enumerate(expected):
@@ -111,7 +111,7 @@ def assert_holds(path: str | Path, expected: Iterable[list[int]]) -> None:
 
 
 def assert_holds_known(path: str | Path, key: str, expected: Callable[[], Iterable[list[int]]]) -> None:
-    """As ``assert_holds``; ``expected`` is asked only if the file has not the checksum kept under ``key``."""
+    """Same as ``assert_holds``; calls ``expected`` only if the checksum kept under ``key`` differs."""
     known = json.loads(CHECKSUMS.read_text(encoding="utf-8"))
     if not IS_LIVE and known.get(key) == _checksum_of_file(path):
         return
@@ -126,7 +126,7 @@ def assert_ids_known(
     key: str,
     expected: Callable[[], Iterable[list[int]]],
 ) -> None:
-    """The same for ids in memory: those of text ``i`` are ``ids[offsets[i]:offsets[i + 1]]``."""
+    """Same for ids in memory: those of text ``i`` are ``ids[offsets[i]:offsets[i + 1]]``."""
     known = json.loads(CHECKSUMS.read_text(encoding="utf-8"))
     if not IS_LIVE and known.get(key) == _checksum_of_arrays(np.diff(offsets), ids):
         return
@@ -138,7 +138,7 @@ def assert_ids_known(
 
 
 def _assert_checksum_known(key: str, checksum: str, known: dict[str, str]) -> None:
-    """``key`` has this checksum in the file of checksums, which grows when the wheel is always asked."""
+    """Asserts that ``key`` has this checksum; in live mode, a missing key is added to the file."""
     if IS_LIVE and key not in known:
         known[key] = checksum
         CHECKSUMS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -146,7 +146,7 @@ def _assert_checksum_known(key: str, checksum: str, known: dict[str, str]) -> No
 
 
 def _checksum(documents: list[list[int]]) -> str:
-    """SHA-256 over the number of ids of each document, as u64, and then over all ids, as u32."""
+    """Returns the SHA-256 of the number of ids of each document, as u64, followed by all ids, as u32."""
     checksum = hashlib.sha256(np.array([len(document) for document in documents], "<u8"))
     for document in documents:
         checksum.update(np.array(document, "<u4"))
@@ -154,14 +154,14 @@ def _checksum(documents: list[list[int]]) -> str:
 
 
 def _checksum_of_arrays(lengths: np.ndarray[Any, Any], ids: np.ndarray[Any, Any]) -> str:
-    """The same of ids back to back."""
+    """Same for adjacent ids in one array."""
     checksum = hashlib.sha256(lengths.astype("<u8"))
     checksum.update(ids.astype("<u4"))
     return checksum.hexdigest()
 
 
 def _checksum_of_file(path: str | Path) -> str:
-    """The same of the documents in a pbin."""
+    """Same for the documents in a pbin."""
     reader = packtok.PbinReader(str(path))
     lengths = np.array([len(reader[i]) for i in range(len(reader))], "<u8")
     return _checksum_of_arrays(lengths, reader.tokens(0, reader.num_tokens))
@@ -174,15 +174,15 @@ def _difference(found: list[int], expected: list[int]) -> str:
 
 
 def write_lines(path: Path, texts: Iterable[str], key: str = "text") -> Path:
-    """A corpus of ``texts``, one JSON object in a line."""
+    """Writes a corpus of ``texts``, one JSON object per line."""
     lines = [json.dumps({key: text}, ensure_ascii=False) + "\n" for text in texts]
     path.write_text("".join(lines), encoding="utf-8", newline="\n")
     return path
 
 
 def letters_of_bytes() -> list[str]:
-    """The letter that byte-level vocabularies write for each byte, by byte."""
-    # As GPT-2 has it: printable characters of Latin-1 stand for themselves, others count from U+0100.
+    """Returns the character that byte-level vocabularies use for each byte."""
+    # As in GPT-2: printable characters of Latin-1 stand for themselves, the others are U+0100 and up.
     themselves = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in themselves]
     letters = {byte: chr(byte) for byte in themselves}
@@ -199,7 +199,7 @@ def byte_level(
     post_processor: dict[str, Any] | None = None,
     merges: tuple[tuple[str, str], ...] = (("t", "h"), ("th", "e"), ("Ġ", "a")),
 ) -> Path:
-    """Writes a small byte-level BPE tokenizer.json; ``added`` come on top of ``vocab_size``."""
+    """Writes a small byte-level BPE tokenizer.json; ``added`` tokens follow the ids below ``vocab_size``."""
     symbols = sorted(ByteLevel.alphabet())
     vocab = symbols + ["".join(merge) for merge in merges]
     vocab += [f"<extra{i}>" for i in range(len(vocab), vocab_size)]
@@ -222,7 +222,7 @@ def byte_level(
 def template(
     *, before: tuple[str, ...] = (), after: tuple[str, ...] = (), ids: dict[str, int]
 ) -> dict[str, Any]:
-    """A post-processor that puts tokens around every document."""
+    """Returns a post-processor that puts tokens around every document."""
 
     def special(name: str) -> dict[str, Any]:
         return {"SpecialToken": {"id": name, "type_id": 0}}
@@ -239,6 +239,6 @@ def template(
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """A sort key by which ``part2`` stands before ``part10``."""
+    """Sort key in which ``part2`` precedes ``part10``."""
     runs = [run for run in re.split(r"([0-9]+)", name) if run]
     return [(0, int(run), run) if run.isdigit() else (1, 0, run) for run in runs]

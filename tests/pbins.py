@@ -1,4 +1,4 @@
-"""Small pbins with and without trailer, written by the reference writer: what datasets are tested on."""
+"""Writes small pbins with and without trailer, with the reference writer, for tests of datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(
     eod_id: int | None = None,
     tokenizer: str | None = None,
 ) -> Path:
-    """Writes a pbin, with offsets, checksums and metadata behind it if ``trailer``."""
+    """Writes a pbin, with offsets, checksums and metadata after it if ``trailer``."""
     plain = reference.modalities_bytes(documents, width)
     path.write_bytes(
         make.with_trailer(plain, sections(documents, width, eod_id, tokenizer)) if trailer else plain
@@ -30,7 +30,7 @@ def write(
 def sections(
     documents: list[list[int]], width: int, eod_id: int | None, tokenizer: str | None
 ) -> list[tuple[int, int, bytes]]:
-    """Offsets, data checksums and metadata of a trailer."""
+    """Returns offsets, data checksums and metadata of a trailer."""
     stops = [0]
     for document in documents:
         stops.append(stops[-1] + len(document) * width)
@@ -65,6 +65,6 @@ def sections(
 
 
 def trailer_crc32c(path: Path) -> int:
-    """The checksum in the tail of a file with trailer."""
+    """Returns the checksum in the tail of a file with trailer."""
     crc: int = reference.TAIL.unpack(path.read_bytes()[-reference.TAIL.size :])[5]
     return crc

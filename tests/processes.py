@@ -1,4 +1,4 @@
-"""Packtok as a process of its own that is signalled, limited or measured, and the corpora for that."""
+"""Packtok as a separate process that is signalled, limited or measured, and corpora for that."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROGRAM = [sys.executable, "-c", "from packtok.cli import main; main()"]
-# Filters that give `.text` and take about a tenth of a millisecond, or one, for it, so that a process can be
-# met in its work although the corpus is small.
+# Filters that return `.text` but take about a tenth of a millisecond, or one, so that a process is still at
+# work when it is looked at, although the corpus is small.
 SLOW_FIELD = "(reduce range(400) as $i (0; . + $i)) as $sum | .text"
 SLOWER_FIELD = "(reduce range(4000) as $i (0; . + $i)) as $sum | .text"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéñΩ数"
@@ -27,7 +27,7 @@ POLL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Ended:
-    """A process that has ended."""
+    """The result of a process."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ class Ended:
 def start(
     *arguments: object, cwd: Path, within: tuple[str, ...] = (), env: dict[str, str] | None = None
 ) -> subprocess.Popen[str]:
-    """Starts ``packtok`` with these arguments, by the command ``within`` if there is one."""
+    """Starts ``packtok`` with these arguments, within the command ``within`` if it is given."""
     return subprocess.Popen(
         [*within, *PROGRAM, *map(str, arguments)],
         cwd=cwd,
@@ -51,7 +51,7 @@ def start(
     )
 
 
-# The usage that the system reports of a child counts what its parent had when it was forked; this does not.
+# The system's usage of a child includes its parent's memory at the fork; this does not.
 _MEASURED = """
 from packtok.cli import main
 try:
@@ -63,7 +63,7 @@ finally:
 
 
 def measure(*arguments: object, cwd: Path) -> Ended:
-    """Runs ``packtok`` to its end; its peak memory is that of this one process."""
+    """Runs ``packtok`` to its end and measures the peak memory of this one process."""
     with tempfile.TemporaryDirectory() as folder:
         peak = Path(folder) / "peak_kib"
         program = _MEASURED.replace("PEAK", repr(str(peak)))
@@ -82,23 +82,23 @@ def measure(*arguments: object, cwd: Path) -> Ended:
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """What is in ``folder`` of outputs that are being made, or were when their owner was killed."""
+    """Returns the files in ``folder`` of outputs that are being written, or whose writer was killed."""
     return sorted(path for path in folder.iterdir() if path.name.endswith((".tmp", ".partial")))
 
 
 def is_packing(pid: int, folder: Path) -> bool:
-    """Whether a process has begun an output in ``folder``."""
+    """Returns whether a process has started an output in ``folder``."""
     for path in folder.glob("*.partial/owner"):
         try:
             if json.loads(path.read_bytes())["pid"] == pid and (path.parent / "data").exists():
                 return True
         except (OSError, ValueError):
-            pass  # It ends, or begins, just now.
+            pass  # It is just ending, or just starting.
     return False
 
 
 def wait_until_packing(process: subprocess.Popen[str], folder: Path) -> bool:
-    """Waits until a process has begun an output in ``folder``; false if it ended without that."""
+    """Waits until a process has started an output in ``folder``; false if it ended without doing so."""
     while not is_packing(process.pid, folder):
         if process.poll() is not None:
             return False
@@ -107,7 +107,7 @@ def wait_until_packing(process: subprocess.Popen[str], folder: Path) -> bool:
 
 
 def processes_of_shard(outdir: Path, shard: int) -> list[int]:
-    """The processes that run ``packtok pack`` for a shard in this folder."""
+    """Returns the processes that run ``packtok pack`` for a shard in this folder."""
     wanted = {f"--output={outdir}".encode(), f"--shard={shard}".encode()}
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
@@ -118,7 +118,7 @@ def processes_of_shard(outdir: Path, shard: int) -> list[int]:
 
 
 def is_sent(pid: int, number: signal.Signals) -> bool:
-    """Whether a process that stands still has been sent a signal; one that is gone has heeded it."""
+    """Returns whether a stopped process was sent a signal; true for one that has already exited."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -135,7 +135,7 @@ def wait_for(
     poll_seconds: float = POLL_SECONDS,
     told: Callable[[], str] = lambda: "",
 ) -> None:
-    """Asks until ``condition`` holds; an error that says ``what`` did not come true in time."""
+    """Polls until ``condition`` holds; raises an error with ``what`` if it does not hold in time."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -144,7 +144,7 @@ def wait_for(
 
 
 def texts(seed: int) -> Iterator[str]:
-    """Texts of a few to a few hundred invented words, the same for the same seed."""
+    """Yields texts of a few to a few hundred invented words; equal for equal seeds."""
     rng = random.Random(seed)
     words = ["".join(rng.choices(_ALPHABET, k=rng.randint(1, 9))) for _ in range(4000)]
     while True:
@@ -152,7 +152,7 @@ def texts(seed: int) -> Iterator[str]:
 
 
 def write_corpus(path: Path, num_bytes: int, *, bad_every: int | None = None, seed: int = 1) -> Path:
-    """Writes whole lines until the file has ``num_bytes``; every ``bad_every``-th is no document."""
+    """Writes complete lines until the file has ``num_bytes``; every ``bad_every``-th is not a document."""
     lines, block_bytes = [], 0
     for i, text in enumerate(texts(seed), 1):
         is_bad = bad_every is not None and i % bad_every == 0
@@ -169,7 +169,7 @@ def write_corpus(path: Path, num_bytes: int, *, bad_every: int | None = None, se
 
 
 def write_one_line(path: Path, num_bytes: int) -> Path:
-    """Writes one document of about ``num_bytes`` bytes, which is one line; it has escapes, as most have."""
+    """Writes one line with one document of about ``num_bytes`` bytes, which contains escapes, as most do."""
     source = texts(seed=7)
     block = "\\n".join(next(source) for _ in range(1000)).encode()
     with path.open("wb") as file:
@@ -181,5 +181,5 @@ def write_one_line(path: Path, num_bytes: int) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """What is in ``folder``, sorted."""
+    """Returns the sorted names in ``folder``."""
     return sorted(path.name for path in folder.iterdir())

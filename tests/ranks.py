@@ -1,4 +1,4 @@
-"""Ranks as processes of their own, joined by gloo, and the small dataset that they read."""
+"""Ranks as separate processes, joined by gloo, and the small dataset that they read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-# A slow machine is no hang.
+# Long enough that a slow machine does not look like a hang.
 JOIN_SECONDS = 600
 
 
 class Numbers(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
-    """Item ``i`` is the number ``i``, and comes from document ``i`` of a file."""
+    """Item ``i`` is the number ``i`` and comes from document ``i`` of a file."""
 
     def __init__(self, num_items: int, fingerprint: str = "numbers") -> None:
         self.num_items = num_items
@@ -41,7 +41,7 @@ def rows(batch: dict[str, torch.Tensor]) -> list[int]:
 
 
 def run_ranks(num_ranks: int, folder: Path, work: Callable[..., Any], *arguments: object) -> Any:
-    """What ``work(*arguments)`` returns on rank 0 of so many new processes; a hang is an error."""
+    """Returns rank 0's result of ``work(*arguments)`` on ``num_ranks`` new processes; fails on a hang."""
     folder.mkdir(exist_ok=True)
     mp.spawn(_run, (num_ranks, str(folder), work, arguments), nprocs=num_ranks)
     return torch.load(folder / "result", weights_only=True)
@@ -67,7 +67,7 @@ def _run(
 
 
 def gathered(value: object) -> list[Any]:
-    """The values of all ranks, on each of them."""
+    """Returns the values of all ranks, on each of them."""
     values: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(values, value)
     return values

@@ -1,4 +1,4 @@
-"""A real Ray of two nodes on this one machine, for tests that end nodes and workers."""
+"""A real Ray cluster of two nodes on this machine, for tests that kill nodes and workers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from processes import wait_for
 
 START = [sys.executable, "-m", "ray.scripts.scripts", "start", "--disable-usage-stats", "--block"]
 NODE_CPUS = 2
-# Nothing is shared through Ray.
+# Nothing is shared through Ray's object store.
 STORE_BYTES = 80_000_000
 
 
 class RayCluster:
-    """A head and a second node, each a group of processes that a test may end."""
+    """A head and a second node, each a group of processes that a test can kill."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Ray keeps sockets there, whose paths may not be long.
+        # Ray keeps sockets there, whose paths must be short.
         self._temp = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
         self._port = _free_port()
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
@@ -39,7 +39,7 @@ class RayCluster:
         }
 
     def start(self) -> None:
-        """Starts the head, and returns when it answers."""
+        """Starts the head and waits until it responds."""
         where = [f"--port={self._port}", f"--temp-dir={self._temp.name}", "--include-dashboard=false"]
         self._start("head", ["--head", *where])
         log = self.folder / "head.out"
@@ -55,7 +55,7 @@ class RayCluster:
         return False
 
     def start_second(self) -> None:
-        """Starts the second node, and returns when it is one of the cluster."""
+        """Starts the second node and waits until it is part of the cluster."""
         self._start("second", [f"--address={self.env['RAY_ADDRESS']}"])
         log = self.folder / "second.out"
         wait_for(lambda: "Ray runtime started" in log.read_text(), "the second node has joined", seconds=60)
@@ -73,7 +73,7 @@ class RayCluster:
             )
 
     def kill_second(self) -> None:
-        """Ends the second node with all that runs there, as a power cut would."""
+        """Kills the second node with all of its processes, as a power failure would."""
         node = self._nodes.pop("second")
         doomed = descendants(node.pid)
         for pid in [node.pid, *doomed]:
@@ -82,11 +82,11 @@ class RayCluster:
         node.wait(10)
 
     def is_on_second(self, pid: int) -> bool:
-        """Whether a process runs on the second node."""
+        """Returns whether a process runs on the second node."""
         return pid in descendants(self._nodes["second"].pid)
 
     def stop(self) -> None:
-        """Ends everything that was started."""
+        """Stops everything that was started."""
         for node in self._nodes.values():
             for pid in [*descendants(node.pid), node.pid]:
                 with contextlib.suppress(ProcessLookupError):
@@ -96,7 +96,7 @@ class RayCluster:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process, their children and so on."""
+    """Returns the children of a process, their children and so on."""
     found = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -106,7 +106,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def parent(pid: int) -> int:
-    """The parent of a process."""
+    """Returns the parent of a process."""
     return int(re.search(r"^PPid:\s*(\d+)", Path(f"/proc/{pid}/status").read_text(), re.M)[1])  # type: ignore[index]
 
 

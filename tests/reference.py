@@ -1,4 +1,4 @@
-"""Reads and writes pbin files naively, following docs/format.md and sharing no code with packtok.
+"""Reads and writes pbin files naively, following docs/format.md; shares no code with packtok.
 
 The oracle that tests compare packtok with: slow, whole files in memory, plain lists of integers.
 """
@@ -24,7 +24,7 @@ CHECKED_DATA_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Pbin:
-    """Everything a pbin says, decoded."""
+    """The complete decoded contents of a pbin."""
 
     width: int
     documents: list[list[int]]
@@ -42,7 +42,7 @@ class Section:
 
 
 class _PairsOnly(pickle.Unpickler):
-    """An unpickler that knows no classes and no functions, so that nothing is executed."""
+    """An unpickler that finds no classes and no functions, so that it executes no code."""
 
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(f"refused {module}.{name}")
@@ -55,7 +55,7 @@ def read_pbin(path: Path) -> Pbin:
     """Decodes the pbin at ``path`` after checking everything in it that can be checked.
 
     Raises:
-        ValueError: If something in the file is not as docs/format.md says.
+        ValueError: If the file does not follow docs/format.md.
     """
     file = path.read_bytes()
     data_bytes, width = HEADER.unpack_from(file)
@@ -88,7 +88,7 @@ def trailer_of(file: bytes) -> dict[int, Section]:
     """Sections by type of the trailer at the end of a file's bytes.
 
     Raises:
-        ValueError: If there is no trailer or a byte of it is not as docs/format.md says.
+        ValueError: If there is no trailer, or it does not follow docs/format.md.
     """
     tail = file[-TAIL.size :]
     table_offset, _, header, version, table_crc, tail_crc, magic = TAIL.unpack(tail)

@@ -1,6 +1,6 @@
-"""The order of items as docs/order_rules.md has it, naively and sharing no code with packtok.
+"""A naive implementation of the order of items in docs/order_rules.md that shares no code with packtok.
 
-The oracle of everything that shuffles, cuts epochs into global batches and shares them among ranks.
+The oracle for everything that shuffles, cuts epochs into global batches and divides them among ranks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _mixed(word: int) -> int:
 
 
 def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
-    """The endless numbers that make the order of an epoch, as docs/order_rules.md has them."""
+    """Yields the numbers that determine the order of an epoch, as in docs/order_rules.md."""
     state = 0
     for word in (seed, epoch, num_items):
         state = _mixed(state + word + _GAMMA & _U64)
@@ -29,7 +29,7 @@ def _keys(num_items: int, seed: int, epoch: int) -> Iterator[int]:
 
 
 def permutation(num_items: int, seed: int, epoch: int) -> Callable[[int], int]:
-    """The item at a position of a shuffled epoch, by docs/order_rules.md."""
+    """Returns the function from positions of a shuffled epoch to items, as in docs/order_rules.md."""
     keys = _keys(num_items, seed, epoch)
     if num_items <= 1024:
         table = list(range(num_items))
@@ -63,7 +63,7 @@ def permutation(num_items: int, seed: int, epoch: int) -> Callable[[int], int]:
 def global_batches(
     num_items: int, global_batch_size: int, *, seed: int | None, at_epoch_end: str, epochs: int
 ) -> list[list[list[int]]]:
-    """Every epoch's global batches by plain lists; the leftover is kept by hand."""
+    """Returns every epoch's global batches, using plain lists."""
     carried: list[int] = []
     every_epoch = []
     for epoch in range(epochs):
@@ -81,6 +81,6 @@ def global_batches(
 
 
 def shuffled(num_items: int, seed: int, epoch: int) -> list[int]:
-    """The items of a shuffled epoch in order."""
+    """Returns the items of a shuffled epoch in order."""
     at = permutation(num_items, seed, epoch)
     return [at(i) for i in range(num_items)]

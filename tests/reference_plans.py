@@ -1,4 +1,4 @@
-"""Naive planners, splits and a reader of their files: the oracle for plans, sharing no code with them."""
+"""Naive planners, splits and a reader of their files: the oracle for plans; shares no code with packtok."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reference import crc32c, require, u64s
 
 
 def best_fit_blocks(lengths: list[int], context_length: int) -> list[list[tuple[int, int]]]:
-    """Blocks as (start, stop) of their pieces: best-fit decreasing, every bin looked at for every piece.
+    """Returns blocks as (start, stop) of their pieces, by best-fit decreasing with a search of all bins.
 
-    For as many pieces as are in one window of docs/packing.md.
+    For at most one window of pieces, as in docs/packing.md.
     """
     pieces = []
     for start, stop in _documents(lengths):
@@ -39,7 +39,7 @@ def best_fit_blocks(lengths: list[int], context_length: int) -> list[list[tuple[
 
 
 def megatron_spans(lengths: list[int], block_size: int) -> list[tuple[int, int]]:
-    """Blocks of consecutive tokens, each from the start of a document, as (start, stop)."""
+    """Returns blocks of consecutive tokens, each from the start of a document, as (start, stop)."""
     documents = [(start, stop) for start, stop in _documents(lengths) if start < stop]
     blocks: list[tuple[int, int]] = []
     i = 0
@@ -57,14 +57,14 @@ def megatron_spans(lengths: list[int], block_size: int) -> list[tuple[int, int]]
 
 
 def _documents(lengths: list[int]) -> list[tuple[int, int]]:
-    """Start and stop of every document, back to back."""
+    """Returns start and stop of every document, without gaps."""
     stops = [sum(lengths[: i + 1]) for i in range(len(lengths))]
     return list(zip([0, *stops], stops, strict=False))
 
 
 @dataclass(frozen=True)
 class PlanFile:
-    """What a plan file says: the header's numbers and its blocks, or its runs as (document, token)."""
+    """Contents of a plan file: the header's numbers and its blocks, or its runs as (document, token)."""
 
     kind: int
     options: tuple[int, int]
@@ -74,10 +74,10 @@ class PlanFile:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Decodes a plan or a split, following docs/packing.md.
+    """Decodes a plan or a split, as specified in docs/packing.md.
 
     Raises:
-        ValueError: If something in the file is not as written there.
+        ValueError: If the file does not follow the specification.
     """
     file = path.read_bytes()
     magic, version, kind, option_0, option_1 = struct.unpack_from("<8sIIQQ", file)
@@ -120,7 +120,7 @@ _MASK = 2**64 - 1
 
 
 def xxh64(data: bytes, seed: int) -> int:
-    """XXH64 as its specification has it: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md."""
+    """XXH64, as specified in https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md."""
     prime_1, prime_2, prime_3, prime_4, prime_5 = _PRIMES
     at = 0
     if len(data) >= 32:
@@ -160,6 +160,6 @@ def _rotated(value: int, by: int) -> int:
 
 
 def is_held_out(document: list[int], fraction: float, seed: int) -> bool:
-    """Whether a split by hash holds ``document`` out."""
+    """Returns whether a split by hash holds ``document`` out."""
     ids = struct.pack(f"<{len(document)}I", *document)
     return xxh64(ids, seed) < min(int(fraction * 2**64), 2**64 - 1)

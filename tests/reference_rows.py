@@ -1,4 +1,4 @@
-"""Naive blocks and rows of batches: the oracle for datasets, sharing no code with what it judges."""
+"""Naive blocks and rows of batches: the oracle for datasets; shares no code with packtok."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a batch, and the lengths of its stretches of one document, padding as the last."""
+    """One row of a batch, and the lengths of its documents' segments, with padding as the last one."""
 
     input_ids: list[int]
     labels: list[int]
@@ -19,7 +19,7 @@ class Row:
 
 
 def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[int]]:
-    """Blocks of ``block_size`` tokens that share ``overlap`` of them with the next; the tail is in none."""
+    """Returns blocks of ``block_size`` tokens that overlap by ``overlap``; the tail is dropped."""
     blocks = []
     while len(tokens) >= block_size:
         blocks.append(tokens[:block_size])
@@ -28,7 +28,7 @@ def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[
 
 
 def concat_rows(documents: list[list[int]], context_length: int, *, aligned: bool = False) -> list[Row]:
-    """Rows of the stream of all documents: whatever token comes next is the label."""
+    """Returns rows of the stream of all documents; the label is the next token of the stream."""
     stream = [(token, number) for number, document in enumerate(documents) for token in document]
     rows = []
     for start in range(0, len(stream) - context_length, context_length):
@@ -41,7 +41,7 @@ def concat_rows(documents: list[list[int]], context_length: int, *, aligned: boo
 def document_rows(
     documents: list[list[int]], context_length: int, pad_token_id: int, *, aligned: bool = False
 ) -> list[Row]:
-    """One row for each document, cut or padded."""
+    """Returns one row for each document, cut or padded."""
     return [
         piece_rows([[(number, 0, context_length)]], documents, context_length, pad_token_id, aligned=aligned)[
             0
@@ -58,7 +58,7 @@ def piece_rows(
     *,
     aligned: bool = False,
 ) -> list[Row]:
-    """Rows made of pieces (document, start, stop); a label is a token of the same document or none."""
+    """Returns rows of pieces (document, start, stop); a label is the next token of its document, if any."""
     rows = []
     for pieces in blocks:
         inputs: list[tuple[int, int]] = []
@@ -80,7 +80,7 @@ def _row(
     *,
     aligned: bool,
 ) -> Row:
-    """A row of (token, document) with what follows each, padded to ``context_length``."""
+    """Returns a row of (token, document) pairs with their labels, padded to ``context_length``."""
     padding = context_length - len(inputs)
     labels = [token for token, _ in inputs] if aligned else list(following)
     position_ids: list[int] = []

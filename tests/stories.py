@@ -1,14 +1,14 @@
 """Generates short stories as JSON lines: training data that the tiniest model learns in a few steps.
 
-A story is a few sentence templates whose gaps are filled in; its names and things agree in all sentences. The
-same seed gives the same stories.
+A story is a few sentence templates with filled gaps. Its names and things agree in all sentences. Equal seeds
+give equal stories.
 """
 
 import json
 import random
 from pathlib import Path
 
-# Its 512 ids were learned from 4,000 such stories.
+# Its 512 ids were trained on 4,000 such stories.
 TOKENIZER = str(Path(__file__).with_name("stories_tokenizer.json"))
 _NAMES = ["Ada", "Bruno", "Clara", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Kaya", "Lena"]
 _KINDS = ["baker", "fisher", "gardener", "painter", "sailor", "teacher", "weaver", "young fox", "old bear"]
@@ -42,7 +42,7 @@ _ENDS = [
 
 
 def story(rng: random.Random) -> str:
-    """One story, whose sentences agree on the names of people and things."""
+    """Returns one story, whose sentences agree on the names of people and things."""
     parts = [rng.choice(sentences) for sentences in (_BEGINNINGS, _MIDDLES, _SEARCHES, _ENDS)]
     return " ".join(parts).format(
         name=rng.choice(_NAMES),

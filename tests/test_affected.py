@@ -1,4 +1,4 @@
-"""The table of `tests/affected.py` names what there is."""
+"""The table of `tests/affected.py` names only existing files."""
 
 from pathlib import Path
 

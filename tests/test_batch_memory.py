@@ -1,4 +1,4 @@
-"""Memory of batches is given again, but never while something refers to it."""
+"""Memory of batches is reused, but never while something refers to it."""
 
 from __future__ import annotations
 

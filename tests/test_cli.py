@@ -1,4 +1,4 @@
-"""The commands as a user types them: what they print where, their exit codes, and what they leave behind."""
+"""The commands as a user types them: their output, their exit codes, and the files they leave."""
 
 import json
 import os
@@ -24,7 +24,7 @@ MAIN = "from packtok.cli import main; main()"
 
 
 def run(*arguments: object, cwd: Path, code: int = 0, env: dict[str, str] | None = None) -> tuple[str, str]:
-    """Stdout and stderr of ``packtok`` with these arguments, which must end with ``code``."""
+    """Returns stdout and stderr of ``packtok`` with these arguments, which must exit with ``code``."""
     done = subprocess.run(
         [sys.executable, "-c", MAIN, *map(str, arguments)],
         cwd=cwd,
@@ -325,7 +325,7 @@ def test_interrupt_leaves_no_files_and_exits_with_130(folder: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    # The temporary file shows that packing has begun.
+    # The temporary file shows that packing has started.
     deadline = time.monotonic() + 60
     while process.poll() is None and not _temporaries(folder) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -426,7 +426,7 @@ def test_plain_progress_prints_every_few_seconds(capsys: pytest.CaptureFixture[s
 
 
 def test_natural_order_compares_numbers_as_numbers() -> None:
-    # Numbers that begin with a zero come first, as in the order of a corpus's files.
+    # Numbers with leading zeros come first, as in the order of a corpus's files.
     assert _packtok.natural_sorted(["p10", "p9", "p1/b", "p1", "q", "P2", "9", "p009", "b\udcff"]) == [
         *("9", "P2", "b\udcff", "p009", "p1", "p1/b", "p9", "p10", "q")
     ]

@@ -77,7 +77,7 @@ def test_collator_works_in_spawned_workers() -> None:
 
 
 def counted(row: list[int]) -> list[int]:
-    """What of a row counts for the loss; ValueError if spans between markers nest or cross."""
+    """Returns the targets of a row that count for the loss; ValueError if spans nest or cross."""
     result, num_open = [], 0
     for i, token in enumerate(row):
         num_open += (i > 0 and row[i - 1] == BEGIN) - (token == END)

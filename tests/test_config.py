@@ -1,4 +1,4 @@
-"""Configs: what a Modalities config means, what is refused and with which words, what stays secret."""
+"""Configs: the meaning of a Modalities config, the messages for invalid ones, and secrets."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that are no JSON lines, and filters that would never end: each ends with one line that helps."""
+"""Files that are not JSON lines, and endless filters: each fails with one helpful line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tarred() -> bytes:
     return file.getvalue()
 
 
-# What a file holds, and how the message calls it. These are errors whatever becomes of bad documents.
+# File contents, and their names in the message. These are errors regardless of `on_bad_document`.
 BINARY = {
     "a.parquet": (b"PAR1" + bytes(99), "a Parquet file"),
     "a.arrow": (b"ARROW1\0\0" + bytes(99), "an Arrow (Feather) file"),
@@ -54,7 +54,7 @@ BINARY = {
     "le.jsonl": (GOOD.decode().encode("utf-16-le"), "UTF-16 text (little-endian)"),
     "be.jsonl": (GOOD.decode().encode("utf-16-be"), "UTF-16 text (big-endian)"),
 }
-# These are told only once their first line has proved bad; skipped, their lines are bad documents.
+# These are detected only once their first line is bad; when skipping, their lines are bad documents.
 TEXT = {
     "a.csv": (b'id,text\n1,hello\n2,"a, b"\n', "a table of comma-separated values (CSV)"),
     "a.tsv": (b"id\ttext\n1\thello\n", "a table of tab-separated values (TSV)"),
@@ -102,7 +102,7 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
             lines = done.stderr.strip().splitlines()
             assert f"{bad}: is {what}, not JSON lines; convert it" in lines[-1], arguments
             assert "Traceback" not in done.stderr
-    # A plan reads no lines: it sees what the first bytes of its first file tell.
+    # Planning reads no lines: it sees only the first bytes of its first file.
     bad.write_bytes(BINARY["a.parquet"][0])
     done = packtok_cli("plan", "-i", bad, "-o", tmp_path / "y.pbin", *common, "--shards", 2, code=1)
     assert f"{bad}: is a Parquet file, not JSON lines" in done.stderr

@@ -1,4 +1,4 @@
-"""`packtok count` and `packtok tokenizer`: counts against the wheel, what is shown, and how they fail."""
+"""`packtok count` and `packtok tokenizer`: counts against the wheel, output, and failures."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_counts_equal_those_of_the_wheel(corpus: Path, tmp_path: Path, num_cpus:
     assert [Path(one["path"]).relative_to(corpus).as_posix() for one in report["sources"]] == list(TEXTS)
     for one, texts in zip(report["sources"], TEXTS.values(), strict=True):
         assert one["tokens"] == [expected_of(name, texts) for name in names]
-        # WordPiece puts tokens around the empty text, so that it is none.
+        # WordPiece adds tokens even to the empty text, so it is not empty.
         assert (one["documents"], one["lines"], one["empty"]) == (len(texts), len(texts), 0)
         assert one["text_bytes"] == sum(len(text.encode()) for text in texts)
     total = report["total"]
@@ -85,12 +85,12 @@ def test_counts_equal_what_packing_writes(corpus: Path, tmp_path: Path) -> None:
         input=corpus, output=tmp_path / "c.pbin", tokenizer="gpt2", on_bad_document="skip", num_cpus=2
     )
     total = count(corpus, ["gpt2"], on_bad_document="skip")["total"]
-    # One name is no sequence of letters.
+    # A single name is not split into letters.
     assert count(corpus, "gpt2", on_bad_document="skip")["total"] == total
     found = [total[name] for name in ("lines", "documents", "empty", "blank", "rejected")]
     assert found == [report.lines, report.packed, report.empty, report.blank, report.rejected]
     assert found[1:] == [report.documents, 2, 1, 3]
-    # Packing adds an EOD to each document, and no text here ends with one.
+    # Packing adds an EOD to each document, since no text here ends with one.
     assert total["tokens"] == [report.tokens - report.documents]
 
 
@@ -138,7 +138,7 @@ def test_table_and_chart_are_plain_text_in_a_pipe(corpus: Path, packtok_cli: Pac
     ]
     assert re.split(r"  +", lines[0]) == header
     assert [line.split()[0] for line in lines[1:5]] == [*(f"corpus/{name}" for name in TEXTS), "total"]
-    # As wide as each other, and numbers below each other.
+    # All lines have the same width, and the columns are aligned.
     assert len({len(line) for line in lines[:5]}) == 1
     assert lines[6] == "bytes per token"
     assert max(line.count("█") for line in lines[7:9]) == 40
@@ -196,7 +196,7 @@ def test_wrong_usage_is_reported_in_one_line(
 
 
 def test_exception_in_progress_callback_ends_the_count(tmp_path: Path) -> None:
-    # New words, which take long enough for progress to be told of, on any machine.
+    # New words, which take long enough for a progress report on any machine.
     texts = (" ".join(map(str, range(start, start + 1500))) for start in range(0, 3_000_000, 1500))
     corpus = oracle.write_lines(tmp_path / "c.jsonl", list(texts))
     seen: list[dict[str, int]] = []

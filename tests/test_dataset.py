@@ -1,4 +1,4 @@
-"""Blocks and Modalities' datasets over them: items, slices, batches, pickling, and files that change."""
+"""Blocks and Modalities' datasets over them: items, slices, batches, pickling, and changed files."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ widths = st.sampled_from([1, 2, 4])
 
 
 def documents_of(width: int) -> st.SearchStrategy[list[list[int]]]:
-    """Some documents, empty ones among them, with ids that need every byte."""
+    """Strategy for documents, some of them empty, with ids that use all bytes."""
     ids = st.integers(0, 256**width - 1)
     return st.lists(st.lists(ids, max_size=12), min_size=1, max_size=12)
 
 
 @st.composite
 def datasets(draw: st.DrawFn, max_files: int = 4) -> tuple[int, list[list[list[int]]], bool]:
-    """Token width, documents of each file, and whether the files have trailers."""
+    """Strategy for the token width, the documents of each file, and whether the files have trailers."""
     width = draw(widths)
     files = draw(st.lists(documents_of(width), min_size=1, max_size=max_files))
     return width, files, draw(st.booleans())
@@ -66,13 +66,13 @@ def datasets(draw: st.DrawFn, max_files: int = 4) -> tuple[int, list[list[list[i
 
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Gives a new folder at each call: Hypothesis runs a test many times."""
+    """Returns a new folder at each call, because Hypothesis runs a test many times."""
     return lambda: tmp_path_factory.mktemp("files")
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A file of six documents, with trailer."""
+    """Returns a file of six documents, with trailer."""
     return pbins.write(tmp_path / "a.pbin", DOCUMENTS)
 
 
@@ -183,7 +183,7 @@ def test_megatron_blocks_equal_those_of_the_oracle(
 def test_document_longer_than_a_megatron_block_is_cut(tmp_path: Path) -> None:
     path = pbins.write(tmp_path / "a.pbin", [[1, 2], [3], [4, 5, 6, 7, 8, 9], [10], [11, 12, 13], [14, 15]])
     dataset = packtok.PackedMemMapDatasetMegatron(path, "x", 4, cache_dir=tmp_path / "plans", dtype="int64")
-    # 3 fits, 4 … does not; 8 and 9 are in no block; 14 starts one that would pass the end.
+    # 3 fits, 4 … does not; 8 and 9 are in no block; the block that starts at 14 would pass the end.
     assert listed(dataset[:]["x"]) == [[1, 2, 3, 4], [4, 5, 6, 7], [10, 11, 12, 13]]
     assert (dataset.blocks.num_dropped_tokens, dataset.blocks.num_padding_tokens) == (4, 0)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.pbin", "plans"]
@@ -234,7 +234,7 @@ def test_planned_batches_equal_those_of_the_oracle(
     plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[folder])
     blocks = pickle.loads(pickle.dumps(Blocks(paths, packing="planned", plan_path=plan, **chosen)))
     assert blocks.context_length == context_length
-    # Documents by place, so that the pieces that are located can be looked up.
+    # Documents by location, to look up the located pieces.
     places = [(str(path), i) for path, file in zip(paths, files, strict=True) for i in range(len(file))]
     numbers = {place: number for number, place in enumerate(places)}
     pieces = [
@@ -258,7 +258,7 @@ def test_planned_batches_equal_those_of_the_oracle(
 
 
 def check_batch(blocks: Blocks, rows: list[reference_rows.Row], items: list[int], **options: Any) -> None:
-    """Fills a batch of every field, in 64 and in 32 bits, and compares it with the rows of the oracle."""
+    """Fills a batch with every field, as int64 and as int32, and compares it with the oracle's rows."""
     rows = [rows[item] for item in items]
     shape = (len(items), blocks.context_length)
     for dtype in (np.int64, np.int32):
@@ -292,7 +292,7 @@ def test_batches_of_blocks_equal_those_of_the_oracle(
     random: Any,
 ) -> None:
     width, files, trailer = data
-    # No 32-bit field holds ids beyond 2^31; that they are refused is tested apart.
+    # A 32-bit field cannot contain ids of 2^31 or more; another test checks that they are rejected.
     files = [[[token % 2**31 for token in document] for document in documents] for documents in files]
     rows = reference_rows.concat_rows(
         [document for file in files for document in file], context_length, aligned=aligned
@@ -359,7 +359,7 @@ def test_items_equal_the_golden_files_of_modalities(shared: Path) -> None:
             assert dataset[len(dataset) - 1]["input_ids"].tolist() == expected[-1]
 
 
-# T = 20 and the numbers of blocks as Modalities has them.
+# T = 20, with the numbers of blocks in Modalities.
 @pytest.mark.parametrize(
     ("block_size", "with_reuse", "without"), [(4, 6, 5), (5, 4, 4), (2, 19, 10), (20, 1, 1)]
 )
@@ -450,7 +450,8 @@ def test_items_have_the_requested_dtype(tmp_path: Path, width: int, dtype: str) 
         assert {(item["x"].dtype, item["x"].flags.writeable) for item in again} == {(np.dtype(dtype), True)}
 
 
-# The types of Modalities' datasets; for one byte a token it gives uint8, which no embedding accepts.
+# The dtypes of Modalities' datasets; for one byte per token, it returns uint8, which embeddings do not
+# accept.
 @pytest.mark.parametrize(("width", "dtype"), [(1, "int32"), (2, "int32"), (4, "int64")])
 def test_items_of_modalities_classes_are_accepted_by_embeddings(
     tmp_path: Path, width: int, dtype: str
@@ -613,7 +614,7 @@ def test_invalid_arrays_are_named(file: Path) -> None:
     frozen = np.empty((2, 4), np.int64)
     frozen.flags.writeable = False
     assert message(ValueError, labels=frozen).startswith("labels: ")
-    # An array cannot be two fields.
+    # One array cannot be used for two fields.
     assert message(ValueError, labels=good).startswith("labels: ")
     with pytest.raises(IndexError, match="item 4 is out of range, the dataset has 3"):
         blocks.fill([0, 4], input_ids=good)
@@ -783,7 +784,7 @@ def test_fingerprints_distinguish_files_and_options(tmp_path: Path) -> None:
 
 
 def test_damaged_data_is_detected_on_first_read(tmp_path: Path) -> None:
-    # Three checked pieces of data; the second is damaged.
+    # Three checksum chunks of data, of which the second is damaged.
     documents = [[i % 251] * 1000 for i in range(2500)]
     path = pbins.write(tmp_path / "a.pbin", documents, 1)
     content = bytearray(path.read_bytes())

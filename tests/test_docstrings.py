@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the public interface, compiled classes included: all of them run."""
+"""Runs all examples in the docstrings of the public interface, including those of compiled classes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ import torch
 import packtok
 
 CORPUS = Path(__file__).resolve().parent.parent / "examples" / "corpus.jsonl"
-# What an example may use without making it; `packtok.pack` makes `train.pbin` itself.
+# Files that examples can use without creating them; `packtok.pack` creates `train.pbin` itself.
 PBINS = ("train.pbin", "web.pbin", "code.pbin")
 NAMES = {"functools": functools, "np": np, "packtok": packtok, "torch": torch}
 
 
 def docstrings(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The docstrings of a public object and of its public members, each with its name."""
+    """Yields the docstrings of a public object and of its public members, each with its name."""
     yield name, inspect.getdoc(value) or ""
     if isinstance(value, ModuleType):
         members = {member: getattr(value, member) for member in value.__all__}
@@ -35,7 +35,7 @@ def docstrings(name: str, value: Any) -> Iterator[tuple[str, str]]:
         members = dict(vars(value)) if inspect.isclass(value) else {}
     for member, raw in members.items():
         if not member.startswith("_") or member in ("__init__", "__getitem__"):
-            # Static methods of compiled classes have their docstring only once they are bound.
+            # Static methods of compiled classes have their docstring only when bound.
             bound = getattr(value, member) if isinstance(raw, staticmethod | classmethod) else raw
             yield from docstrings(f"{name}.{member}", bound)
 

@@ -1,4 +1,4 @@
-"""Which engine encodes: asked for by an option, proven once; the bytes of a pbin are the same."""
+"""The engine that encodes: selected by an option, checked once, and without effect on the bytes of a pbin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFERENCE = "tokenizers 0.23.2"
 @pytest.mark.parametrize("name", ["gpt2", "cl100k_base", "o200k_base"])
 def test_all_engines_write_the_same_file(tmp_path: Path, name: str) -> None:
     texts = oracle.texts_of(EXAMPLES)
-    # A text that holds an added token, and words longer than any table.
+    # A text that contains an added token, and very long words.
     texts += [f"a{oracle.EOD}b", "x" * 5000, "word " * 3000, "數字" * 2000, "\n \n" * 999]
     corpus = oracle.write_lines(tmp_path / "corpus.jsonl", texts)
     files, engines = {}, {}

@@ -1,4 +1,4 @@
-"""Ids in packed files equal those of the Python package tokenizers 0.23.3; docs/exactness.md says why."""
+"""Ids in packed files equal those of the Python package tokenizers 0.23.3; see docs/exactness.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCALARS = [
     for scalar in range(0x80, 0x110000)
     if (scalar >> 16 in (0, 1, 2, 3, 14) or scalar % 61 == 0) and not 0xD800 <= scalar < 0xE000
 ]
-# Scalar values that share a document: few enough that context stays simple, many enough to be quick.
+# Scalar values per document: few enough for simple context, many enough to be fast.
 GROUP = 64
 # Blocks in which Unicode tables of different years differ, and ordinary letters, marks and digits.
 TRICKY = (
@@ -49,14 +49,14 @@ def corpus_texts(path: Path) -> list[str]:
 
 
 def some(texts: list[str], corpus: str) -> list[str]:
-    """The first documents, and single ones from all over the corpus."""
+    """Returns the first documents, and single ones from the whole corpus."""
     first, step = (1000, 97) if corpus == "nasty" else (60, 499)
     return texts[:first] + texts[first::step]
 
 
 @lru_cache(maxsize=1)
 def from_all_corpora(shared: Path) -> list[str]:
-    """A slice of all corpora, for the fast tests."""
+    """Returns a slice of all corpora, for the fast tests."""
     paths = [(shared / f"corpora/{corpus}.jsonl.zst", corpus) for corpus in CORPORA]
     return [text for path, corpus in paths for text in some(oracle.texts_of(path), corpus)[::2]]
 
@@ -71,9 +71,9 @@ def assert_exact(
     *,
     key: str | None = None,
 ) -> packtok.PackReport:
-    """Packs with and without special tokens; both files hold what the wheel gives for ``texts``.
+    """Packs with and without special tokens; both files must contain the wheel's ids for ``texts``.
 
-    With ``key`` the wheel is asked only for files that have other checksums than those kept under it.
+    With ``key``, the wheel runs only for files whose checksums differ from those kept under it.
     """
 
     def assert_holds(path: Path, **options: bool) -> None:
@@ -94,7 +94,7 @@ def assert_exact(
     if wheel.num_special_tokens_to_add(is_pair=False) > 0:
         assert_holds(without, add_special_tokens=False)
     else:
-        # The wheel itself says that the two are one: there is nothing that it would add.
+        # For the wheel, the two are equal: it would add no special tokens.
         common = 12 + report.data_bytes
         assert with_special.read_bytes()[:common] == without.read_bytes()[:common]
     return report
@@ -186,7 +186,7 @@ def test_every_edge_case_document_with_a_converted_sentencepiece_model(
 
 
 QUOTES = [{"type": "Replace", "pattern": {"String": old}, "content": '"'} for old in ("``", "''")]
-# The steps before the map of T5 and XLM-R, of XLNet, and of ALBERT.
+# The normalizers before the map of T5 and XLM-R, of XLNet, and of ALBERT.
 BEFORE_MAP = {
     "T5": [],
     "XLNet": [*QUOTES, {"type": "NFKD"}, {"type": "StripAccents"}],
@@ -199,7 +199,7 @@ BEFORE_MAP = {
 def test_sampled_documents_with_a_sentencepiece_map_and_words(
     shared: Path, tmp_path: Path, family: str, pre_tokenizer: str
 ) -> None:
-    """What is one character to its users is, even where a blank is part of it."""
+    """Covers graphemes of several characters, even with a space among them."""
     file = by_words(shared, tmp_path, pre_tokenizer, BEFORE_MAP[family])
     marks = [
         "a \u0301b",
@@ -230,7 +230,7 @@ def test_every_edge_case_document_with_a_sentencepiece_map_and_words(
 
 
 def by_words(shared: Path, folder: Path, pre_tokenizer: str, before_map: list[dict[str, Any]]) -> Path:
-    """The converted Unigram model, whose texts are split at white space first."""
+    """Returns the converted Unigram model with texts split at white space first."""
     file, _ = converted(shared, "unigram_32k", folder)
     content = json.loads(file.read_text(encoding="utf-8"))
     precompiled = content["normalizer"]["normalizers"][0]
@@ -250,14 +250,14 @@ def converted(shared: Path, model: str, folder: Path) -> tuple[Path, Tokenizer]:
 
 
 def example_texts() -> list[str]:
-    """The corpus in examples/, and each of its texts with something tricky in it."""
+    """Returns the corpus in examples/, and each of its texts with a tricky part added."""
     texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
     tricky = [f"{text[:40]}{char}{text[40:60]} {char}{char} 7{char}" for char in TRICKY for text in texts[:3]]
     return [*texts, *tricky, TRICKY, " ".join(TRICKY), TRICKY.upper(), "", " ", "\n", "a  b   c\t\n d "]
 
 
 def word_piece() -> Tokenizer:
-    """Trained here; special tokens by BertProcessing."""
+    """Trains a WordPiece model here; BertProcessing adds its special tokens."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -272,7 +272,7 @@ def word_piece() -> Tokenizer:
 
 
 def unigram() -> Tokenizer:
-    """Trained here; special tokens by a template."""
+    """Trains a Unigram model here; a template adds its special tokens."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -288,7 +288,7 @@ def unigram() -> Tokenizer:
 
 
 def word_level() -> Tokenizer:
-    """Whole words; an added token that matches whole words only, so that the neighbours count."""
+    """Trains a WordLevel model with an added token that matches only whole words."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     trainer = trainers.WordLevelTrainer(
@@ -319,12 +319,12 @@ def test_scalar_values_with_models_other_than_bpe(tmp_path: Path, make: Callable
 
 
 def bytes_tokenizer(path: Path, normalizer: Any, pre_tokenizer: Any) -> Path:
-    """Writes a tokenizer.json whose ids show each byte of the text and each cut of the pre-tokenizer."""
+    """Writes a tokenizer.json whose ids show each byte of the text and each split of the pre-tokenizer."""
     vocab = {"[SEP]": 0} | {f"<0x{byte:02X}>": byte + 1 for byte in range(256)}
     tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[], byte_fallback=True))
     if normalizer is not None:
         tokenizer.normalizer = normalizer
-    # Metaspace puts its mark before every piece that the one before it has cut.
+    # Metaspace puts its mark before every piece of the preceding pre-tokenizer.
     marks = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [marks] if pre_tokenizer is None else [pre_tokenizer, marks]
@@ -384,7 +384,7 @@ def test_every_scalar_value_with_real_tokenizers(shared: Path, tmp_path: Path, n
 
 
 def assert_every_scalar_value_exact(file: Path, folder: Path, eod: str, name: str) -> None:
-    """All of ``SCALARS`` get the wheel's ids; where it is not known by heart what these are, it is asked."""
+    """Asserts that all of ``SCALARS`` get the wheel's ids; runs the wheel if their checksum is unknown."""
     texts = [text_of(group) for group in groups_of(SCALARS)]
 
     def expected() -> Iterator[list[int]]:
@@ -396,7 +396,7 @@ def assert_every_scalar_value_exact(file: Path, folder: Path, eod: str, name: st
 
 
 def differing(file: Path, scalars: list[str], folder: Path, eod: str) -> list[str]:
-    """The scalar values that packtok and the wheel give other ids for, as ``U+XXXX``."""
+    """Returns the scalar values for which packtok and the wheel give different ids, as ``U+XXXX``."""
     suspects = [[scalar] for group in different(file, groups_of(scalars), folder, eod) for scalar in group]
     return [f"U+{ord(scalar):04X}" for (scalar,) in different(file, suspects, folder, eod)]
 
@@ -406,7 +406,7 @@ def groups_of(scalars: list[str]) -> list[list[str]]:
 
 
 def text_of(group: list[str]) -> str:
-    """A document of these scalar values."""
+    """Returns a document of these scalar values."""
     return "\n".join(f"a{scalar}1 {scalar}b {scalar}{scalar}A" for scalar in group)
 
 
@@ -418,7 +418,7 @@ def packed(texts: list[str], file: Path, output: Path, eod: str) -> Path:
 
 
 def different(file: Path, groups: list[list[str]], folder: Path, eod: str) -> list[list[str]]:
-    """The groups that get other ids from packtok than from the wheel, each group as one document."""
+    """Returns the groups for which packtok and the wheel give different ids, with one document per group."""
     texts = [text_of(group) for group in groups]
     reader = packtok.PbinReader(str(packed(texts, file, folder / "groups.pbin", eod)))
     assert len(reader) == len(groups)
@@ -541,7 +541,7 @@ MERGES = [
 
 @st.composite
 def bpe_files(draw: st.DrawFn) -> dict[str, Any]:
-    """Any tokenizer.json of BPE whose other parts are common ones."""
+    """Strategy for a BPE tokenizer.json whose other components are common ones."""
     merges = draw(st.lists(st.sampled_from(MERGES), unique=True, max_size=6))
     known = {*SYMBOLS, *(left + right for left, right in MERGES)}
     merges = [pair for pair in merges if {*pair} <= known]
@@ -631,7 +631,7 @@ def test_generated_bpe_tokenizers(content: dict[str, Any], texts: list[str]) -> 
     file = json.dumps(content)
     try:
         wheel = Tokenizer.from_str(file)
-    except Exception:  # The wheel knows no finer class; what it refuses promises nothing.
+    except Exception:  # The wheel has no specific class; packtok promises nothing for files it rejects.
         assume(False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"

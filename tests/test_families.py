@@ -1,4 +1,4 @@
-"""Ids of the families of tokenizers in use equal those of Python's package, with small vocabularies."""
+"""Ids of the tokenizer families in use equal those of Python's package, with small vocabularies."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ OF_TEXT: dict[str, tuple[Any, Any]] = {
 }
 BY_WHITE_SPACE = {"type": "WhitespaceSplit"}
 PUNCTUATION = {"type": "Punctuation", "behavior": "Isolated"}
-# The model is the one that test_exact trains.
+# The models are those that test_exact trains.
 OF_WORDS: dict[str, tuple[Callable[[], Tokenizer], Any, Any]] = {
     "BERT": (word_piece, bert_normalizer(lowercase=True), {"type": "BertPreTokenizer"}),
     "BERT, cased": (word_piece, bert_normalizer(lowercase=False), {"type": "BertPreTokenizer"}),
@@ -103,7 +103,7 @@ FAMILIES: dict[str, tuple[Any, ...]] = {**OF_BYTES, **OF_TEXT, **OF_WORDS}
 
 
 def write(family: str, path: Path) -> Path:
-    """A tokenizer.json that does with texts what this family's do; learned from the example."""
+    """Writes a tokenizer.json that treats texts like those of this family; trained on the example corpus."""
     if family in OF_BYTES:
         oracle.byte_level(path, vocab_size=600)
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def write(family: str, path: Path) -> Path:
 
 
 def of_text() -> dict[str, Any]:
-    """A vocabulary of bytes, characters and some merges, a few of which go across what looks like words."""
+    """Returns a vocabulary of bytes, characters and some merges, a few of which cross word boundaries."""
     merges = [
         *("h e", "i n", "▁ t", "▁t he", "▁ a", "▁a b", "▁ ▁", "▁▁ ▁▁", "e r", ", ▁", ",▁ A", "é 数", "數 字"),
         *("1 1", "a ▁", "\n \n", "\n\n \n", "b a", "▁ 数", ". .", ".. ..", "a 1", "1 ▁", "A .", ". \n"),

@@ -1,6 +1,7 @@
-"""What goes wrong on real machines, done for real: kills, full disks, files that vanish, change or lie.
+"""Real failures of real machines: kills, full disks, and files that are deleted, changed or wrong.
 
-Whatever happens, a file under its final name is whole; what packtok can still answer is one clear line.
+In every case, a file under its final name is complete, and packtok reports the error in one clear line if it
+can.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ CORPUS_BYTES = 32_000_000
 KILLED_BYTES = 12_000_000
 NUM_KILLS = extent(100, 10)
 NUM_REPLACEMENTS = extent(100, 3)
-# How many of the sizes of a disk are tried: every one, or every fourth.
+# How many of the disk sizes are tried: every one, or every fourth.
 EVERY = extent(1, 4)
-# Every run of the kill tests: several threads, rejects, and a note of how far it is many times a second.
+# Options of all runs in the kill tests: several threads, rejects, and progress saved many times a second.
 KILLED = (
     *("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
     *("--set", f"span_bytes={KILLED_BYTES // 32}"),
@@ -59,12 +60,12 @@ OUTPUTS = ("o.pbin", "o.pbin.rejects.jsonl", "o.pbin.tokenizer.json")
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
-    """The files under final names."""
+    """Returns the files under their final names."""
     return {name: (folder / name).read_bytes() for name in OUTPUTS if (folder / name).exists()}
 
 
 def failed(cli: PacktokCli, *arguments: object, cwd: Path, code: int = 1) -> str:
-    """The one line that a run which must fail answers with; it must leave nothing behind."""
+    """Returns the one line that a failing run prints; the run must leave no files behind."""
     before = names(cwd)
     done = cli("pack", "-o", "o.pbin", "-t", "gpt2", *arguments, cwd=cwd, code=code)
     assert done.stdout == ""
@@ -80,19 +81,19 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A corpus that takes a second or more to pack, with lines that are no documents."""
+    """Returns a corpus that takes a second or more to pack, with lines that are not documents."""
     return write_corpus(tmp_path_factory.mktemp("large") / "c.jsonl", CORPUS_BYTES, bad_every=40)
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus of runs that are killed."""
+    """Returns the corpus of runs that are killed."""
     return write_corpus(tmp_path_factory.mktemp("killed") / "c.jsonl", KILLED_BYTES, bad_every=40)
 
 
 @pytest.fixture(scope="module")
 def whole(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], float]:
-    """What an uninterrupted run leaves, and for how many seconds it packs."""
+    """Returns the files of an uninterrupted run, and how many seconds it packs."""
     folder = tmp_path_factory.mktemp("whole")
     process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=folder)
     assert wait_until_packing(process, folder)
@@ -105,10 +106,10 @@ def whole(killed: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[
 
 
 def kill_while_packing(killed: Path, folder: Path, delay_seconds: float, *more: object) -> None:
-    """Kills a run this long after it has begun its output."""
+    """Kills a run this long after it has started its output."""
     process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, *more, cwd=folder)
     if wait_until_packing(process, folder):
-        # The moment is the point of the test, not something that is waited for.
+        # The timing is the point of the test; nothing is waited for.
         time.sleep(delay_seconds)
     process.kill()
     _, err = process.communicate(timeout=60)
@@ -116,7 +117,7 @@ def kill_while_packing(killed: Path, folder: Path, delay_seconds: float, *more: 
 
 
 def stopped_with_spans_noted(killed: Path, folder: Path) -> subprocess.Popen[str]:
-    """A run that has noted some spans, and is stopped there."""
+    """Returns a run that has recorded some spans and is stopped there."""
     journal = folder / "o.pbin.partial" / "journal"
     for _ in range(50):
         process = start("pack", "-i", killed, "-o", "o.pbin", *KILLED, cwd=folder)
@@ -130,7 +131,7 @@ def stopped_with_spans_noted(killed: Path, folder: Path) -> subprocess.Popen[str
             if journal.exists():
                 return process
             process.send_signal(signal.SIGCONT)
-        # This one was too quick, or whoever looks at it too slow.
+        # This run was too fast, or this process too slow.
         _, err = process.communicate(timeout=60)
         assert process.returncode == 0, err
         for name in OUTPUTS:
@@ -139,13 +140,13 @@ def stopped_with_spans_noted(killed: Path, folder: Path) -> subprocess.Popen[str
 
 
 def rests(pid: int) -> bool:
-    """Whether a process is stopped, or has ended."""
+    """Returns whether a process is stopped or has exited."""
     state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return state in "TZ"
 
 
 def kill_with_spans_noted(killed: Path, folder: Path) -> None:
-    """Kills a run that has noted some spans."""
+    """Kills a run that has recorded some spans."""
     process = stopped_with_spans_noted(killed, folder)
     process.kill()
     process.communicate(timeout=60)
@@ -164,7 +165,7 @@ def test_runs_killed_at_any_moment_produce_the_same_files(
         published = outputs(tmp_path)
         assert all(content == files[name] for name, content in published.items())
         num_left += bool(unfinished(tmp_path))
-        # However quick the machine is from now on, about one run of eight is to come to its end.
+        # Adapt to the machine's speed, so that about one run in eight completes.
         latest *= 0.7 if "o.pbin" in published else 1.05
         if "o.pbin" in published:
             num_published += 1
@@ -251,7 +252,7 @@ def test_clock_jumps_are_harmless(
 ) -> None:
     files, _ = whole
     kill_with_spans_noted(killed, tmp_path)
-    # To a clock that went back by years, all that was done lies in the future.
+    # For a clock that went back by years, all existing files are from the future.
     then = time.time() - seconds
     for path in [*tmp_path.rglob("*"), killed]:
         os.utime(path, (then, then))
@@ -263,8 +264,8 @@ def test_clock_jumps_are_harmless(
 
 # --- a full disk ---
 
-# Runs in a mount namespace of its own: packs at every size of a small file system, and prints what each left;
-# if it is to, also what packing again there comes to when the disk has been made larger.
+# Runs in its own mount namespace: packs at every size of a small file system and prints what each run left.
+# If requested, it also prints the result of packing again after enlarging the disk.
 SMALL_DISKS = """
     import hashlib, json, os, subprocess, sys
     import packtok
@@ -301,7 +302,7 @@ SMALL_DISKS = """
 
 
 def in_a_mount_namespace(*command: object, cwd: Path) -> str:
-    """The output of a command that may mount; skips where the system allows nobody to."""
+    """Returns the output of a command that may mount; skips if the system does not allow it."""
     within = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*within, "true"], check=False).returncode != 0:
         within = ["unshare", "--mount"]
@@ -313,7 +314,7 @@ def in_a_mount_namespace(*command: object, cwd: Path) -> str:
 
 
 def small_tokenizer(folder: Path) -> Path:
-    """A tokenizer of a few hundred bytes, so that the output is what fills the disk."""
+    """Returns a tokenizer of a few hundred bytes, so that the output fills the disk."""
     vocabulary = {"[UNK]": 0, "</s>": 1, "a": 2}
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     described = {
@@ -322,7 +323,7 @@ def small_tokenizer(folder: Path) -> Path:
         "padding": None,
         "added_tokens": [{"id": 1, "content": "</s>", **special}],
         "normalizer": None,
-        # No engine but the second one does this.
+        # Only the reference engine supports this.
         "pre_tokenizer": {
             "type": "Split",
             "pattern": {"String": " "},
@@ -341,7 +342,7 @@ def small_tokenizer(folder: Path) -> Path:
 def pack_on_small_disks(
     tmp_path: Path, source: Path, limits: range, *, again: bool = False, **options: object
 ) -> list[dict[str, Any]]:
-    """What came of packing at each limit: ``errno`` and names ``left``, as `SMALL_DISKS` has them."""
+    """Returns the result of packing at each limit: ``errno`` and the names ``left``, as in `SMALL_DISKS`."""
     disk = tmp_path / "disk"
     disk.mkdir()
     given = {
@@ -411,8 +412,8 @@ def test_full_disk_is_reported_in_one_line(corpus: Path, tmp_path: Path) -> None
 
 
 def as_a_common_user(*arguments: object, cwd: Path) -> Ended:
-    """Runs ``packtok`` by a process to which permissions apply, even if its user is root."""
-    # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH leave the bounding set, so that the exec drops them.
+    """Runs ``packtok`` in a process that is subject to permissions, even if its user is root."""
+    # Removes CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH from the bounding set, so that the exec drops them.
     script = (
         "import ctypes, os, sys; libc = ctypes.CDLL(None); [libc.prctl(24, cap, 0, 0, 0) for cap in (1, 2)]; "
         "os.execv(sys.argv[1], sys.argv[1:])"
@@ -445,7 +446,7 @@ def test_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path)
 
 @pytest.fixture
 def special_files(tmp_path: Path) -> Path:
-    """A folder with one of each kind of thing that is no regular file."""
+    """Returns a folder with one of each kind of non-regular file."""
     folder = tmp_path / "special"
     folder.mkdir()
     os.mkfifo(folder / "fifo.jsonl")
@@ -454,7 +455,7 @@ def special_files(tmp_path: Path) -> Path:
     (folder / "dangling.jsonl").symlink_to("none.jsonl")
     (folder / "folder.jsonl").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
-        # The path of a socket may have 107 bytes, the one of the folder is often longer.
+        # The path of a socket can have up to 107 bytes; that of the folder is often longer.
         here = Path.cwd()
         os.chdir(folder)
         listener.bind("socket.jsonl")
@@ -535,7 +536,7 @@ def test_unsupported_compression_is_not_read_as_documents(
 
 
 def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], object]) -> tuple[int, str]:
-    """Packs a corpus, changed when some of it is packed; exit code and standard error."""
+    """Packs a corpus that changes while it is packed; returns exit code and standard error."""
     corpus = tmp_path / "c.jsonl"
     shutil.copy(large, corpus)
     output = tmp_path / "output"
@@ -545,7 +546,7 @@ def change_while_packing(large: Path, tmp_path: Path, change: Callable[[Path], o
     assert wait_until_packing(process, output)
     while (output / "o.pbin.partial" / "data").stat().st_size <= 12:
         time.sleep(0.001)
-    # Stopped meanwhile: else the run might be over before the change is.
+    # Stopped meanwhile, because the run could otherwise end before the change.
     process.send_signal(signal.SIGSTOP)
     change(corpus)
     process.send_signal(signal.SIGCONT)
@@ -634,7 +635,7 @@ def test_output_created_during_the_run_is_not_overwritten(large: Path, tmp_path:
 
 
 class Evil:
-    """What a pickle reader that executes would run."""
+    """An object whose pickle would run code in an unsafe reader."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Names of tokenizers: what they mean, in which order they are looked up, and what is said about them."""
+"""Names of tokenizers: their meaning, the order of lookup, and the messages about them."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
 def tokenizer_json(post_processor: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A byte-level BPE without merges: one id per byte, and two special tokens."""
+    """Returns a byte-level BPE without merges: one id per byte, and two special tokens."""
     alphabet = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 256))]
     alphabet += [chr(256 + i) for i in range(256 - len(alphabet))]
     special = {"id": 256, "content": "<s>", "special": True}
@@ -195,7 +195,7 @@ def test_name_similar_to_a_built_in_one_gets_a_suggestion(offline_cache: Path) -
 
 
 def tekken_json(special_tokens: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Bytes, and a few tokens of more; 22 special tokens before them."""
+    """Returns a tekken file with all bytes, a few longer tokens, and 22 special tokens before them."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"th", b"the", b" t", b" the", "é".encode()]
     vocab = [
         {"rank": rank, "token_bytes": base64.b64encode(token).decode(), "token_str": None}

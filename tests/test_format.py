@@ -1,4 +1,4 @@
-"""The golden files and the specification agree with the naive reader; packtok is not needed."""
+"""The golden files and the specification agree with the naive reader; does not use packtok."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_reference_detects_damage(tmp_path: Path) -> None:
     whole = (GOLDEN / "example.pbin").read_bytes()
     for at in range(0x40, len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        # A changed tail magic leaves bytes after the index, which unpack as no trailer.
+        # With a changed tail magic, bytes remain after the index, which do not parse as a trailer.
         with pytest.raises(ValueError, match="wrong"):
             reference.read_pbin(path)
 

@@ -1,4 +1,4 @@
-"""The example in examples/getting_started: trained, killed, resumed, locked, evaluated and asked for text."""
+"""The example in examples/getting_started: training, kills, resuming, locking, evaluation and generation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OVERRIDES = [
 def run(
     program: str, *arguments: object, cwd: Path, code: int = 0, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Runs one of the example's programs; it must end with ``code``."""
+    """Runs one of the example's programs, which must exit with ``code``."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
     done = subprocess.run(
         [sys.executable, str(EXAMPLE / program), *map(str, arguments)],
@@ -71,7 +71,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with packed data, made as the README makes it, but from examples/corpus.jsonl alone."""
+    """Returns a folder with packed data, as in the README, but only from examples/corpus.jsonl."""
     folder = tmp_path_factory.mktemp("getting_started")
     collect_texts.main(folder / "data", [EXAMPLE.parent / "corpus.jsonl"])
     for split in ("train", "test"):
@@ -85,7 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def demonstration(folder: Path) -> str:
-    """What the demonstration printed that trains, kills and resumes with two processes."""
+    """Returns the output of the demonstration that trains, kills and resumes with two processes."""
     return run("kill_and_resume.py", EXAMPLE / "small.yaml", *OVERRIDES, cwd=folder).stdout
 
 
@@ -104,7 +104,7 @@ def test_killed_run_resumes_with_bit_identical_losses(folder: Path, demonstratio
     assert compared.startswith(f"all {STEPS + 4} losses are the same, bit for bit")
     train = rows_of(folder / "runs" / "killed", "train")
     assert [row.step for row in train] == list(range(1, STEPS + 1))
-    # An untrained model is as good as guessing among 2048 ids; this one has learned.
+    # An untrained model is as good as guessing among 2048 ids; this one has learned something.
     assert abs(train[0].loss - math.log(2048)) < 0.1
     assert train[-1].loss < train[0].loss - 0.5
     # The learning rate rises for 50 steps; the norm is that of the gradient, which is never zero.
@@ -116,7 +116,7 @@ def test_killed_run_resumes_with_bit_identical_losses(folder: Path, demonstratio
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Models this small are slower with more."""
+    """Uses one thread, because models this small are slower with more."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -124,7 +124,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def naive_test_loss(folder: Path, run_folder: Path) -> float:
-    """The mean over all labels of the test set, item by item, documents apart, from the last checkpoint."""
+    """Returns the mean over all labels of the test set from the last checkpoint, item by item."""
     content = checkpoint.load(checkpoint.path_of(run_folder, checkpoint.steps(run_folder)[-1]), "cpu")
     model = GPT(**content["model_options"])
     model.load_state_dict(content["model"])
@@ -137,7 +137,7 @@ def naive_test_loss(folder: Path, run_folder: Path) -> float:
     for start in range(0, num_items * CONTEXT_LENGTH, CONTEXT_LENGTH):
         first = start
         while first < start + CONTEXT_LENGTH:
-            # One part of a document, alone: what the mask and the positions have to amount to.
+            # One part of a document at a time, which must be equivalent to the mask and the positions.
             stop = first
             while stop < start + CONTEXT_LENGTH and document_of[stop] == document_of[first]:
                 stop += 1
@@ -170,7 +170,7 @@ def test_one_process_with_small_parts_resumes_the_run_of_two(folder: Path, demon
     run("train.py", EXAMPLE / "small.yaml", *options, "--resume", cwd=folder)
     one, two = losses.read(alone / "losses.csv"), losses.read(whole / "losses.csv")
     assert [row[:2] for row in one] == [row[:2] for row in two]
-    # The same batches, whose losses are added up in another order.
+    # The batches are equal, but their losses are summed in another order.
     assert [row.loss for row in one] == pytest.approx([row.loss for row in two], rel=1e-3)
     assert one[-1].loss != pytest.approx(one[-3].loss, rel=1e-3)
 
@@ -197,7 +197,7 @@ def test_model_continues_a_text(folder: Path, demonstration: str, capsys: pytest
     assert len(given) > len("Once there was\n")
     options = ("--num-tokens=12", "--temperature=0")
     typed = run("generate.py", run_folder, *options, cwd=folder, input="Once there was\n\n")
-    # The answer to the line and the answer to the empty one, each behind its "> ".
+    # The answers to the line and to the empty line, each after its "> ".
     assert typed.stdout.startswith(f"> {given}\n> ")
     assert "Ctrl-D" in typed.stderr
 
@@ -398,7 +398,7 @@ def test_texts_of_a_checkout_suffice_for_the_readme_steps(tmp_path: Path) -> Non
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and that no parent has waited for does not."""
+    """Returns whether a process runs; false for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -456,7 +456,7 @@ def test_killed_launcher_leaves_no_process_and_no_second_writer(
 
 @pytest.fixture
 def _alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets ``train.main`` train in this process, in the folder of the runs, as the only rank."""
+    """Makes ``train.main`` train in this process, in the folder of the runs, as the only rank."""
     monkeypatch.chdir(folder)
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.setattr(train, "make_deterministic", lambda: None)

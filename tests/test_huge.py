@@ -9,15 +9,15 @@ from extent import extent
 from processes import Ended, measure, write_corpus, write_one_line
 
 MEMORY_TIMES_LINE = 8
-# Well above what the command takes for a corpus of short lines.
+# Far more than the command needs for a corpus of short lines.
 LINE_BYTES = extent(200_000_000, 150_000_000)
 SHORT_BYTES, LONG_BYTES = 50_000_000, extent(500_000_000, 150_000_000)
-# Growth that is allowed from the short input to the long one.
+# Allowed growth from the short to the long input.
 GROWTH = 1.10
 
 
 def packed(corpus: Path, *options: object) -> Ended:
-    """A run that must be right, with its peak memory."""
+    """Returns a successful run with its peak memory."""
     arguments = ("-o", "o.pbin", "-t", "gpt2", "--existing", "replace", "--report", "r.json", *options)
     done = measure("pack", "-i", corpus, *arguments, cwd=corpus.parent)
     assert done.code == 0, done.err

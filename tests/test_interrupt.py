@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: an answer within a second, exit code 130, nothing left behind."""
+"""Ctrl-C at any moment: an answer within a second, exit code 130, no files left behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from test_faults import small_tokenizer
 import packtok
 from packtok.cli.progress import CHECKING, PlainLines
 
-# The answer is to come within a second; the rest is for a machine that is busy with other tests.
+# The answer should come within a second; the rest is for a machine that is busy with other tests.
 ANSWER_SECONDS = 4.0
 # Seconds of work on two cores, so that no interrupt comes after the end.
 LARGE_BYTES = 400_000_000
@@ -37,12 +37,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One line of 100 MB."""
+    """Returns a file with one line of 100 MB."""
     return write_one_line(tmp_path_factory.mktemp("huge") / "c.jsonl", HUGE_BYTES)
 
 
 def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = signal.SIGINT) -> str:
-    """Interrupts a process and returns what it said; it must be quick and end as interrupted."""
+    """Interrupts a process and returns its output; it must exit quickly, as interrupted."""
     sent = time.monotonic()
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -59,12 +59,12 @@ def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = sign
 @pytest.mark.faults
 def test_interrupt_at_any_moment_leaves_no_partial_files(large: Path, tmp_path: Path) -> None:
     rng = random.Random(4)
-    # Else each run would go on where the one before it was, and one of them would come to the end.
+    # Without --restart, each run would resume the one before, and one of them would complete.
     options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
     for _ in range(12):
         process = start("pack", "-i", large, "-o", "o.pbin", *options, cwd=tmp_path)
         assert wait_until_packing(process, tmp_path)
-        # The moment is the point of the test, not something that is waited for.
+        # The timing is the point of the test; nothing is waited for.
         time.sleep(0.7 * rng.random())
         is_kept = "is kept" in interrupted(process)
         assert names(tmp_path) == (["o.pbin.partial"] if is_kept else [])
@@ -86,7 +86,7 @@ def test_files_of_a_terminated_run_are_removed_by_the_next(
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
 
-# The system interrupts when the first file in the folder gets its name. Only the end looks for that.
+# The system sends SIGINT when the first file in the folder is renamed, which happens only at the end.
 INTERRUPTED_AT_THE_END = """
 import fcntl, os, signal
 from packtok.cli import main
@@ -115,7 +115,7 @@ def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, comma
     options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD)
     process = start(*command, "gpt2", *corpus, large, *options, cwd=tmp_path)
     assert process.stderr is not None
-    # A line about how far it is: from then on it is at work.
+    # The first progress line shows that it is at work.
     line = "packtok: checking the engine"
     while line.startswith("packtok: checking the engine"):
         line = process.stderr.readline()
@@ -123,7 +123,7 @@ def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, comma
     assert interrupted(process).endswith("packtok: interrupted\n")
 
 
-# From reading the line through extracting its text to the middle of tokenizing it.
+# From reading the line to extracting its text to the middle of tokenizing it.
 @pytest.mark.faults
 @pytest.mark.parametrize("delay_seconds", [0.0, 0.2, 1.0, 4.0])
 @pytest.mark.parametrize("engine", ["one-word", "second-engine"])
@@ -136,14 +136,14 @@ def test_interrupt_inside_a_huge_document_works(
     arguments = ("-i", huge, "-o", "output/o.pbin", "-t", tokenizer, "--eod", "</s>")
     process = start("pack", *arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
-    # The moment is the point of the test, not something that is waited for.
+    # The timing is the point of the test; nothing is waited for.
     time.sleep(delay_seconds)
     interrupted(process)
     assert names(output) == []
 
 
 def one_word_tokenizer(folder: Path) -> Path:
-    """A tokenizer as Llama 2's: nothing splits a text, so that all of it is one word to be merged."""
+    """Returns a tokenizer like Llama 2's: texts are not split, so that a whole text is one word to merge."""
     letters = [chr(code) for code in range(0x20, 0x7F)]
     pairs = [a + b for a in letters for b in "etaoins "]
     special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
@@ -179,7 +179,7 @@ def one_word_tokenizer(folder: Path) -> Path:
 
 
 def sparse_corpus(folder: Path) -> Path:
-    """One short line and then 30 GB of zeros, which take no room on the disk but long to read."""
+    """Returns one short line followed by 30 GB of sparse zeros, which take long to read."""
     path = folder / "sparse.jsonl"
     path.write_bytes(b'{"text": "hello"}\n')
     os.truncate(path, 30_000_000_000)
@@ -195,7 +195,7 @@ def test_interrupt_during_source_checksums_works(tmp_path: Path) -> None:
     arguments = ("-i", "sparse.jsonl", "--index-path", "c.idx", "-o", "output/o.pbin", "-t", "gpt2")
     process = start("pack", *arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
-    # Packing one line is over at once; reading 30 GB is not.
+    # Packing one line ends at once, but reading 30 GB does not.
     time.sleep(1)
     interrupted(process)
     assert names(output) == []
@@ -225,13 +225,13 @@ def test_interrupt_while_verifying_an_existing_file_works(
     process = start(
         "pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "skip", cwd=tmp_path
     )
-    # There is no file to see it by; a second after its start it has long begun to read.
+    # Nothing shows its progress, but after two seconds it has long started to read.
     time.sleep(2)
     interrupted(process)
     assert names(tmp_path) == before
 
 
-# Interrupts itself from a thread, as Ctrl-C would, and then goes on to show that it is as it was.
+# Interrupts itself from a thread, like Ctrl-C, and then shows that the process still works.
 USABLE = """
 import os, signal, sys, threading, time
 import packtok
@@ -297,7 +297,7 @@ def test_exception_in_progress_callback_ends_the_call(large: Path, tmp_path: Pat
             on_bad_document="skip",
             on_progress=stop,
         )
-    # On a busy machine a part may have been done before the function was called; that is kept.
+    # On a busy machine, a part may be complete before the callback is called; it is kept.
     assert names(tmp_path) in ([], ["o.pbin.partial"])
 
 
@@ -315,7 +315,7 @@ def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:
     assert unfinished(tmp_path) == []
 
 
-# Sends itself Ctrl-C when a module is looked for, a file is opened or a function is called.
+# Sends itself Ctrl-C when a module is imported, a file is opened or a function is called.
 STOPPED_AT = """
 import os, signal, sys
 
@@ -372,14 +372,14 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
     started = time.monotonic()
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
     whole_seconds = time.monotonic() - started
-    # Python itself answers until it has found the package.
+    # Python itself handles the signal until it has found the package.
     begin_seconds = 0.25 * whole_seconds
     for i in range(12):
         shutil.rmtree(cache, ignore_errors=True)
         process = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        # The moment is the point of the test, not something that is waited for.
+        # The timing is the point of the test; nothing is waited for.
         time.sleep(begin_seconds + (whole_seconds - begin_seconds) * i / 12)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -403,7 +403,7 @@ def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> No
 
 
 def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
-    """As in a background job of a shell, or under nohup."""
+    """As in a background job of a shell, or with nohup."""
     write_corpus(tmp_path / "c.jsonl", 1000)
     arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--quiet")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``--json``: every command prints its result as one JSON document, and nothing else, on stdout."""
+"""``--json``: every command prints its result as one JSON document, and nothing else, to stdout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONFIG = (
 )
 LOADER = "dataset: {paths: t.pbin, context_length: 2}\nloader: {global_batch_size: 1}\n"
 CORPUS = ("-i", "c.jsonl", "-t", "gpt2")
-# Arguments of each command, and a key that its result has; a new command needs a line here.
+# Arguments of each command, and a key of its result; a new command needs a line here.
 CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "pack": ((*CORPUS, "-o", "packed.pbin"), "documents"),
     "plan": ((*CORPUS, "-o", "new", "--shards", 2), "num_shards"),
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Every command of the program that is no group, by the words that are typed."""
+    """Yields every command of the program that is not a group, with the words to type."""
     if hasattr(command, "commands"):
         for name, one in command.commands.items():
             yield from commands(one, (*path, name))

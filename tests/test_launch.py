@@ -1,4 +1,4 @@
-"""`packtok run` up to Slurm: settings and their layers, flags, and scripts that bash runs for real."""
+"""`packtok run` without Slurm: settings and their layers, flags, and scripts that bash really runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from packtok.launch.slurm import Slurm
 from packtok.launch.status import Failure, Status, summary
 from packtok.launch.submit import Job, Todo, check, lines, num_shards
 
-# What a shell, sbatch or a careless format would do something with.
+# Values that a shell, sbatch or a careless format would interpret.
 HOSTILE = [
     "a b",
     "$(touch hacked)",
@@ -96,7 +96,8 @@ def test_later_layers_override_earlier_ones(tmp_path: Path, monkeypatch: pytest.
         return str(file)
 
     names = ["tatm", "packtok", "base_tatm", "base_packtok", "user", "named_tatm", "named_packtok", "file"]
-    # Layer i sets the keys from i on to its own name, so key i tells whether layer i went before all others.
+    # Layer i sets the keys from i on to its own name, so key i shows whether layer i overrides all earlier
+    # ones.
     keys = ["partition", "account", "qos", "constraint", "mem", "job_name", "log_file", "error_file"]
     texts = [
         "slurm: {" + ", ".join(f"{key}: {name}" for key in keys[i:]) + "}" for i, name in enumerate(names)
@@ -286,7 +287,7 @@ def run_script(script: Script, folder: Path, **env: str) -> subprocess.Completed
 
 @pytest.fixture
 def echo(tmp_path: Path) -> str:
-    """A program that writes its arguments to the file ``arguments`` as JSON, beside what it finds there."""
+    """Returns a program that writes its arguments and its environment to the file ``arguments`` as JSON."""
     path = tmp_path / "echo it"
     path.write_text(
         f"#!{sys.executable}\nimport json, os, sys\n"
@@ -407,7 +408,7 @@ def test_environment_is_prepared(tmp_path: Path, echo: str, monkeypatch: pytest.
         'PATH="$PWD/my venv/bin:$PATH"; export MARK="$MARK venv $undefined"\n', encoding="utf-8"
     )
     script = array_script(launch(tmp_path, "environment.modules=[gcc,'b;c']", f"environment.venv={venv}"))
-    # Sites define it as a function, which bash hands on in this form.
+    # Sites define it as a function, which bash exports in this form.
     module = {"BASH_FUNC_module%%": '() { MARK="$MARK[$*]"; }'}
     done = run_script(script, tmp_path, SLURM_ARRAY_TASK_ID="1", **module)
     assert done.returncode == 0, done.stderr
@@ -473,7 +474,7 @@ def test_scripts_pass_shellcheck(tmp_path: Path, environment: str) -> None:
     for script in (array_script(made), srun_script(made, [0, 1, 2, 5]), ray_script(made), join_script(made)):
         (tmp_path / "s.sh").write_text(script.text, encoding="utf-8")
         assert SHELLCHECK is not None
-        # 2329: functions that only another bash calls, with srun.
+        # SC2329: functions that only the bash started by srun calls.
         checked = subprocess.run([SHELLCHECK, "--exclude=2329", str(tmp_path / "s.sh")], check=False)
         assert checked.returncode == 0
 
@@ -692,7 +693,7 @@ def test_only_missing_shards_are_submitted(packtok_cli: PacktokCli, tmp_path: Pa
     again = packtok_cli(*run, cwd=tmp_path)
     assert "--array=2-3,5-8 " in again.stdout
     assert again.stderr == "packtok: 3 of 9 shards are done\n"
-    # A shard without its marker, and one of another length than its marker says, are not finished.
+    # A shard without a marker is not finished, nor is one whose length differs from its marker.
     (outdir / "shard-00000-of-00009.done.json").unlink()
     with (outdir / "shard-00004-of-00009.pbin").open("ab") as file:
         file.write(b"x")

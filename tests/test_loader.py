@@ -1,4 +1,4 @@
-"""The loader: epochs, exact resume in real processes, uneven ranks, places of documents."""
+"""The loader: epochs, exact resume in real processes, uneven ranks, locating documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUM_STEPS = 11
 
 
 def expected_steps(end: str, num_steps: int = NUM_STEPS) -> list[list[int]]:
-    """The first steps of a shuffled run over some epochs."""
+    """Returns the first steps of a shuffled run over some epochs."""
     every_epoch = reference_order.global_batches(
         NUM_ITEMS, GLOBAL_BATCH_SIZE, seed=3, at_epoch_end=end, epochs=4
     )
@@ -48,12 +48,12 @@ def loader(end: str = "drop", **options: Any) -> DataLoader:
 
 
 def take(given: DataLoader, num: int) -> list[list[int]]:
-    """The rows of so many batches, over as many epochs as they take."""
+    """Returns the rows of ``num`` batches, over as many epochs as needed."""
     batches = itertools.chain.from_iterable(iter(given) for _ in range(num + 1))
     return [rows(batch) for batch in itertools.islice(batches, num)]
 
 
-# How a run goes until it is stopped, where that is, and how it goes on: ranks, workers, prefetched batches.
+# Before the stop, the step of the stop, and after it: ranks, workers, prefetched batches.
 GRID = [
     ((1, 0, None), 0, (2, 1, 2)),
     ((1, 3, 4), 1, (1, 0, None)),
@@ -67,10 +67,10 @@ GRID = [
 
 
 def stop_and_go_on(ends: tuple[str, ...], grid: list[Any]) -> list[Any]:
-    """On every rank: the rows of each run of the grid before and after its stop, and the states.
+    """Returns, on every rank, the rows of each run before and after its stop, and the states.
 
-    All runs up to their stop come first, so that few workers are forked close behind a collective, whose
-    thread may hold a lock of Python's at that moment.
+    All runs up to their stop come first, so that few workers are forked right after a collective, whose
+    thread may hold a lock of Python at that moment.
     """
     runs = list(itertools.product(ends, grid))
     stopped = ranks.gathered([run_part(end, before, None, stop) for end, (before, stop, _) in runs])
@@ -88,7 +88,7 @@ def stop_and_go_on(ends: tuple[str, ...], grid: list[Any]) -> list[Any]:
 
 
 def run_part(end: str, how: Any, state: Any, num_steps: int) -> tuple[Any, Any]:
-    """The rows and the state of this rank, if it is one of those that take part."""
+    """Returns the rows and the state of this rank, if it takes part."""
     num_ranks, num_workers, prefetch_factor = how
     if dist.get_rank() >= num_ranks:
         return None, None
@@ -107,7 +107,7 @@ def run_part(end: str, how: Any, state: Any, num_steps: int) -> tuple[Any, Any]:
 
 
 def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
-    """Global batches from the rows of the ranks that took part."""
+    """Returns global batches from the rows of the ranks that took part."""
     taking = [steps for steps in rows_of_ranks if steps is not None]
     return [
         [row for row_of_ranks in itertools.zip_longest(*step) for row in row_of_ranks if row is not None]
@@ -125,7 +125,7 @@ def test_stopped_run_resumes_exactly_with_any_number_of_processes(tmp_path: Path
 
 
 def evaluate_with_a_collective(num_items: int) -> list[Any]:
-    """Each rank's rows of an evaluation whose every step is a collective, and what it counted."""
+    """Returns each rank's rows of an evaluation with a collective in every step, and its counts."""
     given = DataLoader(Numbers(num_items), 2, at_epoch_end="short")
     sums, items = [], []
     for batch in given:
@@ -358,7 +358,7 @@ def test_loader_emits_no_warnings(num_workers: int) -> None:
 
 
 class Announced(Numbers):
-    """Keeps the items that it was asked to have ready."""
+    """Records the items it was asked to prefetch."""
 
     def __init__(self, num_items: int) -> None:
         super().__init__(num_items)

@@ -1,4 +1,4 @@
-"""The examples in examples/loaders: resumed in each framework, they see the same as without a stop."""
+"""The examples in examples/loaders: in each framework, a resumed run sees the same as one without a stop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def example(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A pbin of a few more than seven batches of 64 tokens a row."""
+    """Returns a pbin with slightly more than seven batches of rows of 64 tokens."""
     folder = tmp_path_factory.mktemp("loaders")
     make_stories(folder / "train.jsonl", stories=50, seed=1)
     packtok.pack(input=folder / "train.jsonl", output=folder / "train.pbin", tokenizer=TOKENIZER)
@@ -44,7 +44,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def expected_inputs(path: str) -> list[torch.Tensor]:
-    """The first epoch's batches, item by item in the order of `packtok.Permutation`."""
+    """Returns the first epoch's batches, item by item in the order of `packtok.Permutation`."""
     dataset = packtok.TokenDataset(path, 64)
     order = list(packtok.Permutation(len(dataset), 1, 0))
     rows = [dataset[i]["input_ids"] for i in order[: STEPS_PER_EPOCH * BATCH_SIZE]]
@@ -83,7 +83,7 @@ def test_completed_epoch_is_not_resumed_without_batches(path: str) -> None:
     assert (served.state_dict()["epoch"], served.state_dict()["num_global_samples"]) == (1, 0)
     resumed.load_state_dict(served.state_dict())
     batches = iter(resumed)
-    # Lightning names the epoch when it has begun to iterate.
+    # Lightning sets the epoch after it has started to iterate.
     resumed.set_epoch(1)
     assert len(list(batches)) == STEPS_PER_EPOCH
 
@@ -92,7 +92,7 @@ def test_completed_epoch_is_not_resumed_without_batches(path: str) -> None:
 def lightning_run(
     path: str, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[ModuleType, Path, list[float]]:
-    """The example's module, a run's checkpoints after each step, and its losses."""
+    """Returns the example's module, a run's checkpoints after each step, and its losses."""
     pytest.importorskip("lightning", reason="needs lightning")
     module, folder = example("lightning_trainer"), tmp_path_factory.mktemp("lightning")
     whole = _same_model(module, path)
@@ -115,7 +115,7 @@ def test_lightning_resumes_with_the_same_losses(
 
 def _fit(trainer: Any, model: Any, **options: Any) -> None:
     with warnings.catch_warnings():
-        # Lightning remarks on few workers and on torch's deprecations.
+        # Lightning warns about few workers and about torch's deprecations.
         warnings.simplefilter("ignore")
         trainer.fit(model, **options)
 
@@ -137,7 +137,7 @@ def test_hf_trainer_resumes_with_the_same_losses(path: str, tmp_path: Path, stop
     resumed = module.trainer(path, tmp_path / "stopped", steps=NUM_STEPS, resume_from=checkpoint)
     resumed.train(resume_from_checkpoint=str(checkpoint))
     assert len(module.losses(whole)) == NUM_STEPS
-    # The log of a resumed run begins with what the checkpoint had logged.
+    # The log of a resumed run starts with that of the checkpoint.
     assert module.losses(resumed) == module.losses(whole)
 
 
@@ -156,7 +156,7 @@ def test_aligned_labels_give_hf_models_the_loss_of_shifted_labels(path: str) -> 
         with torch.no_grad():
             logits = model(input_ids=shifted["input_ids"]).logits
             loss = model(input_ids=aligned["input_ids"], labels=aligned["labels"]).loss
-        # Where the model shifts, the last input has no label; the shifted path has one more token there.
+        # If the model shifts, the last input has no label; shifted labels have one more token.
         own = torch.nn.functional.cross_entropy(
             logits[:, :-1].flatten(0, 1), shifted["labels"][:, :-1].flatten()
         )

@@ -37,7 +37,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def expected(step: int, epoch: int, folder: Path) -> list[dict[str, object]]:
-    """By plain lists: the documents under the inputs and the last label of each row."""
+    """Returns the documents of the inputs and the last label of each row, using plain lists."""
     items = reference_order.shuffled(NUM_ITEMS, 5, epoch)[3 * step : 3 * step + 3]
     rows = []
     for rank, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Manifests: what stands in them, that they open no file, and that files that differ from them are named."""
+"""Manifests: their contents, opening without opening files, and detecting changed files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FLAT = [token for document in DOCUMENTS for token in document]
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
-    """Four files in a folder of their own, one empty and one without trailer."""
+    """Returns four files in a separate folder, one of them empty and one without trailer."""
     (tmp_path / "data").mkdir()
     return [
         pbins.write(tmp_path / "data" / f"{number}.pbin", documents, trailer=number != 1)
@@ -34,7 +34,7 @@ def paths(tmp_path: Path) -> list[Path]:
 
 @pytest.fixture
 def manifest(tmp_path: Path, paths: list[Path]) -> Path:
-    """The manifest of the four files, in the folder above."""
+    """Returns the manifest of the four files, in the parent folder."""
     write_manifest(paths, tmp_path / "all.jsonl")
     return tmp_path / "all.jsonl"
 
@@ -50,7 +50,7 @@ def message(kind: type[Exception], manifest: Path) -> str:
 
 
 def entry(path: Path, name: str, documents: list[list[int]]) -> dict[str, Any]:
-    """What a manifest has to say of a file."""
+    """Returns the expected manifest entry of a file."""
     content = path.read_bytes()
     tokens = sum(map(len, documents))
     facts = {
@@ -78,7 +78,7 @@ def test_single_path_is_one_source(
     paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    # Read as characters, "data" would be four files.
+    # If it were split into characters, "data" would be four files.
     for source, names in (
         ("data", [path.name for path in paths]),
         (tmp_path / "data", [path.name for path in paths]),

@@ -1,4 +1,4 @@
-"""``max_rejects``: how many documents may be rejected, by a run, by shards and in all of them."""
+"""``max_rejects``: how many documents may be rejected in a run, in a shard and in all shards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pack(folder: Path, **options: Any) -> packtok.PackReport:
 
 
 def failure(folder: Path, **options: Any) -> str:
-    """What a run that must fail says, with the folder's name left out."""
+    """Returns the error of a run that must fail, without the folder's name."""
     with pytest.raises(PacktokError) as caught:
         pack(folder, **options)
     notes = [*getattr(caught.value, "__notes__", ())]
@@ -51,7 +51,7 @@ def test_packing_nothing_fails_and_keeps_the_rejects(tmp_path: Path, packtok_cli
     assert names(tmp_path) == ["c.jsonl", "o.pbin.rejects.jsonl"]
     rejects = [json.loads(line) for line in (tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()]
     assert [reject["line"] for reject in rejects] == [1, 3]
-    # The next run needs no --restart, and takes the rejects away.
+    # The next run needs no --restart, and removes the rejects.
     packtok_cli(*arguments, "--field", ".body", cwd=tmp_path)
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
@@ -96,13 +96,13 @@ def test_number_is_the_maximum_of_rejects(tmp_path: Path) -> None:
         f"o.pbin: more documents were rejected than max_rejects allows (1); the first is c.jsonl:2: {WHY}; "
         "see o.pbin.rejects.jsonl; fix the corpus or the options, or raise --max-rejects"
     )
-    # It ends at the one that is too many.
+    # It stops at the first reject over the limit.
     assert len((tmp_path / "o.pbin.rejects.jsonl").read_text().splitlines()) == 2
     assert not (tmp_path / "o.pbin.partial").exists()
 
 
 def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -> None:
-    # Blank lines are no documents, empty ones are.
+    # Blank lines are not documents, empty documents are.
     corpus(tmp_path, BAD, BLANK, BLANK, GOOD, EMPTY, GOOD)
     assert pack(tmp_path, max_rejects="25%").rejected == 1
     (tmp_path / "o.pbin").unlink()
@@ -115,7 +115,7 @@ def test_percentage_is_of_all_documents_and_checked_at_the_end(tmp_path: Path) -
 def test_rejects_beyond_a_document_limit_do_not_count(tmp_path: Path) -> None:
     corpus(tmp_path, GOOD, BAD, BAD)
     assert pack(tmp_path, max_rejects=0, max_documents=1).rejected == 0
-    # That the first document has no room is no fault of the rejects before it.
+    # The rejects before it do not cause the failure if the first document exceeds the limit on tokens.
     corpus(tmp_path, BAD, GOOD)
     assert pack(tmp_path, max_tokens=1, existing="replace").documents == 0
 
@@ -164,7 +164,7 @@ def test_failed_run_resumes_under_a_higher_limit(tmp_path: Path) -> None:
     kept = "; finished work is kept next to the output; run the same command again to resume"
     said = failure(tmp_path, max_rejects=limit, **options)
     assert said.endswith(kept)
-    # Again, also from where it was, it is the same.
+    # Running again, which resumes, gives the same error.
     assert failure(tmp_path, max_rejects=limit, **options) == said
     assert failure(tmp_path, max_rejects="1%", **options).endswith(kept)
     lower = failure(tmp_path, max_rejects=limit // 2, **options)
@@ -229,7 +229,7 @@ def shards(folder: Path, num_shards: int, **options: Any) -> None:
 
 
 def joined(folder: Path, **options: Any) -> str:
-    """What joining says that must fail; it writes nothing."""
+    """Returns the error of a join that must fail and write nothing."""
     with pytest.raises(PacktokError) as caught:
         packtok.join(folder / "out", folder / "x.pbin", **options)
     assert not [name for name in names(folder) if name.startswith("x.pbin")]
@@ -237,7 +237,7 @@ def joined(folder: Path, **options: Any) -> str:
 
 
 def test_percentage_is_checked_when_shards_are_joined(tmp_path: Path) -> None:
-    # The first shard has all the rejects.
+    # All rejects are in the first shard.
     corpus(tmp_path, *[BAD] * 20, *[GOOD] * 60)
     shards(tmp_path, 4, max_rejects="20%")
     said = (
@@ -259,7 +259,7 @@ def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packto
     shards(tmp_path, 2, max_rejects=9)
     assert joined(tmp_path).startswith("out: more documents were rejected than max_rejects allows (9); ")
     common = ("-i", "c.jsonl", "-o", "out", "-t", "gpt2", "--on-bad-document", "skip", "--max-rejects", 3)
-    # Also one that is whole is judged.
+    # A complete shard is checked as well.
     again = packtok_cli("pack", *common, "--shard", 0, cwd=tmp_path, code=1)
     packed = packtok_cli("pack", *common, "--shard", 0, "--existing", "replace", cwd=tmp_path, code=1)
     for done, name in ((again, "rejects"), (packed, "failed.rejects")):
@@ -269,7 +269,7 @@ def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packto
             f"out/shard-00000-of-00002.pbin.{name}.jsonl; fix the corpus or the options, or raise "
             "--max-rejects\n"
         )
-    # The shard that was whole is as it was.
+    # The complete shard is unchanged.
     packtok.join(tmp_path / "out", tmp_path / "x.pbin", max_rejects=10)
 
 

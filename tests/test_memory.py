@@ -1,4 +1,4 @@
-"""A torch worker holds next to nothing for a dataset of a gigabyte, however it is started."""
+"""A torch worker uses little memory for a dataset of a gigabyte, with any start method."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENT_BYTES = 10_000
 
 @pytest.fixture(scope="module")
 def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole pbin of 1 GiB of tokens in 107,375 documents; a hole on the disk, it takes little room."""
+    """Returns a complete pbin of 1 GiB of tokens in 107,375 documents, as a sparse file."""
     path = tmp_path_factory.mktemp("gigabyte") / "train.pbin"
     stops = [*range(0, DATA_BYTES, DOCUMENT_BYTES), DATA_BYTES]
     header = reference.HEADER.pack(DATA_BYTES, 2)
@@ -39,7 +39,7 @@ def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trailer(start: int, header: bytes, offsets: bytes) -> bytes:
-    """A trailer at file offset ``start`` that has the offsets of documents and nothing else."""
+    """Returns a trailer at file offset ``start`` that contains only the offsets of documents."""
     section = start + len(reference.START_MAGIC)
     table = reference.ENTRY.pack(1, 1, section, len(offsets), reference.crc32c(offsets), 0)
     num_bytes = len(reference.START_MAGIC) + len(offsets) + len(table) + reference.TAIL.size

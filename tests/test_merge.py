@@ -1,4 +1,4 @@
-"""A merged file equals the one packed at once; parts that do not fit, or are damaged, are refused."""
+"""A merged file equals one that is packed at once; incompatible or damaged parts are rejected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pack(corpus: Path | list[Path], output: Path, tokenizer: Path | str, **optio
 
 
 def assert_equal(merged: Path, at_once: Path) -> None:
-    """Header, data, index, offsets, checksums and counts are the same."""
+    """Asserts that header, data, index, offsets, checksums and counts are equal."""
     one, other = merged.read_bytes(), at_once.read_bytes()
     pbin, expected = reference.read_pbin(merged), reference.read_pbin(at_once)
     common = len(reference.modalities_bytes(expected.documents, expected.width))
@@ -95,7 +95,7 @@ def test_merging_equals_packing_at_once(
     merged = tmp_path / "merged.pbin"
     merge([str(part) for part in parts], str(merged), existing="replace")
     assert_equal(merged, at_once)
-    # Whatever the order of merging, the same documents come out.
+    # The documents do not depend on the order of merging.
     nested = tmp_path / "nested.pbin"
     merge([str(parts[0])], str(nested), existing="replace")
     for part in parts[1:]:
@@ -150,7 +150,7 @@ def test_parts_are_listed_and_their_sources_kept(tmp_path: Path, tokenizer: Path
 
 @pytest.fixture
 def parts(tmp_path: Path, tokenizer: Path) -> list[Path]:
-    """Two parts of the same kind."""
+    """Returns two compatible parts."""
     texts = {"one": ["a thing", "b"], "two": ["the", "c"]}
     return [
         pack(oracle.write_lines(tmp_path / f"{name}.jsonl", lines), tmp_path / f"{name}.pbin", tokenizer)
@@ -161,7 +161,7 @@ def parts(tmp_path: Path, tokenizer: Path) -> list[Path]:
 def refused(
     parts: list[Path], output: Path, error: type[Exception] = packtok.PacktokError, **options: Any
 ) -> str:
-    """What a merge that is refused says; nothing is left of it."""
+    """Returns the error of a merge that must fail and leave no files."""
     before = sorted(output.parent.iterdir())
     with pytest.raises(error) as caught:
         merge([str(part) for part in parts], str(output), **options)

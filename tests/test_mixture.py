@@ -1,4 +1,4 @@
-"""`Mixture`: exact proportions, passes over sources, and batches put together from them."""
+"""`Mixture`: exact proportions, passes over sources, and batches from several sources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GAMMA = 0x9E3779B97F4A7C15
 
 
 class Numbered(Dataset[tuple[str, int]]):
-    """Items that say what they are."""
+    """Items that name their source and index."""
 
     def __init__(self, name: str, num_items: int) -> None:
         self.name, self.num_items = name, num_items
@@ -53,7 +53,7 @@ def mixed(word: int) -> int:
 
 
 def expected_items(sources: Sequence[int], lengths: Sequence[int], seed: int) -> list[tuple[int, int]]:
-    """For a sequence of sources which item of each comes, pass after pass."""
+    """Returns the item of each source for a sequence of sources, pass after pass."""
     counts = [0] * len(lengths)
     items = []
     for source in sources:
@@ -65,7 +65,7 @@ def expected_items(sources: Sequence[int], lengths: Sequence[int], seed: int) ->
 
 
 def largest_error(sources: Sequence[int], weights: Sequence[Fraction]) -> Fraction:
-    """How far any source is from its share after any number of items."""
+    """Returns the largest distance of any source from its share after any number of items."""
     counts, worst = [0] * len(weights), Fraction(0)
     for k, source in enumerate(sources, start=1):
         counts[source] += 1
@@ -239,7 +239,7 @@ FIELDS: dict[str, Any] = {"position_ids": True, "document_ids": True, "cu_seqlen
 
 @pytest.fixture
 def paths(tmp_path: Path) -> list[Path]:
-    """Three files whose ids tell them apart."""
+    """Returns three files with distinct ids."""
     return [
         pbins.write(
             tmp_path / f"{name}.pbin",
@@ -289,7 +289,7 @@ def test_datasets_without_common_fields_are_rejected(paths: list[Path]) -> None:
         message(*padded)
         == "the datasets pad with different ids [100, 1000]; use the same pad_token_id for all"
     )
-    # What is never padded need not agree.
+    # Datasets without padding need not agree on the padding id.
     assert len(Mixture({TokenDataset(paths[0], 4): 1, padded[1]: 1})) > 0
 
 

@@ -1,4 +1,4 @@
-"""Modalities reads what packtok writes: its own classes, where they are installed, and a plain unpickler."""
+"""Packtok's files are read by Modalities' classes, if they are installed, and by a plain unpickler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from packtok.commands.merge import merge
 
 TEXTS = ["the first thing", "a second", "Grüße aus Köln", "数 🙂", "x" * 500, "", f"in{oracle.EOD}side", "z"]
 
-# Runs in the environment of Modalities, where packtok is not: prints everything that it reads as JSON.
+# Runs in the environment of Modalities, without packtok: prints everything it reads as JSON.
 READ = """
 import json, sys
 from pathlib import Path
@@ -48,7 +48,7 @@ print("\\n" + json.dumps([everything(Path(path), block_sizes) for path in paths]
 """
 
 # Runs in the environment of Modalities, with packtok importable: a training step of Modalities' GPT2 model on
-# items of Modalities' dataset, and of each of packtok's classes of its names.
+# items of Modalities' dataset, and of each of packtok's equivalent classes.
 TRAIN = """
 import json, sys, warnings
 from pathlib import Path
@@ -104,7 +104,7 @@ print("\\n" + json.dumps([steps(Path(path)) for path in json.loads(sys.argv[1])]
 
 
 def write_files(folder: Path) -> list[Path]:
-    """Packed files of the three token widths, ones that keep empty documents, and merged ones."""
+    """Writes packed files of the three token widths, some with empty documents, and merged ones."""
     corpus = oracle.write_lines(folder / "corpus.jsonl", TEXTS)
     other = oracle.write_lines(folder / "other.jsonl", TEXTS[::-1])
     tokenizers = {
@@ -127,7 +127,7 @@ def write_files(folder: Path) -> list[Path]:
 
 
 def narrow(path: Path) -> Path:
-    """A tokenizer with ids below 256: bytes that no UTF-8 has give their places to added tokens."""
+    """Returns a tokenizer with ids below 256: added tokens replace bytes that never occur in UTF-8."""
     oracle.byte_level(path, vocab_size=0, merges=())
     content = json.loads(path.read_text())
     symbols = list(content["model"]["vocab"])
@@ -141,14 +141,14 @@ def narrow(path: Path) -> Path:
 
 
 def blocks(documents: list[list[int]], block_size: int, reuse_last_target: bool) -> list[list[int]]:
-    """What a dataset of blocks serves; the tail is dropped."""
+    """Returns the expected items of a dataset of blocks; the tail is dropped."""
     tokens = [token for document in documents for token in document]
     step = block_size - 1 if reuse_last_target else block_size
     return [tokens[at : at + block_size] for at in range(0, len(tokens) - block_size + 1, step)]
 
 
 def modalities_python() -> Path:
-    """The interpreter of an environment that has Modalities."""
+    """Returns the interpreter of an environment with Modalities."""
     python = os.environ.get("PACKTOK_MODALITIES_PYTHON")
     if not python:
         pytest.skip("needs PACKTOK_MODALITIES_PYTHON, a Python with modalities installed, not set")
@@ -183,7 +183,7 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
     python = modalities_python()
     documents = [[(7 * i + j) % 256 for j in range(9)] for i in range(4)]
     files = [pbins.write(tmp_path / f"{width}.pbin", documents, width) for width in (1, 2, 4)]
-    # packtok alone: what lies beside it belongs to another environment.
+    # Only packtok: the packages next to it belong to another environment.
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "packtok").symlink_to(Path(packtok.__file__).parent)
     done = subprocess.run(
@@ -207,7 +207,7 @@ def test_modalities_model_trains_on_items_of_the_equivalent_classes(tmp_path: Pa
         assert found["megatron"]["ids"] == found["base"]["ids"] == documents[:2]
         assert original["ids"] == found["continuous"]["ids"]
         if width == 1:
-            # Its embedding accepts no uint8, so that Modalities cannot train on its own items here.
+            # Its embedding does not accept uint8, so Modalities cannot train on its own items here.
             assert original["dtype"] == "torch.uint8"
             assert "but got torch.ByteTensor" in original["error"]
         else:
@@ -239,7 +239,7 @@ def test_plain_unpickler_reads_every_document(tmp_path: Path) -> None:
     for file in write_files(tmp_path):
         content = file.read_bytes()
         data_bytes, width = int.from_bytes(content[:8], "little"), int.from_bytes(content[8:12], "little")
-        # As Modalities reads it: everything behind the data goes into the unpickler.
+        # As in Modalities: everything after the data goes into the unpickler.
         pairs = pickle.loads(content[12 + data_bytes :])
         data = content[12 : 12 + data_bytes]
         documents = [

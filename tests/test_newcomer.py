@@ -1,6 +1,6 @@
-"""The first contact with packtok: an empty folder, wrong arguments, then a corpus that is not clean.
+"""First contact with packtok: an empty folder, wrong arguments, then a corpus with bad lines.
 
-Tests assert the words that an error message needs, and the exit code: 1 failed, 2 wrong usage.
+Tests check the essential words of an error message, and the exit code: 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GOOD = {"-i": "corpus.jsonl", "-o": "train.pbin", "-t": "gpt2"}
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with three documents and nothing else."""
+    """Returns a folder with three documents and nothing else."""
     texts = ["Hello world", "Grüße aus Köln", "def f(x):\n    return x\n"]
     lines = [json.dumps({"text": text, "source": "mine"}) + "\n" for text in texts]
     (tmp_path / "corpus.jsonl").write_text("".join(lines))
@@ -29,13 +29,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def arguments(**changed: str | None) -> list[str]:
-    """The arguments of a run that works, with some of ``i``, ``o`` and ``t`` changed or left out."""
+    """Returns the arguments of a valid run, with some of ``i``, ``o`` and ``t`` changed or removed."""
     given = {**GOOD, **{f"-{name}": value for name, value in changed.items()}}
     return [part for name, value in given.items() if value is not None for part in (name, value)]
 
 
 def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
-    """What a command that must fail says; it prints no result and changes nothing."""
+    """Returns the message of a command that must fail, print no result and change nothing."""
     before = names(cwd)
     done = cli("pack", *rest, cwd=cwd, code=code, env={**OFFLINE, "HF_HOME": str(cwd / ".hub")})
     assert done.stdout == ""
@@ -53,7 +53,7 @@ def answer(cli: PacktokCli, *rest: str, cwd: Path, code: int) -> str:
         (arguments(i="http://127.0.0.1:9/c.jsonl"), 1, ("http://127.0.0.1:9/c.jsonl", "refused")),
         (arguments(i="hf://datasets/some/corpus.jsonl"), 1, ("hf://", "not an object-store URL", "s3://")),
         (["none.yaml"], 1, ("none.yaml", "No such file")),
-        # What is left out.
+        # Missing arguments.
         ([], 2, ("tokenizer", "missing", "--tokenizer")),
         (arguments(i=None), 2, ("settings.src_path", "missing", "--input")),
         (arguments(o=None), 2, ("settings.dst_path", "missing", "--output")),
@@ -112,7 +112,7 @@ def test_invalid_argument_gets_an_actionable_message(
 ) -> None:
     said = answer(packtok_cli, *given, cwd=folder, code=code)
     assert [word for word in words if word not in said] == [], said
-    # Click shows the usage in three more lines; everything else is one line.
+    # Click shows the usage in three more lines; all other messages are one line.
     last = said.splitlines()[-1]
     assert last.startswith("packtok: ") if not said.startswith("Usage: ") else last.startswith("Error: ")
     assert len(said.splitlines()) == (4 if said.startswith("Usage: ") else 1)
@@ -260,17 +260,17 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
         (["pack", *arguments(i="-")], 2, f"--input: {STDIN}"),
         (["count", "-", "-t", "gpt2"], 2, f"CORPUS: {STDIN}"),
         (["index", "-"], 2, f"SRC: {STDIN}"),
-        # What only a shell knows.
+        # Syntax that only a shell expands.
         (["pack", *arguments(i="~/x")], 2, f"--input: ~/x: {HOME_HINT}"),
         (["pack", *arguments(o="~/x")], 2, f"--output: ~/x: {HOME_HINT}"),
         (["pack", *arguments(t="~/x")], 2, f"--tokenizer: ~/x: {HOME_HINT}"),
         (["inspect", "~/x"], 2, f"FILE: ~/x: {HOME_HINT}"),
-        # Nothing where something is needed.
+        # Empty arguments.
         (["inspect", ""], 2, "FILE: is empty; give a file or folder"),
         (["merge", "", "b.pbin"], 2, "PART: is empty; give a file or folder"),
         (["join", "shards", "-o", " "], 2, "--output: is empty; give a file or folder"),
         (["retry", ""], 2, "OUTDIR: is empty; give a file or folder"),
-        # The same fault in the same words.
+        # The same error has the same message everywhere.
         (["pack", *arguments(i="none")], 1, "--input: none: No such file or directory"),
         (["plan", *arguments(i="none"), "-n", "2"], 1, "--input: none: No such file or directory"),
         (["run", "--no-submit", "pack", *arguments(i="none")], 1, "--input: none: No such file or directory"),
@@ -321,7 +321,7 @@ STDIN = "- means standard input, which is not supported; write the data to a fil
             1,
             "folder: the output is a folder, not a file; choose another path",
         ),
-        # Reports over what is not a report.
+        # Reports that would replace other files.
         (
             ["pack", *arguments(), "--report", "train.pbin"],
             2,

@@ -1,4 +1,4 @@
-"""Odd and hostile tokenizer files: the ids and texts of the wheel, or one line that says what is wrong."""
+"""Odd and hostile tokenizer files: the ids and texts of the wheel, or a one-line error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def added(content: str, **flags: Any) -> dict[str, Any]:
 
 
 def file_of(model: dict[str, Any] = WORDS, **components: Any) -> dict[str, Any]:
-    """A whole tokenizer.json."""
+    """Returns a complete tokenizer.json."""
     keys = ("normalizer", "pre_tokenizer", "post_processor", "decoder", "truncation", "padding")
     return {"version": "1.0", "added_tokens": [], **dict.fromkeys(keys), "model": model, **components}
 
@@ -46,7 +46,7 @@ def load(file: dict[str, Any]) -> Tokenizer:
 
 
 def assert_as_wheel(file: dict[str, Any], texts: list[str]) -> Tokenizer:
-    """Ids with and without special tokens, and the texts of ids, are the wheel's."""
+    """Asserts that ids with and without special tokens, and decoded texts, equal those of the wheel."""
     ours, wheel = load(file), tokenizers.Tokenizer.from_str(json.dumps(file))
     for text in texts:
         for adds in (True, False):
@@ -124,7 +124,7 @@ def test_added_token_of_any_length(length: int) -> None:
 @pytest.mark.parametrize("highest", [10**9, HIGHEST])
 @pytest.mark.parametrize("kind", ["byte-level", "words", "WordPiece", "added", "template"])
 def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> None:
-    """In a process that may take 2 GB: a table sized by the highest id would need at least twice that."""
+    """Runs with a memory limit of 2 GB; a table sized by the highest id would need at least 4 GB."""
     gpt2 = json.loads(Tokenizer.builtin("gpt2").to_json())
     if kind == "byte-level":
         gpt2["model"]["vocab"]["Ġworld"] = highest
@@ -175,7 +175,7 @@ def test_high_ids_take_no_memory(tmp_path: Path, highest: int, kind: str) -> Non
     ]
 
 
-# What is wrong with a file, and the end of the error that says so.
+# Invalid files, and the end of the error for each.
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a merge with an unknown result": (
         file_of(bpe({"a": 0, "b": 1}, [["a", "b"]])),
@@ -240,7 +240,7 @@ def test_binary_file_is_a_one_line_error(tmp_path: Path) -> None:
         assert str(caught.value) == f"{path}: {message}"
 
 
-# Files that load and fail on texts, with such a text.
+# Files that load but fail on texts, each with such a text.
 FAILING: dict[str, tuple[dict[str, Any], str]] = {
     "no unknown token": (file_of({**WORDS, "vocab": {"a": 1}}, pre_tokenizer=WHITESPACE), "a b"),
     "a split within a character": (
@@ -306,7 +306,7 @@ def test_empty_replacement_pattern_matches_the_wheel() -> None:
     for text in TEXTS:
         try:
             expected = wheel.encode(text).ids
-        except BaseException:  # A panic of the wheel is no Exception.
+        except BaseException:  # A panic of the wheel is not an Exception.
             with pytest.raises(DocumentError):
                 ours.encode(text)
         else:
@@ -349,7 +349,7 @@ def test_short_normalizer_sequence_equals_its_effect(normalizers: list[Any]) -> 
 
 
 def charsmap(folder: Path, rules: str) -> str:
-    """The map of a SentencePiece model with these rules, in base64."""
+    """Returns the map of a SentencePiece model with these rules, in base64."""
     (folder / "rules.tsv").write_text(rules, encoding="utf-8")
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

@@ -1,4 +1,4 @@
-"""The table of options: all that is made from it is up to date, and each option reaches what it is for."""
+"""The table of options: all generated files are up to date, and each option takes effect."""
 
 import dataclasses
 import json

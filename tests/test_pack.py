@@ -1,4 +1,4 @@
-"""A corpus becomes a pbin: the bytes of Modalities, every line accounted for, whatever the threads."""
+"""Packing a corpus into a pbin: the bytes of Modalities, and every line accounted for."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PROSE = ("cfa27fe0cab69e0f27f9f164e4647ef7101bbe6623968b0236245bc3ca650644", 33_
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A byte-level tokenizer of 302 ids: EOD is 300, <|bos|> 301."""
+    """Returns a byte-level tokenizer of 302 ids: EOD is 300, <|bos|> 301."""
     return oracle.byte_level(tmp_path_factory.mktemp("tokenizer") / "small.json")
 
 
 def pack(folder: Path, tokenizer: Path | str, **options: Any) -> packtok.PackReport:
-    """Packs ``corpus.jsonl`` in ``folder`` into ``out.pbin`` beside it, unless ``options`` say otherwise."""
+    """Packs ``corpus.jsonl`` in ``folder`` into ``out.pbin``, unless ``options`` override them."""
     defaults: dict[str, Any] = {"input": folder / "corpus.jsonl", "output": folder / "out.pbin"}
     return packtok.pack(**(defaults | {"tokenizer": str(tokenizer), "existing": "replace"} | options))
 
@@ -47,7 +47,7 @@ def packed_documents(path: Path) -> list[list[int]]:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Names in a folder that hold no corpus and no tokenizer."""
+    """Returns the names in a folder that belong to no corpus and no tokenizer."""
     return sorted(path.name for path in folder.iterdir() if "corpus" not in path.name)
 
 
@@ -96,7 +96,7 @@ def test_prose_starts_with_the_bytes_of_modalities(shared: Path, tmp_path: Path)
 
 @dataclass(frozen=True)
 class Bad:
-    """A line that is no document, why, and what to do about it."""
+    """A line that is not a document, the reason, and the remedy."""
 
     line: bytes
     reason: str
@@ -193,7 +193,7 @@ def test_first_bad_document_is_named(tmp_path: Path, small: Path) -> None:
 
 
 def mixed_lines(seed: int, num_lines: int) -> list[bytes]:
-    """Lines of every kind, a few of them long, several megabytes in all: many chunks of work."""
+    """Returns lines of every kind, a few of them long, several megabytes in total: many batches of work."""
     chance = random.Random(seed)
     words = ["the", "thing", " a", "数", "🙂", oracle.EOD, "\\n", "x1", "Grüße"]
     lines = []
@@ -246,7 +246,7 @@ TEXT = st.lists(CHUNKS, max_size=6).map("".join)
 
 
 def document_lines(text: str) -> st.SearchStrategy[bytes]:
-    """Ways in which JSON can say ``text``."""
+    """Strategy for JSON encodings of ``text``."""
     return st.sampled_from(
         [
             json.dumps({"text": text}).encode(),
@@ -454,7 +454,7 @@ def test_limits_end_a_run_after_complete_documents(tmp_path: Path, small: Path) 
         ({"max_documents": 6}, 5, 10),
         ({"max_tokens": 2}, 0, 0),
         ({"max_tokens": 3}, 1, 1),
-        # The document that would exceed the limit ends the run, so that the blank line before it counts.
+        # The run ends at the document that would exceed the limit, so the blank line before it counts.
         ({"max_tokens": 8}, 2, 4),
         ({"max_tokens": 9}, 3, 5),
         ({"max_tokens": 100}, 5, 10),
@@ -585,7 +585,7 @@ def test_index_that_would_execute_code_is_rejected(tmp_path: Path, small: Path) 
     assert not trace.exists()
 
 
-# --- an output that is there already
+# --- an existing output
 
 
 def test_missing_index_is_reported_as_not_needed(tmp_path: Path, small: Path) -> None:

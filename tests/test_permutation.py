@@ -1,4 +1,4 @@
-"""The keyed permutation against its specification, from Python."""
+"""The keyed permutation in Python, compared with its specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans and splits from Python: against the oracle, found or made once, stopped and refused."""
+"""Plans and splits in Python: compared with the oracle, loaded or created once, interrupted and rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIDES = ["train", "validation"]
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Gives a new folder at each call: Hypothesis runs one test many times."""
+    """Returns a new folder at each call, because Hypothesis runs one test many times."""
     return lambda: tmp_path_factory.mktemp("plans")
 
 
@@ -297,7 +297,7 @@ def test_eight_concurrent_processes_get_one_plan(tmp_path: Path) -> None:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Path:
-    """A pbin of 512 documents of 1 MiB: hashing them takes longer than the time between two looks."""
+    """Returns a pbin of 512 documents of 1 MiB; hashing takes longer than the interval between checks."""
     length = 1 << 20
     path = tmp_path / "slow.pbin"
     index = pickle.dumps([(i * length, length) for i in range(512)], protocol=4)

@@ -1,4 +1,4 @@
-"""`packtok run --engine ray` on a real Ray of two nodes, which loses workers and a node while it packs."""
+"""`packtok run --engine ray` on a real Ray cluster of two nodes that loses workers and a node."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def at_once(corpus: Path) -> bytes:
-    """What one process makes of the corpus."""
+    """Returns the file that one process packs from the corpus."""
     output = corpus.with_name("at_once.pbin")
     packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOWER_FIELD)
     return output.read_bytes()
@@ -59,12 +59,12 @@ class Site:
         return start(*arguments, cwd=self.folder, env=self.env)
 
     def run(self, corpus: Path, *flags: str, field: str = SLOWER_FIELD) -> subprocess.Popen[str]:
-        """Starts ``packtok run`` of this corpus."""
+        """Starts ``packtok run`` for this corpus."""
         pack = ("pack", "-i", corpus, "-o", "train.pbin", "-t", "gpt2", "--field", field)
         return self.start("run", "--engine", "ray", "-c", 1, "--shards", NUM_SHARDS, *flags, *pack)
 
     def catch(self, shard: int) -> int:
-        """A process that packs a shard and has begun to write."""
+        """Returns a process that packs a shard and has started to write."""
         begun = f"shard-{shard:05}-of-{NUM_SHARDS:05}.pbin.partial/data"
         wait_for(lambda: (self.outdir / begun).exists(), f"shard {shard} is packed", seconds=60)
         (pid,) = processes_of_shard(self.outdir, shard)
@@ -77,7 +77,7 @@ def site(cluster: RayCluster, tmp_path: Path) -> Site:
 
 
 def ended(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
-    """What a process printed, which must end with this exit code."""
+    """Returns the output of a process, which must exit with this code."""
     out, err = process.communicate(timeout=240)
     assert process.returncode == code, out + err
     return out, err
@@ -89,7 +89,7 @@ def test_dead_worker_costs_only_its_task(site: Site, corpus: Path, at_once: byte
     _, err = ended(running)
     assert f"0 of {NUM_SHARDS} shards are done; Ray: 2 nodes, {2 * NODE_CPUS} CPUs" in err
     assert site.output.read_bytes() == at_once
-    # It was begun twice.
+    # It was started twice.
     assert (site.outdir / "logs" / "ray_1.out").exists()
     out, _ = ended(site.run(corpus))
     assert out == f"all shards are done: {site.outdir}\n"
@@ -142,7 +142,7 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
 ) -> None:
     running = site.run(corpus, "--num-workers", "2")
     pid = site.catch(0)
-    # It stands still, as if it had much to do, until it is asked to stop.
+    # It is stopped, as if it had much to do, until it is asked to end.
     os.kill(pid, signal.SIGSTOP)
     running.send_signal(signal.SIGINT)
     wait_for(lambda: is_sent(pid, signal.SIGINT), "the task is asked to stop", seconds=30)

@@ -1,4 +1,4 @@
-"""`PbinReader`: documents as read-only views on the map, from files of packtok and of Modalities."""
+"""`PbinReader`: documents as read-only views of the memory map, from files of packtok and of Modalities."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXTS = ["the first", "a", "Grüße 数 🙂", "x" * 3000, "last"]
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A packed file of five documents, two bytes a token."""
+    """Returns a packed file of five documents with two bytes per token."""
     folder = tmp_path_factory.mktemp("packed")
     tokenizer = oracle.byte_level(folder / "tokenizer.json")
     corpus = oracle.write_lines(folder / "corpus.jsonl", TEXTS)
@@ -216,7 +216,7 @@ def test_reader_pickles_as_its_path(packed: Path) -> None:
 
 
 def total(reader: PbinReader) -> int:
-    """Something that needs every token; runs in other processes."""
+    """Returns a sum that depends on every token; runs in other processes."""
     return sum(int(document.astype(np.int64).sum()) for document in reader)
 
 
@@ -258,7 +258,7 @@ print(json.dumps([
 
 
 def opening_cost(warm: Path, path: Path) -> list[int]:
-    """Page faults and bytes that opening ``path`` costs once ``warm`` was opened, and its documents."""
+    """Returns page faults and bytes to open ``path`` after ``warm`` was opened, and its documents."""
     command = [sys.executable, "-c", OPEN, str(warm), str(path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     measured: list[int] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""The samplers against plain lists: order, ranks, ends of epochs, places and states."""
+"""The samplers compared with plain lists: order, ranks, ends of epochs, positions and states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from packtok.data import epochs
 from packtok.distributed import Share, find_share
 
 ENDS = ("drop", "carry", "pad", "short")
-# Enough for the batches of a test where every batch takes many.
+# Enough for the batches of any test.
 MANY_EPOCHS = 100
 
 
@@ -34,7 +34,7 @@ def exactly(text):
 
 
 def modalities(num_items, rank, num_replicas, skip, drop_last):
-    """The items of a rank in sequence, as Modalities' sampler has them."""
+    """Returns the items of a rank in sequence, as in Modalities' sampler."""
     items = list(range(num_items))[skip:]
     num_own = len(items) // num_replicas if drop_last else -(-len(items) // num_replicas)
     padded = (items + list(range(num_items)) * num_replicas)[: num_own * num_replicas]
@@ -134,7 +134,7 @@ def test_state_resumes_exactly_with_any_number_of_ranks(num_items, global_batch_
     first = [steps(sampler, stop) for sampler in before]
     states = [json.loads(json.dumps(sampler.state_dict())) for sampler in before]
     assert all(state == states[0] for state in states)
-    for _ in range(2):  # a state is not used up
+    for _ in range(2):  # a state can be loaded more than once
         for sampler in after:
             sampler.load_state_dict(states[0])
         rest = [steps(sampler, 10) for sampler in after]
@@ -143,13 +143,13 @@ def test_state_resumes_exactly_with_any_number_of_ranks(num_items, global_batch_
 
 
 def steps(sampler, num):
-    """So many batches, over as many epochs as they take."""
+    """Returns ``num`` batches, over as many epochs as needed."""
     batches = itertools.chain.from_iterable(iter(sampler) for _ in range(MANY_EPOCHS))
     return list(itertools.islice(batches, num))
 
 
 def woven(batches_of_ranks):
-    """Global batches from those of the ranks, row by row."""
+    """Returns global batches from those of the ranks, row by row."""
     return [
         [row for row_of_ranks in itertools.zip_longest(*batches) for row in row_of_ranks if row is not None]
         for batches in zip(*batches_of_ranks, strict=True)
@@ -260,7 +260,7 @@ REMEDY = "; load what state_dict returned, or start without a state"
 U63 = "expected an integer from 0 to 9223372036854775807"
 FROM_1 = "expected an integer from 1 to 9223372036854775807"
 U64 = "expected an integer from 0 to 18446744073709551615"
-# What the state of 53 items in global batches of 12 must not hold, and what the error says of it.
+# Invalid fields for the state of 53 items in global batches of 12, and the error for each.
 DAMAGED = [
     (
         "num_global_samples",
@@ -315,7 +315,7 @@ DAMAGED = [
 
 
 def whole(kind, **options):
-    """A sampler, batch sampler or loader of 53 items, in the middle of its second epoch."""
+    """Returns a sampler, batch sampler or loader of 53 items, in the middle of its second epoch."""
     options = {"global_batch_size": 12, "shuffle": True, "seed": 3, "at_epoch_end": "drop", **options}
     if kind is DataLoader:
         made = DataLoader(Numbers(53), epoch=1, rank=0, num_replicas=1, **options)
@@ -329,7 +329,7 @@ def whole(kind, **options):
 
 
 def served(made, kind):
-    """The items that are left of the epoch."""
+    """Returns the remaining items of the epoch."""
     if kind is DataLoader:
         return [item for batch in made for item in ranks.rows(batch)]
     return list(made) if kind is ResumableDistributedSampler else [item for batch in made for item in batch]
@@ -392,7 +392,7 @@ def test_state_records_the_start_of_its_epoch_if_samples_were_skipped():
     items = [next(batches)]
     state = json.loads(json.dumps(first.state_dict()))
     assert (state["num_global_samples"], state["skip_num_global_samples"]) == (38, 24)
-    # Whether the program that resumes names the skipped samples again or not.
+    # Whether or not the resuming program passes the skipped samples again.
     for again in (grown(), grown(skip_num_global_samples=24)):
         again.load_state_dict(state)
         assert len(again) == 2
@@ -499,7 +499,7 @@ def test_ranks_without_samples_are_an_error_on_creation():
         with pytest.raises(ValueError, match=exactly(text)):
             ResumableDistributedSampler(Numbers(3), 0, 8, **options)
     assert [len(list(ResumableDistributedSampler(Numbers(3), rank, 8))) for rank in range(8)] == [1] * 8
-    # Each item once: fewer items than ranks leave some without.
+    # Each item once: with fewer items than ranks, some ranks get none.
     short = [ResumableDistributedSampler(Numbers(3), rank, 8, at_epoch_end="short") for rank in range(8)]
     assert [list(sampler) for sampler in short] == [[0], [1], [2], [], [], [], [], []]
 
@@ -644,7 +644,7 @@ def test_sampler_works_in_a_plain_torch_loader_without_a_warning(num_workers):
 
 
 def mesh(names, sizes, coordinate):
-    """What the sampler asks of a DeviceMesh."""
+    """Returns an object with the DeviceMesh methods that the sampler uses."""
     return SimpleNamespace(
         ndim=len(sizes),
         mesh_dim_names=names,
@@ -671,7 +671,7 @@ def test_named_dimensions_of_a_mesh_divide_the_data():
 
 
 def shares_with_a_mesh():
-    """What the samplers of four ranks in a mesh of two by two take, and the warnings."""
+    """Returns the items of the samplers of four ranks in a mesh of two by two, and the warnings."""
     from torch.distributed.device_mesh import init_device_mesh
 
     alone = [repr(find_share())]

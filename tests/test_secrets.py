@@ -1,6 +1,6 @@
-"""Values from the environment and credentials in URLs reach nothing that is printed or written.
+"""Values from the environment and credentials in URLs are neither printed nor written.
 
-Each secret is looked for in every byte: standard output, standard error and all files that were made.
+Each secret is searched for in every byte of standard output, standard error and all created files.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from test_faults import small_tokenizer
 import packtok
 from packtok.config.redact import Redactor
 
-# What a path, a jq string and a token can hold.
+# Characters that a path, a jq string and a token can all contain.
 SECRET = "hunter2-Zürich_42"
 RESOLVERS = ("${cuda_env:PACKTOK_SECRET}", "${oc.env:PACKTOK_SECRET}", "${oc.env:PACKTOK_SECRET,unused}")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose sources, index and tokenizer lie in a folder with a secret name."""
+    """Returns a folder whose sources, index and tokenizer are in a folder with a secret name."""
     hidden = tmp_path / SECRET
     hidden.mkdir()
     lines = [json.dumps({"text": text, SECRET: text}) + "\n" for text in ("one", "two", "three")]
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(cli: PacktokCli, folder: Path, config: str, *more: object, code: int | None) -> str:
-    """All that a run with this config prints."""
+    """Returns everything that a run with this config prints."""
     (folder / "pack.yaml").write_text(config)
     command = ("pack", "pack.yaml", *more)
     done = cli(*command, cwd=folder, code=code, env={"PACKTOK_SECRET": SECRET, "HF_HUB_OFFLINE": "1"})
@@ -48,7 +48,7 @@ def run(cli: PacktokCli, folder: Path, config: str, *more: object, code: int | N
 
 
 def assert_hidden(printed: str, folder: Path, *, secret: str = SECRET, but: tuple[str, ...] = ()) -> None:
-    """The secret is neither in what was printed nor in any file of the folder, names of files included."""
+    """Asserts that the secret is neither in the output nor in any file or file name of the folder."""
     forms = {secret, json.dumps(secret)[1:-1], secret.encode().hex(), ascii(secret)[1:-1]}
     for form in forms:
         assert form not in printed, printed
@@ -59,7 +59,7 @@ def assert_hidden(printed: str, folder: Path, *, secret: str = SECRET, but: tupl
 
 
 def config(src: str = "plain.jsonl", *, tokenizer: str = "gpt2", **settings: str) -> str:
-    """A config that packs ``src``; strings are quoted, so that interpolations are YAML."""
+    """Returns a config that packs ``src``; strings are quoted, so that interpolations are valid YAML."""
     values = {"src_path": src, "dst_path": "out.pbin", "report": "report.json", **settings}
     lines = [f"  {key}: {json.dumps(value)}\n" for key, value in values.items()]
     return "settings:\n" + "".join(lines) + f"tokenizer: {json.dumps(tokenizer)}\n"
@@ -81,7 +81,7 @@ def test_secret_in_the_path_of_a_source(
 
 
 def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) -> None:
-    # Two sources in different folders: their labels begin at the folder above, and hold the secret.
+    # Two sources in different folders: their labels start at the common parent, and contain the secret.
     for source in ("bad.jsonl", "corpus.jsonl"):
         text = config().replace('"plain.jsonl"', f'["plain.jsonl", "${{oc.env:PACKTOK_SECRET}}/{source}"]')
         more = ("--on-bad-document", "skip", "--existing", "replace")
@@ -98,14 +98,14 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
 @pytest.mark.parametrize(
     ("settings", "tokenizer", "code"),
     [
-        # In a filter, where it selects and where it is shown because it fails.
+        # In a filter, both when it works and when an error shows it.
         ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"] // .text'}, "gpt2", 0),
         ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"]'}, "gpt2", 1),
         ({"jq_pattern": '.text + "${oc.env:PACKTOK_SECRET}" | tonumber'}, "gpt2", 1),
         ({"jq_pattern": 'error("${oc.env:PACKTOK_SECRET}")'}, "gpt2", 1),
         ({"jq_pattern": ".text | ${oc.env:PACKTOK_SECRET}"}, "gpt2", 1),
         ({"jq_pattern": '"${oc.env:PACKTOK_SECRET}" | repeat(.) | empty'}, "gpt2", 1),
-        # As paths of everything that has one.
+        # In all options that are paths.
         ({"src_path": "${oc.env:PACKTOK_SECRET}/none.jsonl"}, "gpt2", 1),
         ({"src_path": "${oc.env:PACKTOK_SECRET}/*.none"}, "gpt2", 1),
         ({"src_path": "${oc.env:PACKTOK_SECRET}/[.jsonl"}, "gpt2", 1),
@@ -125,7 +125,7 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
         ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, "gpt2", 1),
         ({"eod_token": "</s>", "bos_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
-        # As values that are wrong.
+        # As invalid values.
         ({"num_cpus": "${oc.env:PACKTOK_SECRET}"}, "gpt2", 2),
         ({"existing": "${oc.env:PACKTOK_SECRET}"}, "gpt2", 2),
         ({"${oc.env:PACKTOK_SECRET}": "1"}, "gpt2", 2),
@@ -137,7 +137,7 @@ def test_secret_anywhere_in_the_config(
     source = {"src_path": "plain.jsonl", **settings}
     text = config(source.pop("src_path"), tokenizer=tokenizer, **source)
     printed = run(packtok_cli, folder, text, code=code)
-    # The tokenizer's own file is the user's: its copy beside the output holds what it held.
+    # The tokenizer's own file belongs to the user: its copy next to the output has the same contents.
     assert_hidden(printed, folder, but=("out.pbin.tokenizer.json",))
     assert_hidden(
         run(packtok_cli, folder, text, "--print-config", code=None), folder, but=("out.pbin.tokenizer.json",)

@@ -25,7 +25,7 @@ from packtok.tokenizer.find import find_tokenizer
 
 Change = Callable[[dict[int, Any]], None]
 QUICK, PLAIN = "packtok", "packtok's reference SentencePiece"
-# What each model is trained with, and which engine serves it.
+# Training options of each model, and the engine that serves it.
 TRAINED: dict[str, tuple[dict[str, Any], str]] = {
     "unigram": ({"model_type": "unigram"}, QUICK),
     "unigram of bytes, white space kept": (
@@ -79,7 +79,7 @@ TRAINED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model of each kind."""
+    """Returns a folder with a model of each kind."""
     folder = tmp_path_factory.mktemp("models")
     for name in TRAINED:
         train(name, folder)
@@ -87,7 +87,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(name: str, folder: Path) -> Path:
-    """Writes a model of this kind, trained on the texts that come with the project."""
+    """Writes a model of this kind, trained on the texts of the project."""
     texts = oracle.texts_of(HERE.parent / "examples" / "corpus.jsonl")
     model = folder / f"{name}.model"
     options = {"vocab_size": 2000, **TRAINED[name][0]}
@@ -100,7 +100,7 @@ def train(name: str, folder: Path) -> Path:
             sentence_iterator=(line for text in texts for line in text.split("\n")),
             model_writer=file,
             hard_vocab_limit=False,
-            # So that not every character is one of the vocabulary.
+            # So that some characters are not in the vocabulary.
             character_coverage=0.98,
             minloglevel=2,
             **options,
@@ -109,7 +109,7 @@ def train(name: str, folder: Path) -> Path:
 
 
 def changed(model: Path, target: Path, change: Change) -> Path:
-    """Writes ``target``, the same model with the first fields of ``change`` changed."""
+    """Writes ``target``, the same model with the first fields changed by ``change``."""
     message: dict[int, Any] = {}
     for number, value in sentencepiece_json.fields(model.read_bytes()):
         message.setdefault(number, []).append(value)
@@ -123,7 +123,7 @@ def library(model: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def assert_same(model: Path, texts: list[str], engine: str = QUICK) -> None:
-    """Ids of all texts, and the texts that those ids make, are the library's."""
+    """Asserts that the ids of all texts, and the texts decoded from them, equal those of the library."""
     oracle_of = library(model)
     tokenizer = Tokenizer.from_file(model)
     assert tokenizer.engine == engine, tokenizer.engine_reason
@@ -256,7 +256,7 @@ def test_corpus_is_packed_with_a_model_from_option_or_config(
     expected = [[*wheel.encode(text), wheel.eos_id()] for text in texts]
     oracle.assert_holds(tmp_path / "option.pbin", iter(expected))
     assert (tmp_path / "option.pbin").read_bytes() == (tmp_path / "config.pbin").read_bytes()
-    # What was written beside it is the same tokenizer.
+    # The tokenizer file next to it is the same tokenizer.
     again = Tokenizer.from_file(tmp_path / "option.pbin.tokenizer.json")
     assert again.fingerprint == Tokenizer.from_file(model).fingerprint
     assert again.encode(texts[0]).tolist() == expected[0][:-1]
@@ -279,7 +279,7 @@ def test_model_is_found_in_its_folder(trained: Path, tmp_path: Path) -> None:
     for name in (tmp_path / "llama", tmp_path / "llama" / "tokenizer.model"):
         found = find_tokenizer(str(name))
         assert (found.tokenizer.name, found.eos_token) == ("llama", "</s>")
-    # Whatever it is called, as long as it is no JSON.
+    # The name does not matter, as long as it does not end with .json.
     (tmp_path / "renamed").write_bytes((trained / "bpe.model").read_bytes())
     assert find_tokenizer(str(tmp_path / "renamed")).tokenizer.vocab_size == found.tokenizer.vocab_size
 

@@ -1,4 +1,4 @@
-"""A corpus packed in shards by many processes and joined is the file of one run, whatever happens to them."""
+"""A corpus packed in shards by many processes and joined equals the file of one run, whatever fails."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NUM_KILLS = extent(8, 4)
 
 
 def outputs(path: Path) -> dict[str, bytes | None]:
-    """An output and what lies beside it."""
+    """Returns an output and the files next to it."""
     files = {suffix: Path(f"{path}{suffix}") for suffix in ("", ".rejects.jsonl", ".tokenizer.json")}
     return {suffix: file.read_bytes() if file.exists() else None for suffix, file in files.items()}
 
 
 def shards_of(folder: Path) -> dict[str, bytes]:
-    """Everything about shards in a folder, but for what markers say of the run."""
+    """Returns all shard files in a folder, without the parts of markers that describe the run."""
     found = {path.name: path.read_bytes() for path in folder.glob("shard-*") if path.is_file()}
     for name in [name for name in found if name.endswith(".done.json")]:
         marker = json.loads(found[name])
@@ -45,7 +45,7 @@ def shards_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of one large file, some small ones, compressed ones and an empty one, with bad lines."""
+    """Returns a folder of one large file, some small, compressed and empty ones, with bad lines."""
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder / "large.jsonl", 6_000_000, bad_every=40, seed=1)
     for i in range(12):
@@ -59,7 +59,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes | None]:
-    """What one run makes of the corpus."""
+    """Returns the output of one run over the corpus."""
     output = tmp_path_factory.mktemp("once") / "one.pbin"
     packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOW_FIELD, on_bad_document="skip")
     found = outputs(output)
@@ -80,7 +80,7 @@ def test_joined_shards_equal_the_file_of_one_run(
         assert (report.shard_index, report.num_shards) == (k, num_shards)
         assert report.lines == report.packed + report.empty + report.blank + report.rejected
         source_bytes += report.source_bytes
-        # The large file balances: no shard has more than its share and the two compressed files.
+        # The large file balances: no shard is larger than its part plus the two compressed files.
         assert report.source_bytes < planned["source_bytes"] / num_shards + 100_000
     assert source_bytes == planned["source_bytes"]
     joined = packtok.join(tmp_path / "out", tmp_path / "joined.pbin")
@@ -99,7 +99,7 @@ def test_shards_on_another_file_system_are_copied_when_joined(
         packtok.plan(shards=3, **options)
         for k in range(3):
             packtok.pack(shard=k, on_bad_document="skip", **options)
-        # The system copies nothing across, so that the bytes are read and written.
+        # The kernel cannot copy across file systems, so the bytes are read and written.
         packtok.join(Path(folder) / "out", tmp_path / "joined.pbin")
     assert outputs(tmp_path / "joined.pbin") == at_once
 
@@ -144,7 +144,7 @@ def test_two_concurrent_copies_of_a_task_are_harmless(
     packtok_cli(*pack, "--shard", "0/2", cwd=tmp_path)
     first = start(*pack, "--shard", "1", cwd=tmp_path)
     assert wait_until_packing(first, tmp_path / "out")
-    # Stopped in the middle, it holds its file while a second copy does all of the work.
+    # The stopped process holds its file while a second copy does all of the work.
     first.send_signal(signal.SIGSTOP)
     packtok_cli(*pack, "--shard", "1", cwd=tmp_path)
     assert len(unfinished(tmp_path / "out")) >= 1
@@ -191,7 +191,7 @@ def test_killed_tasks_leave_no_partial_shard(
     for i in range(NUM_KILLS):
         process = start(*pack, "--shard", "1", cwd=tmp_path)
         wait_until_packing(process, out)
-        # The moment is the point of the test, not something that is waited for.
+        # The timing is the point of the test; nothing is waited for.
         time.sleep(i % 4 * 0.03)
         process.kill()
         process.communicate(timeout=60)
@@ -361,7 +361,7 @@ def test_root_from_the_environment_is_in_no_file(
     env = {"DATA_ROOT": str(corpus)}
     for k in range(2):
         packtok_cli("pack", "pack.yaml", "--shard", f"{k}/2", cwd=tmp_path, env=env)
-    # Another machine may have the same corpus elsewhere.
+    # Another machine may have the same corpus at another path.
     moved = tmp_path / "moved"
     moved.symlink_to(corpus)
     packtok_cli(

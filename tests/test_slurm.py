@@ -1,6 +1,7 @@
-"""`packtok run` on a real Slurm of four nodes, which lose nodes, controllers and tasks while they pack.
+"""`packtok run` on a real Slurm cluster of four nodes, which loses nodes, controllers and tasks while it
+packs.
 
-Each test ends with the file that one process writes, byte for byte, or with a statement of what is missing.
+Each test ends with the same file that one process writes, or with a list of what is missing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import packtok
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
-# A tenth of a shard takes longer than a signal does.
+# A tenth of a shard takes longer than the delivery of a signal.
 CORPUS_BYTES = 4_000_000
 SMALL_BYTES = 400_000
 SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
@@ -49,7 +50,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
 class Corpus:
     path: Path
     packed: Path
-    """What one process makes of it."""
+    """The file that one process packs."""
 
     field: str
 
@@ -63,7 +64,7 @@ def make(folder: Path, num_bytes: int, field: str = ".text") -> Corpus:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """A corpus whose tasks can be met in their work."""
+    """Returns a corpus that is slow enough to catch its tasks at work."""
     return make(tmp_path_factory.mktemp("corpus"), CORPUS_BYTES, SLOWER_FIELD)
 
 
@@ -92,11 +93,11 @@ class Site:
         return self.cli(*arguments, cwd=self.folder, code=code, env=self.cluster.env)
 
     def run(self, corpus: Corpus, *flags: str) -> tuple[list[str], str | None]:
-        """Runs ``packtok run``; the jobs that pack, and the one that joins."""
+        """Runs ``packtok run``; returns the packing jobs and the join job."""
         return self.jobs(self.submit(corpus, *flags))
 
     def submit(self, corpus: Corpus, *flags: str) -> str:
-        """What ``packtok run`` prints."""
+        """Returns the output of ``packtok run``."""
         pack = ("pack", "-i", corpus.path, "-o", self.output, "-t", "gpt2", "--field", corpus.field)
         return self.packtok("run", "-c", "1", "--shards", "8", *flags, *pack).stdout
 
@@ -115,7 +116,7 @@ class Site:
         return [self.cluster.wait_until_ended(job) for job in [*packing, *([joining] if joining else [])]]
 
     def retry_until_joined(self) -> None:
-        """Gives the command again, as its user would, until the file is there and nothing waits any more."""
+        """Repeats the command, as its user would, until the file exists and nothing is queued."""
 
         def settled() -> bool:
             for one in json.loads((self.outdir / "run.json").read_bytes())["submissions"]:
@@ -137,7 +138,7 @@ class Site:
         return (self.outdir / "logs" / name).read_text(encoding="utf-8")
 
     def catch(self, shard: int) -> int:
-        """The process that packs a shard, stopped in its work by SIGSTOP."""
+        """Returns the process that packs a shard, stopped at work with SIGSTOP."""
         wait_for(
             lambda: bool(processes_of_shard(self.outdir, shard)), f"shard {shard} is being packed", seconds=60
         )
@@ -148,7 +149,7 @@ class Site:
         return pid
 
     def wait_for_work(self) -> None:
-        """Waits until a task is in its work."""
+        """Waits until a task is at work."""
         os.kill(self.catch(0), signal.SIGCONT)
 
 
@@ -213,10 +214,10 @@ def test_surviving_old_process_is_harmless(site: Site, corpus: Corpus) -> None:
     jobs = site.run(corpus)
     old = site.catch(2)
     node = node_of(site.cluster, old)
-    # A process that is stopped when its session loses its leader is sent SIGHUP; this one is to live.
+    # A stopped process whose session loses its leader gets SIGHUP; this one must survive.
     os.kill(old, signal.SIGCONT)
     site.cluster.kill_node(node, jobs_live_on=True)
-    # It does the rest when its successor has long finished.
+    # It does the rest after its successor has finished.
     os.kill(old, signal.SIGSTOP)
     site.cluster.notice_loss(node)
     try:
@@ -245,7 +246,7 @@ def test_task_that_crashes_once_is_restarted(site: Site, corpus: Corpus) -> None
     log = site.log(f"{jobs[0][0]}_7.out")
     assert "packtok: packtok was killed by signal 9; requeueing the job" in log
     assert "restart 1" in log
-    # The last task of an array has the number of the array, and requeueing that would start all tasks again.
+    # The last task of an array has the array's own job id, and requeueing that id would restart all tasks.
     others = [path.read_text() for path in logs(site, jobs[0][0]) if not path.name.endswith("_7.out")]
     assert len(others) == 7
     assert not [text for text in others if "restart 1" in text]
@@ -253,10 +254,10 @@ def test_task_that_crashes_once_is_restarted(site: Site, corpus: Corpus) -> None
 
 
 def test_task_near_its_time_limit_stops_and_resumes(site: Site, corpus: Corpus) -> None:
-    # Slurm sends the signal up to half a minute early, so that this is 5 to 35 seconds after the start.
+    # Slurm sends the signal up to half a minute early, that is 5 to 35 seconds after the start.
     jobs = site.run(corpus, "--time", "1", "--conf", "slurm.signal_seconds=25")
     pid = site.catch(1)
-    # It stands still, as if it had much to do, until it is asked to stop.
+    # It is stopped, as if it had much to do, until it is asked to end.
     wait_for(lambda: is_sent(pid, signal.SIGINT), "Slurm's signal has come", seconds=60)
     os.kill(pid, signal.SIGCONT)
     states = site.wait(jobs)
@@ -297,7 +298,7 @@ def test_failing_task_is_named_and_a_fixed_corpus_completes(site: Site, small: C
 
 
 def packed_from(site: Site, corpus: Path) -> bytes:
-    """What one process makes of a corpus."""
+    """Returns the file that one process packs from a corpus."""
     path = site.folder / "at_once.pbin"
     packtok.pack(input=corpus, output=path, tokenizer="gpt2")
     return path.read_bytes()
@@ -309,7 +310,7 @@ def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus:
         asked = pool.submit(site.status)
         shown = pool.submit(site.packtok, "status", site.outdir)
         refused = pool.submit(site.packtok, "retry", site.outdir, code=1)
-        # All have answered before the controller does.
+        # All have exited before the controller responds.
         status = asked.result()
         shown.result()
         refused.result()
@@ -326,7 +327,7 @@ def test_unresponsive_controller_is_reported_without_waiting(site: Site, corpus:
 def test_jobs_lost_in_a_controller_crash_are_resubmitted(site: Site, corpus: Corpus) -> None:
     site.run(corpus)
     site.wait_for_work()
-    # Killed so soon it may have forgotten the jobs, or believe that some run which have ended since.
+    # Killed this early, it may have forgotten the jobs, or list ended jobs as running.
     site.cluster.kill_controller()
     site.cluster.start_controller()
     site.retry_until_joined()
@@ -341,7 +342,7 @@ def test_reused_job_ids_are_not_mistaken_for_old_jobs(site: Site, corpus: Corpus
     site.cluster.kill_controller()
     site.cluster.start_controller(forget=True)
     printed = site.packtok("retry", site.outdir).stdout
-    # Tasks that lived on may have left nothing to pack but the join.
+    # Tasks that survived may have left only the join to do.
     (packing, joining), (old, old_join) = site.jobs(printed), before
     assert joining is not None
     assert {*packing, joining} <= {*old, old_join}
@@ -425,7 +426,7 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
         site.cluster.hurry(job)
         return site.output.exists()
 
-    # Between its two lives the job may seem to have ended.
+    # Before it restarts, the job may seem to have ended.
     wait_for(joined, "the shards are joined", seconds=200, told=lambda: site.log(f"{job}.out"))
     assert site.cluster.wait_until_ended(job) == {"N/A": "COMPLETED"}
     log = site.log(f"{job}.out")
@@ -433,12 +434,12 @@ def test_ray_on_the_nodes_of_a_job(site: Site, corpus: Corpus) -> None:
     assert "of 8 shards are done; Ray: " in log
     assert site.output.read_bytes() == corpus.packed.read_bytes()
     assert site.status()["done"] == list(range(8))
-    # Nothing of it runs on.
+    # None of its processes are left.
     wait_for(lambda: not ray_processes(job), "Ray has ended", seconds=30)
 
 
 def ray_processes(job: str) -> list[int]:
-    """The processes of the Ray that a job has started."""
+    """Returns the processes of the Ray that a job has started."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -486,7 +487,7 @@ def test_commands_of_no_submit_are_equivalent(site: Site, small: Corpus) -> None
 
 
 def submit_by_hand(site: Site, *arguments: object) -> str:
-    """Submits one of the scripts in ``slurm/`` where the programs of this environment are found."""
+    """Submits one of the scripts in ``slurm/`` with the programs of this environment in ``PATH``."""
     env = {**site.cluster.env, "PATH": f"{Path(sys.executable).parent}:{site.cluster.env['PATH']}"}
     done = subprocess.run(
         ["sbatch", "--parsable", "--cpus-per-task=1", *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""The code in README.md and the guides: all of it runs, in order, in one folder, or says why it does not."""
+"""The code in README.md and the guides: it runs, in order, in one folder, or states why it does not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 from snippets import Reader, Snippet, SnippetError, environment, snippets
 
 ROOT = Path(__file__).resolve().parent.parent
-# In the order of a reader; guides that are not named here come after these.
+# In reading order; guides that are not listed come after these.
 FIRST = [
     "README.md",
     "docs/get_started.md",
@@ -32,12 +32,12 @@ FIRST = [
 FOLDERS = ("docs", "examples", "slurm")
 OTHERS = {path.relative_to(ROOT).as_posix() for folder in FOLDERS for path in (ROOT / folder).rglob("*.md")}
 STORY = [*FIRST, *sorted(OTHERS - set(FIRST))]
-# Settings of the guides' training, smaller: so many steps are enough to run every program.
+# Smaller training settings for the guides; so many steps are enough to run every program.
 SMALLER = {"steps: 600": "steps: 20", "checkpoint_every: 100": "checkpoint_every: 10"}
 
 
 class Story:
-    """The folder in which all snippets run, and how far they have."""
+    """The folder in which all snippets run, and how many have run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "packtok"
@@ -46,7 +46,7 @@ class Story:
         self.folder.mkdir()
         ignored = shutil.ignore_patterns("data", "runs", "__pycache__", "*.png")
         shutil.copytree(ROOT / "examples", self.folder / "examples", ignore=ignored)
-        # The texts that examples/getting_started trains on.
+        # The texts on which examples/getting_started trains.
         for name in ("docs", "crates", "python"):
             (self.folder / name).symlink_to(ROOT / name)
         config = self.folder / "examples" / "getting_started" / "small.yaml"
@@ -57,7 +57,7 @@ class Story:
         config.write_text(text, encoding="utf-8")
 
     def read(self, document: str) -> str:
-        """Runs the snippets of ``document``, after those of all before it, and returns what they print.
+        """Runs the snippets of ``document``, after those of all earlier ones, and returns their output.
 
         Raises:
             SnippetError: If one of ``document`` fails.
@@ -127,7 +127,7 @@ def test_get_started_ends_with_training_steps_and_the_shown_losses(story: Story)
     assert found["5"] < found["1"] - 0.3
     shown = re.findall(r"^step (\d+): loss ([\d.]+)$", (ROOT / "docs/get_started.md").read_text(), re.M)
     assert [step for step, _ in shown] == ["1", "5"]
-    # Another version of torch or another processor rounds otherwise.
+    # Other versions of torch and other processors round differently.
     assert [float(loss) for _, loss in shown] == pytest.approx([found[step] for step, _ in shown], abs=0.2)
     assert "96 23765\n" in output
     assert "The lighthouse at the end\n" in output
@@ -148,7 +148,7 @@ TERMS = ("pbin", "EOD", "span", "global batch")
 
 
 def prose(document: str) -> str:
-    """The text of a guide without code, targets of links and headings."""
+    """Returns the text of a guide without code, link targets and headings."""
     text = (ROOT / document).read_text(encoding="utf-8")
     for left_out in (r"^ *```.*?^ *```$", r"^#.*?$", r"`[^`]*`", r"(?<=\])\([^)]*\)"):
         text = re.sub(left_out, "", text, flags=re.M | re.S)
@@ -158,7 +158,7 @@ def prose(document: str) -> str:
 @pytest.mark.parametrize("document", FIRST)
 @pytest.mark.parametrize("term", TERMS)
 def test_terms_are_explained_on_first_use(document: str, term: str) -> None:
-    """In bold, as in ``a **pbin**: …``, or as a link to where it is."""
+    """A term is explained in bold, as in ``a **pbin**: …``, or by a link to its explanation."""
     text = prose(document)
     first = re.search(rf"\b{term}s?\b", text)
     if first is None:

