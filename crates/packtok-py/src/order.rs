@@ -98,9 +98,7 @@ impl PyOrder {
         at_epoch_end: &str,
     ) -> PyResult<Self> {
         let num_items = u64::try_from(num_items).map_err(|_| {
-            PyValueError::new_err(format!(
-                "num_items is {num_items}, expected at least 0, expected at least 0"
-            ))
+            PyValueError::new_err(format!("num_items is {num_items}, expected at least 0"))
         })?;
         let batch_len = positive("global_batch_size", global_batch_size)?;
         let order = Order::new(num_items, seed, batch_len, epoch_end(at_epoch_end)?);

@@ -84,7 +84,7 @@ fn wait<T: Send + 'static>(
     std::thread::spawn(move || sender.send(call()));
     loop {
         let waited = py.detach(|| {
-            let receiver = receiver.get_mut().expect("nobody else has it");
+            let receiver = receiver.get_mut().expect("only this thread uses it");
             receiver.recv_timeout(SIGNAL_INTERVAL)
         });
         match waited {
