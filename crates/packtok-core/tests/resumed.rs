@@ -418,7 +418,7 @@ fn another_config_is_refused_by_name_and_restart_begins_anew() {
     options.spec.input.remove(0);
     let error = run(&options).unwrap_err().to_string();
     assert!(
-        error.contains("differs in its source 0: found part0.jsonl, expected part1.jsonl.gz"),
+        error.contains("its source 0 is part0.jsonl, expected part1.jsonl.gz"),
         "{error}"
     );
     options.spec.restart = true;
