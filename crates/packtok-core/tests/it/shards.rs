@@ -1,7 +1,5 @@
 //! Shards packed one by one and joined are the file that one run writes; what does not fit is refused.
 
-mod fixture;
-
 use packtok_core::pack::PackError;
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +7,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use packtok_core::pack::{Existing, OnBadDocument, PackOptions, PackReport};
 use packtok_core::shard::{
     Choice, JoinOptions, JoinReport, Marker, PlanReport, join, list, pack_shard, plan,

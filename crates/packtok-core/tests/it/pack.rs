@@ -1,13 +1,11 @@
 //! What the output must not depend on: threads and the length of chunks.
 
-mod fixture;
-
 use packtok_core::pipeline::PipelineError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, pack};
 use packtok_core::pbin::Reader;

@@ -1,14 +1,12 @@
 //! Runs that were killed, interrupted or stopped, and the same run again.
 
-mod fixture;
-
 use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -116,7 +114,7 @@ fn child() {
 /// Packs in a child that is killed when it passes a place for the n-th time; whether it came to that.
 fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--quiet"])
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .env(crash::VARIABLE, format!("{place}:{times}"))
         .output()
@@ -128,7 +126,7 @@ fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
 /// What a child leaves that is killed after it noted three spans, in all of which nothing was packed.
 fn leave_nothing_packed(folder: &Path) {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--quiet"])
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .env(FIELD, ".none")
         .env(crash::VARIABLE, "span noted:3")
