@@ -174,95 +174,125 @@ fuzz_target!(|bytes: &[u8]| {
     });
 });
 
+/// A name, a tokenizer file, and the normalizer and pre-tokenizer to put into it.
+type Steps = (&'static str, Value, Value, Value);
+
 fn tokenizers() -> Vec<Tokenizer> {
+    let steps = [byte_level_steps(), wordwise_steps(), sentencepiece_steps()];
+    let loaded = steps
+        .into_iter()
+        .flatten()
+        .map(|(name, mut file, normalizer, pre_tokenizer)| {
+            file["normalizer"] = normalizer;
+            file["pre_tokenizer"] = pre_tokenizer;
+            Tokenizer::from_json(name, file.to_string()).expect("a tokenizer.json")
+        });
+    loaded.collect()
+}
+
+fn sequence(steps: Vec<Value>) -> Value {
+    json!({"type": "Sequence", "pretokenizers": steps})
+}
+
+fn metaspace(scheme: &str, split: bool) -> Value {
+    json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split})
+}
+
+fn byte_level_steps() -> Vec<Steps> {
     let nfc = json!({"type": "NFC"});
     let digits = json!({"type": "Digits", "individual_digits": true});
-    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
-    let prepend = json!({"type": "Prepend", "prepend": BLANK});
-    let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
-    let metaspace = |scheme: &str, split: bool| json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split});
     let byte_level = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
-    let sequence = |steps: Vec<Value>| json!({"type": "Sequence", "pretokenizers": steps});
     let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
     let splits = |regexes: &[&str]| {
         let mut steps: Vec<Value> = regexes.iter().map(|regex| split(regex)).collect();
         steps.push(byte_level(false));
         sequence(steps)
     };
+    let steps = [
+        ("gpt2", Value::Null, byte_level(true)),
+        ("neox", nfc.clone(), byte_level(true)),
+        (
+            "starcoder",
+            Value::Null,
+            sequence(vec![digits, byte_level(true)]),
+        ),
+        ("cl100k", Value::Null, splits(&[CL100K])),
+        ("cl100k in form C", nfc, splits(&[CL100K])),
+        ("o200k", Value::Null, splits(&[O200K])),
+        ("tekken", Value::Null, splits(&[TEKKEN])),
+        ("deepseek", Value::Null, splits(&DEEPSEEK)),
+    ];
+    steps
+        .into_iter()
+        .map(|(name, normalizer, pre_tokenizer)| (name, of_bytes(), normalizer, pre_tokenizer))
+        .collect()
+}
+
+fn wordwise_steps() -> Vec<Steps> {
+    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
+    let prepend = json!({"type": "Prepend", "prepend": BLANK});
+    let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
     let by_words = json!({"type": "WhitespaceSplit"});
     let by_bert = json!({"type": "BertPreTokenizer"});
     let bert = |lowercase: bool| {
         json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
             "strip_accents": null, "lowercase": lowercase})
     };
-    let sentencepiece = |dummy: bool, removes: bool| {
-        json!({"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": dummy,
-            "remove_extra_whitespaces": removes, "escape_whitespaces": true, "treat_whitespace_as_suffix": false})
-    };
-    let bytes = of_bytes();
-    let text = of_text();
-    let pieces = of_pieces();
-    let unigram = of_scores("Unigram", false);
-    let ways = [
-        ("gpt2", &bytes, Value::Null, byte_level(true)),
-        ("neox", &bytes, nfc.clone(), byte_level(true)),
+    let (text, pieces) = (of_text(), of_pieces());
+    vec![
+        ("llama", text.clone(), llama, Value::Null),
         (
-            "starcoder",
-            &bytes,
+            "first",
+            text.clone(),
             Value::Null,
-            sequence(vec![digits, byte_level(true)]),
+            metaspace("first", false),
         ),
-        ("cl100k", &bytes, Value::Null, splits(&[CL100K])),
-        ("cl100k in form C", &bytes, nfc, splits(&[CL100K])),
-        ("o200k", &bytes, Value::Null, splits(&[O200K])),
-        ("tekken", &bytes, Value::Null, splits(&[TEKKEN])),
-        ("deepseek", &bytes, Value::Null, splits(&DEEPSEEK)),
-        ("llama", &text, llama, Value::Null),
-        ("first", &text, Value::Null, metaspace("first", false)),
-        ("always", &text, Value::Null, metaspace("always", true)),
-        ("bert", &pieces, bert(true), by_bert.clone()),
-        ("bert, cased", &pieces, bert(false), by_bert.clone()),
-        ("pieces as they are", &pieces, Value::Null, by_bert),
+        ("always", text, Value::Null, metaspace("always", true)),
+        ("bert", pieces.clone(), bert(true), by_bert.clone()),
+        ("bert, cased", pieces.clone(), bert(false), by_bert.clone()),
+        ("pieces as they are", pieces, Value::Null, by_bert),
         (
             "unigram",
-            &unigram,
+            of_scores("Unigram", false),
             json!({"type": "NFKC"}),
             sequence(vec![by_words, metaspace("always", true)]),
         ),
+    ]
+}
+
+fn sentencepiece_steps() -> Vec<Steps> {
+    let steps = [
         (
             "sentencepiece unigram",
-            &of_scores("SentencePieceUnigram", false),
-            sentencepiece(true, true),
-            Value::Null,
+            "SentencePieceUnigram",
+            false,
+            (true, true),
         ),
         (
             "sentencepiece unigram of bytes",
-            &of_scores("SentencePieceUnigram", true),
-            sentencepiece(false, false),
-            Value::Null,
+            "SentencePieceUnigram",
+            true,
+            (false, false),
         ),
         (
             "sentencepiece bpe",
-            &of_scores("SentencePieceBPE", false),
-            sentencepiece(false, true),
-            Value::Null,
+            "SentencePieceBPE",
+            false,
+            (false, true),
         ),
         (
             "sentencepiece bpe of bytes",
-            &of_scores("SentencePieceBPE", true),
-            sentencepiece(true, false),
-            Value::Null,
+            "SentencePieceBPE",
+            true,
+            (true, false),
         ),
     ];
-    let loaded = ways
-        .into_iter()
-        .map(|(name, file, normalizer, pre_tokenizer)| {
-            let mut file = file.clone();
-            file["normalizer"] = normalizer;
-            file["pre_tokenizer"] = pre_tokenizer;
-            Tokenizer::from_json(name, file.to_string()).expect("a tokenizer.json")
-        });
-    loaded.collect()
+    let steps = steps.map(|(name, model, has_bytes, (dummy, removes))| {
+        let normalizer = json!({"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": dummy,
+            "remove_extra_whitespaces": removes, "escape_whitespaces": true, "treat_whitespace_as_suffix": false});
+        (name, of_scores(model, has_bytes), normalizer, Value::Null)
+    });
+    steps.into()
 }
 
 /// The letters of bytes, and some merges.
