@@ -1,11 +1,11 @@
-//! Index segments that are not a list of pairs, or not that of the file's documents.
+//! Index segments that are not a list of pairs, or not the one of the file's documents.
 
 use std::fs;
 
 use packtok_pbin::{Reader, read_raw_index};
 
 use super::{fault, open_fault};
-use crate::fixture::{example, go_on};
+use crate::fixture::{example, proceed};
 
 /// A file of one 2-byte token with this index.
 fn with_index(index: &[u8]) -> Vec<u8> {
@@ -15,7 +15,7 @@ fn with_index(index: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn index_that_is_no_list_of_pairs_is_refused() {
+fn an_index_that_is_not_a_list_of_pairs_is_rejected() {
     for (index, text) in [
         (
             &b""[..],
@@ -62,7 +62,7 @@ fn index_that_is_no_list_of_pairs_is_refused() {
             "index at byte 14: pickle protocol 6, expected 2 to 5",
         ),
         (
-            // Opcodes behind the last frame are fine; this list only has too few documents.
+            // Opcodes after the last frame are valid; this list only has too few documents.
             b"\x80\x04\x95\x02\0\0\0\0\0\0\0]\x94.",
             "documents end at data byte 0, data segment ends at 2",
         ),
@@ -88,7 +88,7 @@ fn index_that_is_no_list_of_pairs_is_refused() {
 }
 
 #[test]
-fn documents_that_are_not_back_to_back_are_refused() {
+fn documents_that_are_not_contiguous_are_rejected() {
     for (index, text) in [
         (
             &b"\x80\x04](K\x02K\x02\x86e."[..],
@@ -120,14 +120,14 @@ fn documents_that_are_not_back_to_back_are_refused() {
 }
 
 #[test]
-fn an_index_written_in_another_way_is_found() {
+fn verify_detects_a_differently_encoded_index() {
     let mut bytes = example();
-    // The protocol's number, which says nothing about the list.
+    // The protocol number, which does not affect the list.
     bytes[0x1b] = 5;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.pbin");
     fs::write(&path, &bytes).unwrap();
-    let found = Reader::open(&path).and_then(|reader| reader.verify(&mut go_on));
+    let found = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
     assert_eq!(
         found.unwrap_err().to_string(),
         format!(
@@ -138,7 +138,7 @@ fn an_index_written_in_another_way_is_found() {
 }
 
 #[test]
-fn raw_index_that_is_none_is_refused() {
+fn an_invalid_raw_index_is_rejected() {
     let raw = |bytes: &[u8]| fault(bytes, |path| read_raw_index(path).map(drop));
     assert_eq!(
         raw(b""),

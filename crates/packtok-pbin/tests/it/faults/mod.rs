@@ -1,4 +1,4 @@
-//! Broken files: each is refused with a message that says what is wrong and where.
+//! Damaged files: each is rejected with a message that says what is wrong and where.
 
 mod index;
 mod opening;
@@ -9,9 +9,9 @@ use std::path::Path;
 
 use packtok_pbin::{Error, Reader};
 
-use crate::fixture::{example, go_on, seal};
+use crate::fixture::{example, proceed, seal};
 
-// Places in the worked example.
+// File offsets in the worked example.
 const CHECKSUM: usize = 0x68;
 
 const METADATA: usize = 0x70;
@@ -22,7 +22,7 @@ const TABLE: usize = 0x280;
 
 const TAIL: usize = 0x300;
 
-/// The message, without the path, of what is wrong with a file of these bytes.
+/// The message, without the path, of checking a file with these bytes.
 fn fault(bytes: &[u8], check: impl Fn(&Path) -> Result<(), Error>) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pbin");
@@ -38,10 +38,10 @@ fn open_fault(bytes: &[u8]) -> String {
 }
 
 fn verify_fault(bytes: &[u8]) -> String {
-    fault(bytes, |path| Reader::open(path)?.verify(&mut go_on))
+    fault(bytes, |path| Reader::open(path)?.verify(&mut proceed))
 }
 
-/// The worked example after `edit`, with its checksums made right again.
+/// The worked example after `edit`, with its checksums recomputed.
 fn edited(edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = example();
     edit(&mut bytes);
@@ -49,7 +49,7 @@ fn edited(edit: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     bytes
 }
 
-/// The worked example with `content` written at `at`, and its checksums made right again.
+/// The worked example with `content` written at `at`, and its checksums recomputed.
 fn with(at: usize, content: &[u8]) -> Vec<u8> {
     edited(|bytes| bytes[at..at + content.len()].copy_from_slice(content))
 }

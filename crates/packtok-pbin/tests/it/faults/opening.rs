@@ -1,4 +1,5 @@
-//! Damage to header, trailer and lengths is found when a file is opened or a document is accessed.
+//! Damage to header, trailer and lengths is detected when a file is opened or a document is
+//! accessed.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +10,7 @@ use super::{CHECKSUM, SOURCES, TABLE, TAIL, edited, fault, open_fault, verify_fa
 use crate::fixture::{documents_of, example};
 
 #[test]
-fn header_that_lies_is_refused() {
+fn a_header_with_wrong_lengths_is_rejected() {
     assert_eq!(
         open_fault(b""),
         "file is 0 bytes, shorter than the 12-byte header"
@@ -25,7 +26,7 @@ fn header_that_lies_is_refused() {
 }
 
 #[test]
-fn file_cut_anywhere_is_refused_or_plain() {
+fn a_file_truncated_anywhere_is_rejected_or_plain() {
     let whole = example();
     let stop = 0x3c;
     for len in 0..whole.len() {
@@ -45,7 +46,7 @@ fn file_cut_anywhere_is_refused_or_plain() {
 }
 
 #[test]
-fn damaged_tail_and_table_are_refused() {
+fn a_damaged_tail_or_table_is_rejected() {
     let mut bytes = example();
     bytes[TAIL] ^= 1;
     let (found, expected) = (
@@ -73,7 +74,7 @@ fn damaged_tail_and_table_are_refused() {
 }
 
 #[test]
-fn tail_that_lies_is_refused() {
+fn an_inconsistent_tail_is_rejected() {
     for (at, value, text) in [
         (
             TAIL + 28,
@@ -118,7 +119,7 @@ fn tail_that_lies_is_refused() {
 }
 
 #[test]
-fn section_table_that_lies_is_refused() {
+fn an_inconsistent_section_table_is_rejected() {
     let entry = |number: usize, field: usize| TABLE + number * 32 + field;
     for (at, value, text) in [
         (
@@ -197,7 +198,7 @@ fn section_table_that_lies_is_refused() {
 }
 
 #[test]
-fn damaged_span_is_refused_at_access() {
+fn a_damaged_span_is_rejected_at_access() {
     let bytes = with(0x48, &[0u64, 9, 10, 14].map(u64::to_le_bytes).concat());
     let text = "document 0 spans data bytes 0..9, expected whole 2-byte tokens within 0..14";
     assert_eq!(
@@ -214,7 +215,7 @@ fn damaged_span_is_refused_at_access() {
 }
 
 #[test]
-fn access_past_the_end_is_refused() {
+fn access_past_the_end_is_rejected() {
     let bytes = example();
     assert_eq!(
         fault(&bytes, |path| Reader::open(path)?.document(3).map(drop)),
@@ -233,7 +234,7 @@ fn access_past_the_end_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_without_waiting() {
+fn paths_that_are_not_regular_files_are_rejected_without_blocking() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(

@@ -1,4 +1,4 @@
-//! Damage that only `verify` finds, and what a writer refuses.
+//! Damage that only `verify` detects, and input that a writer rejects.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use packtok_pbin::{Counts, Error, Metadata, Reader, TokenWidth, Writer};
 
 use super::{METADATA, SOURCES, fault, verify_fault, with};
-use crate::fixture::{example, example_metadata, go_on, golden};
+use crate::fixture::{example, example_metadata, golden, proceed};
 
 #[test]
-fn any_flipped_bit_is_found() {
+fn verify_detects_any_flipped_bit() {
     let whole = example();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flipped.pbin");
@@ -17,7 +17,7 @@ fn any_flipped_bit_is_found() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << bit;
         fs::write(&path, &bytes).unwrap();
-        let found = Reader::open(&path).and_then(|reader| reader.verify(&mut go_on));
+        let found = Reader::open(&path).and_then(|reader| reader.verify(&mut proceed));
         assert!(found.is_err(), "bit {bit} of byte {at}");
     }
 }
@@ -29,7 +29,7 @@ fn verify_compares_index_and_offsets() {
         verify_fault(&bytes),
         "document 0 spans data bytes 0..8 in the index, but 0..6 in the trailer"
     );
-    // The index `[(0, 14)]`, padded with zeros that belong to nothing or not.
+    // The index `[(0, 14)]`, followed by zeros and the STOP byte.
     let mut bytes = example();
     bytes[0x1a..0x40].fill(0);
     bytes[0x1a..0x23].copy_from_slice(b"\x80\x04]K\0K\x0e\x86a");
@@ -49,7 +49,7 @@ fn verify_compares_index_and_offsets() {
 }
 
 #[test]
-fn verify_finds_damage_that_opening_does_not() {
+fn verify_detects_damage_that_opening_does_not() {
     let mut bytes = example();
     bytes[12] ^= 1;
     let (found, expected) = (
@@ -77,14 +77,14 @@ fn verify_finds_damage_that_opening_does_not() {
 }
 
 #[test]
-fn json_that_is_none_is_refused_when_it_is_read() {
+fn invalid_json_is_rejected_when_it_is_read() {
     let bytes = with(METADATA, b"[");
     let text = "metadata at byte 112: not the expected JSON";
     assert_eq!(
         fault(&bytes, |path| Reader::open(path)?.metadata().map(drop)),
         text
     );
-    // The second line starts behind the 49 bytes of the first.
+    // The second line starts after the 49 bytes of the first.
     let bytes = with(SOURCES + 49, b"!");
     assert_eq!(bytes[SOURCES + 48], b'\n');
     let text = "sources at byte 601: not the expected JSON";
@@ -96,7 +96,7 @@ fn json_that_is_none_is_refused_when_it_is_read() {
 }
 
 #[test]
-fn verify_checks_the_accounting() {
+fn verify_checks_the_counts() {
     for (from, to, text) in [
         (
             "\"documents\":3",
@@ -123,14 +123,14 @@ fn verify_checks_the_accounting() {
 }
 
 #[test]
-fn verify_stops_when_asked() {
+fn verify_stops_on_break() {
     let reader = Reader::open(&golden("example.pbin")).unwrap();
     let error = reader.verify(&mut |_| ControlFlow::Break(())).unwrap_err();
     assert_eq!(error.to_string(), "cancelled");
 }
 
 #[test]
-fn writer_refuses_what_is_inconsistent() {
+fn a_writer_rejects_inconsistent_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pbin");
     let mut writer = Writer::create(&path, TokenWidth::U16).unwrap();
