@@ -287,7 +287,7 @@ mod tests {
         Encoders::new(Tokenizer::builtin("gpt2").unwrap())
     }
 
-    fn go_on() -> ControlFlow<()> {
+    fn proceed() -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -319,17 +319,17 @@ mod tests {
         let offsets: Vec<usize> = expected.offsets.iter().map(|&at| at as usize).collect();
         for num_threads in [1, 2, 7] {
             let found =
-                encoders.encode_batch(&texts, &options, num_threads, vec![7; 3], &mut go_on);
+                encoders.encode_batch(&texts, &options, num_threads, vec![7; 3], &mut proceed);
             assert_eq!(found.unwrap(), expected);
-            let found = encoders.count(&texts, &options, num_threads, &mut go_on);
+            let found = encoders.count(&texts, &options, num_threads, &mut proceed);
             assert_eq!(found.unwrap(), counts);
             let found =
-                encoders.decode_batch(&expected.ids, &offsets, false, num_threads, &mut go_on);
+                encoders.decode_batch(&expected.ids, &offsets, false, num_threads, &mut proceed);
             assert_eq!(found.unwrap(), texts);
         }
         let none: [&str; 0] = [];
         let found = encoders
-            .encode_batch(&none, &options, 3, Vec::new(), &mut go_on)
+            .encode_batch(&none, &options, 3, Vec::new(), &mut proceed)
             .unwrap();
         assert_eq!((found.ids.len(), found.offsets), (0, vec![0]));
     }
@@ -346,7 +346,7 @@ mod tests {
         };
         for num_threads in [1, 2, 7] {
             let error = encoders
-                .encode_batch(&texts, &options, num_threads, vec![7; 3], &mut go_on)
+                .encode_batch(&texts, &options, num_threads, vec![7; 3], &mut proceed)
                 .unwrap_err();
             assert_eq!(
                 packtok_pbin::chain(&error),

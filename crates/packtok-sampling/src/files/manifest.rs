@@ -135,7 +135,7 @@ pub fn hex(fingerprint: &DataFingerprint) -> String {
         .collect()
 }
 
-/// The entries of the manifest at `path`, with their paths made relative to the working folder.
+/// The entries of the manifest at `path`, with relative paths joined to its folder.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::ManifestLine`].
