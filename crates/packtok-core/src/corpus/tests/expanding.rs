@@ -1,4 +1,4 @@
-//! Inputs become sources: folders, globs, and their order.
+//! Expansion of inputs into sources: folders, globs, and their order.
 
 use super::*;
 
@@ -91,7 +91,7 @@ fn the_order_of_the_inputs_is_kept() {
 }
 
 #[test]
-fn what_exists_is_no_glob() {
+fn existing_paths_are_not_globs() {
     let folder = TempDir::new().unwrap();
     tree(&folder, &["a[1].jsonl", "a1.jsonl", "b*.jsonl", "bb.jsonl"]);
     assert_eq!(labels(&folder, &["a[1].jsonl"]), ["a[1].jsonl"]);
@@ -99,7 +99,7 @@ fn what_exists_is_no_glob() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_inputs_are_named() {
     let folder = TempDir::new().unwrap();
     tree(&folder, &["a.jsonl", "empty/readme.txt"]);
     std::os::unix::fs::symlink(folder.path().join("a.jsonl"), folder.path().join("link")).unwrap();
@@ -148,7 +148,7 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn two_names_of_a_file_are_two_files() {
+fn two_hard_links_are_two_files() {
     let folder = TempDir::new().unwrap();
     tree(&folder, &["a.jsonl"]);
     fs::hard_link(folder.path().join("a.jsonl"), folder.path().join("b.jsonl")).unwrap();
@@ -163,7 +163,7 @@ fn two_names_of_a_file_are_two_files() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_named_though_none_is_opened() {
+fn an_unreadable_file_is_named_without_opening_files() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = TempDir::new().unwrap();
@@ -171,7 +171,7 @@ fn a_file_that_may_not_be_read_is_named_though_none_is_opened() {
     let path = folder.path().join("sub/b.jsonl");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        // Nothing is forbidden to root.
+        // Root can read every file.
         return;
     }
     let error = expand(&inputs(&folder, &[""])).unwrap_err();
@@ -183,13 +183,13 @@ fn a_file_that_may_not_be_read_is_named_though_none_is_opened() {
 
 #[cfg(not(feature = "remote"))]
 #[test]
-fn urls_are_refused_where_there_are_no_stores() {
+fn urls_are_rejected_in_builds_without_stores() {
     let error = expand(&["s3://key:secret@bucket/a.jsonl".to_owned()]).unwrap_err();
     assert!(matches!(error, crate::Error::Corpus(CorpusError::NoStores)));
 }
 
 #[test]
-fn a_link_to_a_folder_above_is_not_followed_for_ever() {
+fn a_link_to_a_parent_folder_is_not_followed_forever() {
     let folder = TempDir::new().unwrap();
     tree(&folder, &["sub/a.jsonl"]);
     std::os::unix::fs::symlink(folder.path(), folder.path().join("sub/up")).unwrap();

@@ -21,7 +21,7 @@ fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> Source {
     source(&path)
 }
 
-/// The message with the folder's name, which differs from run to run, left out.
+/// The message without the folder's name, which differs from run to run.
 fn message(error: &Error, folder: &TempDir) -> String {
     error
         .to_string()

@@ -1,4 +1,4 @@
-//! Lines, their places, compression, and files that change.
+//! Lines, their offsets, compression, and files that change.
 
 use std::io::Write;
 
@@ -63,7 +63,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// The lines of `bytes` found without any of the reader's code.
+/// The lines of `bytes`, computed without the reader's code.
 fn expected(bytes: &[u8], max: u64) -> Vec<Seen> {
     let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") {
         3
@@ -92,7 +92,7 @@ fn expected(bytes: &[u8], max: u64) -> Vec<Seen> {
 }
 
 #[test]
-fn lines_have_their_place() {
+fn lines_have_their_offset_and_length() {
     let folder = TempDir::new().unwrap();
     let source = file(&folder, "a.jsonl", b"one\r\n\n  \ntwo\r\r\nlast");
     assert_eq!(
@@ -108,7 +108,7 @@ fn lines_have_their_place() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over_at_the_start_only() {
+fn a_byte_order_mark_is_skipped_at_the_start_only() {
     let folder = TempDir::new().unwrap();
     let mark = "\u{feff}";
     let source = file(&folder, "a.jsonl", format!("{mark}a\n{mark}b\n").as_bytes());
@@ -171,7 +171,7 @@ fn all_members_and_frames_are_read() {
 }
 
 #[test]
-fn compression_is_told_by_content() {
+fn compression_is_detected_by_content() {
     let folder = TempDir::new().unwrap();
     assert_eq!(
         texts(file(&folder, "a.jsonl", &gzip(b"a\n"))).unwrap(),
@@ -214,7 +214,7 @@ fn damaged_compression_is_an_error() {
         damaged.push(flipped);
         for (i, bytes) in damaged.iter().enumerate() {
             if name == "a.zst" && i == damaged.len() - 1 {
-                // Frames made without a checksum need not notice a flipped bit.
+                // Frames without a checksum need not detect a flipped bit.
                 continue;
             }
             let error = texts(file(&folder, name, bytes)).err();
@@ -299,7 +299,7 @@ fn line_numbers_are_counted() {
 }
 
 #[test]
-fn an_index_chooses_lines_and_their_order() {
+fn an_index_selects_lines_and_their_order() {
     let folder = TempDir::new().unwrap();
     let text = b"\xef\xbb\xbfone\ntwo\r\nthree is longer\nfour";
     let source = file(&folder, "a.jsonl", text);
@@ -340,7 +340,7 @@ fn an_index_chooses_lines_and_their_order() {
 }
 
 #[test]
-fn a_long_line_costs_little_more_than_itself() {
+fn a_long_line_needs_less_than_twice_its_length() {
     let folder = TempDir::new().unwrap();
     let long = 3 << 20;
     let mut text = vec![b'x'; long];

@@ -1,10 +1,10 @@
-//! The fast path and the general one give the same answers.
+//! The fast path and the general path give the same results.
 
 use proptest::prelude::*;
 
 use super::text_of_bytes;
 
-/// JSON-like text: mostly JSON, with what trips parsers.
+/// JSON-like text: mostly valid JSON, with difficult parts for parsers.
 fn json() -> impl Strategy<Value = String> {
     let string = prop_oneof![
         "[a-c ]{0,3}",
@@ -52,8 +52,8 @@ const PATTERNS: [&str; 8] = [
     ".[\"b\"].t",
 ];
 
-/// Insides of strings over several blocks: runs, escapes near and far from each other, bytes that
-/// are no UTF-8 or must not stand in a string.
+/// Contents of strings that span several blocks: plain runs, escapes at various distances, and
+/// bytes that are not UTF-8 or not allowed in a string.
 fn long_inside() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         8 => "[a-zé ]{0,90}".prop_map(String::into_bytes),
@@ -73,12 +73,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn both_ways_agree_on_json(line in json()) {
+    fn both_paths_agree_on_json(line in json()) {
         agree(line.as_bytes());
     }
 
     #[test]
-    fn both_ways_agree_on_broken_json(
+    fn both_paths_agree_on_broken_json(
         line in json(),
         at in any::<prop::sample::Index>(),
         change in prop_oneof![Just(None), any::<u8>().prop_map(Some), prop::sample::select(b"\"\\{}[]:,0u\n".to_vec()).prop_map(Some)],
@@ -95,24 +95,24 @@ proptest! {
     }
 
     #[test]
-    fn both_ways_agree_on_arbitrary_bytes(line in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn both_paths_agree_on_arbitrary_bytes(line in prop::collection::vec(any::<u8>(), 0..64)) {
         agree(&line);
     }
 
     #[test]
-    fn both_ways_agree_on_long_texts(
+    fn both_paths_agree_on_long_texts(
         inside in long_inside(),
-        behind in "[ab]{0,140}",
+        after in "[ab]{0,140}",
         num_cut in prop_oneof![4 => Just(0), 1 => 0..200usize],
     ) {
-        let line = [br#"{"t":""#, &inside[..], br#"","b":""#, behind.as_bytes(), br#""}"#].concat();
+        let line = [br#"{"t":""#, &inside[..], br#"","b":""#, after.as_bytes(), br#""}"#].concat();
         let _ = text_of_bytes(".t", &line[..line.len().saturating_sub(num_cut)]);
         let line = [br#"{"t":""#, &inside[..], br#""}"#].concat();
         let _ = text_of_bytes(".t", &line);
     }
 
     #[test]
-    fn any_text_is_found_again(text in any::<String>()) {
+    fn any_text_survives_encoding_as_json(text in any::<String>()) {
         let line = serde_json::json!({"x": [text], "t": text}).to_string();
         prop_assert_eq!(text_of_bytes(".t", line.as_bytes()), Ok(text.clone()));
         let ascii = line.chars().fold(String::new(), |line, c| match c.is_ascii() {

@@ -1,4 +1,4 @@
-//! Paths into documents, and documents that are refused.
+//! Paths into documents, and rejected documents.
 
 use super::{complaint, text, text_of_bytes};
 use crate::field::BadDocument;
@@ -32,7 +32,7 @@ fn plain_paths_find_their_text() {
 }
 
 #[test]
-fn the_last_of_equal_keys_counts() {
+fn the_last_of_equal_keys_wins() {
     assert_eq!(text(".t", r#"{"t":"a","t":"b"}"#).unwrap(), "b");
     assert_eq!(text(".t", r#"{"t":1,"\u0074":"b"}"#).unwrap(), "b");
     assert_eq!(
@@ -115,7 +115,7 @@ fn bad_documents_say_what_is_wrong() {
 }
 
 #[test]
-fn json_that_is_no_json_is_refused() {
+fn invalid_json_is_rejected() {
     for line in [
         "",
         " ",
@@ -178,9 +178,9 @@ fn strange_numbers_are_accepted() {
 }
 
 #[test]
-fn nesting_is_limited_alike() {
+fn both_paths_have_the_same_nesting_limit() {
     for (nesting, is_allowed) in [(127, true), (128, true), (129, false), (100_000, false)] {
-        // One level is the object's own.
+        // The object itself is one level.
         let nested = "[".repeat(nesting - 1) + &"]".repeat(nesting - 1);
         let line = format!(r#"{{"t":"a","n":{nested}}}"#);
         for pattern in [".t", ".t | ."] {
@@ -201,7 +201,7 @@ fn nesting_is_limited_alike() {
 }
 
 #[test]
-fn json_in_a_document_is_read_as_strictly() {
+fn fromjson_is_as_strict_as_lines() {
     let nested = serde_json::to_string(&"[".repeat(1_000_000)).unwrap();
     let bad = complaint("fromjson", &nested);
     assert!(bad.starts_with("filter fromjson fails: "), "{bad}");

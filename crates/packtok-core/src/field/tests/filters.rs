@@ -1,4 +1,4 @@
-//! Filters do what jq does, and patterns that are no filters are refused.
+//! Filters do what jq does, and invalid patterns are rejected.
 
 use super::text;
 use crate::field::{Extractor, Field};
@@ -68,7 +68,7 @@ fn recursion_with_closures_works() {
 }
 
 #[test]
-fn values_that_grow_step_by_step_do_not_run_away() {
+fn values_that_grow_gradually_stay_within_the_limits() {
     let words: Vec<String> = (0..4000).map(|i| format!("w{}", i % 500)).collect();
     let line = serde_json::json!({"words": words, "text": words.join(" ")}).to_string();
     for (filter, expected) in [
@@ -170,7 +170,7 @@ fn patterns_that_cannot_be_compiled_say_why() {
 }
 
 #[test]
-fn a_forgotten_dot_is_asked_about() {
+fn a_missing_dot_is_suggested() {
     for (pattern, name, meant) in [
         ("text", "text", ".text"),
         (" text ", "text", ".text"),

@@ -1,10 +1,10 @@
-//! What a filter may use up is bounded.
+//! The resources of a filter are limited.
 
 use super::{complaint, text};
 use crate::field::{BadDocument, Excess, Field};
 
 #[test]
-fn filters_that_run_away_are_stopped() {
+fn filters_that_exceed_a_limit_are_stopped() {
     for (filter, used) in [
         ("last(range(1000000000000))", Excess::Steps),
         ("[range(1000000000000)]", Excess::Steps),
@@ -47,7 +47,7 @@ fn filters_that_run_away_are_stopped() {
 }
 
 #[test]
-fn closures_that_hold_each_other_are_bounded() {
+fn chains_of_closures_are_limited() {
     for filter in [
         "def f(g): f(g|g); f(.)",
         "def f(g): f(g,g); f(.)",
@@ -65,7 +65,7 @@ fn closures_that_hold_each_other_are_bounded() {
         let used = Excess::Stack;
         assert_eq!(bad, BadDocument::Runaway { pattern, used }, "{filter}");
     }
-    // Evaluated at each turn, the closures take too many steps before they are too many.
+    // Evaluating the closures each time exceeds the step limit before the closure limit.
     let filter = "def f(g): g | f(g|g); f(.)";
     let used = Excess::Steps;
     assert_eq!(
@@ -78,7 +78,7 @@ fn closures_that_hold_each_other_are_bounded() {
 }
 
 #[test]
-fn paths_and_values_are_bounded() {
+fn paths_and_values_are_limited() {
     let zeros = "0,".repeat(20) + "0";
     let nested = format!("([range(9000)] | . + .) | reduce range(100000) as $i (0; [., {zeros}])");
     for (filter, used) in [
@@ -145,13 +145,13 @@ fn work_in_native_functions_is_counted() {
 }
 
 #[test]
-fn what_the_library_panics_at_is_a_bad_document() {
+fn a_panic_of_the_library_is_a_bad_document() {
     let bad = text("[-9223372036854775808] | implode", "1").unwrap_err();
     assert!(matches!(bad, BadDocument::FilterFails { .. }), "{bad}");
 }
 
 #[test]
-fn patterns_that_nest_deeply_are_refused_or_run() {
+fn deeply_nested_patterns_are_rejected_or_run() {
     let repeated = |open: &str, middle: &str, close: &str, n: usize| {
         open.repeat(n) + middle + &close.repeat(n)
     };

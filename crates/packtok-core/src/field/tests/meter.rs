@@ -2,7 +2,7 @@
 
 use crate::field::{Field, general};
 
-/// Filters of every kind that jq has.
+/// Filters that use all features of jq.
 const FILTERS: [&str; 111] = [
     ".",
     "..",

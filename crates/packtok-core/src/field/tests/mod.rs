@@ -13,7 +13,7 @@ fn text(pattern: &str, line: &str) -> std::result::Result<String, BadDocument> {
     text_of_bytes(pattern, line.as_bytes())
 }
 
-/// Compiled once per pattern: the properties try thousands of lines.
+/// Caches compiled patterns: the property tests run thousands of lines.
 fn compiled(pattern: &str) -> Field {
     thread_local! {
         static FIELDS: RefCell<HashMap<String, Field>> = RefCell::default();
@@ -34,7 +34,7 @@ fn text_of_bytes(pattern: &str, line: &[u8]) -> std::result::Result<String, BadD
     let general = general_text(&field, &mut Val::Null, line).map(str::to_owned);
     assert_eq!(
         answer, general,
-        "the two ways differ for {pattern} on {line:?}"
+        "the two paths differ for {pattern} on {line:?}"
     );
     answer
 }

@@ -1,4 +1,4 @@
-//! Joined shards equal the file of one run, and a join checks and resumes.
+//! Joined shards equal the file of one run, and joins verify and resume.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use packtok_core::pack::{Existing, OnBadDocument, PackError};
 use packtok_core::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
-use super::{GO_ON, Kind, Setting, bytes_of, kind, output_files, pack_one};
+use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};
 use crate::fixture::{byte_tokenizer, line, run};
 
 proptest! {
@@ -30,7 +30,7 @@ proptest! {
             output_files(&setting.path("joined.pbin")),
             output_files(&setting.path("one.pbin"))
         );
-        // What is there already is proven, not made again; nothing but shards is left in the folder.
+        // The existing output is verified, not written again, and the folder contains only shards.
         let again = setting.join_as("joined.pbin", Existing::Skip).unwrap();
         prop_assert!(again.skipped_existing);
         let rejects = fs::read_dir(setting.path("out")).unwrap().count() as u64 - 2 * count - 2;
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn the_bad_document_is_named_by_its_line_in_the_whole_file(
+    fn the_error_has_the_line_number_in_the_complete_file(
         lines in prop::collection::vec("[a-z]{0,9}", 1..30),
         bad in any::<prop::sample::Index>(),
         count in 1u64..20,
@@ -78,7 +78,7 @@ fn more_shards_than_documents_and_than_bytes() {
 }
 
 #[test]
-fn a_corpus_without_a_byte_has_a_source_all_the_same() {
+fn empty_files_are_listed_as_sources() {
     let setting = Setting::new(&[Vec::new(), Vec::new()]);
     run(&setting.options("one.pbin")).unwrap();
     setting.pack_all(3);
@@ -100,7 +100,7 @@ fn a_thousand_shards_of_twenty_documents_are_one_file() {
 }
 
 #[test]
-fn every_byte_of_a_shard_is_checked_while_it_is_joined() {
+fn joining_verifies_every_byte_of_a_shard() {
     let setting = Setting::small();
     setting.pack_all(2);
     let path = setting.path("out/shard-00001-of-00002.pbin");
@@ -115,7 +115,7 @@ fn every_byte_of_a_shard_is_checked_while_it_is_joined() {
 }
 
 #[test]
-fn an_output_that_is_there_is_kept_proven_or_replaced() {
+fn an_existing_output_is_kept_verified_or_replaced() {
     let setting = Setting::small();
     setting.pack_all(2);
     let output = setting.path("joined.pbin");
@@ -152,7 +152,7 @@ fn an_output_that_is_there_is_kept_proven_or_replaced() {
 }
 
 #[test]
-fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
+fn a_stopped_join_resumes_after_the_shards_in_the_file() {
     let setting = Setting::small();
     setting.pack_all(4);
     setting.join_as("expected.pbin", Existing::Error).unwrap();
@@ -165,26 +165,26 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
     };
     let partial = setting.path("joined.pbin.partial");
     let mut most_resumed = 0;
-    for num_looks in 0.. {
-        let mut looks = 0;
+    for num_calls in 0.. {
+        let mut calls = 0;
         let stopped = join(&options, &mut |_| {
-            looks += 1;
-            match looks > num_looks {
+            calls += 1;
+            match calls > num_calls {
                 true => ControlFlow::Break(()),
-                false => GO_ON,
+                false => PROCEED,
             }
         });
         let is_whole = stopped.is_ok();
         if !is_whole {
             assert!(!options.output.exists());
-            // As if the power had gone while the next shard was written.
+            // As after a power failure while the next shard was written.
             if let Ok(mut data) = fs::File::options().append(true).open(partial.join("data")) {
                 data.write_all(b"torn").unwrap();
             }
             let mut resumed = 0;
             join(&options, &mut |progress| {
                 resumed = resumed.max(progress.resumed_bytes);
-                GO_ON
+                PROCEED
             })
             .unwrap();
             most_resumed = most_resumed.max(resumed);
@@ -201,18 +201,18 @@ fn a_join_that_was_stopped_goes_on_behind_the_shards_that_are_in_the_file() {
 }
 
 #[test]
-fn joining_does_not_take_the_place_of_a_run_that_packs() {
+fn a_join_does_not_replace_an_unfinished_packing_run() {
     let setting = Setting::small();
     setting.pack_all(2);
-    let mut looks = 0;
+    let mut calls = 0;
     let mut packing = setting.options("joined.pbin");
     packing.spec.span_bytes = 1;
     packing.spec.chunk_bytes = 16;
     let stopped = packtok_core::pack::pack(&packing, &byte_tokenizer(), &mut |_| {
-        looks += 1;
-        match looks > 6 {
+        calls += 1;
+        match calls > 6 {
             true => ControlFlow::Break(()),
-            false => GO_ON,
+            false => PROCEED,
         }
     });
     assert!(stopped.is_err());

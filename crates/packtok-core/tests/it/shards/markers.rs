@@ -1,4 +1,4 @@
-//! The marker of a finished shard: when it counts, and what is compared with it.
+//! The marker of a finished shard: when it counts, and what it is compared with.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use packtok_core::shard::{Marker, list};
 use super::{Setting, pack_one};
 
 #[test]
-fn a_shard_that_is_whole_is_left_alone() {
+fn a_complete_shard_is_not_packed_again() {
     let setting = Setting::small();
     let first = setting.pack(1, Some(3)).unwrap();
     let path = setting.path("out/shard-00001-of-00003.pbin");
@@ -41,7 +41,7 @@ fn a_shard_that_is_whole_is_left_alone() {
 }
 
 #[test]
-fn a_marker_without_its_shard_counts_for_nothing() {
+fn a_marker_without_its_shard_is_ignored() {
     let setting = Setting::small();
     setting.pack_all(2);
     let path = setting.path("out/shard-00001-of-00002.pbin");
@@ -62,7 +62,7 @@ fn a_marker_without_its_shard_counts_for_nothing() {
 }
 
 #[test]
-fn the_missing_shards_are_named() {
+fn missing_shards_are_listed() {
     let setting = Setting::small();
     for index in [0, 1, 2, 4, 5, 6] {
         setting.pack(index, Some(10)).unwrap();
@@ -82,7 +82,7 @@ fn the_missing_shards_are_named() {
 }
 
 #[test]
-fn shards_of_something_else_are_refused() {
+fn shards_of_another_run_are_rejected() {
     let setting = Setting::small();
     setting.pack_all(2);
     let marker = "out/shard-00001-of-00002.done.json";
@@ -122,7 +122,7 @@ fn shards_of_something_else_are_refused() {
 }
 
 #[test]
-fn what_a_marker_says_is_held_against_the_shard() {
+fn a_marker_is_compared_with_its_shard() {
     let setting = Setting::small();
     setting.pack_all(3);
     let marker = "out/shard-00001-of-00003.done.json";
@@ -172,7 +172,7 @@ fn what_a_marker_says_is_held_against_the_shard() {
 }
 
 #[test]
-fn rejects_have_to_be_there() {
+fn missing_rejects_are_an_error() {
     let line = b"{\"text\": 1}\n";
     let setting = Setting::new(&[line.repeat(20)]);
     setting.pack_all(3);

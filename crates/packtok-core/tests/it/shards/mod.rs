@@ -1,4 +1,4 @@
-//! Shards packed one by one and joined are the file that one run writes; what does not match is refused.
+//! Shards packed separately and joined equal the file of one run; mismatches are rejected.
 
 mod joined;
 mod markers;
@@ -18,9 +18,9 @@ use tempfile::TempDir;
 
 use crate::fixture::{byte_tokenizer, options};
 
-const GO_ON: ControlFlow<()> = ControlFlow::Continue(());
+const PROCEED: ControlFlow<()> = ControlFlow::Continue(());
 
-/// How a file of the corpus lies on the disk.
+/// The format of a file of the corpus.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Plain,
@@ -65,7 +65,7 @@ fn bytes_of(lines: &[Vec<u8>], kind: Kind) -> Vec<u8> {
     }
 }
 
-/// A folder with a corpus and what packs it in shards.
+/// A folder with a corpus, and methods that pack it in shards.
 struct Setting {
     folder: TempDir,
     inputs: Vec<PathBuf>,
@@ -84,7 +84,7 @@ impl Setting {
         Self { folder, inputs }
     }
 
-    /// Twenty documents in two files, of which the first five are in the first.
+    /// Twenty documents in two files; the first file has five.
     fn small() -> Self {
         let line = |i: usize| format!("{{\"text\": \"document {i:02}\"}}\n");
         let text = |lines: std::ops::Range<usize>| lines.map(line).collect::<String>().into_bytes();
@@ -118,10 +118,10 @@ impl Setting {
             folder: self.path("out"),
             output: self.path(output),
             existing,
-            // Some of these corpora have rejects and nothing else.
+            // Some of these corpora consist of rejects only.
             max_rejects: Some("100%".parse().unwrap()),
         };
-        join(&options, &mut |_| GO_ON)
+        join(&options, &mut |_| PROCEED)
     }
 
     fn shard_bytes(&self, index: u64, count: u64) -> u64 {
@@ -129,10 +129,10 @@ impl Setting {
         fs::metadata(self.path(&name)).unwrap().len()
     }
 
-    /// The chain of an error with the folder's name left out.
+    /// The message of an error and its causes, without the folder's name.
     fn message<T>(&self, result: Result<T>) -> String {
         let error = match result.err().expect("this must fail") {
-            // Said besides, where something is kept for a later run.
+            // Added if finished work is kept for a later run.
             Error::Kept { source } => *source,
             error => error,
         };
@@ -157,14 +157,14 @@ fn pack_one(options: &PackOptions, index: u64, count: Option<u64>) -> Result<Pac
         count,
         default_count: None,
     };
-    pack_shard(options, &byte_tokenizer(), choice, &mut |_| GO_ON)
+    pack_shard(options, &byte_tokenizer(), choice, &mut |_| PROCEED)
 }
 
 fn plan_as(options: &PackOptions, num_shards: u64) -> Result<PlanReport> {
-    plan(options, &byte_tokenizer(), num_shards, &mut |_| GO_ON)
+    plan(options, &byte_tokenizer(), num_shards, &mut |_| PROCEED)
 }
 
-/// What lies beside each other as an output, by the end of its name.
+/// The files of an output, by suffix.
 fn output_files(path: &Path) -> BTreeMap<&'static str, Option<Vec<u8>>> {
     let beside = |suffix| fs::read(format!("{}{suffix}", path.display())).ok();
     ["", ".rejects.jsonl", ".tokenizer.json"]

@@ -1,15 +1,15 @@
-//! A plan fixes the corpus, the options and the number of shards, and what differs is refused.
+//! A plan fixes the corpus, the options and the number of shards; runs that differ are rejected.
 
 use std::fs;
 
 use packtok_core::pack::PackOptions;
 use packtok_core::shard::{Choice, pack_shard};
 
-use super::{GO_ON, Setting, output_files, pack_one, plan_as};
+use super::{PROCEED, Setting, output_files, pack_one, plan_as};
 use crate::fixture::{byte_tokenizer, run};
 
 #[test]
-fn the_number_of_shards_is_the_plan_s() {
+fn the_plan_determines_the_number_of_shards() {
     let setting = Setting::small();
     assert_eq!(
         setting.message(setting.pack(0, None)),
@@ -42,13 +42,13 @@ fn the_number_of_shards_is_the_plan_s() {
         &setting.options("out"),
         &byte_tokenizer(),
         choice,
-        &mut |_| GO_ON,
+        &mut |_| PROCEED,
     );
     assert_eq!(report.unwrap().num_shards, Some(4));
 }
 
 #[test]
-fn another_config_over_the_same_folder_is_refused() {
+fn another_config_for_the_same_folder_is_rejected() {
     let setting = Setting::small();
     setting.pack(0, Some(2)).unwrap();
     type Change = fn(&mut PackOptions);
@@ -79,7 +79,7 @@ fn another_config_over_the_same_folder_is_refused() {
 }
 
 #[test]
-fn planning_again_notices_that_the_corpus_has_changed() {
+fn planning_again_detects_a_changed_corpus() {
     let setting = Setting::small();
     let folder = setting.path("corpus").display().to_string();
     let mut options = setting.options("out");
@@ -115,7 +115,7 @@ fn planning_again_notices_that_the_corpus_has_changed() {
 }
 
 #[test]
-fn a_shard_looks_at_its_own_files_only_and_at_their_length() {
+fn a_shard_accesses_only_its_own_files_and_checks_their_length() {
     let setting = Setting::small();
     plan_as(&setting.options("out"), 4).unwrap();
     fs::remove_file(&setting.inputs[0]).unwrap();
@@ -138,7 +138,7 @@ fn a_shard_looks_at_its_own_files_only_and_at_their_length() {
 }
 
 #[test]
-fn what_shards_cannot_know_is_refused() {
+fn options_that_need_the_complete_corpus_are_rejected() {
     let setting = Setting::small();
     let message = |change: fn(&mut PackOptions)| {
         let mut options = setting.options("out");
@@ -163,7 +163,7 @@ fn what_shards_cannot_know_is_refused() {
 }
 
 #[test]
-fn sources_among_the_shards_are_refused() {
+fn sources_inside_the_output_folder_are_rejected() {
     let setting = Setting::small();
     let message = setting.message(pack_one(&setting.options("corpus"), 0, Some(1)));
     assert_eq!(
@@ -173,7 +173,7 @@ fn sources_among_the_shards_are_refused() {
 }
 
 #[test]
-fn a_path_that_leads_elsewhere_than_its_name_says_is_refused() {
+fn a_path_with_parent_components_after_a_link_is_rejected() {
     let setting = Setting::small();
     fs::create_dir_all(setting.path("far/away")).unwrap();
     fs::write(setting.path("far/x.jsonl"), b"far\n").unwrap();
@@ -190,7 +190,7 @@ fn a_path_that_leads_elsewhere_than_its_name_says_is_refused() {
 }
 
 #[test]
-fn a_name_that_is_not_utf8_is_refused() {
+fn a_name_that_is_not_utf8_is_rejected() {
     use std::os::unix::ffi::OsStrExt;
 
     let setting = Setting::small();
@@ -205,7 +205,7 @@ fn a_name_that_is_not_utf8_is_refused() {
 }
 
 #[test]
-fn secrets_do_not_stand_in_the_plan_and_are_found_again() {
+fn the_plan_contains_no_secrets_and_they_are_restored() {
     let setting = Setting::small();
     let folder = setting.folder.path().display().to_string();
     let redacted = |output: &str| {
@@ -230,7 +230,7 @@ fn secrets_do_not_stand_in_the_plan_and_are_found_again() {
 }
 
 #[test]
-fn a_damaged_plan_is_noticed() {
+fn a_damaged_plan_is_detected() {
     let setting = Setting::small();
     let path = setting.path("out/plan.jsonl");
     let planned = plan_as(&setting.options("out"), 2).unwrap();
@@ -275,7 +275,7 @@ fn a_damaged_plan_is_noticed() {
 }
 
 #[test]
-fn another_tokenizer_among_the_shards_is_refused() {
+fn another_tokenizer_among_the_shards_is_rejected() {
     let setting = Setting::small();
     setting.pack_all(2);
     let path = setting.path("out/tokenizer.json");
@@ -290,7 +290,7 @@ fn another_tokenizer_among_the_shards_is_refused() {
         assert!(message.starts_with(prefix), "{message}");
         assert!(message.ends_with("; pack into another folder"), "{message}");
     }
-    // Written otherwise, it is the same.
+    // The same tokenizer in another layout.
     fs::write(&path, format!("{json}\n")).unwrap();
     setting.pack(0, None).unwrap();
 }
