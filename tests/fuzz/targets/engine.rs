@@ -1,9 +1,9 @@
-//! Any text: packtok's own engine gives the ids of the engine that it is held against.
+//! Any text: packtok's fast engine gives the ids of the reference engine.
 //!
-//! The first byte of an input chooses a tokenizer, of each family one with a small vocabulary; the second says how
-//! the rest becomes a text: as it is, or by twos, a part and how often it is repeated. Each text is encoded by an
-//! encoder that has met all texts before and by a new one.
-//! Seeds: `tests/fuzz/seeds/*.text`.
+//! The first byte of an input selects a tokenizer; there is one with a small vocabulary per family.
+//! The second byte determines how the rest becomes a text: verbatim, or as pairs of a part and its
+//! number of repetitions. Each text is encoded by an encoder that has encoded all previous texts,
+//! and by a new one. Seeds: `tests/fuzz/seeds/*.text`.
 #![no_main]
 
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ const DEEPSEEK: [&str; 3] = [
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ];
 
-/// What stands at the edges of words and of vectors, each class in all the lengths that characters have.
+/// Strings at the edges of words and vectors, each class in all byte lengths that characters have.
 const PARTS: [&str; 64] = [
     " ",
     "  ",
@@ -95,7 +95,7 @@ thread_local! {
     static TOKENIZERS: RefCell<Vec<Ways>> = RefCell::new(tokenizers().iter().map(Ways::of).collect());
 }
 
-/// Encoders of a tokenizer for both ways to read special tokens: its own engine's, and the other's.
+/// Encoders of a tokenizer with both engines, for both ways to read special tokens.
 struct Ways {
     tokenizer: Tokenizer,
     encoders: [[Encoder; 2]; 2],
@@ -123,7 +123,7 @@ fn encoder(
     let options = EncodeOptions {
         engine,
         special_tokens_in_text,
-        // There are many encoders, and short texts.
+        // There are many encoders, and texts are short.
         cache_bytes: Some(1 << 20),
         ..EncodeOptions::default()
     };
@@ -295,7 +295,7 @@ fn sentencepiece_steps() -> Vec<Steps> {
     steps.into()
 }
 
-/// The letters of bytes, and some merges.
+/// The characters for bytes, and some merges.
 fn of_bytes() -> Value {
     let letters = (0..=255u8).scan(0x100, |next, byte| match byte {
         b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => Some(char::from(byte)),
@@ -322,7 +322,7 @@ fn pairs(merges: &str) -> Vec<[&str; 2]> {
     pairs.map(|pair| pair.into()).collect()
 }
 
-/// Bytes, characters and some merges, a few of them across blanks.
+/// Bytes, characters and some merges, a few of them across spaces.
 fn of_text() -> Value {
     let merges = "h e|i n|▁ t|▁t he|▁ a|▁a b|▁ ▁|▁▁ ▁▁|e r|, ▁|,▁ a|日 本|日本 語|2 2|a ▁|\n \n|b a|▁ 日|. .|.. ..|a b|ab c|п р|é .|- -|-- --|1 ▁";
     let merges = pairs(merges);
@@ -339,7 +339,7 @@ fn of_text() -> Value {
         "merges": merges}})
 }
 
-/// What words of most parts come out of, and some that they do not.
+/// Pieces that most words consist of; a few words need others.
 fn of_pieces() -> Value {
     let pieces = "[UNK]|the|##he|##the|in|##ing|##g|a|##a|b|##b|z|##z|Z|s|##s|e|é|##e|e\u{301}|ſ|я|##я|при|##вет|語|日|ー|0|1|22|##2|##²|²|.|,|;|-|'|«|—|abc|##defg|inter|##nation|##al|▁|<|##|endoftext|ا|\u{301}|x|##y||";
     let pieces = pieces.split('|').map(str::to_owned).chain(["|".to_owned()]);
@@ -348,7 +348,7 @@ fn of_pieces() -> Value {
            "max_input_chars_per_word": 40, "vocab": numbered(pieces.filter(|piece| !piece.is_empty()).collect())}})
 }
 
-/// Pieces with scores, few of them different, so that the best is often one of several.
+/// Pieces with few different scores, so that there are often several best segmentations.
 fn of_scores(model_type: &str, byte_fallback: bool) -> Value {
     let pieces = "▁|the|▁the|he|in|ing|▁in|a|▁a|ab|abc|b|▁b|▁▁|▁▁▁▁|日|日本|語|本語|22|2|.|..|-|--|----|'|'s|s|e|é|п|при|вет|0|1|<|>|endoftext|ter|na|tion|al";
     let scores = [-1.0, -1.5, -2.25, -3.1, 0.0, -0.5];
