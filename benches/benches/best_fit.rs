@@ -1,6 +1,7 @@
-//! Best-fit plans, against best-fit decreasing with an ordered set of bins, which gives the same blocks.
+//! Best-fit plans, compared with best-fit decreasing on an ordered set of bins, which gives the
+//! same blocks.
 //!
-//! Documents have log-normal lengths, or those of the corpora in GPT-2 tokens, drawn at random.
+//! Document lengths are log-normal, or drawn at random from those of the corpora in GPT-2 tokens.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -16,13 +17,13 @@ use packtok_sampling::plans::plan_file::{Key, Kind};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
 const NUM_DOCUMENTS: usize = 4 << 20;
-/// The baseline is slow, and its rate does not depend on the number.
+/// The baseline is slow, and its rate does not depend on the number of documents.
 const NUM_BASELINE_DOCUMENTS: usize = 1 << 18;
 const CONTEXT_LENGTHS: [u64; 2] = [2048, 131_072];
-/// Median and spread of the logarithm of lengths: about those of web pages.
+/// Median and spread of the logarithm of lengths, similar to web pages.
 const MEDIAN_TOKENS: f64 = 450.0;
 const LOG_SPREAD: f64 = 1.1;
-/// Lines per corpus: tens of thousands of documents, of which more are drawn.
+/// Bytes of lines per corpus: tens of thousands of documents to draw from.
 const CORPUS_BYTES: usize = 16 << 20;
 const SEED: u64 = 1;
 
@@ -45,7 +46,7 @@ fn bench(criterion: &mut Criterion, name: &str, lens: &[u32], context_length: u6
     group.bench_function(BenchmarkId::new("packtok", context_length), |bencher| {
         bencher.iter(|| num_blocks(lens, context_length));
     });
-    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let path = folder.path().join("plan");
     group.bench_function(
         BenchmarkId::new("packtok-file", context_length),
@@ -60,7 +61,7 @@ fn bench(criterion: &mut Criterion, name: &str, lens: &[u32], context_length: u6
     group.finish();
 }
 
-/// Says on standard error how full the blocks are.
+/// Prints to standard error how full the blocks are.
 fn report(name: &str, lens: &[u32], context_length: u64) {
     let num_tokens: u64 = lens.iter().map(|&len| u64::from(len)).sum();
     let places = num_blocks(lens, context_length) * context_length;
@@ -84,7 +85,7 @@ fn plan(lens: &[u32], context_length: u64, mut emit: impl FnMut(&[Piece])) {
         emit(pieces);
         Ok(())
     })
-    .expect("nothing fails here");
+    .expect("this cannot fail");
 }
 
 fn num_blocks(lens: &[u32], context_length: u64) -> u64 {
@@ -101,22 +102,22 @@ fn blocks(lens: &[u32], context_length: u64) -> Vec<Vec<u64>> {
     blocks
 }
 
-/// Plans into a file, as datasets do; the disk is part of it.
+/// Plans into a file, as datasets do, including disk writes.
 fn write(path: &Path, lens: &[u32], context_length: u64) {
     let key = Key {
         kind: Kind::BestFit,
         options: [context_length, 0],
         data: [0; 32],
     };
-    let mut writer = PlanWriter::create(path, key).expect("there is room for the plan");
+    let mut writer = PlanWriter::create(path, key).expect("the plan can be written");
     plan_best_fit(documents(lens).map(Ok), context_length, &mut |pieces| {
         writer.push(pieces)
     })
-    .expect("there is room for the plan");
+    .expect("the plan can be written");
     let num_tokens = lens.iter().map(|&len| u64::from(len)).sum();
     writer
         .publish(num_tokens, 0)
-        .expect("there is room for the plan");
+        .expect("the plan can be written");
 }
 
 /// Starts of the pieces of each block, as [`plan_best_fit`] orders them.
@@ -164,7 +165,7 @@ fn baseline_window(pieces: &[Range<u64>], context_length: u64) -> Vec<Vec<u64>> 
     bins
 }
 
-/// Lengths whose logarithms are normal, by the method of Box and Muller.
+/// Log-normal lengths, by the Box-Muller method.
 fn log_normal() -> Vec<u32> {
     let mut numbers = SplitMix::new(SEED);
     let mut unit = || (numbers.next_u64() >> 11) as f64 / (1u64 << 53) as f64;

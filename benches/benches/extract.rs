@@ -1,6 +1,6 @@
-//! The text of a document out of its line: the fast path, the jq path, and plain serde_json.
+//! Extracts the text of a document from its line: fast path, jq path, and plain serde_json.
 //!
-//! serde_json reads into a struct with one field: it checks less than either path must.
+//! serde_json reads into a struct with one field and checks less than either path must.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -28,7 +28,7 @@ fn main() {
 
 fn bench(criterion: &mut Criterion, corpus: &Corpus) {
     let mut fast = extractor(".text", true);
-    // The pipe changes nothing but that the pattern is no plain path.
+    // With the pipe, the pattern is not a plain path; the result is the same.
     let mut jq = extractor(".text | .", false);
     for line in corpus.lines() {
         let expected = serde_text(line);

@@ -1,7 +1,8 @@
-//! Items and batches of a dataset, against copying as many bytes from memory to memory.
+//! Items and batches of a dataset, compared with copying the same number of bytes in memory.
 //!
-//! Everything is in the page cache. The outputs are asked for once, as a training loop that reuses its buffers
-//! does, so that what is measured is the gathering and not the system's zeroing of fresh pages.
+//! Everything is in the page cache. The output arrays are allocated once, as in a training loop
+//! that reuses its buffers, so that the bench measures gathering and not the zeroing of fresh
+//! pages.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ const FILLING: Filling = Filling {
 
 fn main() {
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
-    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let path = folder.path().join("documents.pbin");
     write_random_documents(&path, NUM_DOCUMENTS, SEED);
     let one = open(vec![path.clone()]);
@@ -46,7 +47,7 @@ fn main() {
     let entry = Entry::of(one.stream().files().reader(0).expect("it was opened"));
     let manifest = folder.path().join("all.jsonl");
     let entries = vec![entry; NUM_FILES];
-    write_manifest(&manifest, &entries, Replace::Never).expect("there is room for a manifest");
+    write_manifest(&manifest, &entries, Replace::Never).expect("the manifest can be written");
     criterion.bench_function("gather/open 10,000 files by manifest", |bencher| {
         bencher.iter(|| listed(&manifest));
     });
@@ -115,7 +116,7 @@ fn bench_fill(
                 segments,
                 ..FILLING
             };
-            fill(rows, filling, &mut batch).expect("the items are there")
+            fill(rows, filling, &mut batch).expect("the items exist")
         });
     });
 }
@@ -134,7 +135,7 @@ fn batch<'a>(
     }
 }
 
-/// The batch is what going from document to document finds.
+/// Checks the batch against a loop over documents.
 fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
     let num_tokens = NUM_ROWS * CONTEXT_LENGTH;
     let (input_ids, rest) = arrays.split_at_mut(num_tokens);
@@ -144,15 +145,15 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
         ..FILLING
     };
     let mut batch = batch(input_ids, labels, Some(position_ids));
-    let found = fill(rows, filling, &mut batch).expect("the items are there");
+    let found = fill(rows, filling, &mut batch).expect("the items exist");
     let mut starts = Vec::new();
     for (row, &(items, item)) in rows.iter().enumerate() {
-        let block = items.copied::<i64>(item).expect("the item is there");
+        let block = items.copied::<i64>(item).expect("the item exists");
         let place = row * CONTEXT_LENGTH..(row + 1) * CONTEXT_LENGTH;
         assert_eq!(input_ids[place.clone()], block[..CONTEXT_LENGTH]);
         assert_eq!(labels[place.clone()], block[1..]);
         let mut at = place.start;
-        for part in items.locate(item).expect("the item is there") {
+        for part in items.locate(item).expect("the item exists") {
             if at < place.end {
                 starts.push(at as i32);
             }
@@ -165,10 +166,10 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
         }
     }
     starts.push(num_tokens as i32);
-    assert_eq!(found.expect("segments were asked for").cu_seqlens, starts);
+    assert_eq!(found.expect("segments were requested").cu_seqlens, starts);
 }
 
-/// Single items as views, of one file and of 10,000.
+/// Single items as views, from one file and from 10,000 files.
 fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
     let mut group = criterion.benchmark_group("gather/items as views");
     group.throughput(Throughput::Elements(NUM_FILES as u64));
@@ -176,7 +177,7 @@ fn bench_items(criterion: &mut Criterion, one: &Items, many: &Items) {
         let mut numbers = SplitMix::new(SEED);
         let order: Vec<u64> = (0..NUM_FILES).map(|_| numbers.below(items.len())).collect();
         let first = |i: &u64| {
-            let view = items.one_piece(*i).expect("the item is there");
+            let view = items.one_piece(*i).expect("the item exists");
             view.map_or(0, |bytes| bytes.as_ptr() as usize ^ bytes.len())
         };
         group.bench_function(name, |bencher| {
@@ -193,6 +194,6 @@ fn open(paths: Vec<PathBuf>) -> Items {
 
 fn listed(manifest: &Path) -> Items {
     let entries = read_manifest(manifest).expect("the manifest can be read");
-    let files = Files::listed(entries, false).expect("the files go together");
+    let files = Files::listed(entries, false).expect("the files are compatible");
     Items::new(Stream::new(files), BLOCKS).expect("there are blocks")
 }

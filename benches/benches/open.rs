@@ -1,4 +1,5 @@
-//! Opening a pbin of five million documents: with its trailer, against parsing its pickled index.
+//! Opens a pbin of five million documents: with its trailer, compared with parsing its pickled
+//! index.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -10,12 +11,12 @@ use packtok_pbin::{Reader, TokenWidth, Writer};
 const NUM_DOCUMENTS: u64 = 5_000_000;
 const DOCUMENT_BYTES: u64 = 4;
 
-/// Documents written at a time.
+/// Number of documents per write.
 const BATCH: u64 = 1000;
 
 fn main() {
     let mut criterion = Criterion::default().sample_size(10).configure_from_args();
-    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let path = folder.path().join("documents.pbin");
     let plain_path = folder.path().join("plain.pbin");
     write(&path);
@@ -25,8 +26,8 @@ fn main() {
     let (reader, plain) = (open(&path), open(&plain_path));
     assert_eq!((reader.len(), plain.len()), (NUM_DOCUMENTS, NUM_DOCUMENTS));
     for i in (0..NUM_DOCUMENTS).step_by(997) {
-        let span = reader.document_span(i).expect("the document is there");
-        assert_eq!(span, plain.document_span(i).expect("the document is there"));
+        let span = reader.document_span(i).expect("the document exists");
+        assert_eq!(span, plain.document_span(i).expect("the document exists"));
     }
 
     let mut group = criterion.benchmark_group("open");
@@ -45,17 +46,17 @@ fn write(path: &Path) {
     for _ in 0..NUM_DOCUMENTS / BATCH {
         writer
             .append(&data, &[DOCUMENT_BYTES; BATCH as usize])
-            .expect("there is room for the documents");
+            .expect("the documents can be written");
     }
     publish(writer, NUM_DOCUMENTS, NUM_DOCUMENTS * DOCUMENT_BYTES / 2);
 }
 
-/// Copies the file up to the end of its pickle, as Modalities writes it.
+/// Copies the file up to the end of its pickle, which gives the file that Modalities writes.
 fn write_without_trailer(path: &Path, plain_path: &Path) {
     let mut bytes = std::fs::read(path).expect("the file can be read");
     let magic = memchr::memmem::rfind(&bytes, b"\x89packtok").expect("the file has a trailer");
-    // Only zeros stand between the pickle's STOP and the trailer.
+    // There are only zeros between the pickle's STOP and the trailer.
     let stop = memchr::memrchr(b'.', &bytes[..magic]).expect("the file has a pickle");
     bytes.truncate(stop + 1);
-    std::fs::write(plain_path, bytes).expect("there is room for the copy");
+    std::fs::write(plain_path, bytes).expect("the copy can be written");
 }

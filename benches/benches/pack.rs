@@ -1,4 +1,4 @@
-//! A corpus on disk to a finished pbin, one thread, against encoding the same texts and nothing else.
+//! Packs a corpus on disk into a pbin with one thread, compared with only encoding the same texts.
 #![forbid(unsafe_code)]
 
 use std::ops::ControlFlow;
@@ -25,9 +25,9 @@ fn main() {
 }
 
 fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
-    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let input = folder.path().join("corpus.jsonl");
-    std::fs::write(&input, corpus.jsonl()).expect("there is room for the corpus");
+    std::fs::write(&input, corpus.jsonl()).expect("the corpus can be written");
     let options = pack_options(tokenizer, &input, folder.path().join("corpus.pbin"), 1);
     let run = || {
         pack(&options, tokenizer, &mut |_| ControlFlow::Continue(()))
@@ -48,7 +48,7 @@ fn bench(criterion: &mut Criterion, tokenizer: &Tokenizer, corpus: &Corpus) {
     group.finish();
 }
 
-/// Holds each document of the file against the ids of its text.
+/// Compares each document of the file with the ids of its text.
 fn check(path: &std::path::Path, tokenizer: &Tokenizer, corpus: &Corpus, eod_id: u32) {
     let reader = Reader::open(path).expect("the file can be read");
     let mut documents = 0;
@@ -67,7 +67,7 @@ fn check(path: &std::path::Path, tokenizer: &Tokenizer, corpus: &Corpus, eod_id:
             .flat_map(|&id| (id as u16).to_le_bytes())
             .collect();
         assert_eq!(
-            reader.document(documents).expect("the document is there"),
+            reader.document(documents).expect("the document exists"),
             expected
         );
         documents += 1;

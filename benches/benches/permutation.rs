@@ -1,7 +1,7 @@
-//! Shuffled items per second, against a list shuffled in memory and against one item at a time.
+//! Shuffled items per second, compared with a list shuffled in memory and with one item at a time.
 //!
-//! The list is the way of `torch.randperm`: all of it is made before the first item is served, and
-//! it is what takes the memory that the permutation saves.
+//! The list is how `torch.randperm` works: it is built completely before the first item is served,
+//! and needs the memory that the permutation saves.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use criterion::{BatchSize, Criterion, Throughput};
 use packtok_benches::SplitMix;
 use packtok_sampling::order::permutation::Permutation;
 
-/// Items asked for at a time, as the sampler does.
+/// Number of items per call, as in the sampler.
 const CHUNK_ITEMS: u64 = 4096;
 const SEED: u64 = 1;
 const RANKS: u64 = 8;
@@ -25,7 +25,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// A whole epoch of `len` items.
+/// A complete epoch of `len` items.
 fn against_a_list(criterion: &mut Criterion, len: u64) {
     assert_eq!(sorted(&epoch_of(len)), sorted(&shuffled_list(len)));
     let mut group = criterion.benchmark_group(format!("permutation/{len}"));
@@ -41,7 +41,7 @@ fn against_a_list(criterion: &mut Criterion, len: u64) {
     group.finish();
 }
 
-/// What one rank of several takes of a billion items, chunk by chunk and item by item.
+/// The items of one of several ranks among a billion, in chunks and one by one.
 fn strides(criterion: &mut Criterion) {
     let permutation = Permutation::new(positive(1_000_000_007), SEED, 0);
     let chunk = || {
@@ -68,7 +68,7 @@ fn epoch_of(len: u64) -> Vec<u64> {
     out
 }
 
-/// The epoch in chunks, as it is served: nothing of its length is held.
+/// The epoch in chunks, as it is served, without a buffer of its length.
 fn sum_of_epoch(len: u64) -> u64 {
     let permutation = Permutation::new(positive(len), SEED, 0);
     let mut out = vec![0; CHUNK_ITEMS.min(len) as usize];
@@ -80,7 +80,7 @@ fn sum_of_epoch(len: u64) -> u64 {
     sum
 }
 
-/// Fisher and Yates over a list.
+/// Fisher-Yates over a list.
 fn shuffled_list(len: u64) -> Vec<u64> {
     let mut numbers = SplitMix::new(SEED);
     let mut list: Vec<u64> = (0..len).collect();

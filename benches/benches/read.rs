@@ -1,6 +1,7 @@
-//! Random documents and random blocks of a pbin, against reading the same bytes from the file.
+//! Random documents and random blocks of a pbin, compared with reading the same bytes from the
+//! file.
 //!
-//! Everything is in the page cache: what is measured is the way to the bytes, not the disk.
+//! Everything is in the page cache: the bench measures the access path, not the disk.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -20,7 +21,7 @@ const SEED: u64 = 1;
 
 fn main() {
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
-    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let path = folder.path().join("documents.pbin");
     write_random_documents(&path, NUM_DOCUMENTS, SEED);
     let reader = Reader::open(&path).expect("the file can be read");
@@ -31,12 +32,10 @@ fn main() {
         .collect();
     let spans = documents
         .iter()
-        .map(|&i| reader.document_span(i).expect("the document is there"))
+        .map(|&i| reader.document_span(i).expect("the document exists"))
         .collect();
     bench(&mut criterion, "read/documents", &path, spans, |i| {
-        sum(reader
-            .document(documents[i])
-            .expect("the document is there"))
+        sum(reader.document(documents[i]).expect("the document exists"))
     });
 
     let last_start = reader.num_tokens() - BLOCK_TOKENS;
@@ -47,12 +46,13 @@ fn main() {
         .collect();
     bench(&mut criterion, "read/blocks", &path, spans, |i| {
         let block = starts[i]..starts[i] + BLOCK_TOKENS;
-        sum(reader.tokens(block).expect("the tokens are there"))
+        sum(reader.tokens(block).expect("the tokens exist"))
     });
     criterion.final_summary();
 }
 
-/// Compares `read`, which sums the tokens of read number i, with reading `spans` of the data by pread.
+/// Compares `read`, which sums the tokens of read number i, with reading `spans` of the data with
+/// pread.
 fn bench(
     criterion: &mut Criterion,
     name: &str,
@@ -65,7 +65,7 @@ fn bench(
     let mut pread = |span: &Range<u64>| {
         buffer.resize((span.end - span.start) as usize, 0);
         file.read_exact_at(&mut buffer, HEADER_BYTES + span.start)
-            .expect("the bytes are there");
+            .expect("the bytes exist");
         sum(&buffer)
     };
     for (i, span) in spans.iter().enumerate() {
@@ -83,7 +83,7 @@ fn bench(
     group.finish();
 }
 
-/// Touches every token, as a model's input pipeline would.
+/// Reads every token, like the input pipeline of a model.
 fn sum(tokens: &[u8]) -> u64 {
     let tokens = tokens.chunks_exact(2);
     tokens

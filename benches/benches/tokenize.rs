@@ -1,12 +1,12 @@
-//! Text to ids: the fast engine, against the reference engine, and Hugging Face tokenizers 0.23.2 on a part of the
-//! same texts.
+//! Tokenizes with the fast engine, compared with the reference engine, and with Hugging Face
+//! tokenizers 0.23.2 on a part of the same texts.
 #![forbid(unsafe_code)]
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use packtok_benches::{Corpus, encode_options, token_counter};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
-/// Lines per corpus; enough words that the engine's cache does not hold them all.
+/// Bytes of lines per corpus; enough words that they do not all fit in the engine's cache.
 const CORPUS_BYTES: usize = 16 << 20;
 
 /// The baseline is slow, and its rate does not depend on the length.

@@ -1,4 +1,4 @@
-//! One corpus in memory: its lines as they would stand in a file, and the texts in them.
+//! A corpus in memory: its lines as in a file, and their texts.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use packtok_core::field::Field;
 
 use crate::synthetic;
 
-/// Length of what is made from the seed, in bytes of JSON lines; the shared corpora are about as long.
+/// Bytes of JSON lines generated from the seed, about as long as the shared corpora.
 const SYNTHETIC_BYTES: usize = 50 << 20;
 
-/// JSON lines and the texts in them, back to back.
+/// JSON lines and their texts, each concatenated.
 pub struct Corpus {
     /// Its name: `prose`, `code` or `multi`.
     pub name: String,
@@ -23,13 +23,14 @@ impl Corpus {
     /// The corpora that the benches use.
     pub const NAMES: [&str; 3] = ["prose", "code", "multi"];
 
-    /// The corpus `name`, cut after the first document with which it has `max_bytes` of lines.
+    /// The corpus `name`, truncated after the first document with which it reaches `max_bytes` of
+    /// lines.
     ///
-    /// It is the shared one of that name; where that is not there, documents of that kind are made
-    /// from a seed, and standard error says so.
+    /// Uses the shared corpus of that name. If it is missing, documents of that kind are generated
+    /// from a seed, with a note on standard error.
     ///
     /// # Panics
-    /// If a shared corpus is there and cannot be read.
+    /// If a shared corpus exists and cannot be read.
     pub fn load(name: &str, max_bytes: usize) -> Self {
         let mut jsonl = shared(name).unwrap_or_else(|| {
             eprintln!("{name}: the shared corpus is not there; its documents are made from a seed");
@@ -64,7 +65,7 @@ impl Corpus {
         }
     }
 
-    /// The lines as they stand in a file.
+    /// The lines, as in a file.
     pub fn jsonl(&self) -> &[u8] {
         &self.jsonl
     }
@@ -91,14 +92,14 @@ fn lines(jsonl: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|line| !line.is_empty())
 }
 
-/// The lines of the shared corpus `name`, if it is there.
+/// The lines of the shared corpus `name`, if it exists.
 fn shared(name: &str) -> Option<Vec<u8>> {
     let path = shared_folder().join(format!("data/corpora/{name}.jsonl.zst"));
     let file = std::fs::File::open(&path).ok()?;
     Some(zstd::decode_all(file).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
-/// `PACKTOK_SHARED`, or the folder `shared` beside the repository.
+/// `PACKTOK_SHARED`, or the folder `shared` next to the repository.
 fn shared_folder() -> PathBuf {
     std::env::var_os("PACKTOK_SHARED").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared"),

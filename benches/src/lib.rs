@@ -1,6 +1,7 @@
-//! Inputs of the benches: the shared corpora where they are, otherwise documents made from a seed.
+//! Inputs of the benches: the shared corpora if available, otherwise documents generated from a
+//! seed.
 //!
-//! What is measured, and against what, is the matter of each bench.
+//! Each bench defines what it measures and compares with.
 #![forbid(unsafe_code)]
 
 mod corpus;

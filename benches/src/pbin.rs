@@ -9,7 +9,7 @@ use crate::SplitMix;
 /// Writes a pbin of `num_documents` documents of 1 to 1000 random two-byte tokens.
 ///
 /// # Panics
-/// If the file cannot be made.
+/// If the file cannot be written.
 pub fn write_random_documents(path: &Path, num_documents: u64, seed: u64) {
     let mut numbers = SplitMix::new(seed);
     let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
@@ -22,15 +22,15 @@ pub fn write_random_documents(path: &Path, num_documents: u64, seed: u64) {
         tokens += num_tokens;
         writer
             .append(&document, &[document.len() as u64])
-            .expect("there is room for the documents");
+            .expect("the documents can be written");
     }
     publish(writer, num_documents, tokens);
 }
 
-/// Gives what `writer` has, `documents` of `tokens` together, its index and its name.
+/// Finishes and publishes the file of `writer`, which has `documents` with `tokens` in total.
 ///
 /// # Panics
-/// If the file cannot be finished or the name is taken.
+/// If the file cannot be finished or already exists.
 pub fn publish(writer: Writer, documents: u64, tokens: u64) {
     let metadata = Metadata {
         counts: Counts {
@@ -44,6 +44,8 @@ pub fn publish(writer: Writer, documents: u64, tokens: u64) {
     };
     let finished = writer
         .finish(&metadata, &[])
-        .expect("there is room for the index");
-    finished.publish(Replace::Never).expect("the name is free");
+        .expect("the index can be written");
+    finished
+        .publish(Replace::Never)
+        .expect("the file does not exist yet");
 }

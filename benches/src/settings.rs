@@ -1,4 +1,4 @@
-//! The options that the benches pack with: those of a plain `packtok pack`.
+//! The packing options of the benches: those of a plain `packtok pack`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use packtok_core::pack::{Existing, OnBadDocument, PackOptions, PackSpec};
 use packtok_pbin::Options;
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 
-/// The token that closes documents in all benches.
+/// The EOD token in all benches.
 const EOD: &str = "<|endoftext|>";
 
 /// How documents are encoded.
@@ -20,11 +20,11 @@ pub fn encode_options() -> EncodeOptions {
     }
 }
 
-/// A function that encodes a text and gives its number of tokens; all ids go to one buffer that is emptied
-/// for each text, so that it stays in the nearest cache.
+/// A function that encodes a text and returns its number of tokens. All ids go to one buffer that
+/// is cleared for each text, so that it stays in the L1 cache.
 ///
 /// # Panics
-/// If the engine does not cover the tokenizer, or a text cannot be encoded.
+/// If the engine does not support the tokenizer, or a text cannot be encoded.
 pub fn token_counter(
     tokenizer: &Tokenizer,
     engine: EngineChoice,
@@ -53,7 +53,7 @@ pub fn read_options() -> ReadOptions {
     }
 }
 
-/// Packs the texts of `input` into `output`, which may be replaced.
+/// The options for packing the texts of `input` into `output`, which may be replaced.
 ///
 /// # Panics
 /// If the tokenizer has no EOD.

@@ -1,20 +1,20 @@
-//! Documents made from a seed: prose, code and many languages, as far as a tokenizer can tell.
+//! Documents generated from a seed: prose, code and many languages, as far as a tokenizer can tell.
 //!
-//! Words follow a skewed distribution over a large vocabulary, so that caches of words meet both
-//! old and new ones.
+//! Words follow a skewed distribution over a large vocabulary, so that word caches have both hits
+//! and misses.
 
 use serde_json::json;
 
-/// One seed for all, so that every run has the same input.
+/// A single seed, so that every run has the same input.
 const SEED: u64 = 0x7061_636b_746f_6b00;
 
-/// Different words of a corpus.
+/// Number of distinct words in a corpus.
 const VOCABULARY: f64 = 300_000.0;
 
-/// Alphabets by their first character and number of letters: Latin, Greek, Cyrillic, Arabic, Han.
+/// Alphabets by first character and number of letters: Latin, Greek, Cyrillic, Arabic, Han.
 const ALPHABETS: [(char, u64); 5] = [('a', 26), ('α', 25), ('а', 32), ('ا', 20), ('一', 3000)];
 
-/// A small generator of numbers, the same everywhere.
+/// A small random number generator with the same output on every machine.
 pub struct SplitMix(u64);
 
 impl SplitMix {
@@ -90,7 +90,7 @@ fn code(numbers: &mut SplitMix, num_words: u64) -> String {
     text
 }
 
-/// Appends one word; the few with low ranks make most of a text.
+/// Appends one word; the few words with low ranks make up most of a text.
 fn push_word(numbers: &mut SplitMix, alphabet: usize, text: &mut String) {
     let rank = VOCABULARY.powf(numbers.unit()) as u64;
     let mut letters = SplitMix::new(rank);

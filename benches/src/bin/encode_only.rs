@@ -1,9 +1,9 @@
-//! Encodes the texts of a corpus again and again and does nothing else: the rate that packing is held against.
+//! Encodes the texts of a corpus repeatedly: the baseline rate for packing.
 //!
-//! `encode_only TOKENIZER CORPUS.jsonl REPEAT [auto|fast|reference]` prints the bytes of text encoded and the tokens they
-//! gave, as JSON. The texts lie in memory before the first is encoded, and all ids go to one buffer
-//! that is emptied for each document, so that it stays in the nearest cache. With REPEAT 0 it only
-//! starts, which is what is to be subtracted from its time.
+//! `encode_only TOKENIZER CORPUS.jsonl REPEAT [auto|fast|reference]` prints the bytes of text
+//! encoded and the number of tokens, as JSON. All texts are in memory before the first one is
+//! encoded, and all ids go to one buffer that is cleared for each document, so that it stays in the
+//! L1 cache. With REPEAT 0 it only loads, which gives the time to subtract.
 #![forbid(unsafe_code)]
 
 use packtok_benches::{Corpus, token_counter};

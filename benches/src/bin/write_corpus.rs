@@ -1,7 +1,7 @@
-//! Writes a corpus of the benches to a file, repeated until it is as long as is asked for.
+//! Writes a corpus of the benches to a file, repeated until it has the requested length.
 //!
-//! `write_corpus NAME PATH MIN_BYTES` takes `prose`, `code`, `multi` or `short`: lines of 20 bytes.
-//! With 0 the corpus is written once. It prints lines and bytes of text, as JSON.
+//! `write_corpus NAME PATH MIN_BYTES` accepts `prose`, `code`, `multi` or `short` (lines of 20
+//! bytes). With 0 the corpus is written once. Prints lines and bytes of text, as JSON.
 #![forbid(unsafe_code)]
 
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::io::{BufWriter, Write};
 
 use packtok_benches::Corpus;
 
-/// A line of `short`: 20 bytes with its end, eight of them text.
+/// A line of `short`: 20 bytes including its end, eight of them text.
 const SHORT_LINES: &[u8] =
     b"{\"text\":\"one line\"}\n{\"text\":\"a second\"}\n{\"text\":\"3rd: 9.5\"}\n";
 

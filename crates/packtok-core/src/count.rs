@@ -12,49 +12,49 @@ use crate::pack::KEPT_IDS;
 use crate::pipeline::Monitor;
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 
-/// What was counted of some documents.
+/// Counts of some documents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counted {
-    /// What the lines are.
+    /// Counts of the lines.
     #[serde(flatten)]
     pub lines: LineCounts,
     /// Length of the documents' texts in bytes of UTF-8.
     pub text_bytes: u64,
-    /// Tokens of the texts, one number for each tokenizer; no EOD is among them.
+    /// Tokens of the texts, one number per tokenizer, without EOD.
     pub tokens: Vec<u64>,
 }
 
-/// What was counted of a source.
+/// Counts of one source.
 #[derive(Debug, Serialize)]
 pub struct SourceCount {
     /// The file.
     pub path: PathBuf,
     /// Its length on disk in bytes.
     pub source_bytes: u64,
-    /// What was counted.
+    /// The counts.
     #[serde(flatten)]
     pub counted: Counted,
 }
 
-/// What was counted of a corpus.
+/// Counts of a corpus.
 #[derive(Debug, Serialize)]
 pub struct CountReport {
-    /// In the order of the corpus.
+    /// In corpus order.
     pub sources: Vec<SourceCount>,
-    /// All of them.
+    /// The sum over all sources.
     pub total: Counted,
-    /// Whether `max_documents` ended the run; sources that were not reached have zeros.
+    /// Whether `max_documents` ended the run; the counts of sources after that are zero.
     pub stopped_early: bool,
     /// Wall-clock time in seconds.
     pub seconds: f64,
-    /// Threads that worked.
+    /// Number of threads.
     pub num_cpus: usize,
 }
 
-/// Counts what `tokenizers` make of a corpus.
+/// Counts the tokens of a corpus for each of `tokenizers`.
 ///
 /// # Errors
-/// The first thing that is wrong, in the order of the corpus.
+/// The first error in corpus order.
 pub fn count(
     options: &ScanOptions,
     tokenizers: &[Tokenizer],
@@ -101,13 +101,13 @@ fn add(sums: &mut [u64], numbers: &[u64]) {
     }
 }
 
-/// One thread's encoders.
+/// The encoders of one thread.
 struct Counter {
     encoders: Vec<Encoder>,
     ids: Vec<u32>,
 }
 
-/// Bytes of a text and its tokens by each tokenizer.
+/// Length of a text in bytes, and its number of tokens for each tokenizer.
 struct Numbers {
     text_bytes: u64,
     tokens: Box<[u64]>,
@@ -149,7 +149,7 @@ impl Examine for Counter {
     }
 }
 
-/// What was counted of each source.
+/// Counts by source.
 struct Counts(Vec<Counted>);
 
 impl Receive<Numbers> for Counts {

@@ -1,27 +1,27 @@
-//! Everything that can go wrong while files are made, with the data to say so.
+//! The errors of this crate: unites those of its modules.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Result of this crate's functions.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why reading, extracting or packing failed.
+/// Why a function of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused something; its reason is the source.
+    /// An I/O operation failed.
     #[error("{}", path.display())]
     Io {
-        /// File or folder concerned.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// An object store refused something.
+    /// An object store returned an error.
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Store(#[from] packtok_store::Error),
-    /// A run ended before its time, and what it has done is kept.
+    /// A run ended early, and its finished work is kept.
     #[error(
         "{}; finished work is kept next to the output; run the same command again to resume",
         ended_by(source)
@@ -30,57 +30,57 @@ pub enum Error {
         /// Why it ended.
         source: Box<Error>,
     },
-    /// What is wrong with shards, their plan or their markers.
+    /// An error of shards, their plan or their markers.
     #[error(transparent)]
     Shard(#[from] crate::shard::ShardError),
-    /// The file format's own errors.
+    /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
-    /// The tokenizer's own errors.
+    /// An error of the tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] packtok_tokenizer::Error),
-    /// What is wrong with a corpus.
+    /// An error of the corpus.
     #[error(transparent)]
     Corpus(#[from] crate::corpus::CorpusError),
-    /// What is wrong with a filter.
+    /// An error of the filter.
     #[error(transparent)]
     Field(#[from] crate::field::FieldError),
-    /// What ended the work on a corpus.
+    /// The pipeline ended early.
     #[error(transparent)]
     Pipeline(#[from] crate::pipeline::PipelineError),
-    /// What keeps a run from an output.
+    /// The output belongs to another run.
     #[error(transparent)]
     Journal(#[from] crate::journal::JournalError),
-    /// The options of a run do not fit its tokenizer.
+    /// The options do not match the tokenizer.
     #[error(transparent)]
     Spec(#[from] crate::pack::SpecError),
-    /// What keeps a corpus from being packed.
+    /// An error of packing.
     #[error(transparent)]
     Pack(#[from] crate::pack::PackError),
-    /// What keeps a raw index from being written.
+    /// An error of writing a raw index.
     #[error(transparent)]
     RawIndex(#[from] crate::raw_index::RawIndexError),
-    /// What is wrong with texts or ids.
+    /// An error of encoding or decoding texts.
     #[error(transparent)]
     Texts(#[from] crate::texts::TextsError),
-    /// What is not as it should be.
+    /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),
 }
 
-/// What ended a run that keeps its finished work.
+/// Why a run ended that keeps its finished work.
 fn ended_by(error: &Error) -> String {
     match error {
-        // Its own text says that nothing was written, which is wrong here.
+        // The message of `Cancelled` says that nothing was written, which is wrong here.
         Error::Pipeline(crate::pipeline::PipelineError::Cancelled) => "interrupted".to_owned(),
         error => error.to_string(),
     }
 }
 
 impl Error {
-    /// An [`Error::Io`] about `path`.
+    /// Builds an [`Error::Io`] for `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        // One that passed through a reader's hands.
+        // The error passed through a reader; restore the original.
         #[cfg(feature = "remote")]
         let source = match source.downcast() {
             Ok(error) => return Self::Store(error),

@@ -1,9 +1,9 @@
-//! What a pbin looks like from afar.
+//! Statistics of a pbin.
 
 use packtok_pbin::{Reader, Result};
 
-/// Document lengths in buckets `(least tokens, most tokens + 1, documents)`, doubling in width:
-/// 0, 1, 2-3, 4-7 and so on; from the shortest document's bucket to the longest's.
+/// Histogram of document lengths as `(min tokens, max tokens + 1, documents)`. Buckets double in
+/// width (0, 1, 2-3, 4-7, …) and range from the shortest document's to the longest's.
 ///
 /// # Errors
 /// The index is damaged.
@@ -26,7 +26,7 @@ pub fn document_lengths_histogram(file: &Reader) -> Result<Vec<(u64, u64, u64)>>
     Ok((first..stop).map(bucket).collect())
 }
 
-/// Bits that a length needs: 0 for 0, 1 for 1, 2 for 2-3, 3 for 4-7.
+/// The bucket of a length, its number of bits: 0 for 0, 1 for 1, 2 for 2-3, 3 for 4-7.
 fn bucket_of(len_tokens: u64) -> usize {
     (u64::BITS - len_tokens.leading_zeros()) as usize
 }

@@ -1,10 +1,10 @@
-//! Makes pbin files: corpora are read, texts found in their lines, tokenized and written in order.
+//! From corpora to pbin files: reading, field extraction, tokenizing, packing, verifying.
 //!
-//! Data flows one way: [`corpus`] gives lines, [`field`] the text in a line, the engine its ids,
-//! and [`pack`] the file; [`verify`] goes the same way to compare, [`count`] to count; [`texts`]
-//! is for texts that are in memory. `packtok-sampling` makes batches of the files. Nothing here knows of YAML
-//! or Python, nor of environment variables but those of the user's cache, and there are no defaults:
-//! callers say everything.
+//! Data flows one way: [`corpus`] reads lines, [`field`] extracts the text of a line, the engine
+//! encodes it, and [`pack`] writes the file. [`verify`] follows the same path to compare and
+//! [`count`] to count; [`texts`] processes texts in memory. `packtok-sampling` makes batches of the
+//! files. This crate knows nothing of YAML or Python, reads no environment variables except those
+//! for the user's cache, and has no defaults: callers specify everything.
 #![forbid(unsafe_code)]
 
 pub mod corpus;

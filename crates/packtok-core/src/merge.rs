@@ -1,4 +1,5 @@
-//! Merging pbins: the format's join, with the policies of the command around it.
+//! Merges pbins: the format's join, plus the command's handling of existing outputs and of the
+//! tokenizer.
 
 use crate::pack::PackError;
 use std::path::{Path, PathBuf};
@@ -11,40 +12,40 @@ use crate::error::{Error, Result};
 use crate::pack::{Existing, is_there, publish_tokenizer, tokenizer_path_of};
 use crate::pipeline::{Monitor, Progress};
 
-/// What is merged, and where to.
+/// Options of a merge.
 #[derive(Debug, Clone)]
 pub struct MergeOptions {
     /// The pbins, in order.
     pub parts: Vec<PathBuf>,
     /// The pbin to write.
     pub output: PathBuf,
-    /// What becomes of an output that is already there.
+    /// What to do if the output already exists.
     pub existing: Existing,
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Debug, Serialize)]
 pub struct MergeReport {
     /// The merged file.
     pub output: PathBuf,
     /// Number of parts.
     pub num_parts: usize,
-    /// Its documents.
+    /// Documents of the output.
     pub documents: u64,
-    /// Its tokens.
+    /// Tokens of the output.
     pub tokens: u64,
     /// Its length in bytes.
     pub file_bytes: u64,
-    /// The copy of the tokenizer beside the output, if one was given or lies beside a part.
+    /// The copy of the tokenizer next to the output, if one was given or found next to a part.
     pub tokenizer_path: Option<PathBuf>,
-    /// Whether the output was there already and was proven right.
+    /// Whether the output already existed and was proven correct.
     pub skipped_existing: bool,
 }
 
-/// Joins pbins in order; `tokenizer` vouches for parts that do not say what made them.
+/// Joins pbins in order; `tokenizer` is the tokenizer of parts that do not name theirs.
 ///
 /// # Errors
-/// A part is damaged, or the parts do not fit together.
+/// A part is damaged, or the parts are incompatible.
 pub fn merge(
     options: &MergeOptions,
     tokenizer: Option<&Tokenizer>,
@@ -55,7 +56,7 @@ pub fn merge(
         let metadata = std::fs::metadata(part).map_err(|error| Error::io(part, error))?;
         total_bytes += metadata.len();
     }
-    let mut tell = |bytes_read| {
+    let mut report_progress = |bytes_read| {
         monitor(&Progress {
             bytes_read,
             total_bytes,
@@ -67,7 +68,7 @@ pub fn merge(
     if options.existing == Existing::Skip && options.output.exists() {
         let file = Reader::open(&options.output)?;
         check_parts(&options.output, &file, &options.parts)?;
-        file.verify(&mut tell)?;
+        file.verify(&mut report_progress)?;
         return Ok(MergeReport {
             output: options.output.clone(),
             num_parts: options.parts.len(),
@@ -89,7 +90,12 @@ pub fn merge(
             vocab_size: tokenizer.vocab_size(),
         }),
     };
-    let summary = join(&options.parts, &options.output, &join_options, &mut tell)?;
+    let summary = join(
+        &options.parts,
+        &options.output,
+        &join_options,
+        &mut report_progress,
+    )?;
     let tokenizer_path = copy_tokenizer(options, tokenizer)?;
     Ok(MergeReport {
         tokenizer_path,
@@ -102,9 +108,9 @@ pub fn merge(
     })
 }
 
-/// Puts the tokenizer beside the output, where data and tokenizer travel together.
+/// Copies the tokenizer next to the output, so that data and tokenizer stay together.
 ///
-/// It is the one given, or the first that lies beside a part and made the merged file.
+/// Uses the given one, or the first found next to a part whose fingerprint matches the merged file.
 fn copy_tokenizer(
     options: &MergeOptions,
     tokenizer: Option<&Tokenizer>,
@@ -126,7 +132,7 @@ fn copy_tokenizer(
         .transpose()
 }
 
-/// Holds the parts that a merged file lists against those that are to be merged.
+/// Compares the parts that a merged file lists with those to be merged.
 fn check_parts(output: &Path, file: &Reader, parts: &[PathBuf]) -> Result<()> {
     let metadata = file.metadata()?.ok_or_else(|| {
         Error::Pack(PackError::ExistingUnknown {

@@ -1,4 +1,4 @@
-//! The rejects file: one JSON line for each line of the corpus that was left out.
+//! The rejects file: one JSON line per skipped line of the corpus.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
 
-/// What is said of a line that was left out; its text stays in the corpus.
+/// The record of a skipped line; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RejectRecord<'a> {
-    /// The source, relative to the folder that all sources have in common.
+    /// The source, relative to the common folder of all sources.
     pub(crate) source: Cow<'a, str>,
-    /// Which line it is.
+    /// Number of the line.
     #[serde(flatten)]
     pub(crate) number: LineNumber,
-    /// Place of its first byte in the uncompressed source.
+    /// Offset of its first byte in the uncompressed source.
     pub(crate) offset_bytes: u64,
     /// Its length without the `\n`.
     pub(crate) len_bytes: u64,
@@ -32,21 +32,21 @@ pub(crate) struct RejectRecord<'a> {
 pub(crate) enum LineNumber {
     /// Counted from the start of the source.
     Line(u64),
-    /// Counted from the first line that a shard has of the source.
+    /// Counted from the first line of the source in the shard.
     LineInShard(u64),
 }
 
-/// What tells the rejects written so far from any others.
+/// Identifies the rejects written so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RejectsCheckpoint {
     pub(crate) bytes: u64,
     pub(crate) crc32c: u32,
 }
 
-/// The rejects file of one output; there is none as long as nothing was rejected.
+/// The rejects file of one output; it is created at the first reject.
 pub(crate) struct Rejects {
     dst: PathBuf,
-    /// Where they stand until they are published, if that outlives the run.
+    /// The file that holds the rejects until they are published, if it outlives the run.
     kept: Option<PathBuf>,
     file: Option<BufWriter<TempFile>>,
     written: RejectsCheckpoint,
@@ -63,7 +63,8 @@ impl Rejects {
         }
     }
 
-    /// The same, kept at `path` until then, going on behind `written`, which is there.
+    /// Like [`Rejects::new`], but keeps the rejects at `path` until then and resumes after
+    /// `written`.
     pub(crate) fn keep(dst: PathBuf, path: PathBuf, written: RejectsCheckpoint) -> Result<Self> {
         let file = match written.bytes {
             0 => None,
@@ -91,14 +92,14 @@ impl Rejects {
         Ok(())
     }
 
-    /// Hands all that was written to the system and returns what tells it from anything else.
+    /// Flushes all rejects to the system and returns a checkpoint.
     pub(crate) fn checkpoint(&mut self) -> Result<RejectsCheckpoint> {
         let flushed = self.file.as_mut().map_or(Ok(()), BufWriter::flush);
         flushed.map_err(|cause| Error::io(&self.dst, cause))?;
         Ok(self.written)
     }
 
-    /// Publishes what was written so far as `dst`; the file itself stays as it is.
+    /// Publishes a copy of the rejects so far as `dst`; the file itself is unchanged.
     pub(crate) fn publish_copy(&mut self, dst: &Path) -> Result<()> {
         self.checkpoint()?;
         let written = match (&self.kept, &self.file) {
@@ -111,12 +112,12 @@ impl Rejects {
 
     /// Publishes the file, or removes that of an earlier run; returns its path if there is one.
     ///
-    /// Called before the output itself is published, so that no output is ever without its rejects. What is kept
-    /// stays where it is: the run may yet be killed before the output is published.
+    /// Called before the output is published, so that an output never lacks its rejects. A kept
+    /// file stays in place, because the run may still be killed before the output is published.
     pub(crate) fn publish(mut self) -> Result<Option<PathBuf>> {
         self.checkpoint()?;
         let Some(file) = self.file.take() else {
-            return remove_if_there(&self.dst).map(|()| None);
+            return remove_if_exists(&self.dst).map(|()| None);
         };
         let file = file
             .into_inner()
@@ -131,33 +132,33 @@ impl Rejects {
     }
 }
 
-/// The rejects of a run that failed and was to replace `output`, which keeps its own.
+/// The rejects of a failed run that would have replaced `output`, which keeps its own rejects.
 pub(crate) fn failed_rejects_path(output: &Path) -> PathBuf {
     with_suffix(output, ".failed.rejects.jsonl")
 }
 
-/// Removes a file, if it is there.
-pub(crate) fn remove_if_there(path: &Path) -> Result<()> {
+/// Removes a file if it exists.
+pub(crate) fn remove_if_exists(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => Err(Error::io(path, cause)),
         _ => Ok(()),
     }
 }
 
-/// The file that rejects are written to, of which the first `len_bytes` are there and noted.
+/// Opens the file for rejects, keeping its first `len_bytes`.
 fn open(dst: &Path, kept: Option<&Path>, len_bytes: u64) -> Result<BufWriter<TempFile>> {
     let Some(path) = kept else {
         return Ok(BufWriter::new(TempFile::create(dst)?));
     };
     let io = |cause| Error::io(path, cause);
     let mut file = TempFile::keep(path, dst)?;
-    // What stands behind was never noted.
+    // Bytes after that were written after the last checkpoint.
     file.set_len(len_bytes)?;
     file.seek(SeekFrom::End(0)).map_err(io)?;
     Ok(BufWriter::new(file))
 }
 
-/// The file at `path` as one that can be published without it.
+/// A copy of the file at `path` that can be published.
 fn copy(path: &Path, dst: &Path) -> Result<TempFile> {
     let mut file = TempFile::create(dst)?;
     File::open(path)
@@ -166,14 +167,14 @@ fn copy(path: &Path, dst: &Path) -> Result<TempFile> {
     Ok(file)
 }
 
-/// How many of `checkpoints`, in order, the file at `path` agrees with.
-pub(crate) fn num_agreed(
+/// Number of leading `checkpoints` that match the file at `path`.
+pub(crate) fn num_matching(
     path: &Path,
     checkpoints: impl Iterator<Item = RejectsCheckpoint>,
 ) -> Result<usize> {
     let mut found = RejectsCheckpoint::default();
     let mut file = File::open(path).ok().map(BufReader::new);
-    let mut num_agreed = 0;
+    let mut num_matching = 0;
     for checkpoint in checkpoints {
         if checkpoint.bytes > found.bytes {
             let Some(file) = &mut file else {
@@ -189,7 +190,7 @@ pub(crate) fn num_agreed(
         if found != checkpoint {
             break;
         }
-        num_agreed += 1;
+        num_matching += 1;
     }
-    Ok(num_agreed)
+    Ok(num_matching)
 }

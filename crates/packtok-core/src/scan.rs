@@ -1,7 +1,7 @@
-//! Goes over the texts of a corpus on all threads and writes nothing.
+//! Examines the texts of a corpus on all threads and writes nothing.
 //!
-//! Lines are read and judged as packing reads and judges them. What is to be done with a text is
-//! the caller's: an examiner per thread, whose findings are handed over in the order of the corpus.
+//! Lines are read and judged as in packing. The caller provides an examiner per thread and receives
+//! its findings in corpus order.
 
 use crate::pack::PackError;
 use packtok_tokenizer::Result as BpeResult;
@@ -11,30 +11,30 @@ use crate::corpus::{Chunk, ReadOptions, Reader, Source};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
-use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, run, tell};
+use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, report_progress, run};
 
-/// Which texts of which corpus.
+/// Which texts of which corpus to scan.
 #[derive(Clone)]
 pub struct ScanOptions {
     /// Files, globs and folders, in order.
     pub inputs: Vec<String>,
-    /// Where the text is in each line.
+    /// The filter that extracts the text of a line.
     pub field: Field,
-    /// What becomes of a line that is no document.
+    /// What to do with a line that is not a document.
     pub on_bad_document: OnBadDocument,
-    /// Most documents to look at.
+    /// Maximum number of documents.
     pub max_documents: Option<u64>,
-    /// Threads that work.
+    /// Number of threads.
     pub num_threads: usize,
     /// How sources are read.
     pub read: ReadOptions,
 }
 
 impl ScanOptions {
-    /// The part of a run's options that says how a corpus is read.
+    /// The options of a run that determine how a corpus is read.
     ///
     /// # Errors
-    /// The filter is not jq.
+    /// The filter is not valid jq.
     pub fn of(spec: &PackSpec) -> Result<Self> {
         Ok(Self {
             inputs: spec.input.clone(),
@@ -47,7 +47,7 @@ impl ScanOptions {
     }
 }
 
-/// What the lines of a source are: `lines = documents + empty + blank + rejected`.
+/// Counts of the lines of a source: `lines = documents + empty + blank + rejected`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LineCounts {
     /// Lines read.
@@ -56,9 +56,9 @@ pub struct LineCounts {
     pub documents: u64,
     /// Documents without tokens.
     pub empty: u64,
-    /// Lines of white space.
+    /// Lines with whitespace only.
     pub blank: u64,
-    /// Lines that are no documents.
+    /// Lines that are not documents.
     pub rejected: u64,
 }
 
@@ -82,22 +82,22 @@ impl LineCounts {
     }
 }
 
-/// What one thread does with texts.
+/// The work of one thread.
 pub(crate) trait Examine: Send + 'static {
-    /// What it finds of one.
+    /// The result for one text.
     type Found: Send + 'static;
 
-    /// Examines a text; `None` if it has no tokens.
+    /// Examines a text; returns `None` if it has no tokens.
     fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>>;
 }
 
-/// What is done with the findings, in the order of the corpus.
+/// Receives the findings in corpus order.
 pub(crate) trait Receive<F> {
-    /// Takes what was found of the document in a line (from 1); returns its tokens, for progress.
+    /// Receives the finding for the document in a line (from 1); returns its tokens, for progress.
     fn receive(&mut self, source: usize, line: u64, found: F) -> Result<u64>;
 }
 
-/// What a scan covered.
+/// The extent of a scan.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     /// The lines of each source.
@@ -106,7 +106,7 @@ pub(crate) struct Scanned {
     pub(crate) stopped_early: bool,
 }
 
-/// Has the texts of `sources` examined, by one of `examiners` per thread.
+/// Lets `examiners`, one per thread, examine the texts of `sources`.
 pub(crate) fn scan<E: Examine>(
     options: &ScanOptions,
     sources: &[Source],
@@ -151,7 +151,7 @@ pub(crate) fn scan<E: Examine>(
 struct LineBatch<F> {
     source: usize,
     outcomes: Vec<Outcome>,
-    /// One for each document.
+    /// One per document.
     found: Vec<F>,
     /// The line that ends the scan.
     fatal: Option<Reject>,
@@ -224,7 +224,7 @@ impl<E: Examine> Work for Worker<E> {
 struct Collector<'a, 'm, R> {
     sources: &'a [Source],
     receiver: &'a mut R,
-    /// Documents that may still be looked at.
+    /// Number of documents left until the limit.
     left: u64,
     scanned: Scanned,
     progress: Progress,
@@ -246,7 +246,7 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
             self.progress.tokens += self.receiver.receive(batch.source, lines.lines, found)?;
             self.progress.documents += 1;
             self.left -= 1;
-            // As in packing: what stands behind the last document is neither counted nor judged.
+            // As in packing, lines after the last document are neither counted nor judged.
             if self.left == 0 {
                 self.scanned.stopped_early = true;
                 return Ok(Flow::Stop);
@@ -269,6 +269,6 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
 
     fn tick(&mut self, bytes_read: u64) -> Result<()> {
         self.progress.bytes_read = bytes_read;
-        tell(self.monitor, &self.progress)
+        report_progress(self.monitor, &self.progress)
     }
 }

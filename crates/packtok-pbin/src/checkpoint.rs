@@ -1,4 +1,5 @@
-//! How far an unfinished pbin is right: what a killed process left is held against what it had noted.
+//! Finds how much of an unfinished pbin is valid, by comparing what a killed process left with its
+//! checkpoints.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
@@ -11,25 +12,25 @@ use crate::error::{Error, Result};
 use crate::header::HEADER_BYTES;
 use crate::lengths::{KnownLengths, LENGTH_BYTES, Lengths};
 use crate::trailer::CHECKED_DATA_BYTES;
-use crate::verify::{Progress, tell};
+use crate::verify::{Progress, report_progress};
 
-/// What tells the documents that a writer has taken so far from any others.
+/// The state of a writer: identifies the documents appended so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Documents appended.
     pub documents: u64,
-    /// Bytes of their data.
+    /// Bytes of the documents' data.
     pub data_bytes: u64,
     /// CRC32C of the data.
     pub data_crc32c: u32,
-    /// CRC32C of their lengths, each a u64.
+    /// CRC32C of the documents' lengths, each encoded as a u64.
     pub lengths_crc32c: u32,
 }
 
-/// Checks what stands in `data` and `lengths`, each byte once, against `checkpoints`.
+/// Compares the content of `data` and `lengths` with `checkpoints`, reading each byte once.
 ///
-/// Returns how many agree, and the checksums up to the last that does.
-pub(crate) fn agreed(
+/// Returns the number of leading checkpoints that match, and the checksums up to the last match.
+pub(crate) fn matching(
     data: &File,
     lengths: &File,
     checkpoints: &[Checkpoint],
@@ -46,22 +47,22 @@ pub(crate) fn agreed(
     let mut lengths = reader(lengths, 0).map_err(Error::io(dst))?;
     for (i, checkpoint) in checkpoints.iter().enumerate() {
         let before = checksums.mark();
-        let mut is_agreed = || {
+        let mut is_match = || {
             let more_documents = checkpoint.documents.checked_sub(known.num_documents);
             let more_bytes = checkpoint.data_bytes.checked_sub(checksums.num_bytes());
             let (Some(more_documents), Some(more_bytes)) = (more_documents, more_bytes) else {
                 return Ok(false);
             };
             let mut crc32c = known.crc32c;
-            let is_whole = feed(&mut data, more_bytes, |piece| checksums.update(piece))?
+            let is_complete = feed(&mut data, more_bytes, |piece| checksums.update(piece))?
                 && feed(&mut lengths, more_documents * LENGTH_BYTES, |piece| {
                     crc32c = crc32c::crc32c_append(crc32c, piece);
                 })?;
             let is_same =
                 checksums.whole() == checkpoint.data_crc32c && crc32c == checkpoint.lengths_crc32c;
-            Ok(is_whole && is_same)
+            Ok(is_complete && is_same)
         };
-        if !is_agreed().map_err(Error::io(dst))? {
+        if !is_match().map_err(Error::io(dst))? {
             checksums.rewind(before);
             return Ok((i, checksums, known));
         }
@@ -69,12 +70,12 @@ pub(crate) fn agreed(
             num_documents: checkpoint.documents,
             crc32c: checkpoint.lengths_crc32c,
         };
-        tell(progress, checkpoint.data_bytes)?;
+        report_progress(progress, checkpoint.data_bytes)?;
     }
     Ok((checkpoints.len(), checksums, known))
 }
 
-/// Hands `num_bytes` from `reader` on to `take`; false if there are not so many.
+/// Passes `num_bytes` bytes of `reader` to `take`; returns false if the reader ends before.
 fn feed(
     reader: &mut impl BufRead,
     num_bytes: u64,

@@ -1,34 +1,35 @@
-//! The checksum of the data segment, combined from those of its pieces.
+//! Combines the checksums of pieces into the checksum of the data segment.
 
 use std::sync::LazyLock;
 
 use crate::trailer::CHECKED_DATA_BYTES;
 
-/// CRC32C of data of which `pieces` are the checksums, each of [`CHECKED_DATA_BYTES`] but the last.
+/// CRC32C of the data whose pieces have the checksums `pieces`. All pieces but the last have
+/// [`CHECKED_DATA_BYTES`] bytes.
 pub(crate) fn combined(pieces: impl Iterator<Item = u32>, data_bytes: u64) -> u32 {
     let mut remaining = data_bytes;
     pieces.fold(0, |crc, piece| {
         let bytes = remaining.min(CHECKED_DATA_BYTES);
         remaining -= bytes;
         match bytes {
-            // Nothing stands before the first piece.
+            // There is no data before the first piece.
             _ if crc == 0 => piece,
-            CHECKED_DATA_BYTES => with_whole_piece(crc, piece),
+            CHECKED_DATA_BYTES => with_full_piece(crc, piece),
             _ => crc32c::crc32c_combine(crc, piece, bytes as usize),
         }
     })
 }
 
-/// CRC32C of data with the checksum `crc` and, behind it, a whole piece with the checksum `piece`.
-pub(crate) fn with_whole_piece(crc: u32, piece: u32) -> u32 {
-    before_whole_piece(crc) ^ piece
+/// CRC32C of data with checksum `crc` followed by a full piece with checksum `piece`.
+pub(crate) fn with_full_piece(crc: u32, piece: u32) -> u32 {
+    advanced_over_piece(crc) ^ piece
 }
 
-/// What a checksum of data is worth in that of the data with a whole piece behind it.
+/// Advances the checksum `crc` over a full piece of zeros.
 ///
-/// This is linear, so that it is enough to know what becomes of each bit; the general way works that
-/// out anew for every piece.
-fn before_whole_piece(crc: u32) -> u32 {
+/// The operation is linear over the bits of `crc`, so a table with the result for each bit is
+/// enough. `crc32c_combine` would recompute these results for every piece.
+fn advanced_over_piece(crc: u32) -> u32 {
     static OF_BITS: LazyLock<[u32; 32]> = LazyLock::new(|| {
         std::array::from_fn(|bit| crc32c::crc32c_combine(1 << bit, 0, CHECKED_DATA_BYTES as usize))
     });
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_give_the_checksum_of_the_whole() {
+    fn combined_pieces_have_the_checksum_of_the_data() {
         let piece_bytes = CHECKED_DATA_BYTES as usize;
         let data: Vec<u8> = (0..3 * piece_bytes + 5)
             .map(|i| ((i * i) >> 7) as u8)

@@ -1,11 +1,13 @@
-//! Places where a test ends the process as a crash would.
+//! Crash points: places where a test can abort the process as a crash would.
 //!
-//! They exist in builds with the feature `crash-points`, which only tests ask for; elsewhere they are nothing.
+//! They exist in builds with the feature `crash-points`, which only tests enable; in other builds
+//! they compile to nothing.
 
-/// The environment variable that names a place and how often it is passed before: `span recorded:3`.
+/// The environment variable that names a crash point and how many times to pass it first, as in
+/// `span recorded:3`.
 pub const VARIABLE: &str = "PACKTOK_CRASH";
 
-/// Ends the process here if the environment asks for it.
+/// Aborts the process if the environment requests a crash here.
 #[cfg(feature = "crash-points")]
 pub fn point(name: &str) {
     use std::collections::HashMap;
@@ -29,7 +31,7 @@ pub fn point(name: &str) {
     *count += 1;
 }
 
-/// Ends the process here if the environment asks for it.
+/// Does nothing: the feature `crash-points` is disabled.
 #[cfg(not(feature = "crash-points"))]
 #[inline(always)]
 pub fn point(_: &str) {}

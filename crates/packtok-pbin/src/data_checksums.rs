@@ -1,22 +1,22 @@
-//! Checksums of a growing data segment, piece by piece and as a whole.
+//! Checksums of a growing data segment, per piece and in total.
 
-use crate::checksum::with_whole_piece;
+use crate::checksum::with_full_piece;
 use crate::trailer::CHECKED_DATA_BYTES;
 
-/// CRC32C of every piece of the data so far: four bytes of memory for each MiB.
+/// CRC32C of every piece of the data so far. Takes four bytes of memory per MiB of data.
 #[derive(Debug, Default)]
 pub(crate) struct DataChecksums {
-    whole_pieces: Vec<u32>,
+    full_pieces: Vec<u32>,
     end: ChecksumsEnd,
 }
 
-/// Where the checksums of the data stand.
+/// The state of the checksums at the end of the data so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ChecksumsEnd {
-    num_whole_pieces: usize,
-    /// Of all whole pieces together.
+    num_full_pieces: usize,
+    /// Checksum of all full pieces together.
     whole: u32,
-    /// Of the piece at hand.
+    /// Checksum of the current, incomplete piece.
     last: u32,
     last_bytes: u64,
 }
@@ -36,10 +36,10 @@ impl DataChecksums {
             end.last = crc32c::crc32c_append(end.last, piece);
             end.last_bytes += room;
             if end.last_bytes == CHECKED_DATA_BYTES {
-                self.whole_pieces.push(end.last);
+                self.full_pieces.push(end.last);
                 *end = ChecksumsEnd {
-                    num_whole_pieces: self.whole_pieces.len(),
-                    whole: with_whole_piece(end.whole, end.last),
+                    num_full_pieces: self.full_pieces.len(),
+                    whole: with_full_piece(end.whole, end.last),
                     ..ChecksumsEnd::default()
                 };
             }
@@ -49,7 +49,7 @@ impl DataChecksums {
 
     pub(crate) fn pieces(&self) -> impl Iterator<Item = u32> {
         let last = (self.end.last_bytes > 0).then_some(self.end.last);
-        self.whole_pieces.iter().copied().chain(last)
+        self.full_pieces.iter().copied().chain(last)
     }
 
     pub(crate) fn whole(&self) -> u32 {
@@ -57,16 +57,16 @@ impl DataChecksums {
     }
 
     pub(crate) fn num_bytes(&self) -> u64 {
-        self.end.num_whole_pieces as u64 * CHECKED_DATA_BYTES + self.end.last_bytes
+        self.end.num_full_pieces as u64 * CHECKED_DATA_BYTES + self.end.last_bytes
     }
 
     pub(crate) fn mark(&self) -> ChecksumsEnd {
         self.end
     }
 
-    /// Forgets what came after `mark`.
+    /// Discards everything after `mark`.
     pub(crate) fn rewind(&mut self, mark: ChecksumsEnd) {
-        self.whole_pieces.truncate(mark.num_whole_pieces);
+        self.full_pieces.truncate(mark.num_full_pieces);
         self.end = mark;
     }
 }

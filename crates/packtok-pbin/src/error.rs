@@ -1,28 +1,28 @@
-//! Everything that can be wrong with a pbin, a raw index or a publication.
+//! The errors of this crate: invalid pbins and raw indexes, failed joins and failed publications.
 //!
-//! Variants hold data; the text names the path first, then what, where, found and expected, then the
-//! remedy. A cause stands in `source` and is not repeated in the message.
+//! Variants hold data. A message names the path first, then what is wrong, where, what was found
+//! and expected, then the remedy. The cause is in `source` and not repeated in the message.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::fault::{Checked, PickleFault, TrailerFault};
 
-/// What this crate's functions return.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A pbin, a raw index or a publication that cannot be as asked.
+/// Why a pbin, a raw index or a publication failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The system refused to read or write.
+    /// A system call failed.
     #[error("{}: I/O error", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The destination's name is taken.
+    /// The destination already exists.
     #[error("{}: file already exists; choose another path, or allow it to be replaced", path.display())]
     Exists {
         /// The destination.
@@ -40,11 +40,11 @@ pub enum Error {
     /// A folder, FIFO, socket or device where a file is needed.
     #[error("{}: not a regular file", path.display())]
     NotAFile {
-        /// What was to be opened.
+        /// The path to open.
         path: PathBuf,
     },
 
-    /// No room for the header.
+    /// The file is shorter than the header.
     #[error("{}: file is {actual} bytes, shorter than the 12-byte header", path.display())]
     TooShort {
         /// The pbin.
@@ -52,7 +52,7 @@ pub enum Error {
         /// Bytes of the file.
         actual: u64,
     },
-    /// A token width that no pbin has.
+    /// The header has an invalid token width.
     #[error("{}: header at byte 8 gives {found} bytes per token, expected 1, 2 or 4; this is not a pbin", path.display())]
     TokenWidth {
         /// The pbin.
@@ -60,17 +60,17 @@ pub enum Error {
         /// The header's token width.
         found: u32,
     },
-    /// Data that ends inside a token.
+    /// The data segment ends inside a token.
     #[error("{}: data segment of {data_bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     PartialToken {
         /// The pbin.
         path: PathBuf,
-        /// Bytes of the data segment by the header.
+        /// Bytes of the data segment according to the header.
         data_bytes: u64,
         /// Bytes of one token.
         width: u64,
     },
-    /// A file that ends inside its data.
+    /// The file ends inside its data segment.
     #[error(
         "{}: header specifies {data_bytes} data bytes, file has {file_bytes} bytes in total; the file is truncated or the header is wrong",
         path.display()
@@ -78,22 +78,22 @@ pub enum Error {
     DataTruncated {
         /// The pbin.
         path: PathBuf,
-        /// Bytes of the data segment by the header.
+        /// Bytes of the data segment according to the header.
         data_bytes: u64,
         /// Bytes of the file.
         file_bytes: u64,
     },
-    /// An index that is no pickled list of pairs.
+    /// The index is not a pickled list of pairs.
     #[error("{}: index at byte {offset}: {fault}", path.display())]
     Pickle {
         /// The pbin or raw index.
         path: PathBuf,
-        /// File offset of the opcode at fault.
+        /// File offset of the invalid opcode.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the opcode.
         fault: PickleFault,
     },
-    /// Bytes behind the index that are no trailer.
+    /// The bytes after the index are not a trailer.
     #[error(
         "{}: index ends at byte {offset}, but the {bytes} bytes after it are not a trailer; the file is truncated or damaged",
         path.display()
@@ -101,12 +101,12 @@ pub enum Error {
     BytesAfterIndex {
         /// The pbin or raw index.
         path: PathBuf,
-        /// File offset of the first byte behind the index.
+        /// File offset of the first byte after the index.
         offset: u64,
-        /// How many bytes follow.
+        /// Number of bytes that follow.
         bytes: u64,
     },
-    /// Documents that are not back to back.
+    /// Documents are not contiguous.
     #[error(
         "{}: document {document} starts at data byte {found}, expected {expected}, the end of the previous document; the index is wrong",
         path.display()
@@ -116,12 +116,12 @@ pub enum Error {
         path: PathBuf,
         /// Number of the document.
         document: u64,
-        /// Its start by the index.
+        /// Its start according to the index.
         found: u64,
-        /// Its start if documents were back to back.
+        /// The end of the previous document.
         expected: u64,
     },
-    /// Documents that do not cover the data.
+    /// Documents do not cover the data segment.
     #[error("{}: documents end at data byte {found}, data segment ends at {expected}", path.display())]
     DocumentsEnd {
         /// The pbin.
@@ -131,7 +131,7 @@ pub enum Error {
         /// Where the data ends.
         expected: u64,
     },
-    /// A document that cannot be where the index says.
+    /// A document's span is out of range or contains a partial token.
     #[error(
         "{}: document {document} spans data bytes {start}..{stop}, expected whole {width}-byte tokens within 0..{data_bytes}",
         path.display()
@@ -150,17 +150,17 @@ pub enum Error {
         /// Bytes of the data segment.
         data_bytes: u64,
     },
-    /// A trailer that is not as its own numbers say.
+    /// The trailer is invalid.
     #[error("{}: trailer at byte {offset}: {fault}", path.display())]
     Trailer {
         /// The pbin.
         path: PathBuf,
-        /// File offset of what is at fault.
+        /// File offset of the invalid part.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the part.
         fault: TrailerFault,
     },
-    /// A JSON section that is no JSON of the known shape.
+    /// A JSON section does not have the expected shape.
     #[error("{}: {section} at byte {offset}: not the expected JSON", path.display())]
     Json {
         /// The pbin.
@@ -169,10 +169,10 @@ pub enum Error {
         section: &'static str,
         /// File offset of the JSON document.
         offset: u64,
-        /// What the JSON parser said.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
-    /// Bytes that are no longer what was written.
+    /// A checksum does not match: the bytes changed after they were written.
     #[error(
         "{}: {what} at bytes {start}..{stop}: CRC32C is {found:08x}, expected {expected:08x}; the file is damaged",
         path.display()
@@ -191,7 +191,7 @@ pub enum Error {
         /// CRC32C in the trailer.
         expected: u32,
     },
-    /// Index and trailer that give a document two places.
+    /// Index and trailer give a document different spans.
     #[error(
         "{}: document {document} spans data bytes {pickled_start}..{pickled_stop} in the index, but {start}..{stop} in the trailer",
         path.display()
@@ -201,16 +201,16 @@ pub enum Error {
         path: PathBuf,
         /// Number of the document.
         document: u64,
-        /// Its first byte by the index.
+        /// Its first byte according to the index.
         pickled_start: u64,
-        /// The byte after its last by the index.
+        /// The byte after its last according to the index.
         pickled_stop: u64,
-        /// Its first byte by the trailer.
+        /// Its first byte according to the trailer.
         start: u64,
-        /// The byte after its last by the trailer.
+        /// The byte after its last according to the trailer.
         stop: u64,
     },
-    /// An index that is right but not written as a writer writes it.
+    /// The index is valid but not encoded as a writer encodes it.
     #[error(
         "{}: index differs at byte {offset} from the encoding of its documents; the file was modified",
         path.display()
@@ -218,68 +218,68 @@ pub enum Error {
     IndexBytes {
         /// The pbin.
         path: PathBuf,
-        /// The first byte that differs, from the start of the file.
+        /// File offset of the first byte that differs.
         offset: u64,
     },
-    /// Two numbers that must be equal and are not.
+    /// Two numbers that must be equal differ.
     #[error("{}: {what} is {found}, expected {expected}", path.display())]
     Count {
         /// The pbin.
         path: PathBuf,
         /// What was counted.
         what: &'static str,
-        /// The number there.
+        /// The number found.
         found: u64,
-        /// The number it must be.
+        /// The expected number.
         expected: u64,
     },
 
-    /// A document number past the end.
+    /// A document number is out of range.
     #[error("{}: no document {document}, file has {documents}", path.display())]
     NoSuchDocument {
         /// The pbin.
         path: PathBuf,
-        /// Number asked for.
+        /// The requested number.
         document: u64,
-        /// Documents there are.
+        /// Number of documents in the file.
         documents: u64,
     },
-    /// A token range past the end or backwards.
+    /// A token range is out of range or decreasing.
     #[error("{}: no tokens {start}..{stop}, file has {tokens}", path.display())]
     NoSuchTokens {
         /// The pbin.
         path: PathBuf,
-        /// First token asked for.
+        /// First requested token.
         start: u64,
-        /// Token after the last asked for.
+        /// Token after the last requested one.
         stop: u64,
-        /// Tokens there are.
+        /// Number of tokens in the file.
         tokens: u64,
     },
 
-    /// Documents whose lengths do not add up to the data given.
+    /// The lengths of appended documents do not add up to the data.
     #[error("{}: documents have {found} bytes in total, but {expected} bytes of data were given", path.display())]
     AppendedBytes {
         /// The destination.
         path: PathBuf,
         /// Sum of the lengths.
         found: u64,
-        /// Bytes given.
+        /// Bytes of the data.
         expected: u64,
     },
-    /// A document to write that ends inside a token.
+    /// An appended document ends inside a token.
     #[error("{}: document {document} of {bytes} bytes is not a whole number of {width}-byte tokens", path.display())]
     AppendedTokens {
         /// The destination.
         path: PathBuf,
-        /// Number the document would have had.
+        /// The number the document would get.
         document: u64,
         /// Its bytes.
         bytes: u64,
         /// Bytes of one token.
         width: u64,
     },
-    /// Metadata that is too long to be written.
+    /// The metadata exceed the size limit.
     #[error("{}: metadata is {bytes} bytes, at most 16777216 are allowed", path.display())]
     MetadataTooLarge {
         /// The destination.
@@ -288,19 +288,19 @@ pub enum Error {
         bytes: u64,
     },
 
-    /// A join of nothing.
+    /// A join has no parts.
     #[error("{}: no parts to join; give at least one", path.display())]
     NoParts {
         /// The destination.
         path: PathBuf,
     },
-    /// A part that would be overwritten by the result.
+    /// A part of a join is also its output.
     #[error("{}: file is both a part and the output of the join; choose another output", path.display())]
     PartIsOutput {
         /// The part.
         path: PathBuf,
     },
-    /// Parts of different token widths.
+    /// Parts have different token widths.
     #[error(
         "{}: tokens are {found} bytes wide, in {} they are {expected}; pack both with the same tokenizer",
         path.display(), first.display()
@@ -315,13 +315,13 @@ pub enum Error {
         /// That part's width.
         expected: u64,
     },
-    /// A part of which nobody knows what its ids mean.
+    /// A part does not name its tokenizer, so the meaning of its ids is unknown.
     #[error("{}: file does not record which tokenizer packed it; give that tokenizer to confirm it", path.display())]
     PartTokenizerUnknown {
         /// The part.
         path: PathBuf,
     },
-    /// Parts whose ids or options mean different things.
+    /// Parts have different tokenizers or options.
     #[error(
         "{}: {what} is {found}, in {} it is {expected}; pack all parts with the same options",
         path.display(), first.display()
@@ -331,27 +331,27 @@ pub enum Error {
         path: PathBuf,
         /// What differs.
         what: &'static str,
-        /// Its value there.
+        /// Its value in this part.
         found: String,
         /// The part it is compared with.
         first: PathBuf,
-        /// Its value there.
+        /// Its value in the other part.
         expected: String,
     },
-    /// A part whose tokenizer is not the one that the user vouched with.
+    /// A part's tokenizer differs from the one the user specified for unnamed parts.
     #[error("{}: tokenizer fingerprint is {found:?}, expected {expected:?}, that of the given tokenizer", path.display())]
     VouchedDiffers {
         /// The part.
         path: PathBuf,
         /// The part's fingerprint.
         found: String,
-        /// The fingerprint vouched for.
+        /// The fingerprint the user specified.
         expected: String,
     },
 }
 
 impl Error {
-    /// A closure that turns an I/O error at `path` into [`Error::Io`].
+    /// Returns a closure that maps an I/O error at `path` to [`Error::Io`].
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Io {
             path: path.into(),
@@ -360,7 +360,7 @@ impl Error {
     }
 }
 
-/// An error and its causes, joined by `: `.
+/// The message of an error and of its causes, joined by `: `.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

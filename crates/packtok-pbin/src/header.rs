@@ -1,7 +1,7 @@
-//! The 12-byte header: how many data bytes follow and how wide one token is.
+//! The 12-byte header: number of data bytes and token width.
 //!
-//! Responsible for the header's bytes and for choosing a token width; whether the data that the
-//! header announces is there is checked by the reader.
+//! Responsible for the header's encoding and for the choice of a token width. The reader checks
+//! that the file has as much data as the header specifies.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub const HEADER_BYTES: u64 = 12;
 // Every width divides the header, so a page-aligned map yields aligned tokens.
 const _: () = assert!(HEADER_BYTES.is_multiple_of(TokenWidth::U32 as u64));
 
-/// Bytes one token id occupies on disk.
+/// Bytes of a token id on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum TokenWidth {
@@ -37,7 +37,7 @@ impl TokenWidth {
         }
     }
 
-    /// The width of `bytes` bytes, or `None` if no pbin has such tokens.
+    /// The width of `bytes` bytes, or `None` if it is not a valid token width.
     pub fn from_bytes(bytes: u32) -> Option<Self> {
         match bytes {
             1 => Some(Self::U8),
@@ -54,7 +54,8 @@ impl TokenWidth {
 
     /// Whether `bytes` is a whole number of tokens.
     pub(crate) fn divides(self, bytes: u64) -> bool {
-        // Every width is a power of two; dividing by what is no constant would take most of a look-up.
+        // Every width is a power of two. A division by a value that is not constant would take most
+        // of the time of a lookup.
         bytes & (self.bytes() - 1) == 0
     }
 
@@ -74,7 +75,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header at the start of `file`; `path` is named in errors.
+    /// Reads the header at the start of `file`; `path` is for errors.
     ///
     /// # Errors
     /// [`Error::TooShort`], [`Error::TokenWidth`], [`Error::PartialToken`].
@@ -102,7 +103,7 @@ impl Header {
         Ok(Self { data_bytes, width })
     }
 
-    /// The header's bytes as they stand in the file.
+    /// The encoded header.
     pub fn encode(self) -> [u8; HEADER_BYTES as usize] {
         let mut bytes = [0; HEADER_BYTES as usize];
         bytes[..8].copy_from_slice(&self.data_bytes.to_le_bytes());
@@ -110,7 +111,7 @@ impl Header {
         bytes
     }
 
-    /// File offset of the first byte after the data, or `None` if no file is that long.
+    /// File offset of the first byte after the data, or `None` if it exceeds 64 bits.
     pub fn data_end(self) -> Option<u64> {
         HEADER_BYTES.checked_add(self.data_bytes)
     }
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn invalid_headers_are_rejected() {
         let text = |bytes: &[u8]| {
             Header::decode(bytes, Path::new("x.pbin"))
                 .unwrap_err()

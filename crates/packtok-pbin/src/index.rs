@@ -1,7 +1,8 @@
-//! Where documents start and stop: the one place that does these sums.
+//! Start and end offsets of documents: all offset arithmetic is here.
 //!
-//! Responsible for the origin of offsets (a document's bytes count from the start of the data), for the
-//! dialects, and for raw indexes. How pairs are pickled is the matter of `pickle_parse` and `pickle_write`.
+//! Responsible for the origin of offsets (documents are measured from the start of the data
+//! segment), for the dialects of the index, and for raw indexes. `pickle_parse` and `pickle_write`
+//! decode and encode the pairs.
 
 use std::path::Path;
 
@@ -11,18 +12,18 @@ use crate::header::{HEADER_BYTES, Header};
 use crate::map::map_file;
 use crate::pickle_parse::parse_pairs;
 
-/// Who wrote a pbin, as far as its index tells.
+/// Which program wrote a pbin, as far as its index shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// A pbin with packtok's trailer.
+    /// A pbin with a trailer, written by packtok.
     Packtok,
-    /// A pbin without trailer.
+    /// A pbin without a trailer.
     Modalities,
-    /// A pbin without trailer whose offsets count from the start of the file.
+    /// A pbin without a trailer whose offsets count from the start of the file.
     ModalitiesLegacy,
 }
 
-/// The `n + 1` document offsets of a file without trailer.
+/// The `n + 1` document offsets of a file without a trailer.
 pub(crate) struct ParsedIndex {
     /// Offsets from the start of the data; document `i` is `offsets[i]..offsets[i + 1]`.
     pub(crate) offsets: Vec<u64>,
@@ -32,13 +33,13 @@ pub(crate) struct ParsedIndex {
 }
 
 impl ParsedIndex {
-    /// Parses the pickle at the start of `index`, which stands behind the data of `header`.
+    /// Parses the pickle at the start of `index`, the bytes after the data segment of `header`.
     pub(crate) fn parse(index: &[u8], header: Header, path: &Path) -> Result<Self> {
         let origin = HEADER_BYTES.saturating_add(header.data_bytes);
         let mut offsets = vec![0];
         let mut first = None;
         let bytes = parse_pairs(index, pickle_error(path, origin), |start, len| {
-            // The legacy dialect is only told for sure at the end; until then its first offset decides.
+            // The first offset decides the dialect. `DocumentsEnd` below catches a wrong guess.
             let base = *first.get_or_insert(if start == HEADER_BYTES {
                 HEADER_BYTES
             } else {
@@ -79,7 +80,8 @@ impl ParsedIndex {
     }
 }
 
-/// The end of a document of `len` bytes at `start`, which must be whole tokens within the data.
+/// The end of a document of `len` bytes at `start`. Checks that it consists of complete tokens
+/// within the data.
 fn checked_stop(header: Header, path: &Path, document: u64, start: u64, len: u64) -> Result<u64> {
     let stop = start.saturating_add(len);
     check_span(header, path, document, start, stop)?;
@@ -108,7 +110,7 @@ pub(crate) fn check_span(
     })
 }
 
-/// Makes the error of a pickle that starts at file offset `origin`.
+/// Returns a function that builds errors for a pickle at file offset `origin`.
 pub(crate) fn pickle_error(path: &Path, origin: u64) -> impl Fn(u64, PickleFault) -> Error + '_ {
     move |position, fault| Error::Pickle {
         path: path.into(),
@@ -117,7 +119,8 @@ pub(crate) fn pickle_error(path: &Path, origin: u64) -> impl Fn(u64, PickleFault
     }
 }
 
-/// The `(byte offset, byte length)` pairs of the raw index at `path`, which is parsed and not executed.
+/// The `(byte offset, byte length)` pairs of the raw index at `path`. The pickle is parsed, never
+/// executed.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::NotAFile`], [`Error::Pickle`], [`Error::BytesAfterIndex`].

@@ -1,7 +1,7 @@
-//! Joining pbins: documents of all parts in order, as if they had been packed at once.
+//! Joins pbins into one that equals packing all documents in one run.
 //!
-//! Responsible for that parts fit together and for what the result says of them; checking a part is the
-//! matter of `verify`, writing that of `writer`.
+//! Responsible for checking that the parts are compatible and for the metadata of the result.
+//! `verify` checks each part and `writer` writes the result.
 
 use std::fs::{self, File};
 use std::ops::ControlFlow;
@@ -14,27 +14,29 @@ use crate::header::{HEADER_BYTES, TokenWidth};
 use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
 use crate::publish::Replace;
 use crate::reader::Reader;
-use crate::verify::{Progress, tell};
+use crate::verify::{Progress, report_progress};
 use crate::writer::{Finished, Summary, Writer};
 
-/// How files are joined.
+/// Options of a join.
 #[derive(Debug, Clone)]
 pub struct JoinOptions {
-    /// What happens to a file that has the output's name.
+    /// What to do if the output already exists.
     pub replace: Replace,
-    /// The tokenizer that the user says made the parts that do not name one.
+    /// The tokenizer of the parts that do not name one, as specified by the user.
     pub vouched: Option<TokenizerInfo>,
 }
 
-/// Joins `parts` into `dst`, verifying every part while it is copied.
+/// Joins `parts` into `dst` and verifies every part while copying it.
 ///
-/// Header, data, index, document offsets and checksums are those of a file packed at once; the metadata
-/// lists the parts. `progress` is called with the bytes done, of the sum of the parts' sizes.
+/// Header, data, index, document offsets and checksums equal those of a file packed in one run; the
+/// metadata lists the parts. `progress` receives the bytes done, out of the sum of the parts'
+/// sizes.
 ///
 /// # Errors
-/// [`Error::NoParts`], [`Error::PartIsOutput`], [`Error::PartWidth`], [`Error::PartTokenizerUnknown`],
-/// [`Error::PartDiffers`], [`Error::VouchedDiffers`], [`Error::Exists`]; what [`Reader::open`] and
-/// [`Reader::verify`] say of a part; [`Error::Cancelled`] if `progress` breaks.
+/// [`Error::NoParts`], [`Error::PartIsOutput`], [`Error::PartWidth`],
+/// [`Error::PartTokenizerUnknown`], [`Error::PartDiffers`], [`Error::VouchedDiffers`],
+/// [`Error::Exists`]; the errors of [`Reader::open`] and [`Reader::verify`] for a part;
+/// [`Error::Cancelled`] if `progress` breaks.
 pub fn join(
     parts: &[PathBuf],
     dst: &Path,
@@ -47,7 +49,7 @@ pub fn join(
         .ok_or_else(|| Error::NoParts { path: dst.into() })?;
     let width = Reader::open(first)?.width();
     let mut joined = Joined::new(options.vouched.clone());
-    // What does not fit is said before hours of copying, not after.
+    // Report incompatible parts before hours of copying, not after.
     for path in parts {
         let part = Reader::open(path)?;
         check_width(&part, width, first)?;
@@ -66,20 +68,20 @@ pub fn join(
         done_bytes += part.file_bytes();
     }
     let finished = writer.finish(&joined.metadata, &joined.sources)?;
-    tell(progress, done_bytes)?;
+    report_progress(progress, done_bytes)?;
     finished.publish(options.replace)
 }
 
-/// Appends parts to a file that says of itself what the caller says.
+/// Appends parts to a writer and finishes it with the given metadata and sources.
 ///
-/// The caller vouches that the parts, which are verified while they are copied, are what the metadata and
-/// the sources speak of, with those that are in the file already. `copied` is called behind each part with
-/// what tells the file so far from any other; `progress` with the bytes done, of the sum of the parts' sizes.
+/// The caller guarantees that metadata and sources describe the parts together with what the writer
+/// already contains. The parts are verified while they are copied. `copied` receives a checkpoint
+/// after each part; `progress` receives the bytes done, out of the sum of the parts' sizes.
 ///
 /// # Errors
-/// What `parts` gives and `copied` returns; [`Error::PartWidth`]; what [`Reader::verify`] says of a part;
-/// [`Error::Count`] if the metadata's counts are not those of the parts; [`Error::Cancelled`] if `progress`
-/// breaks.
+/// The errors of `parts` and `copied`; [`Error::PartWidth`]; the errors of [`Reader::verify`] for a
+/// part; [`Error::Count`] if the metadata's counts do not match the parts; [`Error::Cancelled`] if
+/// `progress` breaks.
 pub fn join_as<E: From<Error>>(
     mut writer: Writer,
     parts: impl Iterator<Item = std::result::Result<OpenPart, E>>,
@@ -99,11 +101,11 @@ pub fn join_as<E: From<Error>>(
         done_bytes += part.reader().file_bytes();
     }
     let finished = writer.finish(metadata, sources)?;
-    tell(progress, done_bytes)?;
+    report_progress(progress, done_bytes)?;
     Ok(finished)
 }
 
-/// Refuses an output that exists or is one of the parts, before anything is read.
+/// Rejects an output that exists or is one of the parts, before anything is read.
 fn check_output(parts: &[PathBuf], dst: &Path, replace: Replace) -> Result<()> {
     let Ok(output) = fs::metadata(dst) else {
         return Ok(());
@@ -134,7 +136,7 @@ fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
     })
 }
 
-/// A pbin that is open for copying: the file, and what is in it.
+/// A pbin that is open for copying: its reader and the open file.
 #[derive(Debug)]
 pub struct OpenPart {
     reader: Reader,
@@ -151,13 +153,13 @@ impl OpenPart {
         Ok(Self { reader, file })
     }
 
-    /// What is in it.
+    /// The reader of the part.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 }
 
-/// Copies the documents of a part, each byte read once, and returns the CRC32C of its data.
+/// Copies the documents of a part, reading each byte once, and returns the CRC32C of its data.
 fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Result<u32> {
     let part = opened.reader();
     let mut data_crc32c = 0;
@@ -177,7 +179,7 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Resul
     Ok(data_crc32c)
 }
 
-/// What the result says of its parts, and which part said it first.
+/// The metadata and sources of the result, and the part that each value came from.
 struct Joined {
     metadata: Metadata,
     sources: Vec<Source>,
@@ -200,11 +202,11 @@ impl Joined {
         }
     }
 
-    /// Adds what a part says of its ids and its corpus.
+    /// Adds the metadata of a part.
     fn add(&mut self, part: &Reader) -> Result<()> {
         let counts = &mut self.metadata.counts;
         let Some(metadata) = part.metadata()? else {
-            // Of a file without trailer nothing is known but what is in it.
+            // A file without a trailer only provides its counts.
             counts.documents += part.len();
             counts.tokens += part.num_tokens();
             return self.add_tokenizer(part.path(), None);
@@ -220,7 +222,8 @@ impl Joined {
         self.add_options(part.path(), &metadata.options)
     }
 
-    /// Adds EOD and BOS of a part that knows its options, to be called before its options are added.
+    /// Adds EOD and BOS of a part with known options. Must be called before the part's options are
+    /// added.
     fn add_special(&mut self, path: &Path, part: &Metadata) -> Result<()> {
         let joined = &mut self.metadata;
         if joined.options.are_unknown() {
@@ -293,7 +296,7 @@ impl Joined {
         Ok(())
     }
 
-    /// Lists a part that has been copied.
+    /// Adds a copied part to the list of parts.
     fn list(&mut self, part: &Reader, data_crc32c: u32) {
         let name = part
             .path()
@@ -311,7 +314,7 @@ impl Joined {
     }
 }
 
-/// The options by name, as a message shows them.
+/// The options by name, formatted for messages.
 fn described(options: &Options) -> [(&'static str, String); 8] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
@@ -330,7 +333,7 @@ fn described(options: &Options) -> [(&'static str, String); 8] {
     ]
 }
 
-/// An option's value as JSON has it.
+/// The JSON encoding of an option's value.
 fn quoted(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

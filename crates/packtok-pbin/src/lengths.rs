@@ -1,15 +1,15 @@
-//! The lengths of a growing file's documents, which would need too much memory.
+//! Spools the lengths of a growing file's documents to disk, because they may not fit in memory.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 
-/// Lengths kept in memory until they are worth a call, in bytes.
+/// Bytes of lengths buffered in memory before a write.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Bytes of a length in the spool.
 pub(crate) const LENGTH_BYTES: u64 = 8;
 
-/// How many lengths are spooled, those still in memory too, and the checksum of those that are not.
+/// Number of all lengths, and the checksum of the spooled ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownLengths {
     pub(crate) num_documents: u64,
@@ -30,7 +30,7 @@ impl Lengths {
         crc32c: 0,
     };
 
-    /// Goes on at the end of `spool`, which holds what is known.
+    /// Resumes at the end of `spool`, which contains the lengths described by `known`.
     pub(crate) fn new(spool: File, known: KnownLengths) -> Self {
         Self {
             spool,

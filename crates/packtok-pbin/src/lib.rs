@@ -1,8 +1,8 @@
-//! The pbin file format: packed token ids, an index of documents and a checked trailer.
+//! The pbin file format: packed token ids, an index of documents and a checksummed trailer.
 //!
-//! This crate is responsible for every byte of a pbin: reading, writing, joining and verifying it, and
-//! for publishing files whole. It leaves to others which ids a text has and what is done with them.
-//! The specification is `docs/format.md`.
+//! This crate is responsible for every byte of a pbin: reading, writing, joining and verifying
+//! files, and publishing them atomically. Tokenization and the use of the tokens are left to other
+//! crates. `docs/format.md` is the specification.
 #![deny(unsafe_code)]
 
 mod checkpoint;

@@ -1,7 +1,7 @@
-//! Mapping a file for reading: the one place where a file's bytes enter memory.
+//! Memory-maps files for reading.
 //!
-//! Responsible for refusing what is no regular file without waiting for it, and for the only `unsafe`
-//! of this crate.
+//! Responsible for rejecting paths that are not regular files without blocking on them, and for the
+//! only `unsafe` of this crate.
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
@@ -11,14 +11,15 @@ use memmap2::Mmap;
 
 use crate::error::{Error, Result};
 
-/// Maps the regular file at `path`; folders, FIFOs and devices are refused before they can block.
+/// Maps the regular file at `path`. Folders, FIFOs and devices are rejected before they can block.
 pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
     open_and_map(path).map(|(_, map)| map)
 }
 
-/// Maps the regular file at `path` and also returns what the map is of.
+/// Maps the regular file at `path` and also returns the open file.
 pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
-    // Opening a FIFO waits for a writer, so the kind is looked up first, and again on what was opened.
+    // Opening a FIFO blocks until it has a writer, so check the type before opening, and again on
+    // the open file in case the path changed in between.
     if !fs::metadata(path).map_err(Error::io(path))?.is_file() {
         return Err(Error::NotAFile { path: path.into() });
     }
@@ -26,22 +27,23 @@ pub(crate) fn open_and_map(path: &Path) -> Result<(File, Mmap)> {
     if !file.metadata().map_err(Error::io(path))?.is_file() {
         return Err(Error::NotAFile { path: path.into() });
     }
-    // SAFETY: the map is read-only and private to this process's readers. That nobody shortens or
-    // edits the file while it is mapped is upheld by every writer of this project: files are filled
-    // under a temporary name and published whole by rename. A file shortened by others ends the
-    // process by SIGBUS; its content is never trusted to stay as it was checked.
+    // SAFETY: the map is read-only and private to this process's readers. Nothing may truncate or
+    // edit the file while it is mapped; every writer of this project upholds that, because files
+    // are filled under a temporary name and published by rename. If another program truncates the
+    // file, SIGBUS ends the process. Code never relies on checked content staying unchanged.
     let map = unsafe { Mmap::map(&file) }.map_err(Error::io(path))?;
     Ok((file, map))
 }
 
-/// The bytes of a file, mapped for reading; cheap to share between threads.
+/// The bytes of a memory-mapped file; cheap to share between threads.
 ///
-/// For files beside a pbin that are published whole by rename, as a pbin is, and are read at random.
+/// For files next to a pbin that are published by rename, as a pbin is, and that are read at random
+/// positions.
 #[derive(Debug)]
 pub struct MappedFile(Mmap);
 
 impl MappedFile {
-    /// Maps the regular file at `path`, in the same time for any length.
+    /// Maps the regular file at `path` in constant time.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::NotAFile`] for a folder, a FIFO or a device.

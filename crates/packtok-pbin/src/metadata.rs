@@ -1,35 +1,35 @@
-//! The trailer's JSON: what the ids mean and what was counted.
+//! The trailer's JSON: the meaning of the ids, and counts.
 //!
-//! Responsible for names, order and presence of the JSON's fields. Serialised without spaces in the
-//! order of the structs, it is a function of its content. Fields that are not known are ignored.
+//! Responsible for names, order and presence of the JSON's fields. The JSON has no spaces and the
+//! field order of the structs, so it is a function of its content. Unknown fields are ignored.
 
 use serde::{Deserialize, Serialize};
 
-/// What the ids of a pbin mean and what became of the corpus.
+/// The meaning of the ids of a pbin, and counts of the corpus.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     /// The program that wrote the file.
     pub writer: WriterInfo,
-    /// The tokenizer, if it is known.
+    /// The tokenizer, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<TokenizerInfo>,
-    /// The token that closes every document.
+    /// The token after every document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eod: Option<SpecialToken>,
-    /// The token that opens every document.
+    /// The token before every document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bos: Option<SpecialToken>,
-    /// What was counted.
+    /// Counts of documents, tokens and lines.
     pub counts: Counts,
-    /// The options that change bytes; the default, which is not written, where they are not known.
+    /// The options that change bytes. The default means unknown and is not written.
     #[serde(default, skip_serializing_if = "Options::are_unknown")]
     pub options: Options,
-    /// Whether a limit on documents or tokens ended the run before the corpus did.
+    /// Whether a limit on documents or tokens ended the run before the end of the corpus.
     pub stopped_early: bool,
-    /// The part of the corpus that the file was made from, if it is one of several.
+    /// The part of the corpus that the file was made from, if it is a shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<ShardInfo>,
-    /// The files that a joined one was made from, in order.
+    /// The files that were joined into this one, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartInfo>,
 }
@@ -44,7 +44,7 @@ pub struct WriterInfo {
 }
 
 impl Default for WriterInfo {
-    /// This program at its version.
+    /// This version of packtok.
     fn default() -> Self {
         Self {
             name: "packtok".into(),
@@ -53,18 +53,18 @@ impl Default for WriterInfo {
     }
 }
 
-/// The tokenizer that the ids come from.
+/// The tokenizer that produced the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenizerInfo {
-    /// Its name for people.
+    /// A human-readable name.
     pub name: String,
-    /// A digest of its parsed content: equal digests give equal ids.
+    /// A digest of the parsed tokenizer: equal digests give equal ids.
     pub fingerprint: String,
     /// The highest id plus one, added tokens included.
     pub vocab_size: u64,
 }
 
-/// A token with a role.
+/// A special token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpecialToken {
     /// Its text.
@@ -73,7 +73,7 @@ pub struct SpecialToken {
     pub id: u32,
 }
 
-/// What was counted while packing; `lines = packed + empty + blank + rejected`.
+/// Counts of a packing run; `lines = packed + empty + blank + rejected`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Documents in the file.
@@ -84,18 +84,18 @@ pub struct Counts {
     pub lines: u64,
     /// Lines whose text became a document.
     pub packed: u64,
-    /// Lines whose text has no ids.
+    /// Lines whose text produced no ids.
     pub empty: u64,
-    /// Lines of white space only.
+    /// Lines with whitespace only.
     pub blank: u64,
     /// Lines skipped as bad.
     pub rejected: u64,
-    /// EOD ids that came from the text of documents.
+    /// EOD ids that came from document text.
     pub eods_in_text: u64,
 }
 
 impl Counts {
-    /// Adds what was counted elsewhere.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.documents, other.documents),
@@ -113,27 +113,27 @@ impl Counts {
     }
 }
 
-/// What becomes of a special token's text inside a document.
+/// How the text of a special token inside a document is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpecialTokensInText {
-    /// It becomes the special token, as Hugging Face does.
+    /// It becomes the special token, as in Hugging Face tokenizers.
     #[default]
     Parse,
     /// It is encoded like any other text.
     Text,
-    /// The document is bad.
+    /// The document is rejected.
     Fail,
 }
 
-/// What becomes of a document without tokens.
+/// How a document without tokens is handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmptyDocument {
-    /// It is counted and left out.
+    /// It is counted and skipped.
     #[default]
     Skip,
-    /// It is packed as EOD alone.
+    /// It is packed as a single EOD.
     Keep,
     /// It ends the run.
     Fail,
@@ -142,49 +142,49 @@ pub enum EmptyDocument {
 /// The options of a run that change the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// The filter that takes the text out of a record.
+    /// The filter that extracts the text of a record.
     pub field: String,
-    /// Whether the tokenizer's post-processor added its tokens.
+    /// Whether the tokenizer's post-processor adds its tokens.
     pub add_special_tokens: bool,
-    /// What became of a special token's text inside a document.
+    /// How the text of a special token inside a document is handled.
     pub special_tokens_in_text: SpecialTokensInText,
-    /// What became of documents without tokens.
+    /// How documents without tokens are handled.
     pub empty_document: EmptyDocument,
-    /// The most ids a document was cut to.
+    /// The number of ids that documents are truncated to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncate_to: Option<u64>,
-    /// The longest record that was accepted.
+    /// The longest accepted record.
     pub max_document_bytes: u64,
-    /// The limit on documents.
+    /// The maximum number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_documents: Option<u64>,
-    /// The limit on tokens.
+    /// The maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
 }
 
 impl Options {
-    /// Whether these are the options of no run: none has an empty filter.
+    /// Whether the options are unknown; the filter of a run is never empty.
     pub(crate) fn are_unknown(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Which part of a corpus a file was made from.
+/// Which shard of a corpus a file contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardInfo {
-    /// Its number, from 0.
+    /// Number of the shard, from 0.
     pub index: u64,
-    /// How many there are.
+    /// Number of shards.
     pub count: u64,
-    /// Fingerprint of the plan that divides the corpus.
+    /// Fingerprint of the plan that divides the corpus into shards.
     pub plan: String,
 }
 
 /// One part of a joined file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartInfo {
-    /// Its file name, without folders.
+    /// Its file name, without the folder.
     pub name: String,
     /// Its documents.
     pub documents: u64,
@@ -194,14 +194,14 @@ pub struct PartInfo {
     pub data_crc32c: u32,
 }
 
-/// A file of the corpus, by the path relative to the inputs' common folder.
+/// A file of the corpus, with its path relative to the inputs' common folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Relative path, separated by `/`.
     pub path: String,
     /// Bytes of the file as stored.
     pub bytes: u64,
-    /// CRC32C of the file as stored, if it was read whole.
+    /// CRC32C of the file as stored, if all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<u32>,
 }
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_has_a_fixed_order_and_leaves_out_what_is_unknown() {
+    fn json_has_a_fixed_order_and_omits_unknown_values() {
         let metadata = Metadata {
             writer: WriterInfo {
                 name: "p".into(),

@@ -1,4 +1,4 @@
-//! Pickle opcodes: the few that an index has, and the names of all, for messages.
+//! Pickle opcodes: the few that an index contains, and the names of all for messages.
 
 pub(crate) const MARK: u8 = b'(';
 pub(crate) const STOP: u8 = b'.';
@@ -17,7 +17,7 @@ pub(crate) const LONG1: u8 = 0x8a;
 pub(crate) const MEMOIZE: u8 = 0x94;
 pub(crate) const FRAME: u8 = 0x95;
 
-/// The opcode's name in Python's `pickletools`, or `None` for a byte that is no opcode.
+/// The opcode's name in Python's `pickletools`, or `None` if the byte is not an opcode.
 pub(crate) fn name(opcode: u8) -> Option<&'static str> {
     Some(match opcode {
         b'(' => "MARK",

@@ -1,7 +1,7 @@
-//! Reading a pickled list of pairs of integers, and nothing else.
+//! Parses a pickled list of pairs of integers, and nothing else.
 //!
-//! Responsible for telling such a list from everything else a pickle can hold, without executing,
-//! recursing or allocating. Pairs are handed on as they complete; what they mean is the caller's matter.
+//! Responsible for distinguishing such a list from all other pickles without execution, recursion
+//! or allocation. The caller receives pairs as they complete and interprets them.
 
 use crate::fault::PickleFault;
 use crate::opcode::{
@@ -9,14 +9,14 @@ use crate::opcode::{
     MEMOIZE, PROTO, STOP, TUPLE, TUPLE2, name,
 };
 
-/// Parses the pickle at the start of `bytes`, calls `pair` with every pair and returns the bytes the
-/// pickle occupies, its STOP included.
+/// Parses the pickle at the start of `bytes`, calls `pair` with every pair and returns the length
+/// of the pickle in bytes, including STOP.
 ///
-/// Accepted are protocols 2 to 5, any batching, framing and memoising, and integers in `0..2**64`.
+/// Accepts protocols 2 to 5, any batching, framing and memoizing, and integers in `0..2**64`.
 ///
 /// # Errors
-/// The position and [`PickleFault`] of the first opcode that does not belong, passed through
-/// `to_error`; or what `pair` returns.
+/// The position and [`PickleFault`] of the first invalid opcode, mapped by `to_error`; or the error
+/// of `pair`.
 pub fn parse_pairs<E>(
     bytes: &[u8],
     to_error: impl Fn(u64, PickleFault) -> E,
@@ -43,24 +43,24 @@ enum Step {
     Stop,
 }
 
-/// The unpickler's stack, reduced to what a list of pairs can leave on it: the list, a mark, pairs, a
-/// second mark, integers.
+/// The unpickler's stack, reduced to what a list of pairs can leave on it: the list, a mark, pairs,
+/// a second mark, integers.
 #[derive(Default)]
 struct Parser<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// The open frame's bytes and the position of its end.
+    /// Length of the open frame and the position of its end.
     frame: Option<(u64, usize)>,
     has_protocol: bool,
     has_list: bool,
-    /// Pairs above the outer mark, if there is one.
+    /// Number of pairs above the outer mark, if there is one.
     batch_pairs: Option<u64>,
-    /// Whether a pair stands on the list without an outer mark.
+    /// Whether a pair is on top of the list without an outer mark.
     has_loose_pair: bool,
     has_tuple_mark: bool,
     ints: [u64; 2],
     num_ints: usize,
-    /// Whether the top of the stack is a list or pair that has just been built.
+    /// Whether the top of the stack is a list or pair that was just built.
     can_memoize: bool,
 }
 
@@ -148,7 +148,7 @@ impl Parser<'_> {
     }
 
     fn pair(&mut self, opcode: u8) -> Result<Step, PickleFault> {
-        // The only mark there is may turn out to have opened this tuple and not a batch.
+        // If there is only one mark, it opened this tuple and not a batch.
         if opcode == TUPLE && !self.has_tuple_mark {
             self.batch_pairs = None;
         }

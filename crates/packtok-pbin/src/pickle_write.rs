@@ -1,7 +1,7 @@
-//! Writing a list of pairs exactly as CPython 3.11's C pickler does at protocol 4.
+//! Encodes a list of pairs exactly as CPython 3.11's C pickler does at protocol 4.
 //!
-//! Responsible for opcodes, memo, batches and frames, one pair at a time in memory bounded by one
-//! frame. Which pairs make an index is the caller's matter.
+//! Responsible for opcodes, memo, batches and frames. Takes one pair at a time; memory is bounded
+//! by one frame. The caller decides which pairs make up an index.
 
 use std::io::{self, Write};
 
@@ -17,12 +17,12 @@ const FRAME_MIN_BYTES: usize = 4;
 /// Items between `MARK` and `APPENDS`.
 const BATCH_PAIRS: u32 = 1000;
 
-/// Writes pairs one by one as `pickle.dumps([(a, b), …])` would.
+/// Encodes pairs one by one; the result equals `pickle.dumps([(a, b), …])`.
 #[derive(Debug)]
 pub struct PairsWriter<W> {
     out: W,
     frame: Vec<u8>,
-    /// The first pair, held back: a list of one is written without a batch.
+    /// The first pair, buffered because a list with one pair is written without a batch.
     first: Option<(u64, u64)>,
     /// Pairs since the open `MARK`; `None` before the second pair.
     batch_pairs: Option<u32>,
@@ -32,7 +32,7 @@ impl<W: Write> PairsWriter<W> {
     /// Starts a list on `out`.
     ///
     /// # Errors
-    /// What `out` says.
+    /// The errors of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         out.write_all(&[PROTO, 4])?;
         let mut frame = Vec::with_capacity(FRAME_TARGET_BYTES + 64);
@@ -48,7 +48,7 @@ impl<W: Write> PairsWriter<W> {
     /// Appends the pair `(a, b)` to the list.
     ///
     /// # Errors
-    /// What the output says.
+    /// The errors of the output.
     pub fn push(&mut self, a: u64, b: u64) -> io::Result<()> {
         match (self.batch_pairs, self.first.take()) {
             (None, None) => {
@@ -66,7 +66,7 @@ impl<W: Write> PairsWriter<W> {
     /// Ends the list and returns the output.
     ///
     /// # Errors
-    /// What the output says.
+    /// The errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
         if let Some(only) = self.first.take() {
             self.save_pair(only)?;
@@ -113,7 +113,7 @@ impl<W: Write> PairsWriter<W> {
             self.frame.push(BININT);
             self.frame.extend(int.to_le_bytes());
         } else {
-            // Two's complement: one bit more than the value has, for the sign.
+            // Two's complement needs one bit more than the value, for the sign.
             let bytes = (u64::BITS - value.leading_zeros()) as usize / 8 + 1;
             self.frame.extend([LONG1, bytes as u8]);
             self.frame.extend(&u128::from(value).to_le_bytes()[..bytes]);
@@ -121,7 +121,8 @@ impl<W: Write> PairsWriter<W> {
         Ok(())
     }
 
-    /// Closes a frame that is long enough; CPython asks before every object, ints included.
+    /// Closes the frame if it is long enough. CPython checks before every object, including
+    /// integers.
     fn object_boundary(&mut self) -> io::Result<()> {
         if self.frame.len() >= FRAME_TARGET_BYTES {
             self.close_frame()
@@ -145,7 +146,7 @@ impl<W: Write> PairsWriter<W> {
 /// Writes `pairs` to `out` as `pickle.dumps(list(pairs))` of CPython 3.11 would, and returns `out`.
 ///
 /// # Errors
-/// What `out` says.
+/// The errors of `out`.
 pub fn write_pairs<W: Write>(out: W, pairs: impl Iterator<Item = (u64, u64)>) -> io::Result<W> {
     let mut writer = PairsWriter::new(out)?;
     for (a, b) in pairs {

@@ -1,7 +1,9 @@
-//! Publishing files: filled under a temporary name beside the destination, synced, then renamed.
+//! Publishes files atomically: filled under a temporary name next to the destination, synced, then
+//! renamed.
 //!
-//! Responsible for that a file under its final name is whole, that nothing is overwritten unasked, and
-//! for clearing away what killed processes left. What is in the file is the caller's matter.
+//! Responsible for the guarantee that a file under its final name is complete, for never
+//! overwriting a file unless allowed, and for removing the temporary files of killed processes. The
+//! caller provides the content.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,22 +19,23 @@ use crate::error::{Error, Result};
 
 const SUFFIX: &str = ".tmp";
 const RANDOM_CHARS: usize = 12;
-/// A cleaner that takes a new file's lock first costs one attempt; more than a few in a row is no accident.
+/// A cleaner that locks a new file first costs one attempt. More than a few in a row are not a
+/// coincidence.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// What happens to a file that has the destination's name already.
+/// What to do if the destination already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
-    /// It stays, and publishing fails.
+    /// The existing file stays, and publishing fails.
     Never,
-    /// It is replaced in one step.
+    /// The existing file is replaced atomically.
     Existing,
 }
 
-/// A file that is being filled, named `.<destination>.<random>.tmp` in the destination's folder.
+/// A temporary file named `.<destination>.<random>.tmp` in the destination's folder.
 ///
-/// It is locked while it lives, so that [`remove_abandoned`] leaves it alone, and removed when it is
-/// dropped unpublished. Writes are not buffered.
+/// It is locked while this value exists, so that [`remove_abandoned`] skips it. If it is dropped
+/// before it is published, it is removed. Writes are not buffered.
 #[derive(Debug)]
 pub struct TempFile {
     file: NamedTempFile,
@@ -52,7 +55,7 @@ impl TempFile {
                 .prefix(&prefix)
                 .suffix(SUFFIX)
                 .rand_bytes(RANDOM_CHARS)
-                // Opened here, because the library would hide the system's error number in a text.
+                // Opened here because `tempfile` would replace the system's error number with text.
                 .make_in(folder, create_new)
                 .map_err(Error::io(folder))?;
             if is_ours(file.as_file()).map_err(Error::io(file.path()))? {
@@ -68,10 +71,10 @@ impl TempFile {
         })
     }
 
-    /// A file for `dst` that is, or will be, at `path` until it is published, with what is in it already.
+    /// Opens or creates the file at `path`, keeping its content, to publish it as `dst` later.
     ///
-    /// It is neither locked nor removed when it is dropped: whoever names the path answers for both. It must be
-    /// on the same file system as `dst`.
+    /// The file is neither locked nor removed on drop; both are the caller's responsibility. It
+    /// must be on the same file system as `dst`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -100,7 +103,7 @@ impl TempFile {
         &self.dst
     }
 
-    /// Waits until the content is on the disk.
+    /// Waits until the content is on disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -108,11 +111,11 @@ impl TempFile {
         self.file.as_file().sync_all().map_err(Error::io(&self.dst))
     }
 
-    /// Syncs the file, gives it the destination's name in one step, and syncs the folder.
+    /// Syncs the file, renames it to the destination atomically, and syncs the folder.
     ///
     /// # Errors
-    /// [`Error::Exists`] if the name is taken and may not be replaced, [`Error::Io`]; the temporary
-    /// file is gone then.
+    /// [`Error::Exists`] if the destination exists and must not be replaced, [`Error::Io`]. In both
+    /// cases the temporary file is removed.
     pub fn publish(mut self, replace: Replace) -> Result<()> {
         self.sync()?;
         crash::point("file synced");
@@ -138,7 +141,7 @@ impl TempFile {
         }
     }
 
-    /// Cuts or lengthens the file to `len_bytes`.
+    /// Truncates or extends the file to `len_bytes`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -152,7 +155,7 @@ impl TempFile {
         self.file.as_file()
     }
 
-    /// Overwrites bytes at file offset `offset`, wherever writing stands.
+    /// Overwrites bytes at file offset `offset`, independent of the current write position.
     pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         self.file
             .as_file()
@@ -186,7 +189,7 @@ fn create_new(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The folder of `dst`, and what the names of its temporary files start with.
+/// The folder of `dst`, and the prefix of the names of its temporary files.
 fn place(dst: &Path) -> Result<(&Path, OsString)> {
     let name = dst
         .file_name()
@@ -197,22 +200,22 @@ fn place(dst: &Path) -> Result<(&Path, OsString)> {
     Ok((folder_of(dst), prefix))
 }
 
-/// The folder that `path` is in.
+/// The folder that contains `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
 
-/// Locks a new file and says whether it is still ours to fill.
+/// Locks a new file and returns whether it is still usable.
 ///
-/// A cleaner may have seen the file before it was locked: then the cleaner has the lock, or has removed
-/// the name already.
+/// A cleaner may have seen the file before it was locked. In that case the cleaner holds the lock,
+/// or has removed the name already.
 fn is_ours(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(file.metadata()?.nlink() > 0),
         Err(TryLockError::WouldBlock) => Ok(false),
-        // Nobody can lock here, so no cleaner removes anything.
+        // Files cannot be locked here, so no cleaner removes anything.
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -221,7 +224,7 @@ fn is_ours(file: &File) -> io::Result<bool> {
 fn sync_folder(folder: &Path) -> Result<()> {
     let synced = File::open(folder).and_then(|folder| folder.sync_all());
     match synced {
-        // Some network file systems know no sync of folders.
+        // Some network file systems do not support syncing folders.
         Err(error)
             if matches!(
                 error.kind(),
@@ -234,7 +237,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     }
 }
 
-/// Gives `bytes` the name `dst` in one step, and clears away what earlier attempts left.
+/// Writes `bytes` to `dst` atomically, and removes what earlier attempts left.
 ///
 /// # Errors
 /// As [`TempFile::create`] and [`TempFile::publish`].
@@ -245,10 +248,10 @@ pub fn publish_bytes(dst: &Path, bytes: &[u8], replace: Replace) -> Result<()> {
     file.publish(replace)
 }
 
-/// Removes temporary files of `dsts` whose owner is provably gone, and returns their paths.
+/// Removes temporary files of `dsts` whose owner has ended, and returns their paths.
 ///
-/// The proof is the file's lock, which the system takes back when its owner ends. Where files cannot be
-/// locked or opened, nothing is removed. A folder is listed once, for all that are in it.
+/// The file lock is the proof: the system releases it when the owner ends. Where files cannot be
+/// locked or opened, nothing is removed. Each folder is listed once for all its destinations.
 ///
 /// # Errors
 /// [`Error::NoFileName`]; [`Error::Io`] if a folder cannot be listed or a file cannot be removed.
@@ -289,7 +292,7 @@ fn is_temp_name(name: &OsStr, prefix: &OsStr) -> bool {
 }
 
 fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
-    // A FIFO of that name would block the opening, a link would lead elsewhere.
+    // Opening a FIFO would block, and a symbolic link would lead elsewhere.
     if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(false);
     }
@@ -299,7 +302,8 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     if file.try_lock().is_err() {
         return Ok(false);
     }
-    // Published or removed since it was listed: the name may be another file's by now.
+    // The file may have been published or removed since it was listed, and the name may belong to
+    // another file now.
     let (Ok(named), locked) = (fs::symlink_metadata(path), file.metadata()?) else {
         return Ok(false);
     };
@@ -307,7 +311,7 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     match fs::remove_file(path) {
-        // Its owner found the lock taken, gave the name up and took another.
+        // The owner found the file locked, removed it and created another.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true),
     }

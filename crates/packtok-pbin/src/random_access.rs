@@ -1,8 +1,7 @@
-//! What a reader that jumps about in a file asks for: which document holds a token, whether one piece of
-//! the data is whole, which pages come next, and what tells one file from another.
+//! Random access: which document contains a token, whether one piece of the data is intact, which
+//! pages are needed next, and the identity of a file.
 //!
-//! Responsible for questions that must cost the same for any file; checks of whole files are the matter
-//! of `verify`.
+//! Responsible for queries whose cost does not grow with the file. `verify` checks complete files.
 
 use std::ops::Range;
 
@@ -17,24 +16,24 @@ use crate::trailer::{
     CHECKED_DATA_BYTES, CHECKED_TAIL_BYTES, DATA_CHECKSUMS, OFFSETS, TAIL_BYTES, u32_at,
 };
 
-/// Rounds of guessing before halving takes over.
+/// Rounds of interpolation search before binary search takes over.
 const GUESSES: u32 = 3;
-/// Offsets that are so near each other that halving is faster than guessing.
+/// Below this number of offsets, binary search is faster than interpolation.
 const FEW_DOCUMENTS: u64 = 16;
 
-/// How the pages of a file will be read.
+/// The expected access pattern of a file's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessPattern {
-    /// As the system thinks best.
+    /// The system's default.
     Normal,
-    /// From start to end: the system reads far ahead.
+    /// Sequential: the system reads far ahead.
     Sequential,
-    /// Here and there: the system reads no more than it is asked for.
+    /// Random: the system reads only the requested pages.
     Random,
 }
 
 impl Reader {
-    /// The document that holds token `token`; documents without tokens hold none.
+    /// The document that contains token `token`; empty documents contain none.
     ///
     /// # Errors
     /// [`Error::NoSuchTokens`]; [`Error::DocumentSpan`] if the offsets there are damaged.
@@ -47,10 +46,12 @@ impl Reader {
         Ok(document)
     }
 
-    /// The documents from the one that holds token `token` on, each with its tokens, empty ones too.
+    /// The documents starting with the one that contains token `token`, each with its tokens,
+    /// including empty ones.
     ///
     /// # Errors
-    /// As [`Reader::document_at`], for the first; the iterator gives [`Error::DocumentSpan`] for others.
+    /// As [`Reader::document_at`] for the first; the iterator returns [`Error::DocumentSpan`] for
+    /// others.
     pub fn documents_from(
         &self,
         token: u64,
@@ -75,10 +76,10 @@ impl Reader {
 
     /// The last document that starts at or before data offset `offset`, which is within the data.
     ///
-    /// Sums of many lengths grow evenly, so that guesses narrow the search to a few cache lines; halving bounds it
-    /// whatever the lengths are.
+    /// Sums of many lengths grow evenly, so interpolation narrows the search to a few cache lines.
+    /// Binary search bounds the cost for any lengths.
     fn document_before(&self, offset: u64) -> u64 {
-        // The first offset is 0 and the last is past every token: both were checked at opening.
+        // The first offset is 0 and the last one exceeds every token; opening checked both.
         let mut bracket = Bracket {
             low: 0,
             low_offset: 0,
@@ -106,13 +107,13 @@ impl Reader {
         Ok(width.tokens_in(span.start)..width.tokens_in(span.end))
     }
 
-    /// Whether the data has checksums.
+    /// Whether the file has checksums of its data.
     pub fn has_data_checksums(&self) -> bool {
         self.section(DATA_CHECKSUMS).is_some()
     }
 
-    /// Compares the checksum of the piece of data that starts at byte `piece` × [`CHECKED_DATA_BYTES`] of the data;
-    /// a file without checksums has nothing to compare.
+    /// Verifies the checksum of the piece of data that starts at byte `piece` ×
+    /// [`CHECKED_DATA_BYTES`] of the data. Does nothing for a file without checksums.
     ///
     /// # Errors
     /// [`Error::Checksum`].
@@ -138,7 +139,8 @@ impl Reader {
         )
     }
 
-    /// Compares the checksum of the document offsets; those of a file without trailer were checked at opening.
+    /// Verifies the checksum of the document offsets. Opening already checked those of a file
+    /// without a trailer.
     ///
     /// # Errors
     /// [`Error::Checksum`].
@@ -147,20 +149,21 @@ impl Reader {
         section.map_or(Ok(()), |section| self.checked_section(section).map(drop))
     }
 
-    /// Checksum of the trailer's tail, which stands for the whole content: it covers the checksums of the
-    /// sections, and these those of the data. `None` without trailer.
+    /// Checksum of the trailer's tail, or `None` without a trailer. It identifies the complete
+    /// content: the tail covers the checksums of the sections, and these cover the checksums of the
+    /// data.
     pub fn trailer_crc32c(&self) -> Option<u32> {
         self.trailer()?;
         let tail = self.file().len() - TAIL_BYTES as usize;
         Some(u32_at(self.file(), tail + CHECKED_TAIL_BYTES))
     }
 
-    /// CRC32C of the bytes behind the data; for a file without trailer, of its pickled index.
+    /// CRC32C of the bytes after the data; for a file without a trailer, of its pickled index.
     pub fn index_crc32c(&self) -> u32 {
         crc32c::crc32c(&self.file()[(HEADER_BYTES + self.data_bytes()) as usize..])
     }
 
-    /// Tells the system how the file will be read.
+    /// Advises the system how the file will be read.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -173,7 +176,7 @@ impl Reader {
         self.map().advise(advice).map_err(Error::io(self.path()))
     }
 
-    /// Asks the system to read the pages of tokens `tokens` now, without waiting for them.
+    /// Asks the system to read the pages of tokens `tokens` asynchronously.
     ///
     /// # Errors
     /// [`Error::NoSuchTokens`], [`Error::Io`].
@@ -187,7 +190,7 @@ impl Reader {
     }
 }
 
-/// Places of two offsets, one at or before the one that is sought, the other behind it.
+/// Positions of two offsets: one at or before the target, the other after it.
 struct Bracket {
     low: u64,
     low_offset: u64,
@@ -196,12 +199,12 @@ struct Bracket {
 }
 
 impl Bracket {
-    /// A place before and one behind the likely one; none if all is near.
+    /// A position before and one after the estimated target; empty if the bracket is small.
     fn guesses(&self, offset: u64) -> impl Iterator<Item = u64> + use<> {
         let len = self.high - self.low;
         let share = (offset - self.low_offset) as f64 / (self.high_offset - self.low_offset) as f64;
         let guess = self.low + (share * len as f64) as u64;
-        // The sum of n lengths is off by about the square root of n of them.
+        // The sum of n lengths deviates by about the square root of n lengths.
         let reach = (len as f64).sqrt() as u64;
         let places = [
             guess.saturating_sub(reach).max(self.low),
@@ -212,7 +215,8 @@ impl Bracket {
             .take(if len > FEW_DOCUMENTS { 2 } else { 0 })
     }
 
-    /// Moves one end to `place`, where `found` stands, if it is within: damaged offsets may say anything.
+    /// Moves one end to `place`, whose offset is `found`, if it is inside the bracket. Damaged
+    /// offsets may have any value.
     fn narrow(&mut self, place: u64, found: u64, offset: u64) {
         if place <= self.low || place >= self.high {
             return;

@@ -1,7 +1,7 @@
-//! Reading a pbin: opened in O(1) if it has a trailer, every access checked on its own.
+//! Reads pbins: opening is O(1) with a trailer, and every access checks its own span.
 //!
-//! Responsible for handing out bytes of a mapped file; layouts are the matter of `header`, `index` and
-//! `trailer`, whole-file checks of `verify`.
+//! Responsible for access to the bytes of a mapped file. `header`, `index` and `trailer` define the
+//! layout; `verify` checks complete files.
 
 use std::fs::File;
 use std::ops::Range;
@@ -23,14 +23,15 @@ use crate::trailer::{
 
 /// An open pbin; cheap to share between threads.
 ///
-/// What reading tokens takes stands here, the rest apart: of ten thousand open files, each is a cache line then.
+/// The fields needed to read tokens are in the struct itself; the rest is boxed, so that each of
+/// ten thousand open files touches one cache line.
 pub struct Reader {
     file: Mmap,
     header: Header,
     about: Box<About>,
 }
 
-/// What is known of an open file besides where its tokens are.
+/// Fields of an open file that reading tokens does not need.
 struct About {
     path: PathBuf,
     dialect: Dialect,
@@ -38,9 +39,9 @@ struct About {
     metadata: OnceLock<Metadata>,
 }
 
-/// Where the document offsets are.
+/// The source of the document offsets.
 enum Index {
-    /// In the trailer, at these bytes of the file: looked up once, because every document needs them.
+    /// The trailer, at these bytes of the file. Cached because every document access needs them.
     Trailer(Trailer, Range<usize>),
     Parsed(Vec<u64>),
 }
@@ -57,16 +58,16 @@ impl std::fmt::Debug for Reader {
 impl Reader {
     /// Opens the pbin at `path`.
     ///
-    /// With a trailer this costs the same for any file; without one the pickled index is parsed whole.
+    /// With a trailer this takes constant time; without one the complete pickled index is parsed.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::NotAFile`], and every variant that says what is wrong with header, index or
+    /// [`Error::Io`], [`Error::NotAFile`], and every variant for an invalid header, index or
     /// trailer.
     pub fn open(path: &Path) -> Result<Self> {
         Self::of_map(map_file(path)?, path)
     }
 
-    /// Opens the pbin at `path` as [`Reader::open`] does, and also returns the file that is mapped.
+    /// Opens the pbin at `path` like [`Reader::open`] and also returns the mapped file.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -117,7 +118,7 @@ impl Reader {
         })
     }
 
-    /// The path that was opened.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.about.path
     }
@@ -151,12 +152,12 @@ impl Reader {
         self.header.data_bytes
     }
 
-    /// Bytes of the whole file.
+    /// Bytes of the file.
     pub fn file_bytes(&self) -> u64 {
         self.file.len() as u64
     }
 
-    /// Who wrote the file, as far as its index tells.
+    /// Which program wrote the file, as far as its index shows.
     pub fn dialect(&self) -> Dialect {
         self.about.dialect
     }
@@ -191,14 +192,14 @@ impl Reader {
     /// Tokens `start..stop` of the data segment as little-endian bytes.
     ///
     /// # Errors
-    /// [`Error::NoSuchTokens`] for a range past the end or backwards.
+    /// [`Error::NoSuchTokens`] for a range that is out of bounds or decreasing.
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         let Range { start, end: stop } = tokens;
         let bytes = self.tokens_if_there(tokens);
         bytes.ok_or_else(|| self.no_such_tokens(start, stop))
     }
 
-    /// As [`Reader::tokens`], where `None` is all that needs to be said.
+    /// Like [`Reader::tokens`], but returns `None` instead of an error.
     #[inline]
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         let Range { start, end: stop } = tokens;
@@ -219,13 +220,13 @@ impl Reader {
         }
     }
 
-    /// The whole data segment.
+    /// The complete data segment.
     #[inline]
     pub fn data(&self) -> &[u8] {
         &self.file[HEADER_BYTES as usize..][..self.header.data_bytes as usize]
     }
 
-    /// What the ids mean, or `None` if the file does not say; read at the first call.
+    /// The meaning of the ids, or `None` if the file does not record it; parsed at the first call.
     ///
     /// # Errors
     /// [`Error::Checksum`], [`Error::Json`].
@@ -242,7 +243,7 @@ impl Reader {
         Ok(Some(self.about.metadata.get_or_init(|| parsed)))
     }
 
-    /// The files of the corpus in order; none if the file does not say.
+    /// The files of the corpus in order; empty if the file does not record them.
     ///
     /// # Errors
     /// [`Error::Checksum`], [`Error::Json`].
@@ -265,7 +266,8 @@ impl Reader {
         Ok(sources)
     }
 
-    /// CRC32C of the data segment, combined from the trailer's without reading the data; `None` if there are none.
+    /// CRC32C of the data segment, combined from the trailer's checksums without reading the data;
+    /// `None` if there are none.
     ///
     /// # Errors
     /// [`Error::Checksum`] if the trailer's checksums are damaged.
@@ -301,13 +303,13 @@ impl Reader {
         self.trailer()?.section(kind)
     }
 
-    /// The bytes of a section, whose place was checked when the file was opened.
+    /// The bytes of a section; its span was checked when the file was opened.
     pub(crate) fn section_bytes(&self, section: &Section) -> &[u8] {
         let span = section.span();
         &self.file[span.start as usize..span.end as usize]
     }
 
-    /// The bytes of a section after comparing their checksum.
+    /// The bytes of a section, after verifying their checksum.
     pub(crate) fn checked_section(&self, section: &Section) -> Result<&[u8]> {
         let bytes = self.section_bytes(section);
         let found = crc32c::crc32c(bytes);
@@ -326,7 +328,7 @@ impl Reader {
         Ok(bytes)
     }
 
-    /// Offset `i` of `0..=len`, unchecked against its neighbours.
+    /// Offset `i` of `0..=len`, not checked against adjacent offsets.
     pub(crate) fn offset(&self, i: u64) -> u64 {
         match &self.about.index {
             Index::Trailer(_, offsets) => u64_at(&self.file[offsets.clone()], i as usize * 8),

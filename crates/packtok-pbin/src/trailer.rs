@@ -1,7 +1,7 @@
-//! The trailer's layout: magic, sections, section table and tail, read and checked in O(1).
+//! The trailer's layout: magic, sections, section table and tail, decoded and checked in O(1).
 //!
-//! Responsible for where sections are and that every byte of the trailer belongs to something; what
-//! stands in a section is the matter of `reader` and `metadata`.
+//! Responsible for the positions of sections and for the check that every byte of the trailer
+//! belongs to a known part. `reader` and `metadata` interpret the content of sections.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,19 +11,19 @@ use crate::fault::TrailerFault;
 use crate::header::{HEADER_BYTES, Header};
 use crate::opcode::STOP;
 
-/// Bytes of data that one checksum covers; the last one may cover fewer.
+/// Bytes of data per checksum; the last piece may be shorter.
 pub const CHECKED_DATA_BYTES: u64 = 1 << 20;
-/// The most bytes that the metadata's JSON may have.
+/// The maximum length of the metadata's JSON in bytes.
 pub const MAX_METADATA_BYTES: u64 = 16 << 20;
 
 pub(crate) const START_MAGIC: [u8; 8] = *b"\x89packtok";
-// Does not end like a pickle, so no file without trailer ends in it.
+// Cannot end a pickle, so no file without a trailer ends with it.
 pub(crate) const TAIL_MAGIC: [u8; 8] = *b"packtok\x89";
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const ALIGNMENT: u64 = 8;
 pub(crate) const ENTRY_BYTES: u64 = 32;
 pub(crate) const TAIL_BYTES: u64 = 48;
-/// Bytes of the tail that its own checksum covers.
+/// Bytes of the tail that the tail's checksum covers.
 pub(crate) const CHECKED_TAIL_BYTES: usize = 36;
 pub(crate) const REQUIRED: u32 = 1;
 const MAX_SECTIONS: u64 = 1024;
@@ -54,7 +54,7 @@ impl Section {
         entry
     }
 
-    /// Decodes an entry and the reserved field behind it.
+    /// Decodes an entry and the reserved field after it.
     fn decode(entry: &[u8; ENTRY_BYTES as usize]) -> (Self, u32) {
         let section = Self {
             kind: u32_at(entry, 0),
@@ -72,12 +72,12 @@ impl Section {
     }
 }
 
-/// A trailer whose layout has been checked against the file it stands in.
+/// A trailer whose layout was checked against its file.
 #[derive(Debug)]
 pub(crate) struct Trailer {
     /// File offset of the start magic.
     pub(crate) start: u64,
-    /// All sections, ascending in type and place, each within the file.
+    /// All sections in ascending order of type and offset, each within the file.
     pub(crate) sections: Vec<Section>,
 }
 
@@ -131,7 +131,7 @@ impl Decoder<'_> {
         Err(self.fault(tail_offset, fault))
     }
 
-    /// File offset of the start magic, behind an index that ends right before it.
+    /// File offset of the start magic. Checks that the index ends right before it.
     fn start(&self, tail: &[u8; TAIL_BYTES as usize], tail_offset: u64) -> Result<u64> {
         let bytes = u64_at(tail, 8);
         let index_start = HEADER_BYTES.saturating_add(self.header.data_bytes);
@@ -222,7 +222,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Where the bytes after the section and its padding start, for a section that must start at `expected`.
+    /// The end of a section including padding. Checks that the section starts at `expected`.
     fn padded_end(
         &self,
         section: &Section,
@@ -255,7 +255,7 @@ impl Decoder<'_> {
         Ok(padded)
     }
 
-    /// Checks what can be known in O(1) of the sections that this version knows.
+    /// Checks the sections that this version knows, as far as O(1) permits.
     fn check_known(&self, trailer: &Trailer) -> Result<()> {
         let data_bytes = self.header.data_bytes;
         let Some(offsets) = trailer.section(OFFSETS) else {
@@ -314,14 +314,14 @@ impl Decoder<'_> {
     }
 }
 
-/// The u32 at `at`, a place that the caller knows to be within `bytes`.
+/// The u32 at `at`; the caller guarantees that it is within `bytes`.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut value = [0; 4];
     value.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(value)
 }
 
-/// The u64 at `at`, a place that the caller knows to be within `bytes`.
+/// The u64 at `at`; the caller guarantees that it is within `bytes`.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut value = [0; 8];
     value.copy_from_slice(&bytes[at..at + 8]);

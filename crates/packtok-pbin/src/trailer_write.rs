@@ -1,4 +1,4 @@
-//! Writing the trailer behind the index: sections one after the other, then their table and the tail.
+//! Writes the trailer after the index: the sections, then the section table and the tail.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ pub(crate) struct TrailerWriter<W> {
 }
 
 impl<W: Write> TrailerWriter<W> {
-    /// Starts a trailer behind an index that ends at file offset `index_end`.
+    /// Starts a trailer after an index that ends at file offset `index_end`.
     pub(crate) fn start(out: W, index_end: u64) -> io::Result<Self> {
         let mut writer = Self {
             out,
@@ -30,7 +30,8 @@ impl<W: Write> TrailerWriter<W> {
         Ok(writer)
     }
 
-    /// Adds a section with the bytes that `fill` writes; sections come in ascending order of `kind`.
+    /// Adds a section with the bytes that `fill` writes. Sections must come in ascending order of
+    /// `kind`.
     pub(crate) fn section<E: From<io::Error>>(
         &mut self,
         kind: u32,
@@ -56,7 +57,7 @@ impl<W: Write> TrailerWriter<W> {
         Ok(self.pad()?)
     }
 
-    /// Writes table and tail; returns the output and the bytes of the whole file.
+    /// Writes table and tail; returns the output and the length of the file.
     pub(crate) fn finish(mut self, header: Header) -> io::Result<(W, u64)> {
         let table_offset = self.position;
         let table: Vec<u8> = self.sections.iter().flat_map(Section::encode).collect();
@@ -85,7 +86,7 @@ impl<W: Write> TrailerWriter<W> {
     }
 }
 
-/// The bytes of one section on their way out, counted and summed.
+/// Counts and checksums the bytes of one section on their way to the output.
 pub(crate) struct SectionOut<'a, W> {
     out: &'a mut W,
     bytes: u64,

@@ -1,7 +1,7 @@
-//! Checking a whole file: every checksum, every offset, and that its parts agree.
+//! Verifies complete files: every checksum, every offset, and the consistency of all parts.
 //!
-//! Responsible for what opening a file leaves unchecked. What ids mean is checked where tokenizers are
-//! known.
+//! Responsible for the checks that opening a file skips. Whether ids are right is checked where
+//! tokenizers are known.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -18,26 +18,28 @@ use crate::pickle_write::write_pairs;
 use crate::reader::Reader;
 use crate::trailer::{ALIGNMENT, CHECKED_DATA_BYTES, DATA_CHECKSUMS, Trailer, u32_at};
 
-/// Documents between two calls of the progress function.
+/// Number of documents between two calls of the progress function.
 const DOCUMENTS_PER_CALL: u64 = 1 << 16;
 
-/// Receives the bytes done so far and says whether to go on.
+/// Receives the bytes done so far and returns whether to continue.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 impl Reader {
-    /// Checks every checksum and offset, that index and trailer agree, and the metadata's counts.
+    /// Verifies every checksum and offset, the agreement of index and trailer, and the metadata's
+    /// counts.
     ///
-    /// `progress` is called with the bytes checked so far, of [`Reader::file_bytes`]. A file without
-    /// trailer was checked when it was opened, as far as it can be.
+    /// `progress` receives the bytes checked so far, out of [`Reader::file_bytes`]. A file without
+    /// a trailer was already checked when it was opened, as far as possible.
     ///
     /// # Errors
-    /// The first thing that is wrong; [`Error::Cancelled`] if `progress` breaks.
+    /// The first fault found; [`Error::Cancelled`] if `progress` breaks.
     pub fn verify(&self, progress: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<()> {
         self.for_each_data_piece(&mut |_| Ok(()), progress)?;
         self.verify_rest(progress)
     }
 
-    /// Calls `each` with every checked piece of the data in order, after comparing its checksum if there is one.
+    /// Calls `each` with every piece of the data in order, after verifying its checksum if there is
+    /// one.
     pub(crate) fn for_each_data_piece(
         &self,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -53,13 +55,13 @@ impl Reader {
                 self.check(Checked::Data, start, stop, crc32c::crc32c(piece), expected)?;
             }
             each(piece)?;
-            tell(progress, stop)?;
+            report_progress(progress, stop)?;
             start = stop;
         }
         Ok(())
     }
 
-    /// Checks everything but the data.
+    /// Verifies everything except the data.
     pub(crate) fn verify_rest(&self, progress: Progress<'_>) -> Result<()> {
         if let Some(trailer) = self.trailer() {
             self.verify_sections(trailer, progress)?;
@@ -69,7 +71,7 @@ impl Reader {
             }
             self.sources()?;
         }
-        tell(progress, self.file_bytes())
+        report_progress(progress, self.file_bytes())
     }
 
     fn verify_sections(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
@@ -82,7 +84,7 @@ impl Reader {
             {
                 found = crc32c::crc32c_append(found, piece);
                 done += piece.len() as u64;
-                tell(progress, done)?;
+                report_progress(progress, done)?;
             }
             let span = section.span();
             self.check(
@@ -96,7 +98,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Checks all offsets, the pickle against them, and that nothing stands between pickle and trailer.
+    /// Checks all offsets, compares them with the pickle, and checks that there is nothing between
+    /// pickle and trailer.
     fn verify_index(&self, trailer: &Trailer, progress: Progress<'_>) -> Result<()> {
         let index_start = HEADER_BYTES + self.data_bytes();
         let index = &self.file()[index_start as usize..trailer.start as usize];
@@ -109,7 +112,7 @@ impl Reader {
                 self.compare_document(document, start, start.saturating_add(len))?;
                 document += 1;
                 if document % DOCUMENTS_PER_CALL == 0 {
-                    tell(progress, self.file_bytes())
+                    report_progress(progress, self.file_bytes())
                 } else {
                     Ok(())
                 }
@@ -133,7 +136,7 @@ impl Reader {
         self.verify_index_bytes(&index[..index_bytes as usize], index_start)
     }
 
-    /// Checks that the pickle has the very bytes that a writer emits: it has no checksum.
+    /// Checks that the pickle is byte for byte what a writer emits, because it has no checksum.
     fn verify_index_bytes(&self, index: &[u8], index_start: u64) -> Result<()> {
         let matched = Cell::new(0);
         let expected = Expected {
@@ -144,7 +147,7 @@ impl Reader {
             let start = self.offset(document);
             (start, self.offset(document + 1) - start)
         });
-        // The pairs were compared before, so that only the way they are written can differ.
+        // The pairs were compared before, so only their encoding can differ.
         write_pairs(expected, pairs)
             .map(drop)
             .map_err(|_| Error::IndexBytes {
@@ -200,8 +203,8 @@ impl Reader {
     }
 }
 
-/// Reports progress and turns a break into [`Error::Cancelled`].
-pub(crate) fn tell(progress: Progress<'_>, done_bytes: u64) -> Result<()> {
+/// Reports progress and maps a break to [`Error::Cancelled`].
+pub(crate) fn report_progress(progress: Progress<'_>, done_bytes: u64) -> Result<()> {
     if progress(done_bytes).is_break() {
         Err(Error::Cancelled)
     } else {
@@ -209,7 +212,7 @@ pub(crate) fn tell(progress: Progress<'_>, done_bytes: u64) -> Result<()> {
     }
 }
 
-/// Checks that the metadata's counts are those of a file with so many documents and tokens.
+/// Checks that the metadata's counts match the given number of documents and tokens.
 pub(crate) fn check_counts(
     metadata: &Metadata,
     documents: u64,
@@ -274,7 +277,7 @@ fn check_count(what: &'static str, found: u64, expected: u64, path: &Path) -> Re
     })
 }
 
-/// Takes what is written as long as it is what is expected.
+/// Accepts written bytes as long as they equal the expected ones.
 struct Expected<'a> {
     bytes: &'a [u8],
     matched: &'a Cell<usize>,

@@ -1,7 +1,7 @@
-//! Writing a pbin, documents in order, in bounded memory.
+//! Writes a pbin, document by document, in bounded memory.
 //!
-//! Responsible for the order of the file's parts and for that what is finished is consistent; the parts'
-//! bytes come from `header`, `pickle_write` and `trailer_write`.
+//! Responsible for the order of the file's parts and the consistency of the finished file.
+//! `header`, `pickle_write` and `trailer_write` encode the parts.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
-use crate::checkpoint::{Checkpoint, agreed};
+use crate::checkpoint::{Checkpoint, matching};
 use crate::crash;
 use crate::data_checksums::DataChecksums;
 use crate::error::{Error, Result};
@@ -23,14 +23,14 @@ use crate::trailer::{DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, REQU
 use crate::trailer_write::TrailerWriter;
 use crate::verify::{Progress, check_counts};
 
-/// Less than what packing appends at a time, so that such data goes to the file without a copy.
+/// Smaller than what packing appends at a time, so that such data is written without a copy.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Names of the unfinished parts in a folder of their own.
+/// File names of the unfinished parts in their folder.
 const DATA_NAME: &str = "data";
 const LENGTHS_NAME: &str = "lengths";
 
-/// A pbin that is being written to a temporary file.
+/// A pbin in the process of being written to a temporary file.
 #[derive(Debug)]
 pub struct Writer {
     out: BufWriter<TempFile>,
@@ -53,11 +53,12 @@ impl Writer {
         Self::start(file, spool, width, DataChecksums::default(), Lengths::NONE)
     }
 
-    /// Starts a pbin whose unfinished parts stand in `folder`, or goes on with what is there, up to the last of
-    /// `checkpoints` that it agrees with; also returns how many of them that are.
+    /// Starts a pbin whose unfinished parts are in `folder`, or resumes after the last of
+    /// `checkpoints` that matches the existing parts; also returns the number of matching
+    /// checkpoints.
     ///
-    /// What is there is read once, and `progress` told how much of it. Whoever names the folder answers for that
-    /// nobody else writes in it.
+    /// Existing parts are read once; `progress` receives the bytes read. The caller guarantees that
+    /// no other writer uses the folder.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Cancelled`] if `progress` breaks.
@@ -78,17 +79,17 @@ impl Writer {
             .open(&lengths_path)
             .map_err(Error::io(&lengths_path))?;
         let (num_agreed, checksums, lengths) =
-            agreed(file.as_file(), &spool, checkpoints, progress, dst)?;
+            matching(file.as_file(), &spool, checkpoints, progress, dst)?;
         let writer = Self::start(file, spool, width, checksums, lengths)?;
         Ok((writer, num_agreed))
     }
 
-    /// Whether `folder` holds the data of an unfinished pbin.
+    /// Whether `folder` contains the data of an unfinished pbin.
     pub fn is_kept(folder: &Path) -> bool {
         folder.join(DATA_NAME).is_file()
     }
 
-    /// Goes on behind what the checksums are of.
+    /// Resumes after the data that the checksums describe.
     fn start(
         mut file: TempFile,
         mut spool: File,
@@ -100,7 +101,7 @@ impl Writer {
         let data_bytes = checksums.num_bytes();
         let mut start = || {
             file.as_file().set_len(HEADER_BYTES + data_bytes)?;
-            // Until the data's length is known the header announces none, as Modalities does.
+            // Until the length of the data is known, the header specifies none, as in Modalities.
             let placeholder = Header {
                 data_bytes: 0,
                 width,
@@ -122,7 +123,7 @@ impl Writer {
         })
     }
 
-    /// Hands all that was appended to the system and returns what tells it from anything else.
+    /// Flushes everything appended so far to the system and returns a checkpoint.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -137,11 +138,11 @@ impl Writer {
         })
     }
 
-    /// Appends whole documents: their tokens back to back, and the bytes of each.
+    /// Appends complete documents: their concatenated tokens, and the length of each in bytes.
     ///
     /// # Errors
-    /// [`Error::AppendedBytes`] if the lengths do not add up, [`Error::AppendedTokens`] if a document is
-    /// no whole number of tokens (nothing is written then), [`Error::Io`].
+    /// [`Error::AppendedBytes`] if the lengths do not add up, [`Error::AppendedTokens`] if a
+    /// document ends inside a token (nothing is written in either case), [`Error::Io`].
     pub fn append(&mut self, data: &[u8], document_bytes: &[u64]) -> Result<()> {
         let mut found: u64 = 0;
         for (&bytes, document) in document_bytes.iter().zip(self.num_documents()..) {
@@ -162,7 +163,7 @@ impl Writer {
             .try_for_each(|&bytes| self.push_document(bytes))
     }
 
-    /// The path that it can be published as.
+    /// The path that the file can be published as.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -182,11 +183,11 @@ impl Writer {
         self.data_bytes
     }
 
-    /// Writes index, trailer and header and waits until all is on the disk.
+    /// Writes index, trailer and header, and waits until everything is on disk.
     ///
     /// # Errors
-    /// [`Error::Count`] if the metadata's counts are not those of the file, [`Error::MetadataTooLarge`],
-    /// [`Error::Io`].
+    /// [`Error::Count`] if the metadata's counts do not match the file,
+    /// [`Error::MetadataTooLarge`], [`Error::Io`].
     pub fn finish(mut self, metadata: &Metadata, sources: &[Source]) -> Result<Finished> {
         let path = self.path.clone();
         let num_tokens = self.data_bytes / self.width.bytes();
@@ -227,7 +228,7 @@ impl Writer {
         })
     }
 
-    /// Writes data that belongs to documents pushed before or after.
+    /// Writes data of documents that are added before or afterwards with [`Writer::push_document`].
     pub(crate) fn write_data(&mut self, data: &[u8]) -> Result<()> {
         self.out.write_all(data).map_err(Error::io(&self.path))?;
         self.checksums.update(data);
@@ -235,8 +236,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes data that stands in `file` from byte `offset` on, as [`Writer::write_data`] does; the system is
-    /// asked to copy it, which spares file systems on other machines the way to here and back.
+    /// Like [`Writer::write_data`], for data that is in `file` from byte `offset` on. The system
+    /// makes the copy, so that a network file system need not transfer the data to this machine and
+    /// back.
     pub(crate) fn copy_data(&mut self, data: &[u8], file: &File, offset: u64) -> Result<()> {
         self.out.flush().map_err(Error::io(&self.path))?;
         let copied = copy_range(file, offset, self.out.get_ref().as_file(), data.len());
@@ -249,7 +251,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes a document of `bytes` bytes, whose data is written apart.
+    /// Records a document of `bytes` bytes, whose data is written separately.
     pub(crate) fn push_document(&mut self, bytes: u64) -> Result<()> {
         self.lengths.push(bytes).map_err(Error::io(&self.path))
     }
@@ -341,7 +343,7 @@ fn copy_range(_: &File, _: u64, _: &File, _: usize) -> std::io::Result<usize> {
     Ok(0)
 }
 
-/// A whole pbin on the disk that has not got its name yet.
+/// A complete pbin on disk under its temporary name.
 #[derive(Debug)]
 pub struct Finished {
     file: TempFile,
@@ -349,7 +351,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Gives the file its name.
+    /// Renames the file to its destination.
     ///
     /// # Errors
     /// As [`TempFile::publish`].
@@ -358,20 +360,20 @@ impl Finished {
         Ok(self.summary)
     }
 
-    /// What the file holds.
+    /// Counts and checksum of the file.
     pub fn summary(&self) -> Summary {
         self.summary
     }
 }
 
-/// What a written file holds.
+/// Counts and checksum of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// Documents in the file.
     pub documents: u64,
     /// Tokens in the file.
     pub tokens: u64,
-    /// Bytes of the whole file.
+    /// Bytes of the file.
     pub file_bytes: u64,
     /// CRC32C of the data segment.
     pub data_crc32c: u32,

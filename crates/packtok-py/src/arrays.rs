@@ -1,4 +1,4 @@
-//! The caller's arrays that a batch is written into: their types and shapes are checked here, once.
+//! The caller's arrays for a batch: checks their types and shapes once and borrows them.
 
 use numpy::{
     Element, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray, PyUntypedArrayMethods,
@@ -7,13 +7,13 @@ use packtok_sampling::items::IdsMut;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// An array for ids, borrowed for writing.
+/// An array of ids, borrowed for writing.
 pub(crate) enum IdArray<'py> {
     I32(PyReadwriteArray2<'py, i32>),
     I64(PyReadwriteArray2<'py, i64>),
 }
 
-/// The shape that every array of a batch must have.
+/// The shape of every array of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) num_rows: usize,
@@ -32,7 +32,7 @@ impl<'py> IdArray<'py> {
         }
     }
 
-    /// Its elements, row by row.
+    /// Its elements in row-major order.
     pub(crate) fn ids(&mut self) -> PyResult<IdsMut<'_>> {
         Ok(match self {
             Self::I32(array) => IdsMut::I32(array.as_slice_mut()?),

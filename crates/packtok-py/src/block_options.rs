@@ -1,4 +1,4 @@
-//! What `Blocks` is made of, as the caller says it and as it is pickled: files, packing and type.
+//! The arguments of `Blocks`, as given by the caller and as pickled: files, packing and dtype.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 use crate::error::sampling_error;
 use crate::views;
 
-/// Where the files are: one of the first three, and what is known of a manifest.
+/// The files: one of the first three fields, and what is known of a manifest.
 pub(crate) struct Sources {
     pub(crate) paths: Option<Vec<PathBuf>>,
     pub(crate) manifest: Option<PathBuf>,
@@ -28,11 +28,11 @@ pub(crate) struct Sources {
     pub(crate) fingerprint: Option<String>,
 }
 
-/// An [`Entry`] as it is pickled.
+/// An [`Entry`] in its pickled form.
 pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>);
 
 impl Sources {
-    /// The files, and the manifest that they are listed in.
+    /// Opens the files; also returns the manifest that lists them.
     pub(crate) fn open(self, verify: bool) -> PyResult<(Files, Option<PathBuf>)> {
         let files = match (self.paths, &self.manifest, self.entries) {
             (Some(paths), None, None) => Files::open(&paths, verify),
@@ -49,7 +49,7 @@ impl Sources {
         Ok((files.map_err(sampling_error)?, self.manifest))
     }
 
-    /// Adds what a copy of `files`, listed in `manifest`, is to be made of.
+    /// Adds the arguments that recreate `files`, listed in `manifest`.
     pub(crate) fn tell(
         files: &Files,
         manifest: Option<&Path>,
@@ -68,7 +68,7 @@ impl Sources {
     }
 }
 
-/// The files of a manifest, which must be the one of `fingerprint` if that is known.
+/// The files of a manifest, which must match `fingerprint` if it is given.
 fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files> {
     let entries = manifest::read_manifest(path)?;
     if let Some(expected) = fingerprint {
@@ -111,7 +111,7 @@ fn entry_of(tuple: EntryTuple) -> Entry {
     }
 }
 
-/// How tokens become items, as the caller said it.
+/// How tokens become items, as given by the caller.
 pub(crate) struct PackingOptions {
     pub(crate) packing: String,
     pub(crate) block_size: Option<u64>,
@@ -124,7 +124,7 @@ pub(crate) struct PackingOptions {
 }
 
 impl PackingOptions {
-    /// The documents of `files` that the options ask for.
+    /// The selected documents of `files`.
     pub(crate) fn stream(&self, files: Files) -> PyResult<Stream> {
         let (path, side) = match (&self.split_path, self.side.as_deref()) {
             (None, None) => return Ok(Stream::new(files)),
@@ -141,7 +141,7 @@ impl PackingOptions {
         Stream::selected(files, runs).map_err(sampling_error)
     }
 
-    /// What the options ask for, of `stream`.
+    /// The packing of `stream`.
     pub(crate) fn parse(&self, stream: &Stream) -> PyResult<Packing> {
         let missing =
             |name: &str| PyTypeError::new_err(format!("packing {:?} needs {name}", self.packing));
@@ -176,7 +176,7 @@ impl PackingOptions {
         }
     }
 
-    /// Adds what a copy is to be made with.
+    /// Adds the arguments that recreate these options.
     pub(crate) fn tell(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
         options.set_item("packing", &self.packing)?;
         options.set_item("block_size", self.block_size)?;
@@ -192,10 +192,10 @@ impl PackingOptions {
     }
 }
 
-/// Type of the items' arrays.
+/// The dtype of the items' arrays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dtype {
-    /// As wide as the files have it.
+    /// The token width of the files.
     File,
     U8,
     U16,
@@ -205,10 +205,10 @@ pub(crate) enum Dtype {
 }
 
 impl Dtype {
-    /// The type that `dtype` names to NumPy.
+    /// Parses `dtype`, anything that NumPy accepts.
     ///
-    /// `"index"` is the signed type in which torch's embeddings take ids of files of `width`: int32, or
-    /// int64 where an id may exceed it.
+    /// `"index"` is the signed type of indices for torch's embeddings, given files of `width`:
+    /// int32, or int64 if an id may exceed it.
     pub(crate) fn parse(dtype: &Bound<'_, PyAny>, width: TokenWidth) -> PyResult<Self> {
         if dtype.extract::<&str>().is_ok_and(|name| name == "index") {
             return Ok(match width {
@@ -229,7 +229,7 @@ impl Dtype {
         })
     }
 
-    /// NumPy's dtype, for files of `width`.
+    /// NumPy's dtype, given files of `width`.
     pub(crate) fn descr(self, py: Python<'_>, width: TokenWidth) -> Bound<'_, PyArrayDescr> {
         match self {
             Self::File => views::dtype(py, width),

@@ -1,4 +1,4 @@
-//! `Blocks`: the items of one or many pbins as views and as batches, for Python.
+//! `Blocks`: the items of one or many pbins as views and as batches.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,24 +22,26 @@ use crate::views;
 
 /// The items of one or many pbins, as NumPy arrays and as batches.
 ///
-/// `packing` says what an item is: `"fixed"`, `block_size` tokens across documents, the last `overlap` of
-/// which are the first of the next item; `"rows"`, `context_length` inputs and the label of the last, which is the
-/// first input of the next item; `"document"`, one document cut after `block_size` tokens; `"planned"`,
-/// what the plan at `plan_path` puts together; `"whole"`, one document. Rows of batches have `context_length`
-/// inputs: one fewer than `block_size`, whose last token is only a label, or as many as the plan's blocks have.
+/// `packing` defines an item. `"fixed"`: `block_size` tokens across documents, of which the last
+/// `overlap` are the first of the next item. `"rows"`: `context_length` inputs and the label of the
+/// last one, which is also the first input of the next item. `"document"`: one document, truncated
+/// to `block_size` tokens. `"planned"`: the documents that the plan at `plan_path` combines.
+/// `"whole"`: one complete document. Rows of batches have `context_length` inputs: `block_size -
+/// 1`, because the last token is only a label, or the length of the plan's blocks.
 ///
-/// With `split_path` and `side` ("train" or "validation") the documents are those of one side of a split.
+/// With `split_path` and `side` ("train" or "validation"), only the documents on one side of a
+/// split are used.
 ///
-/// Item `i` is a read-only view in the width of the files, which copies nothing and outlives this object; a
-/// read-only copy where the item is not one piece of one file. With `dtype` it is a writable copy of that type;
-/// `"index"` is int32, or int64 for files of 4 bytes a token, the types that torch's embeddings take. Slices give
-/// lists of items.
+/// Item `i` is a read-only view in the token width of the files, without a copy, and it outlives
+/// this object. If an item is not contiguous in one file, it is a read-only copy. With `dtype` it
+/// is a writable copy of that type; `"index"` is int32, or int64 for files with 4 bytes per token,
+/// the types that torch's embeddings accept. Slices return lists of items.
 ///
-/// Pickles as what it was made from; whoever unpickles it and finds other files is told which.
+/// Pickles as its arguments. Unpickling raises an error that names the file if a file has changed.
 #[pyclass(frozen, name = "Blocks", module = "packtok._packtok")]
 pub(crate) struct PyBlocks {
     pub(crate) items: Items,
-    /// The manifest that the files are listed in, if they are.
+    /// The manifest that lists the files, if any.
     manifest: Option<PathBuf>,
     packing: PackingOptions,
     dtype: Dtype,
@@ -49,9 +51,9 @@ pub(crate) struct PyBlocks {
 
 #[pymethods]
 impl PyBlocks {
-    /// Opens `paths`, or lists what `manifest` lists and opens no file before it is needed.
+    /// Opens `paths`, or reads `manifest` and opens its files at first use.
     ///
-    /// `entries` and `fingerprint` are what unpickling gives: the files as they were seen before.
+    /// `entries` and `fingerprint` come from unpickling: the files as they were before.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
                         plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
@@ -109,7 +111,8 @@ impl PyBlocks {
         self.items.len() as usize
     }
 
-    /// Item `item` as an array, or a list of arrays for a slice; negative ones count from the end.
+    /// Item `item` as an array, or a list of arrays for a slice; negative numbers count from the
+    /// end.
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
         item: &Bound<'py, PyAny>,
@@ -128,11 +131,12 @@ impl PyBlocks {
         Self::array(slf, i)
     }
 
-    /// Writes the rows of `items` into arrays of shape (len(items), context_length), without the GIL.
+    /// Writes the rows of `items` into arrays of shape (len(items), context_length), without the
+    /// GIL.
     ///
-    /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64 or int32, `loss_mask` is bool. Gives
-    /// `None`, or with `segments` the boundaries of the documents in the rows laid end to end, as int32, and
-    /// the length of the longest.
+    /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64 or int32, `loss_mask` is
+    /// bool. Returns `None`, or with `segments` the boundaries of the documents in the concatenated
+    /// rows, as int32, and the length of the longest one.
     #[pyo3(signature = (items, *, input_ids, labels=None, position_ids=None, document_ids=None, loss_mask=None,
                         pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
@@ -162,8 +166,8 @@ impl PyBlocks {
         fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)
     }
 
-    /// The documents that `item` has tokens of: (path, document in that file, start, stop), the last two
-    /// counted in tokens from the document's start.
+    /// The documents that `item` has tokens of, as (path, document in that file, start, stop); the
+    /// last two are token positions in the document.
     fn locate(&self, item: i64) -> PyResult<Vec<(OsString, u64, u64, u64)>> {
         let i = self.items.ordinal(item).map_err(sampling_error)?;
         let files = self.items.stream().files();
@@ -175,7 +179,7 @@ impl PyBlocks {
         Ok(told.collect())
     }
 
-    /// Tells the system how the files will be read: "normal", "sequential" or "random".
+    /// Advises the system how the files will be read: "normal", "sequential" or "random".
     fn advise(&self, pattern: &str) -> PyResult<()> {
         let pattern = match pattern {
             "normal" => AccessPattern::Normal,
@@ -191,7 +195,7 @@ impl PyBlocks {
         files.advise(pattern).map_err(sampling_error)
     }
 
-    /// Asks the system to read the pages of `items`, and does not wait for them.
+    /// Asks the system to read the pages of `items` asynchronously.
     fn prefetch(&self, py: Python<'_>, items: &Bound<'_, PyAny>) -> PyResult<()> {
         let items = self.ordinals(items)?;
         py.detach(|| items.iter().try_for_each(|&i| self.items.prefetch(i)))
@@ -205,7 +209,7 @@ impl PyBlocks {
         context_length.ok_or_else(|| sampling_error(SamplingError::NoRows.into()))
     }
 
-    /// Number of tokens, those of items and those that are in none.
+    /// Number of tokens, including those that are in no item.
     #[getter]
     fn num_tokens(&self) -> u64 {
         self.items.stream().num_tokens()
@@ -224,7 +228,7 @@ impl PyBlocks {
             .map_err(sampling_error)
     }
 
-    /// Number of inputs that are padding, in batches of all items.
+    /// Number of padding inputs in batches of all items.
     #[getter]
     fn num_padding_tokens(&self, py: Python<'_>) -> PyResult<u64> {
         py.detach(|| self.items.num_padding_tokens())
@@ -237,7 +241,7 @@ impl PyBlocks {
         self.dtype.descr(py, self.width())
     }
 
-    /// Id that closes documents, if the first file says so.
+    /// EOD id, if the first file records it.
     #[getter]
     fn eod_id(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let files = self.items.stream().files();
@@ -247,7 +251,7 @@ impl PyBlocks {
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }
 
-    /// SHA-256, in hex, of the files' names, lengths and trailers' checksums, and of the split.
+    /// SHA-256 in hex of the files' names, lengths and trailer checksums, and of the split.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.fingerprint
@@ -307,14 +311,14 @@ impl PyBlocks {
         Ok(list.into_any())
     }
 
-    /// Item `i`, which is below the number of items.
+    /// Item `i`, which must be below the number of items.
     fn array<'py>(slf: &Bound<'py, Self>, i: u64) -> PyResult<Bound<'py, PyAny>> {
         let (this, py) = (slf.get(), slf.py());
         if this.dtype == Dtype::File
             && let Some(bytes) = this.items.one_piece(i).map_err(sampling_error)?
         {
-            // SAFETY: the bytes are whole tokens of a map of the files; the class is frozen and files that are
-            // open stay so, so the map lives as long as the object.
+            // SAFETY: the bytes are complete tokens of a map of the files. The class is frozen and
+            // open files stay open, so the map lives as long as the object.
             return Ok(unsafe { views::lend(slf.as_any(), this.width(), bytes) });
         }
         match (this.dtype, this.width()) {
@@ -333,14 +337,15 @@ impl PyBlocks {
         let ids = py
             .detach(|| self.items.copied::<T>(i))
             .map_err(sampling_error)?;
-        // A copy that stands for a view cannot be written either: which items are copies is the files' matter.
+        // A copy that replaces a view is read-only too, because which items are copies depends only
+        // on the files.
         Ok(match self.dtype {
             Dtype::File => views::own_read_only(py, ids),
             _ => PyArray1::from_vec(py, ids).into_any(),
         })
     }
 
-    /// Ordinals of items given as any iterable of integers.
+    /// Item numbers from any iterable of integers.
     fn ordinals(&self, items: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         let ordinal = |item| self.items.ordinal(item).map_err(sampling_error);
         if let Ok(items) = items.extract::<PyReadonlyArray1<'_, i64>>() {

@@ -1,4 +1,4 @@
-//! Texts from Python that stand for one of a fixed set of values, or for a limit.
+//! Parses option values from Python: enumerations and limits.
 
 use packtok_core::pack::{NotALimit, RejectLimit};
 use pyo3::exceptions::PyValueError;
@@ -10,7 +10,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(checked_reject_limit, module)?)
 }
 
-/// The value of an option that has a fixed set of values.
+/// The value of an option with a fixed set of values.
 pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult<T> {
     let named: Result<T, ValueError> = T::deserialize(value.into_deserializer());
     named.map_err(|error| {
@@ -23,12 +23,13 @@ pub(crate) fn choice<T: DeserializeOwned>(option: &str, value: &str) -> PyResult
     })
 }
 
-/// What `max_rejects` says.
+/// Parses `max_rejects`.
 pub(crate) fn reject_limit(value: &str) -> PyResult<RejectLimit> {
     (value.parse()).map_err(|expected: NotALimit| PyValueError::new_err(expected.to_string()))
 }
 
-/// The text of a limit on rejects in its shortest form; ValueError, saying what is expected, if it is none.
+/// The shortest form of a limit on rejects; raises ValueError with the expected forms if it is
+/// invalid.
 #[pyfunction]
 fn checked_reject_limit(value: &str) -> PyResult<String> {
     Ok(reject_limit(value)?.to_string())

@@ -6,7 +6,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(available_cpus, module)?)
 }
 
-/// Number of CPUs that this process may use: affinity and cgroup limits count.
+/// Number of CPUs available to this process, according to its affinity and cgroup limits.
 #[pyfunction]
 pub(crate) fn available_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -1,8 +1,9 @@
-//! The one table from Rust errors to Python exceptions.
+//! Maps all Rust errors to Python exceptions.
 //!
-//! Ours derive from `PacktokError`; the system's answers become the `OSError` subclass with errno
-//! and file name; bad arguments are `ValueError`, positions out of range `IndexError`. The matches
-//! have no `_` arm, so that a new variant has to find its place here.
+//! Errors of packtok derive from `PacktokError`; errors of system calls become the `OSError`
+//! subclass with errno and file name; invalid arguments are `ValueError`, positions out of range
+//! `IndexError`. The matches have no `_` arm, so that the compiler requires a mapping for every new
+//! variant.
 
 use std::io;
 use std::path::Path;
@@ -47,7 +48,7 @@ create_exception!(
     "A tokenizer that cannot be loaded or used."
 );
 
-/// What is said of an output that is there, by all commands.
+/// The message about an existing output, the same for all commands.
 const OUTPUT_EXISTS: &str = "the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
 
 /// `ENOENT` and `EEXIST` on every Unix.
@@ -63,10 +64,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TokenizerError", py.get_type::<TokenizerError>())
 }
 
-/// The `OSError` subclass for what the system said of `path`.
+/// The `OSError` subclass for a system error about `path`.
 fn os_error(path: &Path, error: &io::Error) -> PyErr {
     match error.raw_os_error() {
-        // Given three arguments, OSError picks the subclass and keeps errno and file name.
+        // With three arguments, OSError selects the subclass and keeps errno and file name.
         Some(errno) => {
             let text = error.to_string();
             let said = text.split(" (os error").next().unwrap_or(&text);
@@ -80,7 +81,7 @@ fn file_exists(path: &Path, remedy: &'static str) -> PyErr {
     PyFileExistsError::new_err((EEXIST, remedy, path.as_os_str().to_owned()))
 }
 
-/// Maps an error of the format.
+/// Maps an error of the file format.
 pub(crate) fn pbin_error(error: PbinError) -> PyErr {
     use PbinError as E;
     match &error {
@@ -117,7 +118,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
     }
 }
 
-/// Maps an error of the engine.
+/// Maps an error of the tokenizer.
 pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
     use packtok_tokenizer::Error as E;
     match &error {
@@ -186,7 +187,7 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
     }
 }
 
-/// Maps an error of making, merging and verifying.
+/// Maps an error of packing, merging and verifying.
 pub(crate) fn core_error(error: CoreError) -> PyErr {
     use CoreError as E;
     match error {

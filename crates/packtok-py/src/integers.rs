@@ -1,10 +1,10 @@
-//! One-dimensional arrays and lists of integers, of whatever type, as one that Rust works with.
+//! Converts one-dimensional arrays and lists of any integer type to one Rust type.
 
 use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The types of integers that arrays have.
+/// The supported integer types of arrays.
 pub(crate) trait Integer:
     TryFrom<u8>
     + TryFrom<i8>
@@ -15,7 +15,7 @@ pub(crate) trait Integer:
     + TryFrom<u64>
     + TryFrom<i64>
 {
-    /// What a number has to be.
+    /// Description of valid values for errors.
     const EXPECTED: &'static str;
 }
 
@@ -27,7 +27,7 @@ impl Integer for usize {
     const EXPECTED: &'static str = "a number of at least 0";
 }
 
-/// The numbers of `value`, the argument `name`: an array, a tensor or a sequence.
+/// The numbers of `value`, the argument `name`: an array, tensor or sequence.
 pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<U>> {
     let array = in_native_order(
         value
@@ -36,7 +36,7 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
             .call_method1("asarray", (value,))?,
     )?;
     let one_dimensional = array.getattr("ndim")?.extract::<usize>()? == 1;
-    // An empty list has no integers in it, and floats no more.
+    // An empty list has no integer type in NumPy, but is accepted.
     if one_dimensional && array.len()? == 0 {
         return Ok(Vec::new());
     }
@@ -64,7 +64,7 @@ pub(crate) fn integers<U: Integer>(name: &str, value: &Bound<'_, PyAny>) -> PyRe
     }
 }
 
-/// The array in the machine's byte order, in which Rust reads it.
+/// The array in native byte order.
 fn in_native_order<'py>(array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let dtype = array.getattr("dtype")?;
     if dtype.getattr("isnative")?.is_truthy()? {
@@ -73,7 +73,7 @@ fn in_native_order<'py>(array: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     array.call_method1("astype", (dtype.call_method1("newbyteorder", ("=",))?,))
 }
 
-/// The numbers of an array of `T`, or the position of the first that does not fit.
+/// The numbers of an array of `T`, or the position of the first one that does not fit.
 fn of<T: Element + Copy, U: TryFrom<T>>(array: &Bound<'_, PyAny>) -> Option<Result<Vec<U>, usize>> {
     let array = array.cast::<PyArray1<T>>().ok()?.try_readonly().ok()?;
     let view = array.as_array();

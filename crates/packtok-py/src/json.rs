@@ -1,4 +1,5 @@
-//! Reports cross the boundary as JSON: they are small, and the names stay in one place.
+//! Passes reports to Python as JSON: they are small, and their field names are defined only in
+//! Rust.
 
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Python bindings: registers what the other modules define, and does nothing else.
+//! Python bindings: registers what the other modules define.
 
 mod arrays;
 mod block_options;

@@ -13,7 +13,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write_manifest, module)?)
 }
 
-/// Writes the entries of `paths`, told as `names`, to the manifest at `output`; gives files, documents, tokens.
+/// Writes the entries of `paths`, listed under `names`, to the manifest at `output`; returns the
+/// number of files, documents and tokens.
 #[pyfunction]
 #[pyo3(signature = (*, paths, names, output, replace))]
 fn write_manifest(

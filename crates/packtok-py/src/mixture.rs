@@ -1,4 +1,4 @@
-//! `Mixture`: which item of which source comes when several are mixed.
+//! `Mixture`: which item of which source comes next when several sources are mixed.
 
 use std::num::NonZeroU64;
 
@@ -21,8 +21,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// An endless sequence of items of several sources, each in exact proportion to its weight.
 ///
-/// Among the first k items every source has its share to within one item, for every k. Each source is gone
-/// through again and again: with a seed in another order each time, without one from its first item.
+/// Among the first k items every source has its share to within one item, for every k. Each source
+/// is repeated endlessly: with a seed in a different order each time, otherwise sequentially.
 #[pyclass(frozen, name = "Mixture", module = "packtok._packtok")]
 pub(crate) struct PyMixture {
     mixture: Mixture,
@@ -34,7 +34,7 @@ type Numbers<'py> = Bound<'py, PyArray1<i64>>;
 
 #[pymethods]
 impl PyMixture {
-    /// A mixture of as many sources as there are `weights`, which have `lengths` items.
+    /// A mixture of sources with these `weights` and numbers of items `lengths`.
     #[new]
     #[pyo3(signature = (weights, *, lengths, seed))]
     fn new(weights: Vec<u64>, lengths: Vec<u64>, seed: Option<u64>) -> PyResult<Self> {
@@ -51,7 +51,7 @@ impl PyMixture {
         }
     }
 
-    /// For each of `items` its source and which item of that source it is; ascending items are fastest.
+    /// For each of `items`, its source and the item of that source; ascending items are fastest.
     fn draws<'py>(&self, py: Python<'py>, items: Vec<u64>) -> (Numbers<'py>, Numbers<'py>) {
         let (sources, positions) = py.detach(|| {
             let draws = self.mixture.draws(items);
@@ -67,7 +67,7 @@ impl PyMixture {
         (sources.into_pyarray(py), positions.into_pyarray(py))
     }
 
-    /// How many of the first `num_items` items each source gives.
+    /// Number of items of each source among the first `num_items`.
     fn counts(&self, py: Python<'_>, num_items: u64) -> Vec<u64> {
         py.detach(|| self.mixture.counts(num_items))
     }
@@ -77,7 +77,7 @@ impl PyMixture {
     }
 }
 
-/// As `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
+/// Like `Blocks.fill`, but row i is item `items[i]` of `blocks[sources[i]]`.
 #[pyfunction]
 #[pyo3(signature = (blocks, sources, items, *, input_ids, labels=None, position_ids=None, document_ids=None,
                     loss_mask=None, pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]

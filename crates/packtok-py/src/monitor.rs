@@ -1,4 +1,4 @@
-//! The way back into Python during long calls: Ctrl-C and progress.
+//! Callbacks into Python during long calls: signal checks (Ctrl-C) and progress.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use pyo3::types::PyDict;
 
 use crate::error::{core_error, sampling_error};
 
-/// Time between two looks for a signal, which is also the longest that one goes unnoticed.
+/// Interval between two signal checks, and so the maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
-/// Time between two calls of the progress function.
+/// Interval between two calls of the progress function.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-/// Said with an error that ends a run before its time.
+/// Note on an exception that ends a run early.
 const KEPT_NOTE: &str =
     "finished work is kept next to the output; run the same command again to resume";
 
-/// Said with an interruption that came when nothing was left that could be interrupted.
+/// Note on an interruption that came too late to have an effect.
 const WHOLE_NOTE: &str = "the pbin was already complete";
 
-/// Asks Python, now and then, whether to go on.
+/// Asks Python regularly whether to continue.
 struct Watch {
     on_progress: Option<Py<PyAny>>,
     asked: Instant,
@@ -39,7 +39,7 @@ impl Watch {
         }
     }
 
-    /// Looks for signals and reports progress; `Break` once Python raised something.
+    /// Checks for signals and reports progress; `Break` after a Python exception.
     fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.asked.elapsed() < SIGNAL_INTERVAL {
             return ControlFlow::Continue(());
@@ -79,13 +79,13 @@ impl Watch {
         Ok(())
     }
 
-    /// What Python raised, if that is why the call ended; otherwise `error`.
+    /// The Python exception if it ended the call; otherwise `error`.
     fn error_or(self, error: PyErr) -> PyErr {
         self.raised.unwrap_or(error)
     }
 }
 
-/// Runs `call` without the GIL, with Ctrl-C and progress.
+/// Runs `call` without the GIL, with signal checks and progress.
 pub(crate) fn watched<R: Send>(
     py: Python<'_>,
     on_progress: Option<Py<PyAny>>,
@@ -95,14 +95,14 @@ pub(crate) fn watched<R: Send>(
     let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
     outcome.map_err(|error| match error {
         Error::Kept { source } => {
-            // Whatever was raised, a note says that the work is not lost.
+            // Whatever exception was raised, a note says that the work is kept.
             with_note(py, watch.error_or(core_error(*source)), KEPT_NOTE)
         }
         error => watch.error_or(core_error(error)),
     })
 }
 
-/// Runs `call`, which plans or splits, as [`watched`] does.
+/// Runs `call`, which plans or splits, like [`watched`].
 pub(crate) fn watched_planning<R: Send>(
     py: Python<'_>,
     on_progress: Option<Py<PyAny>>,
@@ -123,7 +123,8 @@ pub(crate) fn watched_planning<R: Send>(
     outcome.map_err(|error| watch.error_or(sampling_error(error)))
 }
 
-/// [`watched`] for a call that writes a pbin: an interruption that comes too late to be one says that the file is there.
+/// [`watched`] for a call that writes a pbin. If an interruption comes too late, a note says that
+/// the file is complete.
 pub(crate) fn watched_writing<R: Send>(
     py: Python<'_>,
     on_progress: Option<Py<PyAny>>,

@@ -1,4 +1,4 @@
-//! Names and orders of files that Python needs too: each is defined once, in the core.
+//! File names and sort orders that Python needs too; defined once, in the core.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,20 +25,20 @@ fn shard_name(shard_index: u64, num_shards: u64) -> String {
     folder::shard_name(shard_index, num_shards)
 }
 
-/// The name of the marker that says that the shard with the pbin `name` is complete.
+/// The name of the marker of the shard with the pbin `name`.
 #[pyfunction]
 fn marker_name(name: PathBuf) -> OsString {
     folder::marker_path(&name).into_os_string()
 }
 
-/// The paths in natural order, in which `part2` comes before `part10`.
+/// The paths in natural order (`part2` before `part10`).
 #[pyfunction]
 fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
     sort_naturally(&mut paths);
     paths
 }
 
-/// The folder of packtok in the user's cache; None for a user without a home folder.
+/// The folder of packtok in the user's cache; None if there is no home folder.
 #[pyfunction]
 fn user_cache() -> Option<OsString> {
     core_user_cache().map(PathBuf::into_os_string)

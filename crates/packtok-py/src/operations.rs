@@ -1,4 +1,5 @@
-//! The functions behind the commands: convert, call the core without the GIL, convert back.
+//! The functions behind the commands: convert the arguments, call the core without the GIL, convert
+//! the result.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -29,14 +30,14 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_corpus, module)?)
 }
 
-/// Writes a small file whole, synced and under its name in one step, replacing what has the name.
+/// Writes a small file atomically and synced, replacing an existing one.
 #[pyfunction]
 fn publish_bytes(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
     py.detach(|| pbin::publish_bytes(&path, data, Replace::Existing))
         .map_err(pbin_error)
 }
 
-/// Runs `call` as [`watched`] does and returns its report as a dict.
+/// Runs `call` like [`watched`] and returns its report as a dict.
 pub(crate) fn run<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
@@ -45,7 +46,7 @@ pub(crate) fn run<'py, R: Serialize + Send>(
     json::to_python(py, &watched(py, on_progress, call)?)
 }
 
-/// Runs `call`, which writes a pbin, as [`watched_writing`] does and returns its report as a dict.
+/// Runs `call`, which writes a pbin, like [`watched_writing`] and returns its report as a dict.
 pub(crate) fn run_writing<'py, R: Serialize + Send>(
     py: Python<'py>,
     on_progress: Option<Py<PyAny>>,
@@ -54,12 +55,12 @@ pub(crate) fn run_writing<'py, R: Serialize + Send>(
     json::to_python(py, &watched_writing(py, on_progress, call)?)
 }
 
-/// The options of a run, from the JSON that `PackConfig.spec` in Python returns.
+/// Parses the options of a run from the JSON of `PackConfig.spec` in Python.
 pub(crate) fn parsed_spec(json: &str) -> PyResult<PackSpec> {
     serde_json::from_str(json).map_err(|error| PyValueError::new_err(format!("options: {error}")))
 }
 
-/// The options of a run that encodes with `tokenizer`.
+/// The options of a run, resolved for `tokenizer`.
 pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOptions> {
     parsed_spec(json)?.resolve(tokenizer).map_err(core_error)
 }
@@ -80,7 +81,8 @@ fn pack<'py>(
     })
 }
 
-/// Tokenizes a share of a corpus again and compares it with the pbin that the options name as output.
+/// Tokenizes a fraction of a corpus again and compares it with the pbin that the options name as
+/// output.
 #[pyfunction]
 #[pyo3(signature = (spec, tokenizer, on_progress, *, sample))]
 fn verify_corpus<'py>(
@@ -97,7 +99,7 @@ fn verify_corpus<'py>(
     })
 }
 
-/// Writes the raw index of a JSONL file, as Modalities writes it, and returns a report.
+/// Writes the raw index of a JSONL file in the format of Modalities and returns a report.
 #[pyfunction]
 #[pyo3(signature = (*, src, index_path, on_bad_document, existing, max_document_bytes, on_progress))]
 fn write_raw_index<'py>(
@@ -117,7 +119,7 @@ fn write_raw_index<'py>(
         read: ReadOptions {
             chunk_bytes: CHUNK_BYTES,
             max_document_bytes,
-            // A raw index is of a plain file, so that no window is ever asked for.
+            // A raw index requires an uncompressed file, so the limit is never used.
             zstd_window_log_max: 27,
         },
     };
@@ -148,7 +150,7 @@ fn merge<'py>(
     })
 }
 
-/// Checks checksums, index, ids and EODs of a pbin and returns what was proven.
+/// Verifies checksums, index, ids and EODs of a pbin and returns what was proven.
 #[pyfunction]
 #[pyo3(signature = (*, path, tokenizer, on_progress))]
 fn verify<'py>(

@@ -1,4 +1,4 @@
-//! `Permutation` and `Order`: which items an epoch serves, and when.
+//! `Permutation` and `Order`: the order of items in each epoch.
 
 use std::num::NonZeroU64;
 
@@ -8,10 +8,10 @@ use packtok_sampling::order::permutation::Permutation;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-/// The numbers `0..num_items` in an order given by a seed and an epoch, without a list of them.
+/// The numbers `0..num_items` in an order defined by a seed and an epoch, without a list of them.
 ///
-/// `permutation[i]` is the number at position i. The order is packtok's own and never changes;
-/// docs/order_rules.md specifies it.
+/// `permutation[i]` is the number at position i. The order is specific to packtok and never
+/// changes; docs/order_rules.md specifies it.
 #[pyclass(frozen, name = "Permutation", module = "packtok")]
 pub(crate) struct PyPermutation {
     permutation: Permutation,
@@ -21,7 +21,7 @@ pub(crate) struct PyPermutation {
 
 #[pymethods]
 impl PyPermutation {
-    /// The order of `num_items` numbers, at least 1 and below 2**63, for this seed and epoch.
+    /// The permutation of `num_items` numbers, at least 1 and below 2**63, for this seed and epoch.
     #[new]
     fn new(num_items: i64, seed: u64, epoch: u64) -> PyResult<Self> {
         let num_items = positive("num_items", num_items)?;
@@ -41,7 +41,8 @@ impl PyPermutation {
         let num_items = self.permutation.num_items().get();
         let position = match i {
             0.. => i as u64,
-            // Wraps past the end when it counts back beyond the first, and is refused there.
+            // If `i` counts back past the first number, this wraps to a position past the end,
+            // which is rejected below.
             _ => num_items.wrapping_sub(i.unsigned_abs()),
         };
         if position >= num_items {
@@ -52,9 +53,9 @@ impl PyPermutation {
         Ok(self.permutation.at(position))
     }
 
-    /// The numbers at positions start, start + step, and so on, `num` of them, as int64.
+    /// The numbers at positions start, start + step, …, `num` of them, as int64.
     ///
-    /// Positions go round: position `num_items` is position 0 again.
+    /// Positions wrap: position `num_items` is position 0.
     fn fill<'py>(
         &self,
         py: Python<'py>,
@@ -79,7 +80,7 @@ impl PyPermutation {
     }
 }
 
-/// The items of every epoch by position, cut into global batches.
+/// The items of every epoch by position, divided into global batches.
 #[pyclass(frozen, name = "Order", module = "packtok._packtok")]
 pub(crate) struct PyOrder {
     order: Order,
@@ -87,7 +88,7 @@ pub(crate) struct PyOrder {
 
 #[pymethods]
 impl PyOrder {
-    /// `num_items` items, shuffled by `seed` or in sequence; `at_epoch_end` is "drop", "carry",
+    /// `num_items` items, shuffled by `seed` or sequential; `at_epoch_end` is "drop", "carry",
     /// "pad" or "short".
     #[new]
     #[pyo3(signature = (num_items, *, seed, global_batch_size, at_epoch_end))]
@@ -105,12 +106,12 @@ impl PyOrder {
         Ok(Self { order })
     }
 
-    /// Positions that an epoch serves from position `skip` on.
+    /// Number of positions of an epoch from position `skip` on.
     fn num_positions(&self, epoch: u64, skip: u64) -> u64 {
         self.order.num_positions(epoch, skip)
     }
 
-    /// The epoch of global batch `step`, counted over all epochs, and its number there.
+    /// The epoch of global batch `step`, counted over all epochs, and its number in that epoch.
     fn epoch_of(&self, step: u64) -> PyResult<(u64, u64)> {
         self.order.epoch_of(step).ok_or_else(|| {
             PyIndexError::new_err(
@@ -119,7 +120,7 @@ impl PyOrder {
         })
     }
 
-    /// The items at positions start, start + step, and so on, `num` of them, as int64.
+    /// The items at positions start, start + step, …, `num` of them, as int64.
     fn items<'py>(
         &self,
         py: Python<'py>,
@@ -145,7 +146,7 @@ fn epoch_end(name: &str) -> PyResult<EpochEnd> {
     }
 }
 
-/// A number that has to be above 0.
+/// A number that must be positive.
 fn positive(name: &str, number: i64) -> PyResult<NonZeroU64> {
     u64::try_from(number)
         .ok()
@@ -153,14 +154,15 @@ fn positive(name: &str, number: i64) -> PyResult<NonZeroU64> {
         .ok_or_else(|| PyValueError::new_err(format!("{name} is {number}, expected at least 1")))
 }
 
-/// An array of `num` numbers, all below 2**63, that `fill` writes without the interpreter's lock.
+/// An array of `num` numbers below 2**63, written by `fill` without the GIL.
 fn filled(
     py: Python<'_>,
     num: usize,
     fill: impl Fn(&mut [u64]) + Send + Sync,
 ) -> PyResult<Bound<'_, PyArray1<i64>>> {
     let mut numbers: Vec<u64> = Vec::new();
-    // Without asking, too large a number would end the process and not raise.
+    // A failed allocation of this size would otherwise abort the process instead of raising an
+    // exception.
     if numbers.try_reserve_exact(num).is_err() {
         return Err(PyMemoryError::new_err(format!(
             "cannot allocate {num} items at once"

@@ -1,8 +1,8 @@
-//! What panics print.
+//! The output of panics.
 
 use std::panic;
 
-/// Keeps silent about panics of the tokenizers library that become errors.
+/// Silences panics of the tokenizers library that are converted to errors.
 pub(crate) fn hush_contained() {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

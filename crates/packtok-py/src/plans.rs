@@ -1,4 +1,4 @@
-//! Plans and splits of pbins, for Python: paths of files that are found or made.
+//! Plans and splits of pbins: finds or builds their files and returns the paths.
 
 use std::path::PathBuf;
 
@@ -23,12 +23,14 @@ enum PlannerName {
     Megatron,
 }
 
-/// Path of the plan of all documents of `blocks`, however these are packed, for `Blocks(plan_path=…)`.
+/// Path of the plan for all documents of `blocks`, regardless of their packing, for
+/// `Blocks(plan_path=…)`.
 ///
-/// `planner` is `"best_fit"`, whose blocks have at most `block_size` inputs, or `"megatron"`, whose blocks have
-/// `block_size` consecutive tokens. The first of `folders` that has the plan whole is taken, otherwise it is
-/// made in the first that can be written to, by one process while others wait. `on_progress` is called with
-/// the counts of `pack`, with zeros while another process is waited for. Raises `OSError` if no folder takes it.
+/// `planner` is `"best_fit"`, whose blocks have at most `block_size` inputs, or `"megatron"`, whose
+/// blocks have `block_size` consecutive tokens. Uses the first of `folders` that contains a valid
+/// plan; otherwise one process builds it in the first writable folder while others wait.
+/// `on_progress` receives the counts of `pack`, with zeros while waiting for another process.
+/// Raises `OSError` if no folder is writable.
 #[pyfunction]
 #[pyo3(signature = (blocks, *, planner, block_size, folders, on_progress=None))]
 fn find_or_plan(
@@ -53,9 +55,9 @@ fn find_or_plan(
 
 /// Path of the split of the documents of `blocks`, for `Blocks(split_path=…, side=…)`.
 ///
-/// Held out are, as one of the three says: about `fraction` of the documents, each by the hash of its tokens
-/// and `seed` (default 0); the `last` ones, a number if it is an int and a share if it is a float; all from
-/// `first_document` on. The rest is as in `find_or_plan`.
+/// One of three arguments selects the held-out documents: about a `fraction` of them, by the hash
+/// of each document's tokens and `seed` (default 0); the `last` ones, a number if it is an int and
+/// a fraction if it is a float; or all from `first_document` on. Otherwise as in `find_or_plan`.
 #[pyfunction]
 #[pyo3(signature = (blocks, *, fraction=None, seed=None, last=None, first_document=None, folders, on_progress=None))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
@@ -89,7 +91,8 @@ fn find_or_split(
     })
 }
 
-/// How many of the last documents: tried in this order, so that an int is a number.
+/// A number or fraction of the last documents. The variants are tried in this order, so that an int
+/// is a number.
 #[derive(FromPyObject)]
 enum Last {
     Documents(u64),

@@ -1,4 +1,5 @@
-//! Tokenizers that Python is given: their engine was held against the reference once on this machine.
+//! Proves the engine of a tokenizer against the reference engine, once per machine, before Python
+//! receives it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,25 +11,26 @@ use pyo3::prelude::*;
 use crate::cpus::available_cpus;
 use crate::monitor::watched;
 
-/// What is called while an engine is being checked.
+/// The function called while an engine is being checked.
 static ON_CHECK: Mutex<Option<Py<PyAny>>> = Mutex::new(None);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(on_engine_check, module)?)
 }
 
-/// Has a function called, as progress functions are, while an engine is held against the reference; None ends that.
+/// Sets a function that is called, like progress functions, while an engine is compared with the
+/// reference engine; None removes it.
 #[pyfunction]
 fn on_engine_check(callback: Option<Py<PyAny>>) {
     let mut on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);
     let previous = std::mem::replace(&mut *on_check, callback);
-    // Dropping a Python object may run Python, which may come back here.
+    // Dropping a Python object may run Python code, which may call this function.
     drop(on_check);
     drop(previous);
 }
 
-/// The tokenizer, served by an engine that gave the reference's ids for all texts that are built in; that is noted
-/// in `engines` in the user's cache.
+/// The tokenizer, served by an engine that gave the reference engine's ids for all built-in texts.
+/// The result is recorded in `engines` in the user's cache.
 pub(crate) fn proven(py: Python<'_>, tokenizer: Tokenizer) -> PyResult<Tokenizer> {
     let folder = user_cache().map(|cache| cache.join("engines"));
     let on_check = ON_CHECK.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `PbinReader`: zero-copy views on a pbin, for Python.
+//! `PbinReader`: zero-copy views of a pbin.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 use crate::error::{pbin_error, sampling_error};
 use crate::{json, views};
 
-/// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, EOD included.
+/// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
 ///
-/// Views have the width of the file (uint8, uint16 or uint32), copy nothing and outlive the
+/// Views have the token width of the file (uint8, uint16 or uint32), copy nothing and outlive the
 /// reader. Pickles as its path.
 #[pyclass(frozen, name = "PbinReader", module = "packtok")]
 pub(crate) struct PyPbinReader {
-    /// The path or URL that was given.
+    /// The path or URL given.
     path: PathBuf,
     opened: Opened,
 }
@@ -27,7 +27,7 @@ impl PyPbinReader {
         self.opened.reader()
     }
 
-    /// Bytes of the file; what has to be fetched first is waited for without the GIL.
+    /// Bytes of the file. If they must be fetched first, waits without the GIL.
     fn read<'a>(
         &'a self,
         py: Python<'_>,
@@ -43,8 +43,9 @@ impl PyPbinReader {
 
 #[pymethods]
 impl PyPbinReader {
-    /// Opens a path or URL; checks lengths and checksums of the trailer. The data of a URL is fetched piece by
-    /// piece when it is first read, and checked then; that of a path is not checked.
+    /// Opens a path or URL; checks lengths and checksums of the trailer. The data of a URL is
+    /// fetched and verified piece by piece when it is first read; the data of a path is not
+    /// verified.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py
@@ -65,7 +66,8 @@ impl PyPbinReader {
         let num_documents = reader.len();
         let position = match i {
             0.. => i as u64,
-            // Wraps past the end when it counts back beyond the first, and is refused there.
+            // If `i` counts back past the first document, this wraps to a number past the end,
+            // which is rejected below.
             _ => num_documents.wrapping_sub(i.unsigned_abs()),
         };
         if position >= num_documents {
@@ -92,13 +94,13 @@ impl PyPbinReader {
         Ok(view(&slf, bytes))
     }
 
-    /// Path of the file, as given.
+    /// Path of the file.
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// Number of tokens, EODs included.
+    /// Number of tokens, including EODs.
     #[getter]
     fn num_tokens(&self) -> u64 {
         self.reader().num_tokens()
@@ -122,7 +124,7 @@ impl PyPbinReader {
         views::dtype(py, self.reader().width())
     }
 
-    /// Who wrote the file: "packtok", "modalities" or "modalities-legacy".
+    /// Which program wrote the file: "packtok", "modalities" or "modalities-legacy".
     #[getter]
     fn dialect(&self) -> &'static str {
         match self.reader().dialect() {
@@ -132,7 +134,7 @@ impl PyPbinReader {
         }
     }
 
-    /// What the ids mean and how they came about; None if the file has no trailer.
+    /// The meaning and origin of the ids; None if the file has no trailer.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let metadata = self.reader().metadata().map_err(pbin_error)?;
@@ -148,7 +150,8 @@ impl PyPbinReader {
         json::to_python(py, &sources)
     }
 
-    /// Document lengths in buckets (least tokens, most tokens + 1, documents), doubling in width.
+    /// Histogram of document lengths as (min tokens, max tokens + 1, documents); buckets double in
+    /// width.
     fn document_lengths_histogram(&self, py: Python<'_>) -> PyResult<Vec<(u64, u64, u64)>> {
         py.detach(|| packtok_core::document_lengths_histogram(self.reader()))
             .map_err(pbin_error)
@@ -169,9 +172,10 @@ impl PyPbinReader {
     }
 }
 
-/// `bytes` of the reader's map as a read-only array of the file's token width.
+/// `bytes` of the reader's map as a read-only array in the file's token width.
 fn view<'py>(slf: &Bound<'py, PyPbinReader>, bytes: &[u8]) -> Bound<'py, PyAny> {
     let width = slf.get().reader().width();
-    // SAFETY: the reader hands out whole tokens of its map; the class is frozen, so the map is never replaced.
+    // SAFETY: the reader returns complete tokens of its map. The class is frozen, so the map is
+    // never replaced.
     unsafe { views::lend(slf.as_any(), width, bytes) }
 }

@@ -1,4 +1,4 @@
-//! Rows of batches: from items of one or many sources into the caller's arrays.
+//! Rows of batches: writes items of one or many sources into the caller's arrays.
 
 use numpy::PyArray1;
 use packtok_sampling::items::batch::{Batch, Filling, fill};
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use crate::arrays::{IdArray, Shape, borrow_mask};
 use crate::error::sampling_error;
 
-/// Boundaries of segments, and the length of the longest.
+/// Boundaries of segments, and the length of the longest one.
 pub(crate) type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
 
-/// Writes `rows` into the arrays of ids, in the order of the batch's fields, and the mask.
+/// Writes `rows` into the arrays of ids, given in the order of the batch's fields, and the mask.
 pub(crate) fn fill_rows<'py>(
     py: Python<'py>,
     rows: &[(&Items, u64)],

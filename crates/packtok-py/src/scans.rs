@@ -1,4 +1,4 @@
-//! Functions that go over the texts of a corpus and write nothing.
+//! Functions that scan the texts of a corpus and write nothing.
 
 use packtok_core::count::count;
 use packtok_core::scan::ScanOptions;
@@ -39,7 +39,7 @@ fn count_tokens<'py>(
     })
 }
 
-/// Compares the engine that serves a tokenizer with the one that engines are held against.
+/// Compares the engine of a tokenizer with the reference engine.
 #[pyfunction]
 fn compare_engines<'py>(
     py: Python<'py>,
@@ -49,7 +49,7 @@ fn compare_engines<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = ScanOptions::of(&parsed_spec(spec)?).map_err(core_error)?;
     let tokenizer = &tokenizer.get().inner;
-    // Without inputs, the built-in texts alone.
+    // Without inputs, only the built-in texts are compared.
     let scanned = (!options.inputs.is_empty()).then_some(&options);
     run(py, on_progress, |monitor| {
         verify_engines(tokenizer, scanned, options.num_threads, monitor)

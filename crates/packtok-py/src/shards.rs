@@ -1,4 +1,5 @@
-//! The functions behind packing in shards: convert, call the core without the GIL, convert back.
+//! The functions behind packing in shards: convert the arguments, call the core without the GIL,
+//! convert the result.
 
 use std::path::PathBuf;
 
@@ -32,7 +33,8 @@ fn read_plan(folder: PathBuf) -> PyResult<Option<(String, u64, u64)>> {
     }))
 }
 
-/// What the marker of the shard at a path says, if there is one and the shard has the length that it says.
+/// The content of the marker of the shard at a path, if it exists and the shard has the recorded
+/// length.
 #[pyfunction]
 fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny>>> {
     let marker = py
@@ -85,7 +87,7 @@ fn pack_shard<'py>(
     })
 }
 
-/// The report of a shard that is complete already, from its marker's JSON; the output of the options is its pbin.
+/// The report of a complete shard, from its marker's JSON; the output of the options is its pbin.
 #[pyfunction]
 fn report_of_marker<'py>(
     py: Python<'py>,
@@ -120,7 +122,7 @@ fn join_shards<'py>(
     run_writing(py, on_progress, |monitor| shard::join(&options, monitor))
 }
 
-/// The pbins of all shards in a folder, in order, once it is known that all are there.
+/// The pbins of all shards in a folder, in order, after checking that none is missing.
 #[pyfunction]
 fn list_shards(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Objects in stores: looked for, fetched, written, removed.
+//! Objects in stores: queried, downloaded, uploaded, deleted.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::error::store_error;
 
-/// The longest that Ctrl-C goes unnoticed.
+/// Maximum delay of Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -22,13 +22,13 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(delete_object, module)?)
 }
 
-/// Whether a text is meant as a URL and not as a path.
+/// Whether a text is a URL and not a path.
 #[pyfunction]
 fn is_url(text: &str) -> bool {
     packtok_core::corpus::is_url(text.as_ref())
 }
 
-/// The length of an object; None if there is none.
+/// The length of an object; None if it does not exist.
 #[pyfunction]
 fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
     wait(py, move || match Location::parse(&url)?.object() {
@@ -38,7 +38,7 @@ fn object_bytes(py: Python<'_>, url: String) -> PyResult<Option<u64>> {
     })
 }
 
-/// The URL and the length of each object in a folder and below it.
+/// The URL and length of each object in a folder and its subfolders.
 #[pyfunction]
 fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
     let objects = wait(py, move || Location::parse(&url)?.list())?;
@@ -48,7 +48,7 @@ fn list_objects(py: Python<'_>, url: String) -> PyResult<Vec<(String, u64)>> {
         .collect())
 }
 
-/// Writes an object to a file, which gets its name when it is whole.
+/// Downloads an object to a file atomically.
 #[pyfunction]
 fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
     wait(py, move || {
@@ -56,7 +56,7 @@ fn download(py: Python<'_>, url: String, path: PathBuf) -> PyResult<()> {
     })
 }
 
-/// Writes a file as an object, whole or not at all.
+/// Uploads a file as an object, completely or not at all.
 #[pyfunction]
 fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult<()> {
     let if_exists = match replace {
@@ -68,13 +68,14 @@ fn upload(py: Python<'_>, path: PathBuf, url: String, replace: bool) -> PyResult
     })
 }
 
-/// Removes an object, which may be gone already.
+/// Deletes an object; does nothing if it does not exist.
 #[pyfunction]
 fn delete_object(py: Python<'_>, url: String) -> PyResult<()> {
     wait(py, move || Location::parse(&url)?.delete())
 }
 
-/// Waits for `call` on a thread of its own, which goes on alone if Python raises something meanwhile.
+/// Runs `call` on its own thread and waits for it. If Python raises an exception in the meantime,
+/// the thread continues alone.
 fn wait<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> Result<T> + Send + 'static,
@@ -84,7 +85,7 @@ fn wait<T: Send + 'static>(
     std::thread::spawn(move || sender.send(call()));
     loop {
         let waited = py.detach(|| {
-            let receiver = receiver.get_mut().expect("only this thread uses it");
+            let receiver = receiver.get_mut().expect("no other thread uses the lock");
             receiver.recv_timeout(SIGNAL_INTERVAL)
         });
         match waited {

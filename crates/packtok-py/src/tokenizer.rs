@@ -1,4 +1,4 @@
-//! `Tokenizer`: texts to ids and back, and what ids mean, for Python.
+//! `Tokenizer`: encodes texts, decodes ids, and describes the vocabulary.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -26,17 +26,17 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// A loaded tokenizer; gives the ids that Hugging Face `tokenizers` gives.
 ///
-/// Made by `Tokenizer.from_pretrained`, `Tokenizer.from_file`, `Tokenizer.builtin`, or from the bytes of a
-/// tokenizer.json. Immutable and safe to share between threads; pickles with its file's content, so that it
-/// is the same in any process and on any machine.
+/// Created by `Tokenizer.from_pretrained`, `Tokenizer.from_file`, `Tokenizer.builtin`, or from the
+/// bytes of a tokenizer.json. Immutable and safe to share between threads. Pickles with its file's
+/// content, so that it is the same in any process and on any machine.
 #[pyclass(frozen, name = "Tokenizer", module = "packtok")]
 pub(crate) struct PyTokenizer {
     pub(crate) inner: Tokenizer,
     encoders: Encoders,
-    /// Made when a token is first asked for; most uses never ask.
+    /// Built at the first lookup of a token; most uses never need it.
     vocabulary: OnceLock<Vocabulary>,
     eos_token: Option<String>,
-    /// What the files beside tokenizer.json say that it does not do.
+    /// Remarks on files next to tokenizer.json that add to it.
     remarks: Vec<String>,
 }
 
@@ -47,7 +47,8 @@ impl PyTokenizer {
         eos_token: Option<String>,
         remarks: Vec<String>,
     ) -> PyResult<Self> {
-        // Importing it takes as long as encoding megabytes; it belongs to loading, not to the first call.
+        // Importing NumPy takes as long as encoding megabytes, so do it while loading and not in
+        // the first call.
         py.import("numpy")?;
         Ok(Self {
             encoders: Encoders::new(inner.clone()),
@@ -80,7 +81,8 @@ impl PyTokenizer {
         Self::wrap(py, inner, eos_token, remarks)
     }
 
-    /// Loads a tokenizer.json, tekken.json or SentencePiece .model file, shown to users as `name` (default: the path).
+    /// Loads a tokenizer.json, tekken.json or SentencePiece .model file; users see it as `name`
+    /// (default: the path).
     #[staticmethod]
     #[pyo3(signature = (path, *, name=None))]
     fn from_file(py: Python<'_>, path: PathBuf, name: Option<String>) -> PyResult<Self> {
@@ -89,12 +91,13 @@ impl PyTokenizer {
         Self::wrap(py, inner, None, Vec::new())
     }
 
-    /// Loads what `name` means: a tokenizer file or its folder, a built-in name, or a name on the hub.
+    /// Loads a tokenizer by name: a tokenizer file or its folder, a built-in name, or a name on the
+    /// hub.
     ///
-    /// The same as `tokenizer` of a config and `--tokenizer` of the commands.
+    /// Accepts the same as `tokenizer` in a config and `--tokenizer` of the commands.
     #[staticmethod]
     fn from_pretrained(py: Python<'_>, name: PathBuf) -> PyResult<Self> {
-        // Names are resolved in Python, by the code that also resolves those of the commands.
+        // Names are resolved in Python, by the same code as for the commands.
         let finder = py.import("packtok.tokenizer.find")?;
         let found = finder.call_method1("find_tokenizer", (name.into_os_string(),))?;
         let inner = found
@@ -122,49 +125,49 @@ impl PyTokenizer {
         BUILTIN_NAMES.to_vec()
     }
 
-    /// The name it was loaded under.
+    /// The name under which it was loaded.
     #[getter]
     fn name(&self) -> &str {
         self.inner.name()
     }
 
-    /// `sha256:` and the hash of the parsed tokenizer.json; layout and key order do not count.
+    /// `sha256:` and the hash of the parsed tokenizer.json; independent of layout and key order.
     #[getter]
     fn fingerprint(&self) -> &str {
         self.inner.fingerprint()
     }
 
-    /// Highest id + 1, added tokens included.
+    /// Highest id + 1, including added tokens.
     #[getter]
     fn vocab_size(&self) -> u64 {
         self.inner.vocab_size()
     }
 
-    /// Bytes that a pbin takes for each of its ids.
+    /// Bytes per id in a pbin.
     #[getter]
     fn token_bytes(&self) -> u64 {
         TokenWidth::for_vocab(self.inner.vocab_size()).bytes()
     }
 
-    /// Name and version of the engine that serves it.
+    /// Name and version of its engine.
     #[getter]
     fn engine(&self) -> &'static str {
         self.inner.engine().name()
     }
 
-    /// Why that engine serves it, a phrase.
+    /// Why that engine was chosen, as a phrase.
     #[getter]
     fn engine_reason(&self) -> String {
         self.inner.engine_reason()
     }
 
-    /// Whether the time that a text takes is known to grow with its length and no faster.
+    /// Whether encoding time is known to grow at most linearly with the length of the text.
     #[getter]
     fn is_linear(&self) -> bool {
         self.inner.is_linear()
     }
 
-    /// What users should know of its exactness, and of what the files beside it say, a sentence each.
+    /// Notes on its exactness and on the files next to it, one sentence each.
     #[getter]
     fn notes(&self) -> Vec<String> {
         let distrust = self.inner.distrust().map(|difference| {
@@ -177,14 +180,14 @@ impl PyTokenizer {
         [self.inner.notes(), &distrust, &self.remarks].concat()
     }
 
-    /// The token that ends texts, where the file or those beside it name one.
+    /// The token that ends texts, if the tokenizer file or a file next to it names one.
     #[getter]
     fn eos_token(&self) -> Option<&str> {
         let of_file = || self.inner.eos_token();
         self.eos_token.as_deref().or_else(of_file)
     }
 
-    /// Each component of tokenizer.json and what became of it: `name`, `found`, `is_used`, `became`.
+    /// Each component of tokenizer.json and its effect: `name`, `found`, `is_used`, `became`.
     fn components<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let components = py.detach(|| self.inner.components());
         json::to_python(py, &components)
@@ -218,10 +221,10 @@ impl PyTokenizer {
         py.detach(|| self.vocabulary().name_of(id))
     }
 
-    /// The ids of `text`, as a uint32 array, the post-processor's special tokens included unless told otherwise.
+    /// The ids of `text`, as a uint32 array, by default with the post-processor's special tokens.
     ///
-    /// `special_tokens_in_text` is what a special token's text inside `text` is: `"parse"`, the token; `"text"`,
-    /// text as any other; `"fail"`, an error.
+    /// `special_tokens_in_text` determines how a special token's text inside `text` is encoded:
+    /// `"parse"`, as the token; `"text"`, like any other text; `"fail"`, raises an error.
     #[pyo3(signature = (text, *, add_special_tokens=true, special_tokens_in_text="parse"))]
     fn encode<'py>(
         &self,
@@ -236,11 +239,11 @@ impl PyTokenizer {
         Ok(ids.map_err(core_error)?.into_pyarray(py))
     }
 
-    /// The ids of many texts: all of them back to back, and the offsets of each text's.
+    /// The ids of many texts: all of them concatenated, and the offsets of each text.
     ///
-    /// Text `i` has `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64, one longer than
-    /// `texts`. `threads` is how many work, by default as many as there are CPUs for this process; the result
-    /// does not depend on it.
+    /// Text `i` has `ids[offsets[i]:offsets[i + 1]]`; `ids` is uint32 and `offsets` int64, with one
+    /// more element than `texts`. `threads` is the number of threads, by default the number of CPUs
+    /// available to this process; the result does not depend on it.
     #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
     fn encode_batch<'py>(
         &self,
@@ -252,7 +255,8 @@ impl PyTokenizer {
     ) -> PyResult<(Array<'py, u32>, Array<'py, i64>)> {
         let options = options(add_special_tokens, special_tokens_in_text)?;
         let (texts, num_threads) = (strings(texts)?, num_threads(threads)?);
-        // A token is a byte of text at least, but for what is put around texts and before words.
+        // A token has at least one byte of text, except for tokens added around texts and before
+        // words.
         let num_bytes: usize = texts.iter().map(|text| text.len() + 4).sum();
         let batch = watched(py, None, |monitor| {
             let mut tick = || monitor(&Progress::default());
@@ -263,7 +267,7 @@ impl PyTokenizer {
         Ok((ids.into_pyarray(py), batch.offsets.into_pyarray(py)))
     }
 
-    /// The number of tokens of each text, as an int64 array; `sum()` of it is that of all.
+    /// The number of tokens of each text, as an int64 array; its `sum()` is the total.
     ///
     /// Arguments as for `encode_batch`; the ids are not kept.
     #[pyo3(signature = (texts, *, add_special_tokens=true, special_tokens_in_text="parse", threads=None))]
@@ -284,7 +288,8 @@ impl PyTokenizer {
         Ok(counts.into_pyarray(py))
     }
 
-    /// The text of `ids` (an array, tensor or sequence of integers), special tokens included unless told otherwise.
+    /// The text of `ids` (an array, tensor or sequence of integers), by default with special
+    /// tokens.
     #[pyo3(signature = (ids, *, skip_special_tokens=false))]
     fn decode(
         &self,
@@ -297,7 +302,8 @@ impl PyTokenizer {
             .map_err(core_error)
     }
 
-    /// The texts of many: text `i` is that of `ids[offsets[i]:offsets[i + 1]]`, as `encode_batch` gives them.
+    /// The texts of many id lists: text `i` is that of `ids[offsets[i]:offsets[i + 1]]`, as
+    /// returned by `encode_batch`.
     #[pyo3(signature = (ids, offsets, *, skip_special_tokens=false, threads=None))]
     fn decode_batch(
         &self,
@@ -322,9 +328,9 @@ impl PyTokenizer {
         })
     }
 
-    /// A callable that does what code expects which calls `tokenizer(text)["input_ids"]`.
+    /// A callable for code that expects `tokenizer(text)["input_ids"]`.
     fn as_hf<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        // Made in Python, where what it returns is Python's own: dicts and lists.
+        // Created in Python, because it returns Python dicts and lists.
         let module = slf.py().import("packtok.tokenizer.callable")?;
         module.call_method1("CallableTokenizer", (slf,))
     }
@@ -372,7 +378,7 @@ fn num_threads(threads: Option<usize>) -> PyResult<usize> {
     }
 }
 
-/// The strings of an iterable, without copies of those that Python has in UTF-8.
+/// The strings of an iterable, without copying those that Python stores as UTF-8.
 fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     let expected = "expected a list or another iterable of str";
     let found = || Ok::<_, PyErr>(texts.get_type().name()?.to_string());
@@ -393,7 +399,7 @@ fn strings(texts: &Bound<'_, PyAny>) -> PyResult<Vec<PyBackedStr>> {
     Ok(strings)
 }
 
-/// The string of the argument `name`, without a copy if Python has it in UTF-8.
+/// The string of the argument `name`, without a copy if Python stores it as UTF-8.
 fn string(name: impl Display, value: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
     let Ok(text) = value.cast::<PyString>() else {
         let found = value.get_type().name()?;

@@ -1,4 +1,4 @@
-//! Read-only arrays for Python: views that borrow a map, and arrays that own their tokens.
+//! Read-only arrays: views that borrow a map, and arrays that own their tokens.
 
 use std::os::raw::c_int;
 
@@ -19,13 +19,14 @@ pub(crate) fn dtype(py: Python<'_>, width: TokenWidth) -> Bound<'_, PyArrayDescr
 /// `bytes` as a read-only array of tokens of `width`, with `owner` as its base object.
 ///
 /// # Safety
-/// `bytes` are whole tokens out of the data segment of a map that lives, unchanged, as long as `owner` does.
+/// `bytes` must be complete tokens from the data segment of a map that stays alive and unchanged as
+/// long as `owner` lives.
 pub(crate) unsafe fn lend<'py>(
     owner: &Bound<'py, PyAny>,
     width: TokenWidth,
     bytes: &[u8],
 ) -> Bound<'py, PyAny> {
-    // SAFETY: what `lend_as` asks for is what is asked of the caller.
+    // SAFETY: the requirements of `lend_as` are those of this function.
     unsafe {
         match width {
             TokenWidth::U8 => lend_as::<u8>(owner, bytes),
@@ -35,7 +36,7 @@ pub(crate) unsafe fn lend<'py>(
     }
 }
 
-/// Lends `bytes`, whole tokens of `T`, to NumPy.
+/// Lends `bytes`, complete tokens of `T`, to NumPy.
 ///
 /// # Safety
 /// As [`lend`].
@@ -45,13 +46,14 @@ unsafe fn lend_as<'py, T: Element + Copy>(
 ) -> Bound<'py, PyAny> {
     let len_tokens = bytes.len() / size_of::<T>();
     debug_assert!(bytes.as_ptr().cast::<T>().is_aligned());
-    // SAFETY: the pointer is to `len_tokens` tokens of the map, initialised (every bit pattern is a
-    // `T`) and aligned: the map is page-aligned, the data starts at byte 12, which every width
-    // divides, and the caller has whole tokens only.
+    // SAFETY: the pointer refers to `len_tokens` tokens of the map. They are initialized (every bit
+    // pattern is a `T`) and aligned: the map is page-aligned, the data starts at byte 12, which
+    // every width divides, and the caller passes complete tokens only.
     let tokens = unsafe {
         numpy::ndarray::ArrayView1::from_shape_ptr(len_tokens, bytes.as_ptr().cast::<T>())
     };
-    // SAFETY: `owner` becomes the array's base object and keeps the map alive, as the caller vouches.
+    // SAFETY: `owner` becomes the array's base object and keeps the map alive, as the caller
+    // guarantees.
     let array = unsafe { PyArray1::borrow_from_array(&tokens, owner.clone()) };
     clear_writeable_flag(&array);
     array.into_any()
@@ -64,11 +66,11 @@ pub(crate) fn own_read_only<T: Element>(py: Python<'_>, tokens: Vec<T>) -> Bound
     array.into_any()
 }
 
-/// Makes an array read-only: a map is, and a write through NumPy would end the process.
+/// Makes an array read-only: the map is, and a write through NumPy would end the process.
 ///
 /// `readwrite().make_nonwriteable()` panics when another thread holds a borrow of the same block,
-/// so the flag is cleared where it stands.
+/// so the flag is cleared directly.
 fn clear_writeable_flag<T: Element>(array: &Bound<'_, PyArray1<T>>) {
-    // SAFETY: the array was made just now and no other thread knows of it.
+    // SAFETY: the array was just created and no other thread has access to it.
     unsafe { (*array.as_array_ptr()).fields.flags &= !(NPY_ARRAY_WRITEABLE as c_int) };
 }

@@ -1,20 +1,20 @@
-//! Everything that can go wrong between token files and batches, with the data to say so.
+//! The errors of this crate, with the data that describes them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::chain;
 
-/// Result of this crate's functions.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why files cannot serve the items asked for.
+/// Why a dataset, a plan or a batch cannot be built or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no file.
+    /// No files were given.
     #[error("no pbin given; give at least one")]
     NoFiles,
-    /// Files of different token widths.
+    /// Files have different token widths.
     #[error(
         "{}: tokens are {found} bytes wide, in {} they are {expected}; pack both with the same tokenizer",
         path.display(), first.display()
@@ -29,7 +29,7 @@ pub enum Error {
         /// That file's width.
         expected: u64,
     },
-    /// A file that is not the one that was seen before.
+    /// A file changed since it was listed.
     #[error(
         "{}: {what} is {found}, expected {expected}; the file was replaced since it was listed or first opened",
         path.display()
@@ -39,12 +39,12 @@ pub enum Error {
         path: PathBuf,
         /// What differs.
         what: &'static str,
-        /// As the file has it; 0 stands for a checksum that is not there.
+        /// The value found; 0 if there is no checksum.
         found: u64,
-        /// As it was.
+        /// The expected value.
         expected: u64,
     },
-    /// A manifest that is not the one that was seen before.
+    /// The files of a manifest changed since it was recorded.
     #[error(
         "{}: the fingerprint of the listed files is {found}, expected {expected}; the manifest was replaced since it was first opened",
         path.display()
@@ -52,95 +52,95 @@ pub enum Error {
     ManifestReplaced {
         /// The manifest.
         path: PathBuf,
-        /// Fingerprint of the files it lists now.
+        /// Fingerprint of the files listed now.
         found: String,
-        /// Fingerprint of the files it listed.
+        /// Fingerprint of the files listed before.
         expected: String,
     },
-    /// A line of a manifest that cannot be understood.
+    /// A line of a manifest is invalid.
     #[error("{}:{line}: not a valid manifest entry", path.display())]
     ManifestLine {
         /// The manifest.
         path: PathBuf,
         /// 1-based number of the line.
         line: usize,
-        /// What the JSON parser said.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
-    /// An entry whose numbers cannot be a pbin's.
+    /// The numbers of an entry are impossible for a pbin.
     #[error("{}: {tokens} tokens of {token_bytes} bytes do not fit in {file_bytes} bytes; the manifest entry is wrong", path.display())]
     ImpossibleEntry {
         /// The file.
         path: PathBuf,
-        /// Tokens by the entry.
+        /// Number of tokens in the entry.
         tokens: u64,
-        /// Bytes of one token by the entry.
+        /// Bytes of one token in the entry.
         token_bytes: u64,
-        /// Bytes of the file by the entry.
+        /// Bytes of the file in the entry.
         file_bytes: u64,
     },
-    /// A path that JSON cannot hold.
+    /// A path is not UTF-8, so JSON cannot represent it.
     #[error("{}: the path is not UTF-8, so a manifest cannot contain it", path.display())]
     NotUtf8 {
         /// The file.
         path: PathBuf,
     },
-    /// Files with more tokens or documents than 64 bits count.
+    /// The number of tokens or documents exceeds 64 bits.
     #[error("{}: with this file the total exceeds 2^64 tokens or documents; its manifest entry is wrong", path.display())]
     TooMany {
         /// The file at which the count overflows.
         path: PathBuf,
     },
-    /// The room for files of object stores is not a number.
+    /// The size limit of the cache for object stores is not a number.
     #[error("PACKTOK_CACHE_BYTES is {found:?}, expected a number of bytes")]
     CacheBytes {
-        /// What it is.
+        /// The value found.
         found: String,
     },
-    /// There is no room for more of the files of object stores.
+    /// The cache for object stores is full.
     #[error(
         "{}: the open files need more than the {bytes} bytes that this cache of object-store files may hold; raise PACKTOK_CACHE_BYTES",
         folder.display()
     )]
     CacheFull {
-        /// Where they are.
+        /// The cache folder.
         folder: PathBuf,
-        /// What they may take.
+        /// The size limit.
         bytes: u64,
     },
-    /// A file that has nothing to verify its data by.
+    /// A file has no checksums to verify its data with.
     #[error("{}: file has no checksums to verify; pack it again, or remove verify", path.display())]
     NoChecksums {
         /// The file.
         path: PathBuf,
     },
-    /// A block too short to be one.
+    /// A block size is too small.
     #[error("block_size is {block_size}, expected at least 2")]
     BlockTooSmall {
-        /// The block size asked for.
+        /// The requested block size.
         block_size: u64,
     },
-    /// Blocks that would not get on.
+    /// An overlap is not smaller than the block size.
     #[error("overlap {overlap} is not smaller than block_size {block_size}")]
     Overlap {
-        /// The overlap asked for.
+        /// The requested overlap.
         overlap: u64,
-        /// The block size asked for.
+        /// The requested block size.
         block_size: u64,
     },
-    /// Not a single block.
+    /// There are too few tokens for a block.
     #[error("{}: block_size {block_size} exceeds the {tokens} available tokens", shown(path, *more))]
     TooFewTokens {
         /// The first file.
         path: PathBuf,
         /// Number of further files.
         more: usize,
-        /// The block size asked for.
+        /// The requested block size.
         block_size: u64,
-        /// Tokens in all; where blocks stay within files, in the longest.
+        /// Number of all tokens; if blocks stay within files, of the longest file.
         tokens: u64,
     },
-    /// Not a single row.
+    /// There are too few tokens for a row.
     #[error(
         "{}: context_length {context_length} needs {} tokens (the inputs and the last label), found {tokens}; lower context_length, or add data",
         shown(path, *more), u128::from(*context_length) + 1
@@ -152,136 +152,136 @@ pub enum Error {
         more: usize,
         /// Inputs of a row.
         context_length: u64,
-        /// Tokens in all; where rows stay within files, in the longest.
+        /// Number of all tokens; if rows stay within files, of the longest file.
         tokens: u64,
     },
-    /// A plan for another number of tokens.
+    /// A plan is for another number of tokens.
     #[error("{}: the plan covers {found} tokens, the dataset has {expected}; delete the file to rebuild it", path.display())]
     PlanTokens {
         /// The plan.
         path: PathBuf,
-        /// Tokens that it plans.
+        /// Number of tokens of the plan.
         found: u64,
-        /// Tokens there are.
+        /// Number of tokens of the stream.
         expected: u64,
     },
-    /// A split of other files.
+    /// A split is for other files.
     #[error("{}: not a split of these files; delete the file to rebuild it", path.display())]
     SplitDisagrees {
         /// The split.
         path: PathBuf,
     },
-    /// A split of what was split already.
+    /// A split of a stream that is a side of a split already.
     #[error("one side of a split cannot be split again; split the whole dataset with another rule")]
     SplitOfSplit,
-    /// A share that is none.
+    /// A fraction is outside 0 to 1.
     #[error("the held-out fraction is {found}, expected 0 to 1")]
     Fraction {
-        /// The share asked for.
+        /// The requested fraction.
         found: f64,
     },
-    /// More documents to hold out than there are.
+    /// There are fewer documents than are to be held out.
     #[error("cannot hold out {expected} documents, the data has {found}")]
     TooFewDocuments {
-        /// Documents to hold out.
+        /// Number of documents to hold out.
         expected: u64,
-        /// Documents there are.
+        /// Number of documents.
         found: u64,
     },
-    /// Blocks within files whose documents are only in part there.
+    /// Blocks within files were requested for a side of a split.
     #[error("by_file cannot be combined with a split; remove by_file")]
     ByFileOfSplit,
-    /// An item past the end.
+    /// An item number is out of range.
     #[error("item {item} is out of range, the dataset has {items}")]
     NoSuchItem {
-        /// The item asked for.
+        /// The requested item.
         item: i64,
-        /// Items there are.
+        /// Number of items.
         items: u64,
     },
-    /// An id that the type asked for cannot hold.
+    /// An id exceeds the requested integer type.
     #[error("{}: id {id} in tokens {start}..{stop} does not fit {dtype}; request a wider type", path.display())]
     IdTooLarge {
         /// The file.
         path: PathBuf,
-        /// First token of the piece it is in.
+        /// First token of the piece that contains it.
         start: u64,
         /// Token after that piece.
         stop: u64,
         /// The id.
         id: u32,
-        /// The type asked for.
+        /// The requested type.
         dtype: &'static str,
     },
-    /// A batch that 32-bit boundaries cannot count.
+    /// A batch has too many tokens for 32-bit boundaries.
     #[error("a batch of {tokens} tokens is too long for the 32-bit cu_seqlens; make it smaller")]
     BatchTooLong {
         /// Tokens of the batch, padding included.
         tokens: u64,
     },
-    /// Items that have no row form.
+    /// The items have different lengths, so they do not form rows.
     #[error("whole documents have no common length; use packing \"document\" for batches")]
     NoRows,
-    /// Sources whose items cannot be rows of one batch.
+    /// Sources have rows of different lengths.
     #[error(
         "one source has rows of {found} inputs, another of {first}; use the same context_length for both"
     )]
     RowsDiffer {
         /// Inputs in a row of the first source.
         first: u64,
-        /// Inputs in a row of the other.
+        /// Inputs in a row of the other source.
         found: u64,
     },
-    /// A mixture of nothing.
+    /// A mixture has no sources.
     #[error("the mixture has no source; give at least one")]
     MixtureWithoutSources,
-    /// A source that would never come.
+    /// A weight is zero.
     #[error("the weight of source {source_index} is 0; remove the source")]
     MixtureWeightZero {
         /// Position of the source among the weights.
         source_index: usize,
     },
-    /// Weights that cannot be added and multiplied exactly.
+    /// The sum of the weights is too large for exact arithmetic.
     #[error(
         "the weights add up to {sum}, more than {}; divide them by a common factor",
         crate::order::limits::MAX_TOTAL_WEIGHT
     )]
     MixtureWeightsTooLarge {
-        /// What they add up to.
+        /// The sum.
         sum: u128,
     },
-    /// A block longer than planners can do.
+    /// A block size exceeds the limits of planners.
     #[error(
         "{name} is {found}, expected 1 to {}",
         crate::plans::layout::MAX_BLOCK_TOKENS
     )]
     BlockTokens {
-        /// What the caller's option is called.
+        /// Name of the caller's option.
         name: &'static str,
-        /// The length asked for.
+        /// The requested length.
         found: u64,
     },
-    /// A block number past the end.
+    /// A block number is out of range.
     #[error("{}: no block {block}, the plan has {num_blocks}", path.display())]
     NoSuchBlock {
         /// The plan.
         path: PathBuf,
-        /// Number asked for.
+        /// The requested block.
         block: u64,
-        /// Blocks there are.
+        /// Number of blocks.
         num_blocks: u64,
     },
-    /// A split beyond the last document.
+    /// A split starts after the last document.
     #[error(
         "the validation side starts at document {document}, but the data has {num_documents} documents"
     )]
     NoSuchSplit {
         /// The first document of the validation side.
         document: u64,
-        /// Documents there are.
+        /// Number of documents.
         num_documents: u64,
     },
-    /// No folder takes a plan file.
+    /// A plan file cannot be written to any folder.
     #[error(
         "cannot write {name} to any folder; give a writable folder{}",
         reasons(refusals)
@@ -289,10 +289,10 @@ pub enum Error {
     NoWritableFolder {
         /// Name of the file.
         name: String,
-        /// Why each folder takes nothing.
+        /// The error of each folder.
         refusals: Vec<Error>,
     },
-    /// A plan file that cannot be used.
+    /// A plan file is invalid.
     #[error("{}: {fault}; delete the file to rebuild it", path.display())]
     PlanFile {
         /// The plan file.
@@ -300,27 +300,27 @@ pub enum Error {
         /// What is wrong with it.
         fault: crate::plans::layout::PlanFault,
     },
-    /// The operating system refused something; its reason is the source.
+    /// An I/O operation failed.
     #[error("{}", path.display())]
     Io {
-        /// File or folder concerned.
+        /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// An object store refused something.
+    /// An object store returned an error.
     #[cfg(feature = "remote")]
     #[error(transparent)]
     Store(#[from] packtok_store::Error),
-    /// The caller asked to stop.
+    /// The caller requested to stop.
     #[error("interrupted; nothing was written")]
     Cancelled,
-    /// The file format's own errors.
+    /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
 }
 
-/// A file and how many follow it.
+/// A file and the number of files after it.
 fn shown(path: &std::path::Path, more: usize) -> String {
     match more {
         0 => path.display().to_string(),
@@ -337,9 +337,9 @@ fn reasons(errors: &[Error]) -> String {
 }
 
 impl Error {
-    /// An [`Error::Io`] about `path`.
+    /// Builds an [`Error::Io`] for `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        // One that passed through a reader's hands.
+        // The error passed through a reader; restore the original.
         #[cfg(feature = "remote")]
         let source = match source.downcast() {
             Ok(error) => return Self::Store(error),

@@ -1,8 +1,10 @@
-//! Token files to batches: which tokens an item has, in which order items come, and what is written for them.
+//! From token files to batches: the tokens of an item, the order of items, and the arrays of a
+//! batch.
 //!
-//! Data flows one way: [`files`] opens token files; [`items`] makes one stream of them, divides it into items
-//! and writes many items at once as a batch; [`plans`] computes which documents share a block, and which side
-//! of a split they are on, and [`planning`] finds or makes such a plan; [`order`] says which item comes when.
+//! Data flows one way. [`files`] opens token files. [`items`] combines them into one stream,
+//! divides it into items and writes many items into a batch. [`plans`] computes which documents
+//! share a block and which side of a split they are on; [`planning`] finds or builds such a plan.
+//! [`order`] determines the order of items.
 #![forbid(unsafe_code)]
 
 mod error;

@@ -1,7 +1,8 @@
-//! Plans and splits of the documents of pbins: found where they were made before, or worked out now.
+//! Finds plans and splits of the documents of pbins, or builds them.
 //!
-//! Responsible for handing a stream's documents to a planner and for stopping when the caller says so. How
-//! blocks are put together is the matter of `best_fit` and `megatron`, where files are that of `cache`.
+//! Responsible for feeding a stream's documents to a planner and for cancellation.
+//! [`best_fit`](crate::plans::best_fit) and [`whole_documents`](crate::plans::whole_documents)
+//! compute blocks; [`cache`](crate::plans::cache) locates files.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,12 +17,12 @@ use crate::plans::split::{self, Document};
 use crate::plans::whole_documents::plan_whole_documents;
 use crate::progress::{Monitor, Progress, report};
 
-/// Documents between two looks at whether to go on.
-const LOOK_DOCUMENTS: u64 = 1 << 12;
-/// Tokens after which it is looked even if there were fewer documents.
-const LOOK_TOKENS: u64 = 1 << 22;
+/// Number of documents between two checks for cancellation.
+const CHECK_DOCUMENTS: u64 = 1 << 12;
+/// Number of tokens after which to check even if there were fewer documents.
+const CHECK_TOKENS: u64 = 1 << 22;
 
-/// How blocks are put together.
+/// How blocks are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Planner {
     /// See [`plan_best_fit`].
@@ -39,36 +40,36 @@ pub enum Planner {
 /// Which documents are held out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    /// About a fraction of all, by the hash of each one's tokens.
+    /// About the given fraction of the documents, chosen by a hash of their tokens.
     Hash {
-        /// Share of the documents, 0 to 1.
+        /// Fraction of the documents, 0 to 1.
         fraction: f64,
-        /// Makes another choice.
+        /// Seed of the hash.
         seed: u64,
     },
-    /// The last ones, so many.
+    /// A number of documents at the end.
     Last {
-        /// How many.
+        /// The number of documents.
         num_documents: u64,
     },
-    /// The last ones, a fraction of all to the nearest number.
+    /// A fraction of the documents at the end, rounded to the nearest number.
     LastFraction {
-        /// Share of the documents, 0 to 1.
+        /// Fraction of the documents, 0 to 1.
         fraction: f64,
     },
-    /// All from one on.
+    /// All documents from a given one on.
     From {
-        /// The first of them.
+        /// The first held-out document.
         document: u64,
     },
 }
 
-/// Returns the path of the plan of `stream`, which is made in one of `folders` if none has it.
+/// Returns the path of the plan of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
 /// [`Error::BlockTokens`](crate::Error::BlockTokens),
 /// [`Error::NoWritableFolder`](crate::Error::NoWritableFolder),
-/// [`Error::Cancelled`](crate::Error::Cancelled), and what reading the files may find.
+/// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of reading the files.
 pub fn find_or_plan(
     stream: &Stream,
     planner: Planner,
@@ -96,11 +97,11 @@ pub fn find_or_plan(
     })
 }
 
-/// Returns the path of the split of `stream`, which is made in one of `folders` if none has it.
+/// Returns the path of the split of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
-/// [`Error::Fraction`], [`Error::SplitOfSplit`],
-/// [`Error::NoSuchSplit`](crate::Error::NoSuchSplit) if there are too few documents, and as [`find_or_plan`].
+/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`](crate::Error::NoSuchSplit)
+/// if there are too few documents, and as [`find_or_plan`].
 pub fn find_or_split(
     stream: &Stream,
     rule: Rule,
@@ -124,10 +125,10 @@ pub fn find_or_split(
     })
 }
 
-/// The document that the held-out side begins with.
+/// The first held-out document.
 fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
     let num_held_out = match rule {
-        // Whether there is such a document is found out when the split is written.
+        // Writing the split checks that this document exists.
         Rule::From { document } => return Ok(document),
         Rule::Last { num_documents } => num_documents,
         Rule::LastFraction { fraction } | Rule::Hash { fraction, .. } => {
@@ -158,7 +159,7 @@ fn write_at(stream: &Stream, dst: &Path, key: Key) -> Result<()> {
     split::write_at(dst, key, num_train_tokens, num_documents, num_tokens)
 }
 
-/// A document with its bytes; all of one are in one piece.
+/// A document with its bytes. A document is always a single piece.
 fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
     if tokens.is_empty() {
         return Ok(Document { tokens, bytes: &[] });
@@ -171,21 +172,21 @@ fn document(stream: &Stream, tokens: Range<u64>) -> Result<Document<'_>> {
     Ok(Document { tokens, bytes })
 }
 
-/// The documents of a stream, and the error that the caller wants to stop as soon as he does.
+/// The documents of a stream. Ends with [`Error::Cancelled`] when the caller requests to stop.
 fn watched<'a>(
     stream: &'a Stream,
     monitor: &'a mut Monitor<'_>,
 ) -> impl Iterator<Item = Result<Range<u64>>> + 'a {
     let width = stream.files().width().bytes();
     let total_bytes = stream.num_tokens() * width;
-    let mut next_look = (LOOK_DOCUMENTS, LOOK_TOKENS);
+    let mut next_check = (CHECK_DOCUMENTS, CHECK_TOKENS);
     (1..)
         .zip(stream.documents())
         .map(move |(documents, document)| {
             let document = document?;
             let tokens = document.end;
-            if documents >= next_look.0 || tokens >= next_look.1 {
-                next_look = (documents + LOOK_DOCUMENTS, tokens + LOOK_TOKENS);
+            if documents >= next_check.0 || tokens >= next_check.1 {
+                next_check = (documents + CHECK_DOCUMENTS, tokens + CHECK_TOKENS);
                 let progress = Progress {
                     bytes_read: tokens * width,
                     total_bytes,

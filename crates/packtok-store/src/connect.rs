@@ -1,4 +1,4 @@
-//! Clients of stores, with what the environment says of credentials and endpoints.
+//! Clients of object stores, configured from the environment's credentials and endpoints.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -16,24 +16,25 @@ use url::{Position, Url};
 
 use crate::runtime;
 
-/// How long a request is made again by the library: a name that does not exist is not waited for long.
+/// How long the library retries a request. Short, so that a name that does not exist fails soon.
 const RETRY: Duration = Duration::from_secs(10);
-/// How long one request may take, for a part of some megabytes on a slow line.
+/// Timeout of one request; enough for a part of several megabytes on a slow connection.
 const REQUEST: Duration = Duration::from_secs(120);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// A client of the store that an object lies in.
+/// A client of one store.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) objects: Arc<dyn ObjectStore>,
-    /// For what only S3 has.
+    /// Set for S3, which needs extra operations.
     pub(crate) s3: Option<S3>,
-    /// Whether it has ever answered this process: only what was there before is waited for.
+    /// Whether the store has ever answered this process. Only such stores are retried for long.
     answered: Arc<AtomicBool>,
 }
 
 impl Store {
-    /// Asks the store something, and again for some minutes if it cannot be reached but could be before.
+    /// Sends a request. If the store cannot be reached but could be before, retries it for some
+    /// minutes.
     pub(crate) async fn ask<T, F: Future<Output = object_store::Result<T>>>(
         &self,
         request: impl FnMut() -> F,
@@ -42,7 +43,7 @@ impl Store {
             true => runtime::PATIENCE,
             false => Duration::ZERO,
         };
-        let answer = runtime::for_as_long_as(patience, request).await;
+        let answer = runtime::retried_for(patience, request).await;
         if !matches!(answer, Err(object_store::Error::Generic { .. })) {
             self.answered.store(true, Ordering::Relaxed);
         }
@@ -50,26 +51,28 @@ impl Store {
     }
 }
 
-/// S3 as it is, and with a condition: what it writes must not be there yet.
+/// Two S3 clients: one plain, one whose writes carry the condition that the object does not exist
+/// yet.
 #[derive(Clone)]
 pub(crate) struct S3 {
     pub(crate) plain: Arc<AmazonS3>,
     pub(crate) if_absent: Arc<AmazonS3>,
 }
 
-/// The clients of this process, by the URL as far as the store's name goes.
+/// The clients of this process, keyed by the URL up to the store's name. The process id detects
+/// forks.
 static STORES: Mutex<Option<(u32, HashMap<String, Store>)>> = Mutex::new(None);
 
-/// The client for `url`, the same for all objects of a store; one of its own after a fork.
+/// The client for `url`, shared by all objects of a store. A forked process builds its own.
 pub(crate) fn store(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store> {
     let pid = std::process::id();
     let name = &url[..Position::BeforePath];
     let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
     if stores.as_ref().is_none_or(|(owner, _)| *owner != pid) {
-        // Connections that a parent has open are the parent's; nothing of them is touched, not even closed.
+        // Open connections belong to the parent process. They must not be used, not even closed.
         std::mem::forget(stores.replace((pid, HashMap::new())));
     }
-    let stores = &mut stores.as_mut().expect("there is one now").1;
+    let stores = &mut stores.as_mut().expect("just set if it was missing").1;
     if let Some(store) = stores.get(name) {
         return Ok(store.clone());
     }
@@ -80,7 +83,7 @@ pub(crate) fn store(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Resu
 
 fn connect(url: &Url, scheme: &ObjectStoreScheme) -> object_store::Result<Store> {
     static PROVIDER: Once = Once::new();
-    // Fails only if somebody in this process has chosen another, which then serves.
+    // Fails only if this process has already installed another provider; that one works too.
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     let other = |objects: Arc<dyn ObjectStore>| Store {
         objects,
@@ -128,7 +131,7 @@ fn s3(url: &Url, headers: HeaderMap) -> object_store::Result<AmazonS3> {
     let is_plain_http = variables
         .iter()
         .any(|(name, value)| endpoint(name) && value.starts_with("http://"));
-    // What the user names is meant, as other tools take it, also where it is not encrypted.
+    // Unencrypted endpoints are allowed if the user names one, as in other tools.
     let client = client(headers).with_allow_http(is_plain_http);
     let mut builder = AmazonS3Builder::new()
         .with_url(url.as_str())

@@ -1,42 +1,42 @@
-//! What can be wrong with a URL, or with what it names.
+//! Errors of URLs and of the objects they name.
 
-/// Short for a result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error with the URL that it is about.
+/// An error with the URL that it concerns.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No URL of a store that is known.
+    /// Not a URL of a supported store.
     #[error(
         "{url}: {reason}; expected s3://, gs://, az://, http:// or https:// followed by a name"
     )]
     NotAStore {
-        /// What was given.
+        /// The text given.
         url: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The URL holds a user, a password or a query.
+    /// The URL contains a user, a password or a query.
     #[error(
         "{url}: the URL contains credentials or a query, which would be recorded with it; set credentials in the environment, such as AWS_ACCESS_KEY_ID"
     )]
     HasCredentials {
-        /// What was given, without them.
+        /// The URL without them.
         url: String,
     },
-    /// There is nothing of that name.
+    /// The object does not exist.
     #[error("{url}: no such object")]
     Absent {
         /// Its URL.
         url: String,
     },
-    /// There is something of that name already.
+    /// The object already exists.
     #[error("{url}: the object already exists; choose another URL, or set existing to replace")]
     Exists {
         /// Its URL.
         url: String,
     },
-    /// The object is not the one that was looked at first.
+    /// The object was replaced after it was opened.
     #[error(
         "{url}: the object was replaced while it was read; run again when no process writes it"
     )]
@@ -44,26 +44,26 @@ pub enum Error {
         /// Its URL.
         url: String,
     },
-    /// The store refused the request, or does not answer.
+    /// The store rejected the request or does not answer.
     #[error("{url}: {reason}")]
     Refused {
         /// Its URL.
         url: String,
-        /// What the store said, in one line.
+        /// The store's message, in one line.
         reason: String,
     },
-    /// A file on this machine could not be read or written.
+    /// A local file could not be read or written.
     #[error("{path}: {source}", path = path.display())]
     Local {
         /// The file.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// What a store's error means for `url`.
+    /// Maps an error of the store to an error for `url`.
     pub(crate) fn of(url: &str, error: &object_store::Error) -> Self {
         let url = url.to_owned();
         match error {
@@ -78,10 +78,10 @@ impl Error {
     }
 }
 
-/// The longest text of a store that is shown.
+/// Maximum length of a store's message.
 const MAX_CHARS: usize = 300;
 
-/// What is at the bottom of an error; what lies above it repeats URLs, which may be signed.
+/// The innermost cause of an error. The outer ones repeat URLs, which may be signed.
 fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut bottom = error;
     while let Some(source) = bottom.source() {

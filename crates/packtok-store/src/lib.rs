@@ -1,10 +1,10 @@
-//! Files in object stores (`s3://`, `gs://`, `az://`, `http://`): found, read by ranges, written whole or not
-//! at all.
+//! Files in object stores (`s3://`, `gs://`, `az://`, `http://`): listing, range reads and atomic
+//! writes.
 //!
-//! Everything blocks: what waits for the network runs on a runtime of this crate ([`runtime`]), which starts
-//! when it is first needed and again in a process that was forked. Credentials come from the environment
-//! variables that the stores' own tools read, and from nowhere else: a URL that has some is refused, so that
-//! none can get into a trailer, a plan, a script or a log.
+//! All functions block. Network requests run on a runtime of this crate ([`runtime`]), which starts
+//! lazily and again in a forked process. Credentials come only from the environment variables that
+//! the stores' own tools read. A URL that contains credentials is rejected, so that none can get
+//! into a trailer, a plan, a script or a log.
 #![forbid(unsafe_code)]
 
 mod connect;

@@ -1,4 +1,4 @@
-//! Where an object is: its URL, and what the store says of it.
+//! The location of an object: its URL, and what the store reports about it.
 
 use futures_util::TryStreamExt;
 use glob::{MatchOptions, Pattern};
@@ -10,7 +10,7 @@ use crate::connect::{self, Store};
 use crate::error::{Error, Result};
 use crate::runtime;
 
-/// The place of one object, or of all whose names begin alike.
+/// The location of one object, or the common prefix of several.
 #[derive(Clone)]
 pub struct Location {
     url: String,
@@ -18,14 +18,14 @@ pub struct Location {
     pub(crate) path: Path,
 }
 
-/// What a store says of an object.
+/// What a store reports about an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     /// Its URL.
     pub url: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// What tells this version of it from others, if the store has such a thing.
+    /// Identifies this version of the object, if the store provides such an identifier.
     pub version: Option<String>,
 }
 
@@ -36,10 +36,11 @@ impl std::fmt::Debug for Location {
 }
 
 impl Location {
-    /// The place that a URL names.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// The URL is of no store, or holds credentials, or the environment has not what the store needs.
+    /// The URL is not of a supported store, contains credentials, or the environment lacks a
+    /// required setting.
     pub fn parse(text: &str) -> Result<Self> {
         let shown = without_secrets(text);
         let wrong = |reason: String| Error::NotAStore {
@@ -49,7 +50,7 @@ impl Location {
         if shown != text {
             return Err(Error::HasCredentials { url: shown });
         }
-        // A `?` or `#` is refused above, so that all there is besides is the name, taken as it is.
+        // `?` and `#` were rejected above, so the rest is the name, used verbatim.
         let (place, name) = split(text);
         let url = Url::parse(place).map_err(|error| wrong(error.to_string()))?;
         let (scheme, _) = ObjectStoreScheme::parse(&url)
@@ -71,17 +72,17 @@ impl Location {
         &self.url
     }
 
-    /// What the store says of the object.
+    /// Queries the store for the object.
     ///
     /// # Errors
-    /// There is none, or the store does not answer.
+    /// The object does not exist, or the store does not answer.
     pub fn object(&self) -> Result<Object> {
         let head = || self.store.objects.head(&self.path);
         let meta = runtime::wait(self.store.ask(head));
         Ok(self.described(&meta.map_err(|error| self.error(&error))?))
     }
 
-    /// Whether there is an object.
+    /// Whether the object exists.
     ///
     /// # Errors
     /// The store does not answer.
@@ -93,10 +94,10 @@ impl Location {
         }
     }
 
-    /// All objects in this folder and below it, in no order.
+    /// All objects in this folder and its subfolders, in no particular order.
     ///
     /// # Errors
-    /// The store does not answer, or has no lists.
+    /// The store does not answer or does not support listing.
     pub fn list(&self) -> Result<Vec<Object>> {
         let list = || {
             let found = self.store.objects.list(Some(&self.path));
@@ -106,10 +107,10 @@ impl Location {
         Ok(found.iter().map(|meta| self.described(meta)).collect())
     }
 
-    /// All objects whose URLs match this one, which is a pattern, in no order.
+    /// All objects whose URLs match this glob pattern, in no particular order.
     ///
     /// # Errors
-    /// It is no pattern; or as [`Location::list`].
+    /// The pattern is invalid; or as [`Location::list`].
     pub fn matching(text: &str) -> Result<Vec<Object>> {
         let bad = |error: glob::PatternError| Error::NotAStore {
             url: text.to_owned(),
@@ -117,7 +118,7 @@ impl Location {
         };
         let (place, name) = split(text);
         let pattern = Pattern::new(name).map_err(bad)?;
-        // The store is asked for the folder that no wildcard is ahead of.
+        // List the deepest folder whose path contains no wildcard.
         let plain = name.find(['*', '?', '[']).unwrap_or(name.len());
         let folder = name[..plain].rfind('/').map_or("", |end| &name[..end]);
         let options = MatchOptions {
@@ -130,10 +131,10 @@ impl Location {
         Ok(found)
     }
 
-    /// Removes the object; it may be gone already.
+    /// Deletes the object; succeeds if it does not exist.
     ///
     /// # Errors
-    /// The store refuses it.
+    /// The store rejects the request.
     pub fn delete(&self) -> Result<()> {
         let delete = || self.store.objects.delete(&self.path);
         match runtime::wait(self.store.ask(delete)) {
@@ -159,7 +160,7 @@ impl Location {
     }
 }
 
-/// A URL in two: the store with its last `/`, and the name of the object in it.
+/// Splits a URL into the store, with its last `/`, and the name of the object in it.
 fn split(url: &str) -> (&str, &str) {
     let store = url.find("://").map_or(0, |at| at + 3);
     match url[store..].find('/') {
@@ -168,11 +169,11 @@ fn split(url: &str) -> (&str, &str) {
     }
 }
 
-/// A URL without what may be secret: its query, and all of it if an `@` says that there is a password
-/// somewhere, for passwords may hold any character.
+/// A URL without secrets. The query is removed; if an `@` suggests a password, the whole rest is
+/// removed, because passwords may contain any character.
 fn without_secrets(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    // Azure's own form names the account there.
+    // Azure's own form has the container before the `@`.
     let is_azure = scheme.starts_with("abfs");
     match rest.contains('@') && !is_azure {
         true => format!("{scheme}://…"),
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_in_a_url_are_refused_and_not_shown() {
+    fn secrets_in_a_url_are_rejected_and_not_shown() {
         for (url, shown) in [
             ("s3://key:secret@bucket/x", "s3://…"),
             ("https://host/x?X-Amz-Signature=secret", "https://host/x"),
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_store_is_said() {
+    fn unsupported_urls_are_rejected() {
         for url in ["file:///etc/passwd", "memory:///x", "ftp://host/x", "s3://"] {
             let error = Location::parse(url).unwrap_err();
             assert!(matches!(error, Error::NotAStore { .. }), "{error}");
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_as_they_are() {
+    fn object_names_are_used_verbatim() {
         assert_eq!(split("s3://bucket/a/b%20c"), ("s3://bucket/", "a/b%20c"));
         assert_eq!(split("s3://bucket"), ("s3://bucket", ""));
     }

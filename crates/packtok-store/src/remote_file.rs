@@ -1,4 +1,4 @@
-//! An object read as a file: in order and ahead, or from any place on.
+//! Reads an object as a file: sequentially with read-ahead, or at any position.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -12,24 +12,24 @@ use crate::error::{Error, Result};
 use crate::location::{Location, Object};
 use crate::runtime;
 
-/// What is asked for at first: a search for the end of a line needs no more.
+/// Length of the first request: enough to search for the end of a line.
 const FIRST_BYTES: u64 = 64 << 10;
-/// What is asked for in the end of those who read on: long enough that the way to the store and back costs
-/// little, and two of them little memory.
+/// Length of requests in a long sequential read. Large enough to hide the latency of the store, and
+/// small enough that two of them need little memory.
 const MOST_BYTES: u64 = 8 << 20;
 
 type Fetching = JoinHandle<object_store::Result<Bytes>>;
 
-/// An object that is read. What is behind the place that is read is fetched meanwhile; a request that fails is
-/// made again for some minutes. One version of the object is read: another in its place is an error.
+/// An open object. The part after the read position is fetched ahead. Failed requests are retried
+/// for some minutes. All reads are of one version of the object: if it is replaced, reads fail.
 pub struct RemoteFile {
     location: Location,
     object: Object,
     at: u64,
-    /// Bytes of the object, the first of which is at `near_start`.
+    /// Fetched bytes of the object, starting at `near_start`.
     near: Bytes,
     near_start: u64,
-    /// What comes behind `near`, and which part of the object that is.
+    /// The request in flight for the bytes after `near`, and its range.
     ahead: Option<(Range<u64>, Fetching)>,
     step: u64,
 }
@@ -38,13 +38,13 @@ impl RemoteFile {
     /// Opens an object.
     ///
     /// # Errors
-    /// There is none, or the store does not answer.
+    /// The object does not exist, or the store does not answer.
     pub fn open(location: Location) -> Result<Self> {
         let object = location.object()?;
         Ok(Self::of(location, object))
     }
 
-    /// An object that the store was asked about before.
+    /// Opens an object that was queried before.
     pub fn of(location: Location, object: Object) -> Self {
         Self {
             location,
@@ -57,22 +57,22 @@ impl RemoteFile {
         }
     }
 
-    /// What the store said of it when it was opened.
+    /// What the store reported when the object was opened.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// The bytes of a part of the object, all of them.
+    /// All bytes of a range of the object.
     ///
     /// # Errors
-    /// The store does not answer, or the object is another by now.
+    /// The store does not answer, or the object was replaced.
     pub fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
         let (location, version) = (self.location.clone(), self.object.version.clone());
         let fetched = runtime::wait(fetch(location, version, range.clone()));
         self.checked(fetched, &range)
     }
 
-    /// Writes the whole object to a file of this machine.
+    /// Downloads the object to a local file.
     ///
     /// # Errors
     /// As [`RemoteFile::bytes`]; or the file cannot be written.
@@ -95,7 +95,7 @@ impl RemoteFile {
         Ok(())
     }
 
-    /// Has the byte at `at`, which is in the object, among those near.
+    /// Makes `near` contain the byte at `at`, which must be within the object.
     fn come_near(&mut self) -> Result<()> {
         if self.is_near() {
             return Ok(());
@@ -104,7 +104,8 @@ impl RemoteFile {
         let (range, fetching) = match self.ahead.take() {
             Some((range, fetching)) if range.contains(&self.at) => (range, fetching),
             other => {
-                // Somewhere else: whoever jumps does not read on for long.
+                // A jump: start again with short requests, because random access rarely reads on
+                // for long.
                 if let Some((_, fetching)) = other {
                     fetching.abort();
                 }
@@ -137,7 +138,7 @@ impl RemoteFile {
         runtime::handle().spawn(fetch(location, version, range))
     }
 
-    /// As many bytes as were asked for, or an error.
+    /// Checks that as many bytes arrived as were requested.
     fn checked(&self, fetched: object_store::Result<Bytes>, range: &Range<u64>) -> Result<Bytes> {
         let fetched = fetched.map_err(|error| self.location.error(&error))?;
         if fetched.len() as u64 != range.end - range.start {
@@ -155,7 +156,7 @@ impl RemoteFile {
     }
 }
 
-/// A part of one version of an object.
+/// Fetches a range of one version of an object.
 async fn fetch(
     location: Location,
     version: Option<String>,
@@ -167,7 +168,7 @@ async fn fetch(
         ..GetOptions::default()
     };
     let objects = &location.store.objects;
-    runtime::patiently(async || {
+    runtime::retried(async || {
         let answer = objects.get_opts(&location.path, options()).await?;
         answer.bytes().await
     })

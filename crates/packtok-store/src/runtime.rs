@@ -1,4 +1,4 @@
-//! The one runtime that waits for the network.
+//! The runtime for network requests, one per process.
 
 use std::future::Future;
 use std::sync::{Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// The process that started the runtime, and the runtime, which is never ended.
+/// The runtime, never shut down, and the id of the process that started it.
 static RUNTIME: Mutex<Option<(u32, Handle)>> = Mutex::new(None);
 
-/// The runtime of this process. After a fork the threads of the parent's are gone, so that a child has one of
+/// The runtime of this process. A forked process does not have the parent's threads, so it starts
 /// its own.
 pub(crate) fn handle() -> Handle {
     let pid = std::process::id();
@@ -24,7 +24,7 @@ pub(crate) fn handle() -> Handle {
     }
 }
 
-/// Starts a runtime that lives as long as the process: to end it would be to wait for the network.
+/// Starts a runtime that lives as long as the process: a shutdown would wait for the network.
 fn start() -> Handle {
     let runtime: Runtime = Builder::new_multi_thread()
         .worker_threads(1)
@@ -37,21 +37,22 @@ fn start() -> Handle {
     handle
 }
 
-/// How long what has begun well is tried again: a server that is started again is waited for.
+/// How long a request to a store that answered before is retried, so that a server restart does not
+/// fail a run.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Makes a request again and again, for some minutes, while the store cannot be reached, also when it went away in
-/// the middle of its answer; every other error is an answer, which would come again.
-pub(crate) async fn patiently<T, F: Future<Output = object_store::Result<T>>>(
+/// Retries a request for some minutes while the store cannot be reached, also if the connection
+/// breaks during the answer. Any other error is final: it would occur again.
+pub(crate) async fn retried<T, F: Future<Output = object_store::Result<T>>>(
     request: impl FnMut() -> F,
 ) -> object_store::Result<T> {
-    for_as_long_as(PATIENCE, request).await
+    retried_for(PATIENCE, request).await
 }
 
-/// As [`patiently`], with a patience of its own.
-pub(crate) async fn for_as_long_as<T, F: Future<Output = object_store::Result<T>>>(
+/// Like [`retried`], for a given time.
+pub(crate) async fn retried_for<T, F: Future<Output = object_store::Result<T>>>(
     patience: Duration,
     mut request: impl FnMut() -> F,
 ) -> object_store::Result<T> {
@@ -68,7 +69,7 @@ pub(crate) async fn for_as_long_as<T, F: Future<Output = object_store::Result<T>
     }
 }
 
-/// Waits for `future`.
+/// Blocks until `future` completes.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     handle().block_on(future)
 }

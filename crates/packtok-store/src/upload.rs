@@ -1,4 +1,4 @@
-//! Writes a file of this machine into a store: whole, or not at all.
+//! Uploads a local file to a store, completely or not at all.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,28 +17,28 @@ use crate::error::{Error, Result};
 use crate::location::Location;
 use crate::runtime;
 
-/// Length of a part, and the longest file that goes in one piece.
+/// Length of a part, and the longest file that is uploaded in one request.
 const PART_BYTES: u64 = 16 << 20;
-/// Stores take 10,000 parts at most; parts of longer files are longer.
+/// Stores accept at most 10,000 parts; larger files use larger parts.
 const MOST_PARTS: u64 = 9_000;
-/// Parts on their way at once.
+/// Number of parts in flight.
 const PARTS_AT_ONCE: usize = 4;
 
-/// What becomes of an object that is there already.
+/// What to do if the object already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
-    /// It stays, and writing is an error.
+    /// The existing object stays, and the upload fails.
     Refuse,
-    /// It is replaced, in one moment.
+    /// It is replaced atomically.
     Replace,
 }
 
 impl Location {
-    /// Writes a file as this object; `tick` is told the bytes that have been sent so far.
+    /// Uploads a file as this object; `tick` receives the bytes sent so far.
     ///
     /// # Errors
-    /// The object exists and is not to be replaced; the file cannot be read; the store refuses it or does not
-    /// answer. There is no new object then.
+    /// The object exists and must not be replaced; the file cannot be read; the store rejects the
+    /// request or does not answer. In all cases no new object exists.
     pub fn upload(
         &self,
         file: &LocalPath,
@@ -93,15 +93,15 @@ impl Location {
             num_tries += 1;
             objects.put_opts(&self.path, content.clone().into(), options.clone())
         };
-        match runtime::wait(runtime::patiently(put)) {
+        match runtime::wait(runtime::retried(put)) {
             Ok(_) => Ok(()),
-            // The answer to the first try may be what was lost, and not the object.
+            // The first attempt may have succeeded and only its answer was lost.
             Err(_) if num_tries > 1 && self.has(&content) => Ok(()),
             Err(error) => Err(self.if_taken(&error, if_exists)),
         }
     }
 
-    /// Whether the object is there and has this content.
+    /// Whether the object exists with this content.
     fn has(&self, content: &Bytes) -> bool {
         let object = async {
             let answer = self.store.objects.get(&self.path).await?;
@@ -110,7 +110,7 @@ impl Location {
         runtime::wait(object).is_ok_and(|found| found == content)
     }
 
-    /// A condition that does not hold means here that somebody else was first.
+    /// Maps a failed condition to `Exists`: another writer was first.
     fn if_taken(&self, error: &object_store::Error, if_exists: IfExists) -> Error {
         match self.error(error) {
             Error::Changed { url } if if_exists == IfExists::Refuse => Error::Exists { url },
@@ -118,8 +118,8 @@ impl Location {
         }
     }
 
-    /// By parts, which become an object only when all are there, and with `If-None-Match: *` only if there is
-    /// none by then.
+    /// Multipart upload. The parts become an object only on completion, which carries
+    /// `If-None-Match: *` if the object must not exist.
     async fn upload_to_s3(
         &self,
         s3: &S3,
@@ -127,7 +127,7 @@ impl Location {
         if_exists: IfExists,
         tick: &(dyn Fn(u64) + Sync),
     ) -> std::result::Result<(), Sending> {
-        let id = &runtime::patiently(|| s3.plain.create_multipart(&self.path)).await?;
+        let id = &runtime::retried(|| s3.plain.create_multipart(&self.path)).await?;
         let sent = async {
             let sending = parts.enumerate().map(|(i, part)| async move {
                 let part = part.map_err(Sending::Local)?;
@@ -136,7 +136,7 @@ impl Location {
                     s3.plain
                         .put_part(&self.path, id, i, PutPayload::from(part.clone()))
                 };
-                Ok::<_, Sending>((runtime::patiently(put).await?, len))
+                Ok::<_, Sending>((runtime::retried(put).await?, len))
             });
             let mut sending = stream::iter(sending).buffered(PARTS_AT_ONCE);
             let (mut ids, mut num_bytes): (Vec<PartId>, u64) = (Vec::new(), 0);
@@ -150,32 +150,34 @@ impl Location {
                 IfExists::Replace => &s3.plain,
             };
             let mut num_tries = 0;
-            let completed = runtime::patiently(|| {
+            let completed = runtime::retried(|| {
                 num_tries += 1;
                 whole.complete_multipart(&self.path, id, ids.clone())
             })
             .await;
             match completed {
-                // The answer to the first try may be what was lost, and not the object.
+                // The first attempt may have succeeded and only its answer was lost.
                 Err(_) if num_tries > 1 && self.has_bytes(num_bytes).await => Ok(()),
                 completed => Ok(completed.map(drop)?),
             }
         }
         .await;
         if sent.is_err() {
-            // Parts of uploads that nobody completes cost money; the store may have forgotten this one already.
+            // Incomplete uploads cost money. The abort may fail because the store has already
+            // removed this one.
             let _ = s3.plain.abort_multipart(&self.path, id).await;
         }
         sent
     }
 
-    /// Whether there is an object of this length.
+    /// Whether an object of this length exists.
     async fn has_bytes(&self, bytes: u64) -> bool {
         let meta = self.store.objects.head(&self.path).await;
         meta.is_ok_and(|meta| meta.size == bytes)
     }
 
-    /// Under another name, which is then changed on the condition that there is no object of the right one.
+    /// Uploads under another name, then renames it on the condition that the destination does not
+    /// exist.
     async fn upload_aside(
         &self,
         parts: impl Iterator<Item = std::io::Result<Bytes>> + Send,
@@ -218,7 +220,7 @@ impl Location {
     }
 }
 
-/// Why a file was not sent.
+/// Why an upload failed.
 enum Sending {
     Local(std::io::Error),
     Store(object_store::Error),
@@ -230,12 +232,12 @@ impl From<object_store::Error> for Sending {
     }
 }
 
-/// Length of each part of a file but the last.
+/// Length of each part of a file except the last.
 fn part_bytes(file_bytes: u64) -> u64 {
     PART_BYTES.max(file_bytes.div_ceil(MOST_PARTS).next_multiple_of(1 << 20))
 }
 
-/// A file in parts of equal length.
+/// A file divided into parts of equal length.
 struct Parts {
     file: File,
     rest: u64,

@@ -1,11 +1,11 @@
-//! Every way in which loading a tokenizer or encoding a document can fail.
+//! The errors of loading a tokenizer and of encoding and decoding.
 
 use std::path::PathBuf;
 
-/// A cause that a tokenizer library gave.
+/// An error of a tokenizer library.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Errors of loading a tokenizer and of encoding with it.
+/// Why a tokenizer cannot be loaded, or a text or ids cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read.
@@ -13,15 +13,15 @@ pub enum Error {
     Io {
         /// The file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file is not text.
+    /// The file is not UTF-8.
     #[error("{name}: not a tokenizer.json, tekken.json or SentencePiece .model")]
     NotUtf8 {
         /// The tokenizer's name.
         name: String,
-        /// Where it is not.
+        /// Position of the first invalid byte.
         source: std::str::Utf8Error,
     },
     /// The file is not JSON.
@@ -29,48 +29,48 @@ pub enum Error {
     NotJson {
         /// The tokenizer's name.
         name: String,
-        /// Where the JSON breaks.
+        /// Position and kind of the syntax error.
         source: serde_json::Error,
     },
-    /// The JSON lacks something that every tokenizer.json has.
+    /// The JSON lacks something that every tokenizer.json has, or has it in the wrong form.
     #[error("{name}: not a tokenizer.json: {key} is {found}, expected {expected}")]
     Shape {
         /// The tokenizer's name.
         name: String,
-        /// Path of the key inside the JSON.
+        /// Path of the key in the JSON.
         key: &'static str,
-        /// What stands there.
+        /// The value found.
         found: &'static str,
-        /// What should.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A tekken.json is not as it must be.
+    /// A tekken.json is invalid.
     #[error("{name}: not a tekken.json: {reason}")]
     Tekken {
         /// The tokenizer's name.
         name: String,
-        /// What of it, and what was expected.
+        /// What is wrong, and what was expected.
         reason: String,
     },
-    /// A `.model` file is not as it must be.
+    /// A `.model` file is invalid.
     #[error("{name}: not a SentencePiece model: {reason}")]
     SentencePiece {
         /// The tokenizer's name.
         name: String,
-        /// What of it, and what was expected.
+        /// What is wrong, and what was expected.
         reason: String,
     },
-    /// A list of ranks is not as it must be, or is not enough.
+    /// A list of ranks is invalid or incomplete.
     #[error(
         "{name}: not a tiktoken rank file that packtok supports: {reason}; use the tokenizer.json of the same model"
     )]
     Ranks {
         /// The tokenizer's name.
         name: String,
-        /// What of it, and what was expected.
+        /// What is wrong, and what was expected.
         reason: String,
     },
-    /// The file asks for something that would make ids depend on chance.
+    /// The model has dropout, so ids would be random.
     #[error(
         "{name}: model.dropout is {dropout}, so ids would differ from run to run; set it to null in tokenizer.json"
     )]
@@ -80,15 +80,15 @@ pub enum Error {
         /// The probability in the file.
         dropout: f64,
     },
-    /// No engine could load the file.
+    /// The reference engine cannot load the file.
     #[error("{name}: the tokenizer cannot be loaded")]
     Unloadable {
         /// The tokenizer's name.
         name: String,
-        /// The engine's answer.
+        /// The error of the engine.
         source: Cause,
     },
-    /// An added token has another id in the reference engine than the one read from the file.
+    /// The reference engine assigns an added token a different id than packtok.
     #[error(
         "{name}: added token {token:?} has id {expected} in packtok, but {} in the tokenizers library; please report this file",
         found.map_or_else(|| "none".to_owned(), |id| id.to_string())
@@ -98,12 +98,12 @@ pub enum Error {
         name: String,
         /// The added token.
         token: String,
-        /// As read from the file.
+        /// The id according to packtok.
         expected: u32,
-        /// As given by the engine.
+        /// The id according to the engine.
         found: Option<u32>,
     },
-    /// Two added tokens are found by the same text.
+    /// Two added tokens match the same text.
     #[error(
         "{name}: the added tokens {first:?} and {second:?} are equal after normalization, so ids would be nondeterministic; remove one of them from tokenizer.json"
     )]
@@ -115,7 +115,7 @@ pub enum Error {
         /// The other.
         second: String,
     },
-    /// An added token is found by the empty text, and others are looked for with it.
+    /// An added token matches the empty text, and there are other added tokens.
     #[error(
         "{name}: the added token {token:?} is empty after normalization, so searching for added tokens may never end; remove it from tokenizer.json, or set its \"normalized\" to false"
     )]
@@ -125,63 +125,63 @@ pub enum Error {
         /// The token.
         token: String,
     },
-    /// A built-in name that does not exist.
+    /// The built-in name does not exist.
     #[error("{name:?} is not a built-in tokenizer, expected one of {}", known.join(", "))]
     UnknownBuiltin {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         known: &'static [&'static str],
     },
-    /// Truncation leaves no room for the special tokens that are added.
+    /// Truncation leaves no room for the special tokens.
     #[error(
         "max_length {max_length} is below the {num_special} special tokens that the tokenizer adds to every document; raise max_length or set add_special_tokens to false"
     )]
     TruncationTooShort {
-        /// The limit asked for.
+        /// The requested limit.
         max_length: usize,
-        /// Tokens that the post-processor adds.
+        /// Number of tokens that the post-processor adds.
         num_special: usize,
     },
-    /// The fast engine was asked for and does not cover the file.
+    /// The fast engine was requested but does not support the file.
     #[error(
         "{name}: the fast engine does not cover this tokenizer, because {reason}; set engine to auto"
     )]
     NotFast {
         /// The tokenizer's name.
         name: String,
-        /// What it does not cover.
+        /// The unsupported feature.
         reason: String,
     },
-    /// Ids of two bytes were asked for, and the tokenizer has greater ones.
+    /// Ids of two bytes were requested, but the vocabulary is larger.
     #[error(
         "{name}: vocabulary of {vocab_size} ids does not fit 2-byte ids, which hold 65536; use 4-byte ids"
     )]
     WideIds {
         /// The tokenizer's name.
         name: String,
-        /// One more than its greatest id.
+        /// Highest id + 1.
         vocab_size: u64,
     },
-    /// Special-token text in a document, where that was forbidden.
+    /// A document contains the text of a special token, which is forbidden.
     #[error("the text contains the special token {token:?}")]
     SpecialTokenInText {
         /// The token's text.
         token: String,
     },
-    /// The engine refused a text.
+    /// The engine rejected a text.
     #[error("the tokenizer cannot encode this text")]
     Encode {
-        /// The engine's answer.
+        /// The error of the engine.
         source: Cause,
     },
-    /// The engine refused ids.
+    /// The engine rejected ids.
     #[error("the tokenizer cannot decode these ids")]
     Decode {
-        /// The engine's answer.
+        /// The error of the engine.
         source: Cause,
     },
 }
 
-/// The crate's result.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,9 +1,9 @@
-//! Any text: packtok's own engine gives the ids of the engine that it is held against.
+//! Any text: packtok's fast engine gives the ids of the reference engine.
 //!
-//! The first byte of an input chooses a tokenizer, of each family one with a small vocabulary; the second says how
-//! the rest becomes a text: as it is, or by twos, a part and how often it is repeated. Each text is encoded by an
-//! encoder that has met all texts before and by a new one.
-//! Seeds: `tests/fuzz/seeds/*.text`.
+//! The first byte of an input selects a tokenizer; there is one with a small vocabulary per family.
+//! The second byte determines how the rest becomes a text: verbatim, or as pairs of a part and its
+//! number of repetitions. Each text is encoded by an encoder that has encoded all previous texts,
+//! and by a new one. Seeds: `tests/fuzz/seeds/*.text`.
 #![no_main]
 
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ const DEEPSEEK: [&str; 3] = [
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 ];
 
-/// What stands at the edges of words and of vectors, each class in all the lengths that characters have.
+/// Strings at the edges of words and vectors, each class in all byte lengths that characters have.
 const PARTS: [&str; 64] = [
     " ",
     "  ",
@@ -95,7 +95,7 @@ thread_local! {
     static TOKENIZERS: RefCell<Vec<Ways>> = RefCell::new(tokenizers().iter().map(Ways::of).collect());
 }
 
-/// Encoders of a tokenizer for both ways to read special tokens: its own engine's, and the other's.
+/// Encoders of a tokenizer with both engines, for both ways to read special tokens.
 struct Ways {
     tokenizer: Tokenizer,
     encoders: [[Encoder; 2]; 2],
@@ -123,7 +123,7 @@ fn encoder(
     let options = EncodeOptions {
         engine,
         special_tokens_in_text,
-        // There are many encoders, and short texts.
+        // There are many encoders, and texts are short.
         cache_bytes: Some(1 << 20),
         ..EncodeOptions::default()
     };
@@ -174,90 +174,15 @@ fuzz_target!(|bytes: &[u8]| {
     });
 });
 
+/// A name, a tokenizer file, and the normalizer and pre-tokenizer to put into it.
+type Steps = (&'static str, Value, Value, Value);
+
 fn tokenizers() -> Vec<Tokenizer> {
-    let nfc = json!({"type": "NFC"});
-    let digits = json!({"type": "Digits", "individual_digits": true});
-    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
-    let prepend = json!({"type": "Prepend", "prepend": BLANK});
-    let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
-    let metaspace = |scheme: &str, split: bool| json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split});
-    let byte_level = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
-    let sequence = |steps: Vec<Value>| json!({"type": "Sequence", "pretokenizers": steps});
-    let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
-    let splits = |regexes: &[&str]| {
-        let mut steps: Vec<Value> = regexes.iter().map(|regex| split(regex)).collect();
-        steps.push(byte_level(false));
-        sequence(steps)
-    };
-    let by_words = json!({"type": "WhitespaceSplit"});
-    let by_bert = json!({"type": "BertPreTokenizer"});
-    let bert = |lowercase: bool| {
-        json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-            "strip_accents": null, "lowercase": lowercase})
-    };
-    let sentencepiece = |dummy: bool, removes: bool| {
-        json!({"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": dummy,
-            "remove_extra_whitespaces": removes, "escape_whitespaces": true, "treat_whitespace_as_suffix": false})
-    };
-    let bytes = of_bytes();
-    let text = of_text();
-    let pieces = of_pieces();
-    let unigram = of_scores("Unigram", false);
-    let ways = [
-        ("gpt2", &bytes, Value::Null, byte_level(true)),
-        ("neox", &bytes, nfc.clone(), byte_level(true)),
-        (
-            "starcoder",
-            &bytes,
-            Value::Null,
-            sequence(vec![digits, byte_level(true)]),
-        ),
-        ("cl100k", &bytes, Value::Null, splits(&[CL100K])),
-        ("cl100k in form C", &bytes, nfc, splits(&[CL100K])),
-        ("o200k", &bytes, Value::Null, splits(&[O200K])),
-        ("tekken", &bytes, Value::Null, splits(&[TEKKEN])),
-        ("deepseek", &bytes, Value::Null, splits(&DEEPSEEK)),
-        ("llama", &text, llama, Value::Null),
-        ("first", &text, Value::Null, metaspace("first", false)),
-        ("always", &text, Value::Null, metaspace("always", true)),
-        ("bert", &pieces, bert(true), by_bert.clone()),
-        ("bert, cased", &pieces, bert(false), by_bert.clone()),
-        ("pieces as they are", &pieces, Value::Null, by_bert),
-        (
-            "unigram",
-            &unigram,
-            json!({"type": "NFKC"}),
-            sequence(vec![by_words, metaspace("always", true)]),
-        ),
-        (
-            "sentencepiece unigram",
-            &of_scores("SentencePieceUnigram", false),
-            sentencepiece(true, true),
-            Value::Null,
-        ),
-        (
-            "sentencepiece unigram of bytes",
-            &of_scores("SentencePieceUnigram", true),
-            sentencepiece(false, false),
-            Value::Null,
-        ),
-        (
-            "sentencepiece bpe",
-            &of_scores("SentencePieceBPE", false),
-            sentencepiece(false, true),
-            Value::Null,
-        ),
-        (
-            "sentencepiece bpe of bytes",
-            &of_scores("SentencePieceBPE", true),
-            sentencepiece(true, false),
-            Value::Null,
-        ),
-    ];
-    let loaded = ways
+    let steps = [byte_level_steps(), wordwise_steps(), sentencepiece_steps()];
+    let loaded = steps
         .into_iter()
-        .map(|(name, file, normalizer, pre_tokenizer)| {
-            let mut file = file.clone();
+        .flatten()
+        .map(|(name, mut file, normalizer, pre_tokenizer)| {
             file["normalizer"] = normalizer;
             file["pre_tokenizer"] = pre_tokenizer;
             Tokenizer::from_json(name, file.to_string()).expect("a tokenizer.json")
@@ -265,7 +190,112 @@ fn tokenizers() -> Vec<Tokenizer> {
     loaded.collect()
 }
 
-/// The letters of bytes, and some merges.
+fn sequence(steps: Vec<Value>) -> Value {
+    json!({"type": "Sequence", "pretokenizers": steps})
+}
+
+fn metaspace(scheme: &str, split: bool) -> Value {
+    json!({"type": "Metaspace", "replacement": BLANK, "prepend_scheme": scheme, "split": split})
+}
+
+fn byte_level_steps() -> Vec<Steps> {
+    let nfc = json!({"type": "NFC"});
+    let digits = json!({"type": "Digits", "individual_digits": true});
+    let byte_level = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
+    let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    let splits = |regexes: &[&str]| {
+        let mut steps: Vec<Value> = regexes.iter().map(|regex| split(regex)).collect();
+        steps.push(byte_level(false));
+        sequence(steps)
+    };
+    let steps = [
+        ("gpt2", Value::Null, byte_level(true)),
+        ("neox", nfc.clone(), byte_level(true)),
+        (
+            "starcoder",
+            Value::Null,
+            sequence(vec![digits, byte_level(true)]),
+        ),
+        ("cl100k", Value::Null, splits(&[CL100K])),
+        ("cl100k in form C", nfc, splits(&[CL100K])),
+        ("o200k", Value::Null, splits(&[O200K])),
+        ("tekken", Value::Null, splits(&[TEKKEN])),
+        ("deepseek", Value::Null, splits(&DEEPSEEK)),
+    ];
+    steps
+        .into_iter()
+        .map(|(name, normalizer, pre_tokenizer)| (name, of_bytes(), normalizer, pre_tokenizer))
+        .collect()
+}
+
+fn wordwise_steps() -> Vec<Steps> {
+    let replace = json!({"type": "Replace", "pattern": {"String": " "}, "content": BLANK});
+    let prepend = json!({"type": "Prepend", "prepend": BLANK});
+    let llama = json!({"type": "Sequence", "normalizers": [prepend, replace]});
+    let by_words = json!({"type": "WhitespaceSplit"});
+    let by_bert = json!({"type": "BertPreTokenizer"});
+    let bert = |lowercase: bool| {
+        json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+            "strip_accents": null, "lowercase": lowercase})
+    };
+    let (text, pieces) = (of_text(), of_pieces());
+    vec![
+        ("llama", text.clone(), llama, Value::Null),
+        (
+            "first",
+            text.clone(),
+            Value::Null,
+            metaspace("first", false),
+        ),
+        ("always", text, Value::Null, metaspace("always", true)),
+        ("bert", pieces.clone(), bert(true), by_bert.clone()),
+        ("bert, cased", pieces.clone(), bert(false), by_bert.clone()),
+        ("pieces as they are", pieces, Value::Null, by_bert),
+        (
+            "unigram",
+            of_scores("Unigram", false),
+            json!({"type": "NFKC"}),
+            sequence(vec![by_words, metaspace("always", true)]),
+        ),
+    ]
+}
+
+fn sentencepiece_steps() -> Vec<Steps> {
+    let steps = [
+        (
+            "sentencepiece unigram",
+            "SentencePieceUnigram",
+            false,
+            (true, true),
+        ),
+        (
+            "sentencepiece unigram of bytes",
+            "SentencePieceUnigram",
+            true,
+            (false, false),
+        ),
+        (
+            "sentencepiece bpe",
+            "SentencePieceBPE",
+            false,
+            (false, true),
+        ),
+        (
+            "sentencepiece bpe of bytes",
+            "SentencePieceBPE",
+            true,
+            (true, false),
+        ),
+    ];
+    let steps = steps.map(|(name, model, has_bytes, (dummy, removes))| {
+        let normalizer = json!({"type": "SentencePiece", "precompiled_charsmap": "", "add_dummy_prefix": dummy,
+            "remove_extra_whitespaces": removes, "escape_whitespaces": true, "treat_whitespace_as_suffix": false});
+        (name, of_scores(model, has_bytes), normalizer, Value::Null)
+    });
+    steps.into()
+}
+
+/// The characters for bytes, and some merges.
 fn of_bytes() -> Value {
     let letters = (0..=255u8).scan(0x100, |next, byte| match byte {
         b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => Some(char::from(byte)),
@@ -292,7 +322,7 @@ fn pairs(merges: &str) -> Vec<[&str; 2]> {
     pairs.map(|pair| pair.into()).collect()
 }
 
-/// Bytes, characters and some merges, a few of them across blanks.
+/// Bytes, characters and some merges, a few of them across spaces.
 fn of_text() -> Value {
     let merges = "h e|i n|▁ t|▁t he|▁ a|▁a b|▁ ▁|▁▁ ▁▁|e r|, ▁|,▁ a|日 本|日本 語|2 2|a ▁|\n \n|b a|▁ 日|. .|.. ..|a b|ab c|п р|é .|- -|-- --|1 ▁";
     let merges = pairs(merges);
@@ -309,7 +339,7 @@ fn of_text() -> Value {
         "merges": merges}})
 }
 
-/// What words of most parts come out of, and some that they do not.
+/// Pieces that most words consist of; a few words need others.
 fn of_pieces() -> Value {
     let pieces = "[UNK]|the|##he|##the|in|##ing|##g|a|##a|b|##b|z|##z|Z|s|##s|e|é|##e|e\u{301}|ſ|я|##я|при|##вет|語|日|ー|0|1|22|##2|##²|²|.|,|;|-|'|«|—|abc|##defg|inter|##nation|##al|▁|<|##|endoftext|ا|\u{301}|x|##y||";
     let pieces = pieces.split('|').map(str::to_owned).chain(["|".to_owned()]);
@@ -318,7 +348,7 @@ fn of_pieces() -> Value {
            "max_input_chars_per_word": 40, "vocab": numbered(pieces.filter(|piece| !piece.is_empty()).collect())}})
 }
 
-/// Pieces with scores, few of them different, so that the best is often one of several.
+/// Pieces with few different scores, so that there are often several best segmentations.
 fn of_scores(model_type: &str, byte_fallback: bool) -> Value {
     let pieces = "▁|the|▁the|he|in|ing|▁in|a|▁a|ab|abc|b|▁b|▁▁|▁▁▁▁|日|日本|語|本語|22|2|.|..|-|--|----|'|'s|s|e|é|п|при|вет|0|1|<|>|endoftext|ter|na|tion|al";
     let scores = [-1.0, -1.5, -2.25, -3.1, 0.0, -0.5];

@@ -1,7 +1,7 @@
-//! Any bytes as a line: the short way through it gives what jq gives, text or none.
+//! Any bytes as a line: the fast path gives the same result as jq.
 //!
-//! A plain path takes the short way; followed by `.`, which changes nothing, it takes the general one.
-//! Seeds: `tests/fuzz/seeds`.
+//! A plain path uses the fast path; followed by `| .`, which changes nothing, it uses the general
+//! path. Seeds: `tests/fuzz/seeds`.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,7 +1,8 @@
-//! Any bytes as a pbin: an error or a reader whose every answer is one, never a panic.
+//! Any bytes as a pbin: an error, or a reader whose methods return results or errors and never
+//! panic.
 //!
-//! Seeds: the `*.pbin` files of `tests/golden`. Each input is tried as it is and, as most edits end at a
-//! checksum, once more with the trailer's checksums made right.
+//! Seeds: the `*.pbin` files of `tests/golden`. Most edits fail at a checksum, so each input is
+//! tried unchanged and again with the trailer's checksums recomputed.
 #![no_main]
 
 use std::fs;
@@ -50,7 +51,7 @@ fn use_everything(path: &Path) {
     let _ = reader.verify(&mut |_| ControlFlow::Continue(()));
 }
 
-/// Makes the checksums of sections, table and tail right, as far as they are within the file.
+/// Recomputes the checksums of sections, table and tail, as far as they are within the file.
 fn seal(file: &mut [u8]) -> Option<()> {
     let tail = file.len().checked_sub(TAIL_BYTES)?;
     let table = field(file, tail)?;

@@ -1,7 +1,7 @@
-//! Any bytes as a plan or a split: an error, or answers that lie within the data, never a panic.
+//! Any bytes as a plan or a split: an error, or results within the data, never a panic.
 //!
-//! Seeds: the `*.plan` files of `tests/golden`. Each input is tried as it is and once more with the
-//! header's checksum, length and fingerprint made right, as most edits end there.
+//! Seeds: the `*.plan` files of `tests/golden`. Most edits fail at the header, so each input is
+//! tried unchanged and again with the header's checksum, length and fingerprint corrected.
 #![no_main]
 
 use std::fs;
@@ -72,12 +72,12 @@ fn use_split(path: &Path, side: Side) {
     }
 }
 
-/// The first places of many, and the last.
+/// The first positions, and the last one.
 fn places(number: u64) -> impl Iterator<Item = u64> {
     (0..number.min(1000)).chain(number.checked_sub(1))
 }
 
-/// Makes right what a header is refused for, if there is room for one.
+/// Corrects the header fields that are checked; returns whether the file has a header.
 fn seal(file: &mut [u8]) -> bool {
     if file.len() < HEADER_BYTES {
         return false;

@@ -1,4 +1,5 @@
-//! Any bytes as a pickled list of pairs: pairs or a fault, and pairs survive being written again.
+//! Any bytes as a pickled list of pairs: pairs or a fault, and writing the pairs again preserves
+//! them.
 //!
 //! Seeds: the `*.pickle` files of `tests/golden`.
 #![no_main]

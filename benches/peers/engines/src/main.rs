@@ -1,10 +1,11 @@
-//! Encodes a corpus several times over with one engine and prints what each pass took.
+//! Encodes a corpus several times with one engine and prints the time of each pass.
 //!
-//! `packtok-engine-passes ENGINE TOKENIZER.json CORPUS.jsonl PASSES`, where ENGINE is packtok, reference or
-//! fastokens, prints JSON: seconds of this thread on the processor for each pass and for the last fifth of
-//! the first, bytes of text, and the number of ids. One call for each document; ids go to one buffer that is
-//! emptied each time, or are copied there by an engine that gives a buffer of its own. packtok's engine is warmed
-//! up, which counts as loading. `engine_passes.py` is the same for tools that are called from Python.
+//! `packtok-engine-passes ENGINE TOKENIZER.json CORPUS.jsonl PASSES`, where ENGINE is packtok,
+//! reference or fastokens, prints JSON: CPU seconds of this thread for each pass and for the last
+//! fifth of the first pass, bytes of text, and number of ids. Each document is one call. Ids go to
+//! one buffer that is cleared each time, or are copied there if the engine returns its own buffer.
+//! packtok's engine is warmed up as part of loading. `engine_passes.py` does the same for tools
+//! called from Python.
 
 use std::process::exit;
 
@@ -92,7 +93,7 @@ fn of_fastokens(tokenizer: &str) -> Encode {
     Box::new(move |text, ids| ids.extend_from_slice(&tokenizer.encode(text).expect("ids")))
 }
 
-/// Seconds that this thread has been on a processor: what others do beside it does not count.
+/// CPU seconds of this thread, unaffected by other processes.
 fn on_processor() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
     let nanoseconds = stat

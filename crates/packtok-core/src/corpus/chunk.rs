@@ -1,53 +1,53 @@
-//! A buffer of whole lines of one source, and the lines in it.
+//! A buffer of complete lines of one source, and its lines.
 
 use memchr::memchr;
 
 use super::Place;
 
-/// Whole lines of one source, in order.
+/// Complete lines of one source, in order.
 ///
-/// A chunk may hold no line at all: reading past one enormous line returns such chunks, so that
-/// the caller can look for an interruption now and then.
+/// A chunk may have no lines: while the reader skips a very long line it returns such chunks, so
+/// that the caller can check for an interruption.
 #[derive(Debug)]
 pub struct Chunk {
     pub(super) source: usize,
     pub(super) buffer: Vec<u8>,
     pub(super) content: Content,
     pub(super) max_document_bytes: u64,
-    /// Where the next chunk begins; `None` inside a line that is passed over.
+    /// Start of the next chunk; `None` inside a skipped line.
     pub(super) end: Option<Place>,
-    /// CRC32C of the raw bytes of each source that ended since the chunk before.
+    /// CRC32C of the raw bytes of each source that ended since the previous chunk.
     pub(super) closed: Vec<u32>,
 }
 
-/// Where the lines of a chunk are.
+/// The lines of a chunk.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Back to back in `buffer[start..stop]`; `offset_bytes` is the place of `start` in the source.
+    /// Contiguous in `buffer[start..stop]`; `offset_bytes` is the offset of `start` in the source.
     Consecutive {
         start: usize,
         stop: usize,
         offset_bytes: u64,
     },
-    /// Named one by one.
+    /// Listed one by one.
     Spans(Vec<Span>),
 }
 
-/// One line that an index names.
+/// A line listed in an index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) offset_bytes: u64,
     pub(super) len_bytes: u64,
-    /// Where the line starts in the buffer; `None` if it was too long to be read.
+    /// Start of the line in the buffer; `None` if it was too long to read.
     pub(super) start: Option<usize>,
 }
 
 /// One line of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Place of its first byte in the uncompressed source.
+    /// Offset of its first byte in the uncompressed source.
     pub offset_bytes: u64,
-    /// Its bytes, without the `\n` and without one `\r` before it; nothing if it is oversize.
+    /// Its bytes, without the `\n` and one `\r` before it; empty if it is oversize.
     pub bytes: &'a [u8],
     /// Its length in the source, in bytes without the `\n`.
     pub len_bytes: u64,
@@ -56,7 +56,7 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Whether there is nothing in it but the space that JSON allows around a value.
+    /// Whether the line contains only JSON whitespace.
     pub fn is_blank(&self) -> bool {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         !self.is_oversize && self.bytes.iter().all(is_space)
@@ -64,12 +64,12 @@ impl Line<'_> {
 }
 
 impl Chunk {
-    /// Index of the source that the lines are from.
+    /// Index of the source of the lines.
     pub fn source(&self) -> usize {
         self.source
     }
 
-    /// Its lines, in order; blank ones are among them.
+    /// Its lines in order, including blank ones.
     pub fn lines(&self) -> Lines<'_> {
         let state = match &self.content {
             Content::Consecutive {
@@ -85,17 +85,17 @@ impl Chunk {
         Lines { chunk: self, state }
     }
 
-    /// Where the next chunk begins; `None` inside a line that is passed over.
+    /// Start of the next chunk; `None` inside a skipped line.
     pub fn end(&self) -> Option<Place> {
         self.end
     }
 
-    /// CRC32C of the raw bytes of each source that ended since the chunk before, in order.
+    /// CRC32C of the raw bytes of each source that ended since the previous chunk, in order.
     pub fn closed(&self) -> &[u32] {
         &self.closed
     }
 
-    /// Length of the text it holds, in bytes.
+    /// Length of its text in bytes.
     pub fn len_bytes(&self) -> usize {
         match &self.content {
             Content::Consecutive { start, stop, .. } => stop - start,
@@ -107,7 +107,7 @@ impl Chunk {
         }
     }
 
-    /// The buffer, to be handed to [`super::Reader::next_chunk`] again.
+    /// Returns the buffer, to be reused in [`super::Reader::next_chunk`].
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
@@ -127,7 +127,7 @@ impl Chunk {
     }
 }
 
-/// The lines of a chunk: what [`Chunk::lines`] returns.
+/// Iterator over the lines of a chunk, returned by [`Chunk::lines`].
 #[derive(Debug)]
 pub struct Lines<'a> {
     chunk: &'a Chunk,

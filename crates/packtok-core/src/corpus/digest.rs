@@ -1,4 +1,4 @@
-//! Checksums of sources that were not read from end to end.
+//! Checksums of sources that were not read completely.
 
 use crate::corpus::CorpusError;
 use std::io::Read;
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// CRC32C of the raw bytes of each source, by reading them all.
+/// Reads all sources and returns the CRC32C of the raw bytes of each.
 ///
-/// `tick` is called now and then with the bytes read so far; its error ends the reading.
+/// `tick` is called regularly with the bytes read so far; its error ends the reading.
 ///
 /// # Errors
-/// A source cannot be read, or has another length than at the start; or what `tick` returned.
+/// A source cannot be read or its length changed; or the error of `tick`.
 pub fn digests(
     sources: &[Source],
     mut tick: impl FnMut(u64) -> Result<()>,

@@ -1,4 +1,4 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum CorpusError {
         /// What it is.
         found: &'static str,
     },
-    /// A folder holds no corpus file.
+    /// A folder contains no corpus file.
     #[error(
         "{}: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
         path.display()
@@ -32,32 +32,32 @@ pub enum CorpusError {
         /// The glob.
         pattern: String,
     },
-    /// A glob cannot be understood.
+    /// A glob is invalid.
     #[error("{pattern:?}: not a valid glob; write [[] for a literal bracket")]
     BadGlob {
         /// The glob.
         pattern: String,
-        /// Where and why.
+        /// Position and reason.
         source: glob::PatternError,
     },
-    /// An input is a URL, and this build knows no object stores.
+    /// An input is a URL, and this build does not support object stores.
     #[error(
         "an input is a URL, but packtok was built without object-store support; build it with the feature remote"
     )]
     NoStores,
-    /// A file is named twice, perhaps through a link.
+    /// A file is given twice, perhaps through a link.
     #[error(
         "{}: same file as the earlier input {}; give each file once",
         path.display(),
         first.display()
     )]
     DuplicateInput {
-        /// The file as named the second time.
+        /// The second path of the file.
         path: PathBuf,
-        /// The file as named the first time.
+        /// The first path of the file.
         first: PathBuf,
     },
-    /// A source has another length than it had at the start.
+    /// The length of a source changed.
     #[error(
         "{}: file changed while it was read: found {found_bytes} bytes, expected {expected_bytes}; run again when no process writes to it",
         path.display()
@@ -78,12 +78,12 @@ pub enum CorpusError {
     DamagedCompression {
         /// The source.
         path: PathBuf,
-        /// How much of the file the decompressor had taken in.
+        /// Number of bytes that the decompressor had consumed.
         position_bytes: u64,
-        /// What the decompressor said.
+        /// The error of the decompressor.
         source: io::Error,
     },
-    /// A zstd frame asks for more memory than is allowed.
+    /// A zstd frame needs more memory than allowed.
     #[error(
         "{}: a zstd frame needs a window larger than 2^{window_log_max} bytes; raise zstd_window_log (at most 31)",
         path.display()
@@ -91,10 +91,10 @@ pub enum CorpusError {
     ZstdWindow {
         /// The source.
         path: PathBuf,
-        /// The limit in force.
+        /// The current limit.
         window_log_max: u32,
     },
-    /// An index was given for, or asked of, a compressed file.
+    /// A raw index was given or requested for a compressed file.
     #[error(
         "{}: file is compressed, but a raw index needs an uncompressed file; decompress it, or pack it without an index",
         path.display()
@@ -103,7 +103,7 @@ pub enum CorpusError {
         /// The source.
         path: PathBuf,
     },
-    /// An entry of an index does not lie in the file.
+    /// An entry of an index exceeds the file.
     #[error(
         "{}: index entry {entry} covers {len_bytes} bytes from byte {offset_bytes}, but the file \
          has {file_bytes} bytes; rebuild the index from this file",
@@ -112,21 +112,21 @@ pub enum CorpusError {
     IndexEntryOutside {
         /// The source.
         path: PathBuf,
-        /// Position of the entry in the index, from 0.
+        /// Number of the entry, from 0.
         entry: usize,
-        /// Where it starts.
+        /// Its start.
         offset_bytes: u64,
         /// Its length.
         len_bytes: u64,
         /// Length of the file.
         file_bytes: u64,
     },
-    /// A file is something else than JSON lines.
+    /// A file is not JSON lines.
     #[error("{}: is {format}, not JSON lines; {}", path.display(), format.remedy())]
     NotJsonLines {
         /// The source.
         path: PathBuf,
-        /// What it is.
+        /// Its format.
         format: super::format::Format,
     },
 }

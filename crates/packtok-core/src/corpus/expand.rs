@@ -1,4 +1,4 @@
-//! Finds the files that a list of inputs names.
+//! Expands a list of inputs into files.
 
 use crate::corpus::CorpusError;
 use std::collections::{HashMap, HashSet};
@@ -17,19 +17,19 @@ use super::natural::{name_key, path_key};
 use super::{Source, is_url};
 use crate::error::{Error, Result};
 
-/// What a folder is searched for.
+/// The file names collected from a folder.
 const EXTENSIONS: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
 
-/// The sources that `inputs` (files, globs and folders) name, in the order of `inputs`.
+/// The sources for `inputs` (files, globs and folders), in the order of `inputs`.
 ///
-/// What a glob or a folder holds comes in natural order (`part2` before `part10`), name by name
-/// along the path. A folder stands for the `*.jsonl`, `*.jsonl.gz` and `*.jsonl.zst` files in it and
-/// in the folders below it. Names that begin with a dot are left out of globs and folders. What
-/// exists under the very name of an input is never taken for a glob.
+/// Files of a glob or folder are in natural order (`part2` before `part10`), component by
+/// component. A folder stands for the `*.jsonl`, `*.jsonl.gz` and `*.jsonl.zst` files in it and its
+/// subfolders. Globs and folders skip names that start with a dot. An input that exists as a path
+/// is never treated as a glob.
 ///
 /// # Errors
-/// An input is missing, unreadable, no regular file, a folder or glob without a file; or a
-/// file is named twice.
+/// An input is missing, unreadable, not a regular file, or a folder or glob without files; or a
+/// file is given twice.
 pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     if inputs.is_empty() {
         return Err(Error::Corpus(CorpusError::NoInput));
@@ -49,16 +49,16 @@ pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     Ok(files.into_iter().zip(labels).map(source).collect())
 }
 
-/// A file that was found.
+/// A file that an input names.
 struct Found {
     path: PathBuf,
     bytes: u64,
-    /// Device and number of what the path leads to, which another path may lead to as well.
+    /// Device and inode of the target, to detect duplicate paths.
     inode: (u64, u64),
 }
 
 impl Found {
-    /// An object of a store, of whose URLs each leads to another.
+    /// An object of a store. Different URLs are different objects.
     #[cfg(feature = "remote")]
     fn object(object: packtok_store::Object) -> Self {
         Self {
@@ -87,7 +87,7 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
         Ok(metadata) => files.push(regular_file(path.into(), &metadata, None)?),
         Err(_) if is_url(path) => files.extend(in_store(input)?),
         Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
-            // To the glob library this means the folders below, but not the files in the folder.
+            // In the glob library this matches the subfolders, but not the files in the folder.
             Some(folder) => expand_input(folder, files)?,
             None => files.extend(matching(input)?),
         },
@@ -96,7 +96,8 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
     Ok(())
 }
 
-/// What a URL names: an object, those that match a pattern, or the corpus files in a folder.
+/// The objects for a URL: a single object, the matches of a pattern, or the corpus files of a
+/// folder.
 #[cfg(feature = "remote")]
 fn in_store(url: &str) -> Result<Vec<Found>> {
     use packtok_store::{Error as StoreError, Location};
@@ -129,7 +130,7 @@ fn in_store(_: &str) -> Result<Vec<Found>> {
     Err(Error::Corpus(CorpusError::NoStores))
 }
 
-/// Whether an object below a folder is one that a folder stands for.
+/// Whether an object is one of the corpus files that the folder stands for.
 #[cfg(feature = "remote")]
 fn is_corpus_below(url: &str, folder: &str) -> bool {
     let name = url.strip_prefix(folder).unwrap_or(url);
@@ -137,7 +138,7 @@ fn is_corpus_below(url: &str, folder: &str) -> bool {
         && !name.split('/').any(|part| part.starts_with('.'))
 }
 
-/// What a glob matches; the files of a folder that it matches count as matched.
+/// The matches of a glob; the files of a matched folder count as matches.
 fn matching(pattern: &str) -> Result<Vec<Found>> {
     let options = MatchOptions {
         case_sensitive: true,
@@ -167,20 +168,20 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
         }));
     }
     found.sort_by_cached_key(|file| path_key(&file.path));
-    // A pattern may match a folder and the files in it.
+    // A pattern may match both a folder and the files in it.
     found.dedup_by(|one, next| one.path == next.path);
     Ok(found)
 }
 
-/// The corpus files in a folder and below, sorted.
+/// The corpus files in a folder and its subfolders, sorted.
 fn in_folder(folder: &Path) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     walk(folder, &mut Vec::new(), &mut found)?;
     Ok(found)
 }
 
-/// Collects the files below `folder` in order; `ancestors` holds the folders above it, links resolved,
-/// so that a link to one of them is not followed for ever.
+/// Collects the files below `folder` in order. `ancestors` contains the folders above it with links
+/// resolved, to avoid following a link cycle.
 fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> Result<()> {
     let io = |cause| Error::io(folder, cause);
     let canonical = folder.canonicalize().map_err(io)?;
@@ -202,7 +203,7 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
                 found.push(regular_file(path, &metadata, Some((&opened, &name)))?);
             }
             Err(cause) if entry.is_corpus => return Err(Error::io(&path, cause)),
-            // A dangling link or the like, which nobody took for a corpus.
+            // A dangling link or similar; not a corpus file.
             Ok(_) | Err(_) => {}
         }
     }
@@ -210,7 +211,7 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
     Ok(())
 }
 
-/// What stands in a folder and may be a corpus, or a folder with one.
+/// An entry of a folder that may be a corpus file or a subfolder.
 struct Entry {
     entry: DirEntry,
     file_type: FileType,
@@ -226,7 +227,7 @@ impl Entry {
         let is_corpus = EXTENSIONS
             .iter()
             .any(|extension| bytes.ends_with(extension.as_bytes()));
-        // Known from the listing, as long as the file system tells.
+        // Available from the listing on most file systems.
         let file_type = entry.file_type()?;
         if bytes.starts_with(b".") || (file_type.is_file() && !is_corpus) {
             return Ok(None);
@@ -239,7 +240,7 @@ impl Entry {
         }))
     }
 
-    /// What it leads to; looked at from the folder where that is possible.
+    /// Metadata of the entry's target, looked up relative to the open folder if possible.
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         match self.file_type.is_symlink() {
             true => fs::metadata(path),
@@ -248,8 +249,8 @@ impl Entry {
     }
 }
 
-/// Checks that a file can be read, without opening it: for a FIFO that would wait for its writer, and for
-/// a million files it takes long. Its name in an open folder spares the system the way there.
+/// Checks that a file can be read, without opening it: opening a FIFO would block, and opening a
+/// million files is slow. A name relative to an open folder spares the system the path lookup.
 fn regular_file(
     path: PathBuf,
     metadata: &Metadata,
@@ -273,7 +274,7 @@ fn regular_file(
     }
 }
 
-/// Two paths to one file are one too many; two names that a file has are two files.
+/// Rejects two paths to one file. Two hard links of a file are allowed.
 fn refuse_duplicates(files: &[Found]) -> Result<()> {
     let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
     inodes.sort_unstable();

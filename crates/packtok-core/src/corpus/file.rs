@@ -1,4 +1,4 @@
-//! A file of a corpus, wherever it is: on this machine, or in an object store.
+//! A file of a corpus, local or in an object store.
 
 use crate::corpus::CorpusError;
 use std::fs::{self, File};
@@ -13,17 +13,17 @@ pub use packtok_sampling::files::is_url;
 use super::kind;
 use crate::error::{Error, Result};
 
-/// A file of a corpus that is being read.
+/// An open file of a corpus.
 pub(crate) enum CorpusFile {
-    /// On this machine.
+    /// A local file.
     Local(File),
-    /// In an object store.
+    /// An object of a store.
     #[cfg(feature = "remote")]
     Remote(Box<RemoteFile>),
 }
 
 impl CorpusFile {
-    /// Opens a file. What exists under the very name of a URL goes first.
+    /// Opens a file. A local file with the name of a URL takes precedence.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         match File::open(path) {
             Ok(file) => Ok(Self::Local(file)),
@@ -36,7 +36,8 @@ impl CorpusFile {
         }
     }
 
-    /// Its length now; that of an object in a store when it was opened, for another in its place is not read.
+    /// Its current length. For an object, its length when it was opened, because a replaced object
+    /// cannot be read.
     pub(crate) fn len(&self) -> io::Result<u64> {
         match self {
             Self::Local(file) => Ok(file.metadata()?.len()),
@@ -46,7 +47,7 @@ impl CorpusFile {
     }
 }
 
-/// The length of a file, which must be a regular one.
+/// The length of a file, which must be regular.
 pub(crate) fn len_of(path: &Path) -> Result<u64> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_told_from_paths() {
+    fn urls_are_distinguished_from_paths() {
         for (text, expected) in [
             ("s3://bucket/name", true),
             ("https://host/name", true),

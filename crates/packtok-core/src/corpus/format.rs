@@ -1,8 +1,8 @@
-//! Formats that are not JSON lines: their names, and what to do with such a file.
+//! Formats other than JSON lines: their names, and how to convert such a file.
 
-/// A format that is not JSON lines. Shown, it is its name with an article.
+/// A format other than JSON lines. Its `Display` is the name with an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum Format {
     #[error("a Parquet file")]
     Parquet,
@@ -57,7 +57,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What to do with such a file.
+    /// How to handle such a file.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Parquet => {

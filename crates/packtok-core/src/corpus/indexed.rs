@@ -1,4 +1,4 @@
-//! Reads the lines of one plain file that an index names.
+//! Reads the lines of one uncompressed file that an index lists.
 
 use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub(super) struct Indexed {
     next: usize,
     options: ReadOptions,
     bytes_read: u64,
-    /// CRC32C of all text read.
+    /// CRC32C of all bytes read.
     crc: u32,
 }
 
@@ -64,7 +64,7 @@ impl Indexed {
             return self.check_length().map(|()| None);
         }
         if buffer.capacity() > 4 * self.options.chunk_bytes {
-            // One enormous line must not stay in memory for the rest of the run.
+            // Do not keep the memory of a very long line for the rest of the run.
             buffer = Vec::new();
         }
         buffer.clear();
@@ -96,7 +96,7 @@ impl Indexed {
         }
     }
 
-    /// Reads on to `place` and says whether what lies before it is the same.
+    /// Reads up to `place` and returns whether the checksum of the content before it matches.
     pub(super) fn pass(
         &mut self,
         place: Place,
@@ -117,7 +117,7 @@ impl Indexed {
         self.bytes_read
     }
 
-    /// Reads the next entry, and with it those that lie right behind it in the file.
+    /// Reads the next entry together with the entries that follow it directly in the file.
     fn read_run(&mut self, buffer: &mut Vec<u8>, spans: &mut Vec<Span>) -> Result<()> {
         let (offset_bytes, len_bytes) = self.entries[self.next];
         if len_bytes > self.options.max_document_bytes {
@@ -149,8 +149,8 @@ impl Indexed {
         Ok(())
     }
 
-    /// Number of entries from the next one on, at least one, that one read of about a chunk covers:
-    /// each starts where the one before ends, or one byte (the `\n`) later.
+    /// Number of entries from the next one on, at least one, that one read of about a chunk covers.
+    /// Each must start where the previous one ends, or one byte (the `\n`) later.
     fn run_len(&self) -> usize {
         let entries = &self.entries[self.next..];
         let limit = entries[0].0.saturating_add(self.options.chunk_bytes as u64);
@@ -176,7 +176,7 @@ impl Indexed {
     }
 }
 
-/// How many scattered entries make a chunk, so that the caller gets a turn.
+/// Maximum number of scattered entries per chunk, so that the caller regains control regularly.
 const MAX_SEEKS: usize = 4096;
 
 /// Appends the bytes `range` of `file` to `buffer`.

@@ -1,4 +1,4 @@
-//! What a path is that is no regular file.
+//! The kind of a path that is not a regular file.
 
 use std::fs::Metadata;
 

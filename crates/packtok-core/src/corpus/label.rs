@@ -1,5 +1,5 @@
-//! Names sources by their place relative to the folder they have in common, so that what is written
-//! about them does not depend on where the corpus lies.
+//! Labels of sources: their paths relative to the common folder, so that outputs do not depend on
+//! where the corpus is stored.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::is_url;
 use crate::error::{Error, Result};
 
-/// The labels of `paths`, in their order.
+/// The labels of `paths`, in order.
 pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Result<Vec<String>> {
     let current = CurrentFolder::of(paths.clone())?;
     let mut root: Option<Vec<u8>> = None;
@@ -15,7 +15,7 @@ pub(super) fn labels<'a>(paths: impl Iterator<Item = &'a Path> + Clone) -> Resul
         let path = current.absolute(path);
         let path = path.as_os_str().as_encoded_bytes();
         match &mut root {
-            // The file itself is in it, also if it is the only one.
+            // The label includes the file name even if there is only one file.
             None => root = Some(path[..=last_slash(path).unwrap_or(0)].to_vec()),
             Some(root) => {
                 while !path.starts_with(root) {
@@ -37,11 +37,11 @@ fn last_slash(path: &[u8]) -> Option<usize> {
     memchr::memrchr(b'/', path)
 }
 
-/// The folder that relative paths start from, asked for once.
+/// The folder that relative paths start from, queried once.
 pub(crate) struct CurrentFolder(PathBuf);
 
 impl CurrentFolder {
-    /// The folder, if any of `paths` is relative; otherwise it does not matter.
+    /// The current folder if any of `paths` is relative; otherwise it is not needed.
     pub(crate) fn of<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<Self> {
         match paths.find(|path| path.is_relative() && !is_url(path)) {
             None => Ok(Self(PathBuf::new())),
@@ -51,8 +51,8 @@ impl CurrentFolder {
         }
     }
 
-    /// The absolute path with `.` and `..` resolved by name only: links keep the names that the user
-    /// gave them.
+    /// The absolute path with `.` and `..` resolved lexically; symbolic links are kept as the user
+    /// wrote them.
     pub(crate) fn absolute<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
         if is_url(path) {
             return Cow::Borrowed(path);
@@ -77,7 +77,7 @@ impl CurrentFolder {
     }
 }
 
-/// Whether the names along a path are all that is in it.
+/// Whether the path consists of plain names only.
 fn is_plain(path: &Path) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     let mut names = path
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_is_called_by_its_name() {
+    fn the_label_of_a_single_file_is_its_name() {
         assert_eq!(of(&["/data/a/x.jsonl"]), ["x.jsonl"]);
     }
 
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_may_be_all_that_is_common() {
+    fn the_common_folder_may_be_the_root() {
         assert_eq!(of(&["/a/x", "/b/x", "/x"]), ["a/x", "b/x", "x"]);
         assert_eq!(of(&["/x"]), ["x"]);
         assert_eq!(of(&["/data/ab/x", "/data/a/x"]), ["ab/x", "a/x"]);

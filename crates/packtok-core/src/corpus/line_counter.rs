@@ -1,4 +1,4 @@
-//! Line numbers for places in a file that is not read from its start to its end.
+//! Line numbers for positions in a file that is not read sequentially.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Counts the lines of one plain file, going on from the place that was asked for last.
+/// Counts the lines of one uncompressed file, continuing from the last requested position.
 #[derive(Debug)]
 pub(crate) struct LineCounter {
     path: PathBuf,
-    /// A place in the file, and the number of the line that it is in.
+    /// A position in the file, and the number of the line that contains it.
     known: (u64, u64),
 }
 
@@ -27,10 +27,10 @@ impl LineCounter {
         }
     }
 
-    /// 1-based number of the line that holds the byte at `offset_bytes`.
+    /// 1-based number of the line that contains the byte at `offset_bytes`.
     ///
     /// # Errors
-    /// The file cannot be read up to there.
+    /// The file cannot be read up to that byte.
     pub(crate) fn line_at(&mut self, offset_bytes: u64) -> Result<u64> {
         if offset_bytes < self.known.0 {
             self.known = (0, 1);

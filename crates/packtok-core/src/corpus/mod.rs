@@ -1,8 +1,8 @@
-//! Reads corpora: which files a list of inputs names, and the lines in them with their place.
+//! Reads corpora: expands inputs into files, and reads the lines in them with their positions.
 //!
 //! A corpus is a list of files of JSON lines, plain or compressed. This module finds them
-//! ([`expand`]), reads them in order and cuts them into chunks of whole lines ([`Reader`]). What a
-//! line means is left to [`crate::field`] and to the packer; nothing here looks inside a line.
+//! ([`expand`]), reads them in order and divides them into chunks of complete lines ([`Reader`]).
+//! [`crate::field`] and the packer interpret lines; this module never parses them.
 
 mod chunk;
 mod digest;
@@ -41,49 +41,49 @@ pub use reader::Reader;
 pub(crate) use stream::{Compression, compression};
 pub(crate) use text_format::text_format;
 
-/// The byte order mark, which some tools write at the start of a file; it is no part of its text.
+/// The byte order mark that some tools write at the start of a file. It is not part of the text.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// One file of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Where the file is.
+    /// Path or URL of the file.
     pub path: PathBuf,
-    /// Its path relative to the folder that all sources have in common, with `/` between the
-    /// parts; the mere name if it is the only source.
+    /// Its path relative to the common folder of all sources, separated by `/`; the file name if it
+    /// is the only source.
     pub label: String,
     /// Its length on disk when the inputs were expanded, in bytes.
     pub bytes: u64,
-    /// The part of it that is read, whole lines of a plain file; all of it if there is none.
+    /// The byte range to read, complete lines of an uncompressed file; `None` for the whole file.
     pub range: Option<Range<u64>>,
 }
 
 impl Source {
-    /// The raw bytes that are read of it.
+    /// The range of raw bytes to read.
     pub fn span(&self) -> Range<u64> {
         self.range.clone().unwrap_or(0..self.bytes)
     }
 
-    /// Number of raw bytes that are read of it.
+    /// Number of raw bytes to read.
     pub fn span_bytes(&self) -> u64 {
         let span = self.span();
         span.end - span.start
     }
 }
 
-/// Length that a chunk of lines is filled up to: long enough that locks cost nothing, short enough
-/// that lines, texts and tokens of one chunk stay in a core's second-level cache (4 to 7 % less CPU
-/// time than 1 MiB on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
+/// Target length of a chunk of lines. Long enough to make locking negligible, short enough that
+/// lines, texts and tokens of a chunk stay in a core's L2 cache (4 to 7 % less CPU time than 1 MiB
+/// on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
 pub const CHUNK_BYTES: usize = 1 << 18;
 
-/// How sources are read. None of it changes which lines there are.
+/// How sources are read. No option changes the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Length that a chunk of lines is filled up to, in bytes; a longer line has a chunk of its own.
+    /// Target length of a chunk of lines in bytes; a longer line gets its own chunk.
     pub chunk_bytes: usize,
     /// Longest line that is kept, in bytes without its `\n`.
     pub max_document_bytes: u64,
-    /// Base-2 logarithm of the largest window a zstd frame may ask for, in bytes.
+    /// Base-2 logarithm of the largest window in bytes that a zstd frame may request.
     pub zstd_window_log_max: u32,
 }
 

@@ -1,30 +1,30 @@
-//! Natural order, in which `part2` comes before `part10`, as keys that are compared byte by byte.
+//! Natural order (`part2` before `part10`), implemented as keys that are compared bytewise.
 //!
-//! White space does not count, other than between two runs of digits. A run of digits is as large as the
-//! number that it writes; runs that begin with a zero come first and are compared digit by digit, as
-//! behind a decimal point. Names that are equal in all that are told apart by their bytes.
+//! Whitespace is ignored, except between two runs of digits. Runs of digits compare by value; runs
+//! that start with a zero come first and compare digit by digit, like decimals. Names that are
+//! equal under these rules compare by their bytes.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Ends a run of digits, and is smaller than any digit.
+/// Ends a run of digits; smaller than any digit.
 const END_OF_RUN: u8 = 1;
-/// Ends a name, and is smaller than anything in one, for which it is no character.
+/// Ends a name; smaller than any byte of a name, because a name cannot contain it.
 const END_OF_NAME: u8 = 0;
 
-/// The key by which `name` is sorted among its siblings.
+/// The sort key of `name` among its siblings.
 pub(super) fn name_key(name: &OsStr) -> Vec<u8> {
     let mut key = Vec::with_capacity(2 * name.len() + 8);
     push_name(name, &mut key);
     key
 }
 
-/// Sorts paths in natural order, name by name.
+/// Sorts paths in natural order, component by component.
 pub fn sort_naturally<P: AsRef<Path>>(paths: &mut [P]) {
     paths.sort_by_cached_key(|path| path_key(path.as_ref()));
 }
 
-/// The key by which `path` is sorted, name by name.
+/// The sort key of `path`.
 pub(super) fn path_key(path: &Path) -> Vec<u8> {
     let mut key = Vec::new();
     for name in path.components() {
@@ -40,7 +40,7 @@ fn push_name(name: &OsStr, key: &mut Vec<u8>) {
     key.push(END_OF_NAME);
 }
 
-/// Appends what of a name, in UTF-8, is told apart in natural order.
+/// Appends the part of a UTF-8 name that natural order compares.
 fn push_natural(name: &[u8], key: &mut Vec<u8>) {
     let mut rest = name;
     while let Some(&first) = rest.first() {
@@ -62,7 +62,7 @@ fn push_natural(name: &[u8], key: &mut Vec<u8>) {
 fn push_run(rest: &[u8], key: &mut Vec<u8>) -> usize {
     let is_digit = |byte: &&u8| byte.is_ascii_digit();
     let len = rest.iter().take_while(is_digit).count();
-    // Either stands among other characters where digits do.
+    // Both markers sort among other characters where digits do.
     if rest[0] == b'0' {
         key.push(b'0');
         key.extend(&rest[1..len]);
@@ -76,7 +76,7 @@ fn push_run(rest: &[u8], key: &mut Vec<u8>) -> usize {
     len
 }
 
-/// Appends a character beyond ASCII, unless it is white space; returns its length in bytes.
+/// Appends a non-ASCII character unless it is whitespace; returns its length in bytes.
 fn push_char(rest: &[u8], key: &mut Vec<u8>) -> usize {
     let is_continued = |byte: &&u8| (0x80..0xc0).contains(*byte);
     let len = 1 + rest[1..].iter().take_while(is_continued).count();
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// The order as it is defined, name by name.
+    /// The order by its definition, component by component.
     fn compare(a: &Path, b: &Path) -> Ordering {
         let mut names = a.components().zip(b.components()).map(|(a, b)| {
             let (a, b) = (a.as_os_str(), b.as_os_str());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_utf8_have_their_place() {
+    fn names_that_are_not_utf8_are_ordered_too() {
         use std::os::unix::ffi::OsStrExt;
 
         let key = |bytes: &[u8]| name_key(OsStr::from_bytes(bytes));

@@ -1,4 +1,4 @@
-//! The one type that reads a corpus, whether from end to end or as an index says.
+//! The reader of a corpus, sequential or by an index.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::sequential::Sequential;
 use super::{Place, ReadOptions, Source};
 use crate::error::Result;
 
-/// Cuts sources into chunks of whole lines, in order.
+/// Divides sources into chunks of complete lines, in order.
 pub struct Reader(Kind);
 
 enum Kind {
@@ -17,26 +17,26 @@ enum Kind {
 }
 
 impl Reader {
-    /// A reader of all lines of all sources.
+    /// Reads all lines of all sources.
     pub fn new(sources: impl Into<Arc<[Source]>>, options: ReadOptions) -> Self {
         Self(Kind::Sequential(Sequential::new(sources.into(), options)))
     }
 
-    /// A reader of those lines of one plain file that `entries` names, in the order of `entries`.
+    /// Reads the lines of one uncompressed file that `entries` lists, in the order of `entries`.
     ///
     /// An entry is a byte offset and a length in bytes without the `\n`.
     ///
     /// # Errors
-    /// The source is compressed (an index counts bytes of the plain file), cannot be opened, or an
-    /// entry reaches beyond its end.
+    /// The source is compressed (an index counts bytes of the uncompressed file) or cannot be
+    /// opened, or an entry exceeds the file.
     pub fn indexed(source: Source, entries: Vec<(u64, u64)>, options: ReadOptions) -> Result<Self> {
         Ok(Self(Kind::Indexed(Indexed::new(source, entries, options)?)))
     }
 
-    /// A reader of what lies behind `place`, for one that has come that far before.
+    /// Resumes at `place`, which an earlier reader returned.
     ///
-    /// `closed` holds the CRC32C of the raw bytes of the sources before it. Compressed sources are decompressed
-    /// from their start.
+    /// `closed` contains the CRC32C of the raw bytes of the sources before it. Compressed sources
+    /// are decompressed from their start.
     ///
     /// # Errors
     /// The source cannot be read or ends before `place`.
@@ -50,14 +50,15 @@ impl Reader {
         Ok(Self(Kind::Sequential(reader)))
     }
 
-    /// Reads on to `place` without a look at the lines, and says whether what was read has the given checksums:
-    /// `closed` those of the sources that end before it, `place` that of the beginning of its own.
+    /// Reads up to `place` without parsing lines, and returns whether the content has the given
+    /// checksums: `closed` for the sources that end before it, `place` for the start of its own
+    /// source.
     ///
-    /// Lines may be asked for only before the first call, or after one that said yes. `tick` is called now and
-    /// then with the bytes read so far; its error ends the reading.
+    /// Lines can be read only before the first call, or after a call that returned true. `tick` is
+    /// called regularly with the bytes read so far; its error ends the reading.
     ///
     /// # Errors
-    /// A source cannot be read; or what `tick` returned.
+    /// A source cannot be read; or the error of `tick`.
     pub fn pass(
         &mut self,
         place: Place,
@@ -70,12 +71,12 @@ impl Reader {
         }
     }
 
-    /// The next chunk, or `None` after the last one; `buffer` is overwritten and becomes the
-    /// chunk's, and [`Chunk::into_buffer`] gives it back.
+    /// The next chunk, or `None` after the last one. `buffer` is overwritten and becomes part of
+    /// the chunk; [`Chunk::into_buffer`] returns it.
     ///
     /// # Errors
-    /// A source cannot be read, is damaged or has another length than it had at the start. The
-    /// reader must not be used afterwards.
+    /// A source cannot be read, is damaged or its length changed. The reader must not be used
+    /// afterwards.
     pub fn next_chunk(&mut self, buffer: Vec<u8>) -> Result<Option<Chunk>> {
         match &mut self.0 {
             Kind::Sequential(reader) => reader.next_chunk(buffer),
@@ -83,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// Bytes read from the disk so far, of the sources as they lie there.
+    /// Raw bytes of the sources read from disk so far.
     pub fn bytes_read(&self) -> u64 {
         match &self.0 {
             Kind::Sequential(reader) => reader.bytes_read(),
@@ -91,8 +92,8 @@ impl Reader {
         }
     }
 
-    /// CRC32C of the raw bytes of each source, known once it was read to its end; never known for
-    /// a source read by an index.
+    /// CRC32C of the raw bytes of each source. Known once it was read to its end, and never for a
+    /// source read by an index.
     pub fn digests(&self) -> &[Option<u32>] {
         match &self.0 {
             Kind::Sequential(reader) => reader.digests(),

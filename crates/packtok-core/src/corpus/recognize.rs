@@ -1,7 +1,7 @@
-//! Recognises binary formats by their first bytes, so that the message names the format and what to do.
+//! Recognizes binary formats by their first bytes, so that the error names the format and a remedy.
 //!
-//! They are looked for when a file is opened and in the first bytes that its decompression gives: JSON cannot begin
-//! as they do.
+//! The check runs when a file is opened and on the first decompressed bytes. No JSON document can
+//! start with these bytes.
 
 use std::io;
 
@@ -10,13 +10,14 @@ use super::error::CorpusError;
 use super::format::Format;
 use crate::error::{Error, Result};
 
-/// How much of a file [`binary`] needs; a tar archive has its name in its first block.
+/// Number of bytes that [`binary`] needs; the magic of a tar archive is in its first block.
 pub(super) const HEAD_BYTES: usize = 512;
 
-/// The binary format or encoding of a file that begins with `head`, which JSON lines cannot begin with.
+/// The binary format or encoding of a file that starts with `head`; JSON lines cannot start with
+/// it.
 ///
-/// gzip and zstd are not among them: packtok reads them. A file within them is asked about with
-/// `is_within`.
+/// gzip and zstd are not included, because packtok reads them. `is_within` is set for the content
+/// of a compressed file.
 pub(super) fn binary(head: &[u8], is_within: bool) -> Option<Format> {
     Some(match head {
         [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
@@ -75,7 +76,7 @@ fn is_text(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
-/// Checks that the beginning of a file can be that of JSON lines.
+/// Checks that the start of a file can be that of JSON lines.
 pub(super) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()> {
     match binary(head, is_within) {
         None => Ok(()),
@@ -86,7 +87,7 @@ pub(super) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()>
     }
 }
 
-/// Fills `buffer` from `read` as far as it goes, and returns how far that is.
+/// Fills `buffer` from `read` as far as possible, and returns the number of bytes.
 pub(super) fn fill(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,

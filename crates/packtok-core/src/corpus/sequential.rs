@@ -1,4 +1,4 @@
-//! Cuts sources, read from end to end, into chunks of whole lines.
+//! Reads sources sequentially and divides them into chunks of complete lines.
 
 use crate::corpus::CorpusError;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::{BOM, Place, ReadOptions, Source};
 use crate::error::{Error, Result};
 
-/// How much of one oversize line is passed over before the caller gets a turn.
+/// Bytes of an oversize line skipped before the caller regains control.
 const SKIP_TURN_BYTES: u64 = 64 << 20;
 
 /// Reads all sources in order.
@@ -19,33 +19,33 @@ pub(super) struct Sequential {
     options: ReadOptions,
     source: usize,
     open: Option<Open>,
-    /// Raw bytes of the sources before the open one.
+    /// Raw bytes of the sources before the current one.
     bytes_before: u64,
     digests: Vec<Option<u32>>,
-    /// Digests that no chunk has told of yet.
+    /// Digests that no chunk has reported yet.
     closed: Vec<u32>,
 }
 
-/// The source being read.
+/// The current source.
 struct Open {
     stream: Stream,
-    /// Place, in the uncompressed source, of the first byte of `carry`.
+    /// Offset of the first byte of `carry` in the uncompressed source.
     offset_bytes: u64,
-    /// CRC32C of the uncompressed bytes before that, and of the line that is passed over.
+    /// CRC32C of the uncompressed bytes before that, including the line being skipped.
     crc: u32,
-    /// The beginning of a line whose end was not yet read.
+    /// The start of a line whose end was not read yet.
     carry: Vec<u8>,
-    /// Length so far of a line too long to keep.
+    /// Length so far of a line that is too long to keep.
     skipped_bytes: Option<u64>,
     at_end: bool,
 }
 
-/// How far a buffer could be filled.
+/// The result of filling a buffer.
 struct Filled {
-    /// Bytes of the buffer that hold text.
+    /// Bytes of text in the buffer.
     len: usize,
-    /// End of the last whole line among them; with the source at its end, all of them.
-    whole: usize,
+    /// End of the last complete line; at the end of the source, the end of the text.
+    complete: usize,
 }
 
 impl Sequential {
@@ -61,7 +61,7 @@ impl Sequential {
         }
     }
 
-    /// A reader that goes on at `place`; the sources before it have the digests `closed`.
+    /// A reader that resumes at `place`; the sources before it have the digests `closed`.
     pub(super) fn at(
         sources: Arc<[Source]>,
         options: ReadOptions,
@@ -92,7 +92,7 @@ impl Sequential {
         Ok(reader)
     }
 
-    /// Reads on to `place` and says whether what lies before it has these checksums.
+    /// Reads up to `place` and returns whether the content before it has these checksums.
     pub(super) fn pass(
         &mut self,
         place: Place,
@@ -115,7 +115,8 @@ impl Sequential {
         Ok(is_there && found == Some((place.offset, place.crc32c)))
     }
 
-    /// Reads the source at hand up to `offset_bytes` or, if that is beyond its end, closes it; whether there is one.
+    /// Reads the current source up to `offset_bytes` or closes it if that is beyond its end.
+    /// Returns false if there is no source.
     fn pass_to(
         &mut self,
         offset_bytes: u64,
@@ -134,7 +135,7 @@ impl Sequential {
             let n = open.stream.read(&mut buffer[..room])?;
             if n == 0 {
                 self.close();
-                // Only chunks tell of sources that were closed.
+                // Closed sources are reported by chunks only.
                 self.closed.clear();
                 self.source += 1;
                 break;
@@ -148,7 +149,7 @@ impl Sequential {
 
     pub(super) fn next_chunk(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>> {
         if buffer.capacity() > 4 * self.options.chunk_bytes {
-            // One enormous line must not stay in memory for the rest of the run.
+            // Do not keep the memory of a very long line for the rest of the run.
             buffer = Vec::new();
         }
         while let Some(source) = self.sources.get(self.source) {
@@ -189,7 +190,7 @@ impl Sequential {
         }
     }
 
-    /// Where the next chunk begins; `None` inside a line that is passed over.
+    /// Start of the next chunk; `None` inside a skipped line.
     fn place(&self) -> Option<Place> {
         match &self.open {
             None => Some(Place {
@@ -237,8 +238,8 @@ impl Open {
         }
         let has_bom = self.offset_bytes == 0 && buffer[..filled.len].starts_with(BOM);
         let start = if has_bom { BOM.len() } else { 0 };
-        if filled.whole == 0 {
-            // Either nothing is left, or the only line there is will not be kept.
+        if filled.complete == 0 {
+            // Either the source is at its end, or its only line is too long to keep.
             if filled.len == 0 {
                 return Ok(None);
             }
@@ -247,15 +248,15 @@ impl Open {
             self.skipped_bytes = Some((filled.len - start) as u64);
             return self.skip(buffer, options).map(Some);
         }
-        self.checksum(&buffer[..filled.whole]);
+        self.checksum(&buffer[..filled.complete]);
         self.carry
-            .extend_from_slice(&buffer[filled.whole..filled.len]);
+            .extend_from_slice(&buffer[filled.complete..filled.len]);
         let content = Content::Consecutive {
             start,
-            stop: filled.whole,
+            stop: filled.complete,
             offset_bytes: self.offset_bytes + start as u64,
         };
-        self.offset_bytes += filled.whole as u64;
+        self.offset_bytes += filled.complete as u64;
         Ok(Some(content))
     }
 
@@ -264,17 +265,17 @@ impl Open {
     }
 
     /// Fills `buffer` from the carried bytes and the source: up to `chunk_bytes`, or further until
-    /// one line is whole or known to be too long (then nothing is whole).
+    /// one line is complete or known to be too long (then there is no complete line).
     fn fill(&mut self, buffer: &mut Vec<u8>, options: &ReadOptions) -> Result<Filled> {
         let mut len = self.carry.len();
         make_room(buffer, 0, len);
         buffer[..len].copy_from_slice(&self.carry);
         self.carry.clear();
-        // Behind a line that was passed over, whole lines may have been carried.
-        let mut whole = memrchr(b'\n', &buffer[..len]).map_or(0, |last| last + 1);
+        // After a skipped line, the carried bytes may contain complete lines.
+        let mut complete = memrchr(b'\n', &buffer[..len]).map_or(0, |last| last + 1);
         let limit_bytes = options.max_document_bytes.saturating_add(BOM.len() as u64);
-        while !self.at_end && (whole == 0 || len < options.chunk_bytes) {
-            if whole == 0 && len as u64 > limit_bytes {
+        while !self.at_end && (complete == 0 || len < options.chunk_bytes) {
+            if complete == 0 && len as u64 > limit_bytes {
                 break;
             }
             let is_long = len >= options.chunk_bytes;
@@ -283,17 +284,17 @@ impl Open {
             let n = self.stream.read(&mut buffer[len..stop])?;
             self.at_end = n == 0;
             if let Some(last) = memrchr(b'\n', &buffer[len..len + n]) {
-                whole = len + last + 1;
+                complete = len + last + 1;
             }
             len += n;
         }
         if self.at_end {
-            whole = len;
+            complete = len;
         }
-        Ok(Filled { len, whole })
+        Ok(Filled { len, complete })
     }
 
-    /// Passes over a line that is too long, with `buffer` as a scratch space.
+    /// Skips a line that is too long, with `buffer` as scratch space.
     fn skip(&mut self, buffer: &mut Vec<u8>, options: &ReadOptions) -> Result<Content> {
         let mut len_bytes = self.skipped_bytes.take().unwrap_or(0);
         let turn_stop = len_bytes + SKIP_TURN_BYTES;
@@ -324,10 +325,10 @@ impl Open {
     }
 }
 
-/// Makes `buffer` at least `len` bytes long, of which the first `used` are kept.
+/// Makes `buffer` at least `len` bytes long and keeps its first `used` bytes.
 ///
-/// It grows by half, because a line of n bytes must not cost a buffer of 2n, and never shrinks, so
-/// that a buffer in use again and again is zeroed only once.
+/// It grows by half, so that a line of n bytes does not need a buffer of 2n. It never shrinks, so
+/// that a reused buffer is zeroed only once.
 fn make_room(buffer: &mut Vec<u8>, used: usize, len: usize) {
     if buffer.len() >= len {
         return;

@@ -1,4 +1,5 @@
-//! The bytes of one source, uncompressed, with its raw bytes counted and, unless they are the same, checksummed.
+//! The uncompressed bytes of one source. Counts its raw bytes and checksums them if they differ
+//! from the uncompressed ones.
 
 use crate::corpus::CorpusError;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,10 +10,10 @@ use super::file::CorpusFile;
 use super::{ReadOptions, Source, recognize};
 use crate::error::{Error, Result};
 
-/// Large enough that the calls cost nothing beside the decompression.
+/// Large enough that the calls are negligible next to decompression.
 const RAW_BUFFER_BYTES: usize = 256 * 1024;
 
-/// Bytes of a source, decompressed as its first bytes ask for.
+/// Bytes of a source, decompressed according to its first bytes.
 pub(super) struct Stream {
     source: Source,
     zstd_window_log_max: u32,
@@ -25,7 +26,7 @@ enum Decoder {
     Zstd(Box<zstd::Decoder<'static, BufReader<RawFile>>>),
 }
 
-/// How a file is compressed, told by its first bytes.
+/// The compression of a file, determined by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -34,7 +35,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// Compression of a file whose first bytes are `head`.
+    /// The compression of a file that starts with `head`.
     fn of(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -44,12 +45,12 @@ impl Compression {
     }
 }
 
-/// How `source` is compressed.
+/// The compression of `source`.
 pub(crate) fn compression(source: &Source) -> Result<Compression> {
     open(source).map(|(_, compression)| compression)
 }
 
-/// Opens `source` and looks at its first bytes; the file is left at its start.
+/// Opens `source` and reads its first bytes; the file position stays at the start.
 pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
     let mut file = CorpusFile::open(&source.path)?;
     let mut head = [0; recognize::HEAD_BYTES];
@@ -68,15 +69,15 @@ pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
     Ok((file, Compression::of(&head[..len])))
 }
 
-/// Whether the name says that there must be a header: nothing at all is then a lost file, not an
-/// empty one.
+/// Whether the name implies a compression header. An empty file of such a name is damaged, not
+/// empty.
 fn is_named_compressed(source: &Source) -> bool {
     let extension = source.path.extension();
     extension.is_some_and(|extension| extension == "gz" || extension == "zst")
 }
 
 impl Stream {
-    /// Opens `source` at the start of what is read of it.
+    /// Opens `source` at the start of the range to read.
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let (file, compression) = open(source)?;
         let is_checksummed = compression != Compression::None;
@@ -84,7 +85,7 @@ impl Stream {
             .map_err(|cause| Error::io(&source.path, cause))?;
         let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
         let decoder = match compression {
-            // Only plain files have parts, whatever their first bytes are by now.
+            // Only uncompressed files have ranges, whatever their first bytes may be now.
             _ if source.range.is_some() => Decoder::Plain(raw),
             Compression::None => Decoder::Plain(raw),
             Compression::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(buffered(raw)))),
@@ -104,7 +105,7 @@ impl Stream {
         })
     }
 
-    /// Reads some bytes into `buffer`; 0 means that the source has ended whole and unchanged.
+    /// Reads some bytes into `buffer`; 0 means that the source ended completely and unchanged.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             let result = match &mut self.decoder {
@@ -122,8 +123,8 @@ impl Stream {
         }
     }
 
-    /// Checks that the first bytes that the decompression gave can be those of JSON lines; those of a
-    /// plain file were looked at when it was opened.
+    /// Checks that the first decompressed bytes can be those of JSON lines; uncompressed files were
+    /// checked when they were opened.
     pub(super) fn check_head(&self, head: &[u8]) -> Result<()> {
         match &self.decoder {
             Decoder::Plain(_) => Ok(()),
@@ -136,12 +137,13 @@ impl Stream {
         self.raw().bytes_read
     }
 
-    /// CRC32C of the raw bytes read so far; `None` if they are the same as the uncompressed ones.
+    /// CRC32C of the raw bytes read so far; `None` if they equal the uncompressed ones.
     pub(super) fn digest(&self) -> Option<u32> {
         self.raw().crc
     }
 
-    /// Goes on behind the first `num_bytes` uncompressed bytes, which are known; says whether there are as many.
+    /// Skips the first `num_bytes` uncompressed bytes, which are known; returns false if there are
+    /// fewer.
     pub(super) fn skip(&mut self, num_bytes: u64) -> Result<bool> {
         if let Decoder::Plain(raw) = &mut self.decoder {
             raw.file
@@ -195,7 +197,7 @@ impl Stream {
             Decoder::Gzip(decoder) => decoder.get_ref().buffer().len(),
             Decoder::Zstd(decoder) => decoder.get_ref().buffer().len(),
         };
-        // The library hands its error code on as text only.
+        // The library returns its error code only as text.
         if cause.to_string().contains("too much memory") {
             return Error::Corpus(CorpusError::ZstdWindow {
                 path,
@@ -210,20 +212,20 @@ impl Stream {
     }
 }
 
-/// A file read to the length it had at the start, no less and no more; or a part of it, as long as
-/// the file keeps that length.
+/// A file that must have exactly its initial length; or a range of it, while the file keeps that
+/// length.
 struct RawFile {
     file: CorpusFile,
-    /// Length of what is to be read.
+    /// Number of bytes to read.
     expected_bytes: u64,
-    /// Length of the whole file, of which only a part is read.
+    /// Length of the file, if only a range is read.
     whole_bytes: Option<u64>,
     bytes_read: u64,
-    /// CRC32C of what was read, if it is asked for.
+    /// CRC32C of the bytes read, if requested.
     crc: Option<u32>,
-    /// Whether the file proved shorter or longer than expected.
+    /// Whether the file is shorter or longer than expected.
     changed: bool,
-    /// Whether the operating system refused a read: its error is not the data's.
+    /// Whether a read failed in the system, in contrast to an error of the data.
     failed: bool,
 }
 
@@ -243,7 +245,7 @@ impl RawFile {
         })
     }
 
-    /// How much of `len` bytes may be read: a part is read to its end and not beyond.
+    /// How many of `len` bytes may be read without leaving the range.
     fn within_part(&mut self, len: usize) -> io::Result<usize> {
         let Some(whole_bytes) = self.whole_bytes else {
             return Ok(len);

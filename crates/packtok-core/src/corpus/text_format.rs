@@ -1,4 +1,5 @@
-//! Recognises text that is no JSON lines, once its first line has proved bad: arrays, tables, plain text.
+//! Recognizes text formats other than JSON lines (arrays, tables, plain text) after the first line
+//! was invalid.
 
 use super::format::Format;
 use super::stream::Stream;
@@ -6,25 +7,25 @@ use super::{BOM, ReadOptions, Source};
 use crate::error::Result;
 use crate::field::{BadDocument, check_json};
 
-/// How much of a file is read to recognise a text.
+/// Bytes of a file read to recognize its text format.
 const TEXT_BYTES: usize = 64 << 10;
 
-/// How many lines are compared to recognise a table.
+/// Number of lines compared to recognize a table.
 const TABLE_LINES: usize = 5;
 
-/// The format of a file that is no JSON lines at all, judged by its first line; `bad` says what is wrong with
-/// the line at `offset_bytes`. `None` if that is not the first line, or the file may be JSON lines.
+/// The text format of a file that is not JSON lines. `bad` is the fault of the line at
+/// `offset_bytes`. `None` if that is not the first line, or if the file may be JSON lines.
 pub(crate) fn text_format(source: &Source, offset_bytes: u64, bad: &BadDocument) -> Option<Format> {
-    // Only blank lines can stand before the first one, and then few.
+    // Only a few blank lines can precede the first line.
     if offset_bytes >= TEXT_BYTES as u64 {
         return None;
     }
-    // That the file cannot be read now says nothing about the line.
+    // If the file cannot be read now, keep the error of the line.
     let head = read_head(source).ok()?;
     format_of_head(&head, offset_bytes as usize, bad, source)
 }
 
-/// The beginning of the text in a file.
+/// The start of the text of a file.
 fn read_head(source: &Source) -> Result<Vec<u8>> {
     let whole = Source {
         range: None,
@@ -48,7 +49,7 @@ fn read_head(source: &Source) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The format of a text of which the line at `offset_bytes` is bad; none if that is not the first
+/// The text format, given the fault of the line at `offset_bytes`; `None` if that is not the first
 /// line, or if the text may be JSON lines.
 fn format_of_head(
     head: &[u8],
@@ -95,7 +96,7 @@ fn format_of_head(
     }
 }
 
-/// Whether lines are those of a table: each has as many separators as the first.
+/// The table format of lines that all have as many separators as the first one.
 fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<Format> {
     let extension = source.path.extension().and_then(|name| name.to_str());
     let has = |separator, name| {
@@ -113,7 +114,7 @@ fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<Format> {
     }
 }
 
-/// The number of separators in a line, without those in quotes.
+/// The number of separators in a line outside quotes.
 fn separators(line: &[u8], separator: u8) -> usize {
     let mut is_quoted = false;
     let is_separator = |byte: &&u8| {
@@ -123,7 +124,8 @@ fn separators(line: &[u8], separator: u8) -> usize {
     line.iter().filter(is_separator).count()
 }
 
-/// Whether a text is prose; one whose only line ends as JSON does may be the rest of a torn one.
+/// Whether a text is prose. A text whose only line ends like JSON may be the rest of a truncated
+/// one.
 fn plain_text(head: &[u8], first: &[u8], is_cut: bool) -> Option<Format> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_formats_are_told_by_their_first_bytes() {
+    fn binary_formats_are_recognized_by_their_first_bytes() {
         let tar = [&b"a.jsonl"[..], &[0; 250], b"ustar"].concat();
         for (head, expected) in [
             (&b"PAR1\x15\x04"[..], Format::Parquet),
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_are_no_binary_format() {
+    fn json_lines_are_not_a_binary_format() {
         for head in [
             &b""[..],
             b"{",
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_json_lines_are_told() {
+    fn text_formats_are_recognized() {
         for (name, text, expected) in [
             ("x", "[\n{\"a\":1},\n{\"a\":2}\n]\n", Format::JsonArray),
             ("x", "[\n{\"a\":1}\n]\n", Format::JsonArray),
@@ -277,7 +279,7 @@ mod tests {
         ] {
             assert_eq!(of("x.jsonl", text.as_bytes()), None, "{text:?}");
         }
-        // Only the first line tells what a file is.
+        // Only the first line determines the format.
         let bad = check_json(b"a,b").unwrap_err();
         let text = format!("{good}a,b\nc,d\n");
         assert_eq!(

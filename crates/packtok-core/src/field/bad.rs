@@ -1,36 +1,37 @@
-//! What can be wrong with a document, and with a pattern.
+//! Faults of documents and of patterns.
 
 use std::sync::Arc;
 
-/// How many arrays and objects may be open at once.
+/// Maximum nesting of arrays and objects.
 ///
-/// Reading JSON recurses, and a line must never be able to exhaust the stack.
+/// Parsing JSON recurses, and no line may exhaust the stack.
 pub const MAX_NESTING: usize = 128;
 
-/// Why a line has no text. Shown, it is the reason alone; [`BadDocument::remedy`] says what to do.
+/// Why a line has no text. `Display` gives only the reason; [`BadDocument::remedy`] says what to
+/// do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadDocument {
     /// The line has bytes that are not UTF-8.
     #[error("not UTF-8 at byte {at_byte} of the line")]
     NotUtf8 {
-        /// 1-based position of the first bad byte.
+        /// 1-based position of the first invalid byte.
         at_byte: usize,
     },
     /// The line is not one JSON value.
     #[error("malformed JSON at byte {at_byte} of the line: {reason}")]
     MalformedJson {
-        /// 1-based position.
+        /// 1-based position of the fault.
         at_byte: usize,
-        /// What is wrong there.
+        /// The fault.
         reason: String,
     },
     /// Arrays and objects are nested too deeply.
     #[error("JSON nested deeper than {MAX_NESTING} levels at byte {at_byte} of the line")]
     TooDeep {
-        /// 1-based position of the bracket that goes too deep.
+        /// 1-based position of the bracket that exceeds the limit.
         at_byte: usize,
     },
-    /// A string has one half of a surrogate pair.
+    /// A string contains a lone surrogate escape.
     #[error("lone surrogate escape at byte {at_byte} of the line: not a valid character")]
     LoneSurrogate {
         /// 1-based position of its backslash.
@@ -41,15 +42,15 @@ pub enum BadDocument {
     LongInteger {
         /// 1-based position of its first digit.
         at_byte: usize,
-        /// How many digits are allowed.
+        /// Maximum number of digits.
         max_digits: usize,
     },
-    /// A plain path leads to nothing.
+    /// A plain path does not exist in the document.
     #[error("field {pattern} is missing{found}")]
     Missing {
         /// The pattern.
         pattern: Arc<str>,
-        /// What is there instead.
+        /// The keys that exist instead.
         found: Keys,
     },
     /// The first output is not a string.
@@ -57,7 +58,7 @@ pub enum BadDocument {
     NotString {
         /// The pattern.
         pattern: Arc<str>,
-        /// What it is.
+        /// Its type.
         found: &'static str,
     },
     /// The first output is a string of bytes that are not UTF-8.
@@ -77,15 +78,15 @@ pub enum BadDocument {
     FilterFails {
         /// The pattern.
         pattern: Arc<str>,
-        /// What it says.
+        /// The message of the error.
         reason: String,
     },
-    /// The filter uses up what it may on one document.
+    /// The filter exceeds a limit on one document.
     #[error("filter {pattern} exceeds a limit on this document: {used}")]
     Runaway {
         /// The pattern.
         pattern: Arc<str>,
-        /// What there was too much of.
+        /// The limit.
         used: Excess,
     },
     /// The line is longer than `max_document_bytes`.
@@ -98,12 +99,12 @@ pub enum BadDocument {
     },
 }
 
-/// The keys of an object, as far as a message needs them.
+/// The keys of an object, for a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keys(pub Vec<String>);
 
 impl Keys {
-    /// How many keys a message names.
+    /// Maximum number of keys in a message.
     pub(super) const MAX_SHOWN: usize = 8;
 }
 
@@ -122,22 +123,22 @@ impl std::fmt::Display for Keys {
     }
 }
 
-/// What a filter used too much of.
+/// The limit that a filter exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
-    /// Steps of evaluation.
+    /// Number of evaluation steps.
     #[error("too many steps")]
     Steps,
-    /// Recursion that is not a tail call.
+    /// Depth of recursion, other than tail calls.
     #[error("recursion too deep")]
     Stack,
-    /// A value too large or too deeply nested.
+    /// Size or nesting of a value.
     #[error("value too large")]
     Value,
 }
 
 impl BadDocument {
-    /// What the user can do about it.
+    /// What the user can do.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotUtf8 { .. } => {
@@ -166,31 +167,31 @@ impl BadDocument {
     }
 }
 
-/// Why a pattern cannot be compiled.
+/// Why a pattern does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is no jq.
+    /// It is not valid jq.
     #[error("expected {expected}, found {found:?}")]
     Syntax {
-        /// What should stand there.
+        /// What was expected.
         expected: String,
-        /// What does, up to the end.
+        /// What was found, up to the end of the pattern.
         found: String,
     },
-    /// It names something that does not exist.
+    /// It uses an undefined name.
     #[error("{kind} {name} is not defined")]
     Undefined {
-        /// What it would be.
+        /// The kind of the name.
         kind: &'static str,
         /// Its name.
         name: String,
     },
-    /// It is a name of which a dot was probably forgotten.
+    /// It is a bare name that probably lacks a dot.
     #[error("filter {name} is not defined; did you mean {meant}?")]
     MissingDot {
         /// The name.
         name: String,
-        /// The path that it would be with a dot.
+        /// The path with the dot added.
         meant: String,
     },
     /// It is too long.
@@ -203,7 +204,7 @@ pub enum PatternError {
         /// The limit.
         max_bytes: usize,
     },
-    /// It nests too deeply.
+    /// It is nested too deeply.
     #[error(
         "terms are nested deeper than {max} levels; shorten chains of operators and nested brackets"
     )]
@@ -217,17 +218,17 @@ pub enum PatternError {
         /// The limit.
         max: usize,
     },
-    /// There is no thread to compile it on.
+    /// No thread could be started to compile it.
     #[error(
         "cannot start a thread with a {stack_bytes}-byte stack to compile it: {reason}; raise the memory limit (ulimit -v)"
     )]
     NoThread {
-        /// How large its stack would be.
+        /// Size of its stack.
         stack_bytes: usize,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// It names something that packtok leaves out of jq.
+    /// It uses a jq feature that packtok does not provide.
     #[error(
         "{name} is not available in packtok because the output must depend only on the documents"
     )]
@@ -235,7 +236,7 @@ pub enum PatternError {
         /// Its name.
         name: String,
     },
-    /// It has a module directive or an import.
+    /// It contains a module directive or an import.
     #[error(
         "modules and imports are not available in packtok; put the definitions into the pattern"
     )]

@@ -1,14 +1,14 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 /// Why a filter cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FieldError {
-    /// A jq pattern cannot be compiled.
+    /// A jq pattern does not compile.
     #[error("jq pattern {pattern:?}: {reason}")]
     BadPattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: super::bad::PatternError,
     },
 }

@@ -1,6 +1,6 @@
-//! The short way for plain paths: the value is found while the line is checked, and its text is
-//! borrowed from the line wherever it has no escapes. It reads the whole line, so that a fault
-//! behind the value is seen as well.
+//! The fast path for plain paths. It locates the value while it checks the line, and borrows the
+//! text from the line if it has no escapes. It checks the complete line, so faults after the value
+//! are detected too.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,18 +14,18 @@ use super::json::{check_nesting_around, check_surrogates};
 use super::path::{PlainPath, Step};
 use super::string::decode;
 
-/// Where the text of a document was found.
+/// Location of a document's text.
 pub(super) enum Text<'a> {
     /// In the line itself.
     InLine(&'a str),
-    /// In the room for unescaped text, of this length.
+    /// In the buffer for unescaped text, with this length.
     Unescaped(usize),
 }
 
-/// The text at `path`, or `None` if anything at all is unusual: that is for the general path.
+/// The text at `path`, or `None` if anything is unusual and needs the general path.
 ///
-/// What was unescaped has still to be looked at: it is UTF-8 exactly if what stands in the line is,
-/// because every escape stands for whole characters.
+/// Unescaped text is not checked for UTF-8 yet. It is valid if and only if the line is, because
+/// every escape stands for complete characters.
 pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> Option<Text<'a>> {
     let found = match path.steps() {
         [Step::Key(key)] => member(key, line, room),
@@ -35,7 +35,7 @@ pub(super) fn text<'a>(path: &PlainPath, line: &'a [u8], room: &mut Vec<u8>) -> 
         Some(found) => found,
         None => by_steps(path, utf8(line)?, room)?,
     };
-    // What is in the text is no nesting and was decoded: both checks are for what is around it.
+    // The text itself contains no nesting and was decoded already; check what is around it.
     let (before, after) = (&line[..inside.start], &line[inside.end..]);
     check_nesting_around(line, before, after).ok()?;
     check_surrogates(utf8(before)?).ok()?;
@@ -50,10 +50,10 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()
 }
 
-/// Where the inside of a text is in its line, and its length in the room if it had escapes.
+/// Span of the text inside its quotes in the line, and its length in the buffer if it has escapes.
 type Found = (Range<usize>, Option<usize>);
 
-/// The text of `key` in the object that is `line`, if all its keys are plain.
+/// The text of `key` in the object `line`, if all its keys are plain.
 fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<Found> {
     let mut at = expect(line, 0, b'{')?;
     let mut found = None;
@@ -66,7 +66,7 @@ fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<Found> {
         }
         at = skip_space(line, expect(line, end + 1, b':')?);
         if name == key.as_bytes() {
-            // The last of several equal keys counts, as it does in jq.
+            // The last of several equal keys wins, as in jq.
             let start = expect(line, at, b'"')?;
             let decoded = decode(line, start, room)?;
             found = Some((start..decoded.close, decoded.unescaped));
@@ -87,7 +87,7 @@ fn member(key: &str, line: &[u8], room: &mut Vec<u8>) -> Option<Found> {
     (skip_space(line, at + 1) == line.len()).then_some(found)?
 }
 
-/// Position behind `byte`, which must stand at `at` or behind the space there.
+/// Position after `byte`, which must be at `at` or after whitespace there.
 fn expect(json: &[u8], at: usize, byte: u8) -> Option<usize> {
     let at = skip_space(json, at);
     (*json.get(at)? == byte).then_some(at + 1)
@@ -102,7 +102,7 @@ fn skip_space(json: &[u8], at: usize) -> usize {
 /// The text at the end of a path of any length.
 fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<Found> {
     let mut value = line;
-    // The first step reads the line as a whole, so it must happen even if there is none.
+    // The first step parses the whole line, so it must run even if the path has no steps.
     match path.steps() {
         [] => value = raw(line)?,
         steps => {
@@ -117,14 +117,14 @@ fn by_steps(path: &PlainPath, line: &str, room: &mut Vec<u8>) -> Option<Found> {
     Some((start..decoded.close, decoded.unescaped))
 }
 
-/// The one JSON value in `json`, without the space around it.
+/// The single JSON value in `json`, without surrounding whitespace.
 fn raw(json: &str) -> Option<&str> {
     serde_json::from_str::<&RawValue>(json)
         .ok()
         .map(RawValue::get)
 }
 
-/// The JSON value that `step` leads to from the value `json`.
+/// The JSON value that `step` selects in the value `json`.
 fn follow<'a>(step: &Step, json: &'a str) -> Option<&'a str> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let value = match step {
@@ -136,7 +136,7 @@ fn follow<'a>(step: &Step, json: &'a str) -> Option<&'a str> {
     Some(value)
 }
 
-/// Visits an array or object to its end, and keeps the value that a step leads to.
+/// Visits an array or object completely, and keeps the value that a step selects.
 struct Follow<'s>(&'s Step);
 
 impl<'de> Visitor<'de> for Follow<'_> {
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
         let mut found = None;
         while let Some(is_it) = map.next_key_seed(Is(key))? {
             if is_it {
-                // The last of several equal keys counts, as it does in jq.
+                // The last of several equal keys wins, as in jq.
                 found = Some(map.next_value()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -189,7 +189,7 @@ impl<'de> Visitor<'de> for Follow<'_> {
     }
 }
 
-/// Tells whether a key is the wanted one.
+/// Deserializes to whether a key equals this one.
 struct Is<'k>(&'k str);
 
 impl<'de> DeserializeSeed<'de> for Is<'_> {

@@ -1,4 +1,4 @@
-//! The way that takes any pattern: jq, on JSON that has been checked before.
+//! The general path for any pattern: jq on JSON that was checked before.
 
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use super::meter::{Meter, Metered, MeteredFilter, Run, Stopped};
 use super::rewrite::Rewriter;
 use super::{BadDocument, PatternError, json, natives, nesting};
 
-/// How much of a filter's error message is kept: it may show the whole document.
+/// Maximum length of a filter's error message, which may contain the whole document.
 const MAX_REASON_CHARS: usize = 200;
 
 /// Longest pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 32 << 10;
 
-/// Stack for compiling a pattern, and for each byte of it: each may open a bracket.
+/// Stack for compiling a pattern, plus an amount per byte, because each byte may open a bracket.
 const BASE_STACK_BYTES: usize = 2 << 20;
 const STACK_BYTES_PER_BYTE: usize = 16 << 10;
 
-/// What is in the name of each function that returns paths.
+/// Substrings of the names of all functions that return paths.
 const PATH_FUNCTIONS: [&str; 2] = ["path", "pick"];
 
 /// Name under which the pattern is compiled.
@@ -30,17 +30,17 @@ const MAIN: &str = "packtok_main";
 
 /// A compiled jq filter.
 pub(super) struct Filter {
-    /// The pattern as messages show it.
+    /// The pattern as shown in messages.
     pattern: Arc<str>,
     compiled: MeteredFilter,
 }
 
 impl Filter {
-    /// Compiles `pattern`, on a stack that is large enough for any pattern that is not too long:
-    /// reading one recurses as deeply as it nests.
+    /// Compiles `pattern` on a thread whose stack suffices for any allowed pattern: parsing
+    /// recurses as deeply as the pattern nests.
     ///
     /// # Errors
-    /// The pattern is no filter, or too long or nested too deeply.
+    /// The pattern is invalid, too long or nested too deeply.
     pub(super) fn compile(pattern: &Arc<str>) -> Result<Self, PatternError> {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(PatternError::TooLong {
@@ -65,13 +65,12 @@ impl Filter {
         })
     }
 
-    /// Compiles `pattern` twice: as it stands for the sake of the error messages, then with the
-    /// meter in it.
+    /// Compiles `pattern` twice: unchanged, for the error messages, then with the meter.
     fn compile_here(pattern: &Arc<str>) -> Result<Self, PatternError> {
         let main = match load::parse(pattern, |parser| parser.term()) {
             Some(main) => main,
             None => {
-                // A pattern that is no term is no filter either, or a module.
+                // A pattern that is not a term is either invalid or a module.
                 compile_main(definitions().collect(), pattern)?;
                 return Err(PatternError::Module);
             }
@@ -95,7 +94,7 @@ impl Filter {
         })
     }
 
-    /// Compiles `pattern` without the meter in it.
+    /// Compiles `pattern` without the meter.
     #[cfg(test)]
     pub(super) fn compile_unmetered(pattern: &str) -> Self {
         Self {
@@ -129,7 +128,7 @@ impl Filter {
     }
 }
 
-/// The value in a line.
+/// The JSON value of a line.
 pub(super) fn parse(line: &[u8]) -> Result<Val, BadDocument> {
     let text = json::check(line)?;
     json::check_surrogates(text)?;
@@ -140,7 +139,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Val, BadDocument> {
     })
 }
 
-/// The text that an output is.
+/// The text of an output.
 pub(super) fn text_of<'a>(output: &'a Val, pattern: &Arc<str>) -> Result<&'a str, BadDocument> {
     let found = match output {
         Val::TStr(bytes) => {
@@ -161,7 +160,7 @@ pub(super) fn text_of<'a>(output: &'a Val, pattern: &Arc<str>) -> Result<&'a str
     })
 }
 
-/// The definitions of the jq library, without those of what is not available.
+/// The definitions of the jq library, without the unavailable ones.
 fn definitions() -> impl Iterator<Item = Def<&'static str, Term<&'static str>>> {
     let library = jaq_core::defs()
         .chain(jaq_std::defs())
@@ -219,8 +218,7 @@ fn compile_error(errors: &compile::Errors<&str, ()>) -> PatternError {
     }
 }
 
-/// The error for a pattern; if it is a name that a dot would make a path, the error asks whether that
-/// was meant.
+/// The error of a pattern. If the pattern is a bare name, the error suggests the path with a dot.
 fn with_dot(error: PatternError, pattern: &str) -> PatternError {
     let (PatternError::Undefined { name, .. } | PatternError::Unavailable { name }) = &error else {
         return error;
@@ -246,11 +244,11 @@ fn with_dot(error: PatternError, pattern: &str) -> PatternError {
     }
 }
 
-/// What an error says, cut to a length that fits into a message.
+/// The message of an error, shortened.
 fn reason(error: Option<jaq_json::Error>) -> String {
     let mut shortened = Shortened::default();
     match error {
-        // Writing ends with an error where the room does; what fitted in is kept.
+        // The write fails when the buffer is full; the part that fits is kept.
         Some(error) => {
             let _ = write!(shortened, "{error}");
         }
@@ -259,14 +257,14 @@ fn reason(error: Option<jaq_json::Error>) -> String {
     shortened.0
 }
 
-/// A text, cut to a length that fits into a message.
+/// A text, shortened for a message.
 pub(super) fn shortened(text: &str) -> String {
     let mut shortened = Shortened::default();
     let _ = shortened.write_str(text);
     shortened.0
 }
 
-/// The beginning of what is written to it.
+/// Keeps the start of what is written to it.
 #[derive(Default)]
 struct Shortened(String);
 

@@ -1,4 +1,5 @@
-//! Judges lines by the letter of RFC 8259; what passes here, the jq library reads without leniency.
+//! Strict JSON checks according to RFC 8259. Lines that pass give the same value in the more
+//! lenient jq library.
 
 use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
@@ -8,7 +9,7 @@ use super::bad::{BadDocument, MAX_NESTING};
 /// Returns `line` as text if it is one JSON value in UTF-8 and not nested too deeply.
 ///
 /// # Errors
-/// It is not; the first thing that is wrong is told.
+/// The first fault of the line.
 pub(crate) fn check(line: &[u8]) -> Result<&str, BadDocument> {
     let line = utf8(line)?;
     serde_json::from_str::<IgnoredAny>(line).map_err(|cause| malformed(line, &cause))?;
@@ -18,7 +19,7 @@ pub(crate) fn check(line: &[u8]) -> Result<&str, BadDocument> {
 
 fn utf8(line: &[u8]) -> Result<&str, BadDocument> {
     simdutf8::basic::from_utf8(line).or_else(|_| {
-        // Only this slower function says where.
+        // Only this slower function returns the position.
         std::str::from_utf8(line).map_err(|cause| BadDocument::NotUtf8 {
             at_byte: cause.valid_up_to() + 1,
         })
@@ -26,7 +27,8 @@ fn utf8(line: &[u8]) -> Result<&str, BadDocument> {
 }
 
 fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
-    // An indexed line may hold line breaks, and the library counts columns from the last one.
+    // A line from an index may contain line breaks, and the library counts columns from the last
+    // one.
     let breaks = memchr::memchr_iter(b'\n', line.as_bytes());
     let line_start = cause
         .line()
@@ -40,8 +42,8 @@ fn malformed(line: &str, cause: &serde_json::Error) -> BadDocument {
     }
 }
 
-/// Checks the nesting of `json`, which is `before`, the inside of a string, and `after`: most of a
-/// line is one string, and nothing nests in there.
+/// Checks the nesting of JSON that consists of `before`, the inside of a string, and `after`.
+/// Skipping the string saves time: it is most of the line.
 pub(super) fn check_nesting_around(
     json: &[u8],
     before: &[u8],
@@ -53,14 +55,14 @@ pub(super) fn check_nesting_around(
     check_nesting(json)
 }
 
-/// Number of opening brackets, those in strings included.
+/// Number of opening brackets, including those in strings.
 fn num_brackets(json: &[u8]) -> usize {
     json.iter().filter(|&byte| byte | 0x20 == b'{').count()
 }
 
 /// Checks the nesting of JSON whose strings are well-formed.
 pub(super) fn check_nesting(json: &[u8]) -> Result<(), BadDocument> {
-    // Nearly every line has fewer brackets in all, strings included, than may be nested.
+    // Fast path: nearly every line has fewer brackets, including strings, than the nesting limit.
     if num_brackets(json) <= MAX_NESTING {
         return Ok(());
     }
@@ -81,7 +83,7 @@ pub(super) fn check_nesting(json: &[u8]) -> Result<(), BadDocument> {
     Ok(())
 }
 
-/// Position of the quote that closes the string opened at `open`; the end if there is none.
+/// Position of the quote that closes the string opened at `open`, or the end of the bytes.
 fn string_end(bytes: &[u8], open: usize) -> usize {
     let mut at = open + 1;
     while let Some(step) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -94,7 +96,7 @@ fn string_end(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-/// Checks that every surrogate escape in well-formed JSON has its other half.
+/// Checks that every surrogate escape in well-formed JSON is part of a pair.
 pub(super) fn check_surrogates(json: &str) -> Result<(), BadDocument> {
     let bytes = json.as_bytes();
     if memmem::find(bytes, b"\\u").is_none() {
@@ -112,7 +114,7 @@ pub(super) fn check_surrogates(json: &str) -> Result<(), BadDocument> {
     Ok(())
 }
 
-/// The UTF-16 code unit that the escape at `at` stands for, if it is a `\u` escape.
+/// The UTF-16 code unit of a `\u` escape at `at`.
 pub(super) fn unit(bytes: &[u8], at: usize) -> Option<u32> {
     let escape = bytes.get(at..at + 6)?;
     let digits = escape.strip_prefix(b"\\u")?;
@@ -121,7 +123,7 @@ pub(super) fn unit(bytes: &[u8], at: usize) -> Option<u32> {
     })
 }
 
-/// Longest integer that is turned into a number: the time that takes grows with the square.
+/// Maximum number of digits of an integer: parsing takes quadratic time.
 pub(super) const MAX_DIGITS: usize = 100_000;
 
 /// Checks the length of the integers in well-formed JSON.

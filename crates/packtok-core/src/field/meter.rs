@@ -1,11 +1,10 @@
-//! Bounds what a filter may use up on one document: steps, stack and the size of values.
+//! Limits the resources that a filter uses on one document: steps, stack and the size of values.
 //!
-//! The jq library has no limits of its own, but it fetches its table of terms anew for every term
-//! that it evaluates, and the caller provides that table: so [`Meter::step`] is called for each
-//! step. There is no way to return an error from there; the evaluation is unwound, without a word
-//! from the panic hook, and caught where it was started. The limits count steps and bytes, not
-//! time, so that a document is judged alike on every machine. Only the stack is measured in bytes
-//! of this build.
+//! The jq library has no limits, but it fetches its table of terms from the caller for every term
+//! that it evaluates, so [`Meter::step`] is called once per step. No error can be returned from
+//! there. Instead, the evaluation is unwound, without invoking the panic hook, and the unwind is
+//! caught where the evaluation started. The limits count steps and bytes, not time, so the result
+//! is the same on every machine. Only the stack is measured in bytes of this build.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -18,48 +17,49 @@ use jaq_json::{Num, Val};
 
 use super::bad::Excess;
 
-/// Unoptimised, ten million steps take seconds, and the tests use them up time and again.
+/// Ten million steps take seconds in an unoptimized build, and the tests reach the limit many
+/// times.
 const BASE_STEPS: u64 = if cfg!(test) { 200_000 } else { 10_000_000 };
 const STEPS_PER_BYTE: u64 = 64;
 
-/// Half the stack of the smallest threads, those that Rust starts by default.
+/// Half the smallest stack of a thread, the default of Rust.
 const MAX_STACK_BYTES: usize = 1 << 20;
 
 const BASE_VALUE_BYTES: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 const VALUE_BYTES_PER_BYTE: usize = 16;
 
-/// One step is counted for so many bytes of a value that was made. Together with the number of steps
-/// this bounds the memory that many large values take side by side.
+/// Bytes of created values per step. Together with the step limit, this bounds the memory of many
+/// coexisting large values.
 const MADE_BYTES_PER_STEP: usize = 128;
 
-/// One step is counted for so many bytes of a value that is read.
+/// Bytes of read values per step.
 const READ_BYTES_PER_STEP: usize = 64;
 
-/// One step is counted for so many values in a value that is compared or shown.
+/// Nodes of compared or printed values per step.
 pub(super) const NODES_PER_STEP: usize = 16;
 
-/// One step is counted for so many products of digits, of 64 bits each.
+/// Products of 64-bit digits per step.
 const DIGIT_PRODUCTS_PER_STEP: u64 = 2048;
 
-/// Dropping or comparing a value recurses.
+/// Maximum nesting of a value: dropping or comparing one recurses.
 const MAX_VALUE_NESTING: usize = 512;
 
-/// Releasing a path recurses as often as it has parts.
+/// Maximum number of components of a path: dropping one recurses.
 pub(super) const MAX_PATH: usize = 1024;
 
-/// How many steps of a path go unjudged, since looking at its length takes time.
-const PLACES_UNSEEN: u32 = 16;
+/// Number of path steps between two checks of the length, which are slow.
+const UNCHECKED_PATH_STEPS: u32 = 16;
 
-/// How many closures may hold each other: releasing them recurses.
+/// Maximum length of a chain of closures that capture each other: dropping it recurses.
 const MAX_CLOSURES: usize = 1000;
 
-/// How many values may be looked into for each value that is made before that counts as steps.
+/// Number of nodes that may be visited per created value before visits count as steps.
 const WALKED_PER_MADE: usize = 64;
 
-/// Longest big number, in bits: arithmetic on longer ones is too slow.
+/// Maximum length of a big number in bits: arithmetic on longer ones is too slow.
 const MAX_NUMBER_BITS: u64 = 1 << 20;
 
-/// Makes the jq library work on [`Val`] with a meter at hand.
+/// The jq library's data type with [`Val`] as value and access to a meter.
 pub(super) struct Metered;
 
 impl DataT for Metered {
@@ -67,7 +67,7 @@ impl DataT for Metered {
     type Data<'a> = Run<'a>;
 }
 
-/// What one run of a filter has at hand.
+/// The context of one run of a filter.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) lut: &'a Lut<Metered>,
@@ -84,22 +84,22 @@ impl<'a> HasLut<'a, Metered> for Run<'a> {
 /// The compiled form of a filter.
 pub(super) type MeteredFilter = Filter<Metered>;
 
-/// Counts what one run of a filter uses up.
+/// Counts the resources of one run of a filter.
 pub(super) struct Meter {
     steps_left: Cell<u64>,
     stack_start: usize,
     max_value_bytes: usize,
-    /// How many values may be looked into for free.
+    /// Number of nodes that may still be visited without counting steps.
     walk_credit: Cell<usize>,
     places_unseen: Cell<u32>,
 }
 
-/// What the evaluation is unwound with.
+/// The payload that unwinds the evaluation.
 struct Stop(Excess);
 
-/// Why an evaluation ended without a result.
+/// Why an evaluation was stopped.
 pub(super) enum Stopped {
-    /// It used up too much.
+    /// It exceeded a limit.
     Excess(Excess),
     /// The jq library panicked, with this message.
     Panic(String),
@@ -109,8 +109,8 @@ impl Meter {
     /// Calls `evaluate` with a meter for a line of `line_bytes`.
     ///
     /// # Errors
-    /// The evaluation used up too much, or panicked: the library does so for some values, and a filter
-    /// must not end the process.
+    /// The evaluation exceeded a limit or panicked. The library panics for some values, and a
+    /// filter must not end the process.
     pub(super) fn run<T>(
         line_bytes: usize,
         evaluate: impl FnOnce(&Meter) -> T,
@@ -121,11 +121,11 @@ impl Meter {
             steps_left: Cell::new(BASE_STEPS + STEPS_PER_BYTE * line_bytes as u64),
             stack_start: stack_position(),
             max_value_bytes,
-            // Enough for one that doubles again and again to be seen up to its limit.
+            // Sufficient for a value that doubles repeatedly up to its limit.
             walk_credit: Cell::new(4 * max_value_bytes / size_of::<Val>()),
-            places_unseen: Cell::new(PLACES_UNSEEN),
+            places_unseen: Cell::new(UNCHECKED_PATH_STEPS),
         };
-        // Unwound or not, nothing of the evaluation is used again but the meter, which ends here.
+        // Unwind safe: only the meter is used again, and it ends here.
         catch_unwind(AssertUnwindSafe(|| evaluate(&meter))).map_err(|payload| {
             let payload = match payload.downcast::<Stop>() {
                 Ok(stop) => return Stopped::Excess(stop.0),
@@ -142,7 +142,7 @@ impl Meter {
         })
     }
 
-    /// Counts `num_steps` steps, and looks at the stack.
+    /// Counts `num_steps` steps, and checks the stack.
     pub(super) fn step(&self, num_steps: u64) {
         match self.steps_left.get().checked_sub(num_steps) {
             Some(left) => self.steps_left.set(left),
@@ -153,7 +153,7 @@ impl Meter {
         }
     }
 
-    /// Judges a value that was just made.
+    /// Checks a value that was just created.
     pub(super) fn made(&self, value: &Val) {
         self.sized(value);
         if matches!(value, Val::Arr(_) | Val::Obj(_)) {
@@ -166,7 +166,7 @@ impl Meter {
         }
     }
 
-    /// Judges the size of a value that was just made, whatever is in it.
+    /// Checks the size of a value that was just created, but not its content.
     pub(super) fn sized(&self, value: &Val) {
         let value_bytes = match value {
             Val::Num(Num::BigInt(n)) if n.bits() > MAX_NUMBER_BITS => stop(Excess::Value),
@@ -177,14 +177,14 @@ impl Meter {
         self.step((value_bytes / MADE_BYTES_PER_STEP) as u64);
     }
 
-    /// Judges the size of a value before it is made.
+    /// Checks the size of a value before it is created.
     pub(super) fn will_make(&self, value_bytes: u64) {
         if value_bytes > self.max_value_bytes as u64 {
             stop(Excess::Value);
         }
     }
 
-    /// Judges the sum of two values before it is made.
+    /// Checks the sum of two values before it is created.
     pub(super) fn will_add(&self, left: &Val, right: &Val) {
         let is_in_place = match (left, right) {
             (Val::TStr(left), Val::TStr(_)) | (Val::BStr(left), Val::BStr(_)) => left.is_unique(),
@@ -196,15 +196,15 @@ impl Meter {
         self.will_make((left_bytes + right_bytes) as u64);
         let copied_bytes = right_bytes + if is_in_place { 0 } else { left_bytes };
         self.step((copied_bytes / MADE_BYTES_PER_STEP) as u64);
-        // The sum nests no deeper than the two, and holds as much more than the left one as is in
-        // the right one.
+        // The sum is nested no deeper than its operands, and larger than the left one by the
+        // content of the right one.
         if matches!(right, Val::Arr(_) | Val::Obj(_)) {
             self.made(right);
         }
     }
 
-    /// Judges the product of two values before it is made: of all operators only this one makes
-    /// something huge of something small at once.
+    /// Checks the product of two values before it is created. It is the only operator that turns
+    /// small values into a huge one in a single step.
     pub(super) fn will_multiply(&self, a: &Val, b: &Val) {
         let (text, times) = match (a, b) {
             (Val::TStr(text) | Val::BStr(text), Val::Num(times))
@@ -221,7 +221,7 @@ impl Meter {
         }
     }
 
-    /// Counts the reading of everything in a value, and returns about how much that is.
+    /// Counts reading everything in a value, and returns its approximate size.
     pub(super) fn weigh(&self, value: &Val) -> u64 {
         let num_values = match value {
             Val::Arr(_) | Val::Obj(_) => self.walk(value),
@@ -232,24 +232,24 @@ impl Meter {
         num_values as u64
     }
 
-    /// Counts the reading of a value, without what is in its parts.
+    /// Counts reading a value without its children.
     pub(super) fn touch(&self, value: &Val) {
         self.step((shallow_bytes(value) / READ_BYTES_PER_STEP) as u64);
     }
 
-    /// Counts the reading of the elements of a value.
+    /// Counts reading the elements of a value.
     pub(super) fn iterate(&self, value: &Val) {
         if matches!(value, Val::Arr(_) | Val::Obj(_)) {
             self.step((shallow_bytes(value) / READ_BYTES_PER_STEP / 16) as u64);
         }
     }
 
-    /// Looks now and then whether a path has become too long.
+    /// Checks periodically whether a path is too long.
     pub(super) fn place(&self, is_long: impl FnOnce() -> bool) {
         match self.places_unseen.get().checked_sub(1) {
             Some(left) => self.places_unseen.set(left),
             None => {
-                self.places_unseen.set(PLACES_UNSEEN);
+                self.places_unseen.set(UNCHECKED_PATH_STEPS);
                 if is_long() {
                     stop(Excess::Stack);
                 }
@@ -257,14 +257,14 @@ impl Meter {
         }
     }
 
-    /// Judges how many closures hold each other.
+    /// Checks the length of a chain of closures.
     pub(super) fn closures(&self, depth: usize) {
         if depth > MAX_CLOSURES {
             stop(Excess::Stack);
         }
     }
 
-    /// Showing a long number takes time that grows with the square of its length.
+    /// Counts printing a long number, which takes quadratic time.
     fn show_number(&self, value: &Val) {
         if let Val::Num(Num::BigInt(n)) = value {
             let digits = n.bits() / 64;
@@ -272,8 +272,8 @@ impl Meter {
         }
     }
 
-    /// Looks at everything in a value, shared parts as often as they occur, as writing or comparing
-    /// the value would do, and returns the number of values in it.
+    /// Visits everything in a value, shared parts as often as they occur, as printing or comparing
+    /// does. Returns the number of nodes.
     fn walk(&self, value: &Val) -> usize {
         let max_values = self.max_value_bytes / size_of::<Val>();
         let mut todo = vec![(value, 0)];
@@ -296,7 +296,7 @@ impl Meter {
     }
 }
 
-/// The memory that a value takes, without what is in its parts.
+/// The memory of a value without its children.
 fn shallow_bytes(value: &Val) -> usize {
     match value {
         Val::TStr(bytes) | Val::BStr(bytes) => bytes.len(),
@@ -310,7 +310,7 @@ fn stop(excess: Excess) -> ! {
     resume_unwind(Box::new(Stop(excess)))
 }
 
-/// About where the stack ends now.
+/// The approximate current end of the stack.
 #[inline(always)]
 fn stack_position() -> usize {
     let here = 0u8;

@@ -1,10 +1,10 @@
-//! Takes the text of a document out of its line, as a jq pattern says.
+//! Extracts the text of a document from its line with a jq pattern.
 //!
-//! A [`Field`] is a compiled pattern; an [`Extractor`] applies it to one line after another. Plain
-//! paths such as `.text` or `.meta.parts[0]` take a short way through the line (`fast`). Whatever
-//! that way does not answer with a text is judged by the general one: a strict check of the JSON
-//! (`json`) and then the jq filter itself (`general`), bounded in what it may use up (`meter`).
-//! So the short way can only be quicker; it never gives another answer.
+//! A [`Field`] is a compiled pattern; an [`Extractor`] applies it to line after line. Plain paths
+//! such as `.text` or `.meta.parts[0]` use a fast path (`fast`). A line for which the fast path
+//! finds no text falls back to the general path: a strict check of the JSON (`json`), then the jq
+//! filter itself (`general`) with limits on its resources (`meter`). So the fast path only saves
+//! time; it never changes the result.
 
 mod bad;
 mod error;
@@ -36,7 +36,7 @@ pub struct Field(Arc<Compiled>);
 
 struct Compiled {
     pattern: Arc<str>,
-    /// The pattern as messages show it.
+    /// The pattern as shown in messages.
     shown: Arc<str>,
     path: Option<PlainPath>,
     filter: Filter,
@@ -46,8 +46,8 @@ impl Field {
     /// Compiles a jq pattern.
     ///
     /// # Errors
-    /// The pattern is no jq, or asks for something besides the document: the environment, the
-    /// clock, other inputs, modules.
+    /// The pattern is not valid jq, or depends on something other than the document: the
+    /// environment, the clock, other inputs, modules.
     pub fn compile(pattern: &str) -> Result<Self> {
         let shared: Arc<str> = pattern.into();
         let filter = Filter::compile(&shared).map_err(|reason| {
@@ -64,12 +64,12 @@ impl Field {
         })))
     }
 
-    /// The pattern as it was given.
+    /// The original pattern.
     pub fn pattern(&self) -> &str {
         &self.0.pattern
     }
 
-    /// Whether the pattern only names a place in the document, and so takes the fast path.
+    /// Whether the pattern is a plain path, which uses the fast path.
     pub fn is_plain_path(&self) -> bool {
         self.0.path.is_some()
     }
@@ -84,21 +84,21 @@ impl Field {
     }
 }
 
-/// Applies a [`Field`] to lines, one after another, in memory that it reuses.
+/// Applies a [`Field`] to lines, reusing its memory.
 pub struct Extractor {
     field: Field,
     unescaped: Vec<u8>,
     output: Val,
 }
 
-/// The room for unescaped text that is kept from one document to the next.
+/// Capacity of the buffer for unescaped text that is kept between documents.
 const KEPT_BYTES: usize = 16 << 20;
 
 impl Extractor {
     /// The text of the document in `line`.
     ///
     /// # Errors
-    /// The line is not JSON, or the pattern's first output for it is not a text.
+    /// The line is not JSON, or the pattern's first output for it is not a string.
     pub fn text<'a>(&'a mut self, line: &'a [u8]) -> std::result::Result<&'a str, BadDocument> {
         self.release();
         if let Some(path) = &self.field.0.path {
@@ -115,7 +115,7 @@ impl Extractor {
         general_text(&self.field, &mut self.output, line)
     }
 
-    /// Gives back the room that the text of one huge document took; the next text has its own.
+    /// Frees the buffer if a huge document enlarged it.
     pub fn release(&mut self) {
         if self.unescaped.capacity() > KEPT_BYTES {
             self.unescaped = Vec::new();
@@ -124,7 +124,7 @@ impl Extractor {
     }
 }
 
-/// The text of the document in `line`, without the fast path; `output` is what it borrows from.
+/// The text of the document in `line`, without the fast path. It borrows from `output`.
 fn general_text<'a>(
     field: &Field,
     output: &'a mut Val,
@@ -149,7 +149,7 @@ fn general_text<'a>(
     general::text_of(output, pattern)
 }
 
-/// The keys of a document that is an object, one more than are shown at most.
+/// The keys of a document that is an object, at most one more than are shown.
 fn keys_of(document: &Val) -> Keys {
     let Val::Obj(object) = document else {
         return Keys::default();
@@ -158,7 +158,7 @@ fn keys_of(document: &Val) -> Keys {
     Keys(keys.map(|key| format!(".{}", shortened(key))).collect())
 }
 
-/// A key for a message: quoted if it is no plain name.
+/// A key for a message, quoted unless it is a plain name.
 fn shortened(key: &Val) -> String {
     let text: String = match key {
         Val::TStr(bytes) => String::from_utf8_lossy(bytes).chars().take(40).collect(),

@@ -1,5 +1,5 @@
-//! The native functions that patterns may use: those of the jq library, without what reads
-//! anything besides the document, and with bounds where the library has none.
+//! The native functions available to patterns: those of the jq library, without functions that
+//! access anything but the document, and with limits where the library has none.
 
 use std::cmp::Ordering;
 
@@ -12,7 +12,7 @@ use jaq_std::ValT;
 use super::json;
 use super::meter::{MAX_PATH, Meter, Metered, NODES_PER_STEP};
 
-/// Names of functions that read or tell something besides the document.
+/// Functions that access something other than the document.
 const UNAVAILABLE: [&str; 18] = [
     "env",
     "now",
@@ -34,35 +34,35 @@ const UNAVAILABLE: [&str; 18] = [
     "$__prog_args",
 ];
 
-/// Functions that this module has its own version of.
+/// Functions that this module replaces.
 const REPLACED: [&str; 2] = ["range", "fromjson"];
 
-// Names of functions that only rewritten filters call; no pattern can spell them. Those that take no
+// Names of functions that only rewritten filters call; no pattern can spell them. Those without
 // arguments return their input, also as a path.
 
-/// Makes a sum.
+/// Creates a sum.
 pub(super) const ADD: &str = "add*";
-/// Makes a product.
+/// Creates a product.
 pub(super) const MULTIPLY: &str = "multiply*";
-/// Judges a value that was made.
+/// Checks a value that was created.
 pub(super) const MADE: &str = "made*";
-/// Judges a value that an assignment of its argument made.
+/// Checks a value created by an assignment of its argument.
 pub(super) const ASSIGNED: &str = "assigned*";
-/// Judges a value that holds nothing that its operands did not.
+/// Checks a value whose content all comes from its operands.
 pub(super) const SIZED: &str = "sized*";
-/// Counts everything in a value, which is about to be read.
+/// Counts everything in a value that is about to be read.
 pub(super) const WEIGH: &str = "weigh*";
-/// Counts the length of a value, which is about to be read.
+/// Counts the length of a value that is about to be read.
 pub(super) const TOUCH: &str = "touch*";
-/// Counts the length of an array or object, which is about to be iterated over.
+/// Counts the length of an array or object that is about to be iterated.
 pub(super) const ITERATE: &str = "iterate*";
-/// Judges an index.
+/// Checks an index.
 pub(super) const INDEX: &str = "index*";
 /// Counts one step.
 pub(super) const PASS: &str = "pass*";
-/// Judges the length of a path.
+/// Checks the length of a path.
 pub(super) const PLACE: &str = "place*";
-/// Judges its argument, how many closures hold each other, and returns one more.
+/// Checks its argument, the length of a chain of closures, and returns it plus one.
 pub(super) const DEEPER: &str = "deeper*";
 const EXPLODED: &str = "exploded*";
 const SPLIT: &str = "split*";
@@ -71,20 +71,20 @@ const SEARCHED: &str = "searched*";
 const CONTAINED: &str = "contained*";
 const REPEATED: &str = "repeated*";
 
-/// What a native function of the library needs so that its time and memory are counted.
+/// Which check a native function needs so that its time and memory are counted.
 #[derive(Clone, Copy)]
 pub(super) enum Check {
-    /// [`TOUCH`] before it and [`MADE`] after it.
+    /// [`TOUCH`] before and [`MADE`] after it.
     Touch,
-    /// [`WEIGH`] before it and [`MADE`] after it.
+    /// [`WEIGH`] before and [`MADE`] after it.
     Weigh,
     /// [`MADE`] after it.
     Made,
-    /// The function of this name before it, with the same arguments, and [`MADE`] after it.
+    /// The named function before it, with the same arguments, and [`MADE`] after it.
     Arguments(&'static str),
 }
 
-/// What the function of that name needs; none if it takes the same time for any input.
+/// The check of a native function; `None` if its time does not depend on the input.
 pub(super) fn check_of(name: &str, arity: usize) -> Option<Check> {
     Some(match (name, arity) {
         ("ascii_downcase" | "ascii_upcase" | "reverse" | "sort" | "implode", 0)
@@ -104,7 +104,7 @@ pub(super) fn check_of(name: &str, arity: usize) -> Option<Check> {
     })
 }
 
-/// Whether `name` is a function or variable of jq that is left out here.
+/// Whether `name` is a function or variable of jq that is unavailable here.
 pub(super) fn is_unavailable(name: &str) -> bool {
     UNAVAILABLE.contains(&name)
 }
@@ -128,8 +128,8 @@ pub(super) fn all() -> impl Iterator<Item = Filter<Native<Metered>>> {
     library.chain(own.map(run::<Metered>)).chain(checks())
 }
 
-/// A native function that returns its input after a look at it and at its arguments, which it takes
-/// off the context last first.
+/// A native function that returns its input after checking it and its arguments. The arguments are
+/// popped off the context, last first.
 macro_rules! check {
     ($name:expr, $arity:expr, $look:expr) => {{
         let run: RunPtr<Metered> = |mut cv| {
@@ -152,10 +152,10 @@ macro_rules! check {
     }};
 }
 
-/// Takes the last argument off a context.
+/// Pops the last argument off a context.
 type Pop<'p> = &'p mut dyn FnMut() -> Val;
 
-/// The functions that only look at what passes them.
+/// The functions that only check their input.
 fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
     let place: Filter<Native<Metered>> = check!(PLACE, 0, |_: &Meter, _: &Val, _: Pop<'_>| ());
     let place = place.2.with_paths(|cv| {
@@ -180,8 +180,8 @@ fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
             meter.iterate(value);
         }),
         check!(INDEX, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
-            if let Val::Arr(sought) = value {
-                meter.step(sought.len() as u64 * STEPS_PER_SOUGHT);
+            if let Val::Arr(needle) = value {
+                meter.step(needle.len() as u64 * STEPS_PER_NEEDLE);
             }
         }),
         check!(EXPLODED, 0, |meter: &Meter, value: &Val, _: Pop<'_>| {
@@ -212,11 +212,11 @@ fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
     .into_iter()
 }
 
-/// Steps for each element of an array that is looked for in another one, by an index.
-const STEPS_PER_SOUGHT: u64 = 1000;
+/// Steps per element of an array that an index searches for in another array.
+const STEPS_PER_NEEDLE: u64 = 1000;
 
-/// A text of so many bytes for each byte of the largest value is not searched for matches, of which
-/// each is an object: less than that is what a line may hold.
+/// Strings longer than the maximum value size divided by this are not searched for matches, because
+/// each match becomes an object. Lines may contain longer strings than that.
 const BYTES_PER_MATCHED: u64 = 16;
 
 /// The length of a string in bytes, or the number of elements of an array.
@@ -228,8 +228,8 @@ fn len_of(value: &Val) -> usize {
     }
 }
 
-/// The steps that compiling a regular expression and searching `text` for it count for. The library
-/// compiles it each time; repetitions and classes of characters make it large.
+/// Steps for compiling a regular expression and searching `text` with it. The library compiles it
+/// at each call; repetitions and character classes make it large.
 fn regex_steps(text: &Val, regex: &Val) -> u64 {
     let (Val::TStr(text), Val::TStr(regex)) = (text, regex) else {
         return 0;
@@ -253,16 +253,16 @@ fn regex_steps(text: &Val, regex: &Val) -> u64 {
         .saturating_add(text.len() as u64 / 2)
 }
 
-/// The steps that looking for `sought` at each place of `value` counts for.
-fn search_steps(value: &Val, sought: &Val) -> u64 {
-    let (value_len, sought_len) = (len_of(value) as u64, len_of(sought) as u64);
+/// Steps for searching for `needle` at each position of `value`.
+fn search_steps(value: &Val, needle: &Val) -> u64 {
+    let (value_len, sought_len) = (len_of(value) as u64, len_of(needle) as u64);
     match value {
         Val::Arr(_) => value_len.saturating_mul(sought_len + 1) / 4,
         _ => value_len.saturating_mul(sought_len / 1024 + 1) / 16,
     }
 }
 
-/// `range($from; $upto; $by)`, a step for each number.
+/// `range($from; $upto; $by)`, with one step per number.
 fn range<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     let by = cv.0.pop_var();
     let upto = cv.0.pop_var();
@@ -287,8 +287,8 @@ fn range<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     }))
 }
 
-/// `fromjson` of what a line may hold, and nothing else: the library's own accepts more, and
-/// recurses as deep as a document tells it to.
+/// `fromjson` with the same strict checks as for lines. The library's version accepts more and
+/// recurses without a limit.
 fn fromjson<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     cv.0.data().meter.step(len_of(&cv.1) as u64 / 16);
     let parse = |value: &Val| {
@@ -302,7 +302,7 @@ fn fromjson<'a>(cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
 }
 
 fn add<'a>((mut context, input): Cv<'a, Metered>) -> ValXs<'a, Val> {
-    // The left value is often the input; held only once, it grows in place.
+    // The left value is often the input; with a single reference it grows in place.
     drop(input);
     let right = context.pop_var();
     let left = context.pop_var();
@@ -336,7 +336,8 @@ fn deeper<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
 fn assigned<'a>(mut cv: Cv<'a, Metered>) -> ValXs<'a, Val> {
     let meter = cv.0.data().meter;
     match cv.0.pop_var() {
-        // These nest nothing deeper and are no larger than what they replace, or they are in the operand.
+        // The result is nested no deeper and no larger than what it replaces, or both are limited
+        // by the operand.
         Val::Arr(_) | Val::Obj(_) => meter.made(&cv.1),
         _ => meter.iterate(&cv.1),
     }

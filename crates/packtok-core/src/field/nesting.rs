@@ -1,4 +1,4 @@
-//! How deeply the terms of a pattern nest: running it and releasing it recurse as deeply.
+//! Limits the nesting of terms in a pattern: evaluating and dropping a pattern recurse as deeply.
 
 use jaq_core::load::lex::StrPart;
 use jaq_core::load::parse::{BinaryOp, Def, Pattern, Term};
@@ -6,16 +6,16 @@ use jaq_core::path::{Part, Path};
 
 use super::PatternError;
 
-/// How many terms may stand in each other. A chain of operators nests too: each holds the one before it.
+/// Maximum nesting of terms. A chain of operators nests too: each contains the previous one.
 const MAX_NESTING: usize = 2000;
 
-/// Most parts of one path: a path grows by as many at once.
+/// Maximum number of parts of one path, by which paths in values grow at once.
 const MAX_PARTS: usize = 256;
 
-/// Checks that a pattern does not nest too deeply.
+/// Checks that a pattern is not nested too deeply.
 ///
 /// # Errors
-/// It does.
+/// It is.
 pub(super) fn check(pattern: &Term<&str>) -> Result<(), PatternError> {
     let mut todo = vec![(Node::Term(pattern), 1)];
     while let Some((node, depth)) = todo.pop() {
@@ -38,7 +38,7 @@ enum Node<'p, 's> {
 }
 
 impl<'p, 's> Node<'p, 's> {
-    /// Calls `visit` for what stands right in it.
+    /// Calls `visit` for the direct children of a node.
     fn parts(&self, visit: &mut impl FnMut(Node<'p, 's>)) {
         match self {
             Self::Term(term) => term_parts(term, visit),
@@ -92,7 +92,7 @@ fn term_parts<'p, 's>(term: &'p Term<&'s str>, visit: &mut impl FnMut(Node<'p, '
         Term::TryCatch(body, catch) => {
             each(&mut std::iter::once(&**body).chain(catch.as_deref()));
         }
-        // The branches are nested: each stands in the `else` of the one before it.
+        // The branches are nested: each is in the `else` of the previous one.
         Term::IfThenElse(branches, otherwise) => {
             let branches = branches
                 .iter()

@@ -1,28 +1,28 @@
-//! Patterns that only name a place in a document.
+//! Patterns that are plain paths.
 
 use jaq_json::Val;
 
-/// Steps from the root of a document to a value in it.
+/// The steps from the root of a document to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PlainPath(Vec<Step>);
 
 /// One step of a [`PlainPath`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// To the value of a key of an object.
+    /// The value of an object's key.
     Key(String),
-    /// To an element of an array, counted from 0.
+    /// An element of an array, from 0.
     Index(usize),
-    /// To an element of an array, counted from its end, from 1.
+    /// An element of an array, counted from its end, from 1.
     FromEnd(usize),
 }
 
-/// The largest number a path may count with; the fast path keeps that many elements in view when it
-/// counts from the end, and larger numbers are for jq.
+/// The largest number from the end in a plain path. The fast path buffers this many elements;
+/// larger numbers use jq.
 const MAX_FROM_END: usize = 64;
 
 impl PlainPath {
-    /// The path that `pattern` is, or `None` if it is anything more.
+    /// Parses `pattern` as a plain path; `None` if it is anything else.
     pub(super) fn parse(pattern: &str) -> Option<Self> {
         let mut rest = pattern.trim_matches([' ', '\t']);
         let mut steps = Vec::new();
@@ -43,12 +43,12 @@ impl PlainPath {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
-    /// The steps, from the root on.
+    /// The steps, starting at the root.
     pub(super) fn steps(&self) -> &[Step] {
         &self.0
     }
 
-    /// Whether a document lacks the place, rather than having a null there.
+    /// Whether the path does not exist in a document, in contrast to a null there.
     pub(super) fn is_missing_in(&self, document: &Val) -> bool {
         let mut here = document.clone();
         for step in &self.0 {
@@ -60,7 +60,7 @@ impl PlainPath {
                 (Val::Arr(array), Step::FromEnd(n)) => {
                     array.len().checked_sub(*n).map(|i| array[i].clone())
                 }
-                // What is null has nothing in it; anything else is for the filter to complain of.
+                // Null contains nothing; for other values the filter reports the error.
                 (value, _) => return matches!(value, Val::Null),
             };
             match found {
@@ -76,20 +76,20 @@ fn identifier_start(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// A bare name, and what follows it.
+/// A bare name and the rest of the text.
 fn name(text: &str) -> (Step, &str) {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
     (Step::Key(text[..end].to_owned()), &text[end..])
 }
 
-/// A quoted key without escapes, and what follows it.
+/// A quoted key without escapes and the rest of the text.
 fn quoted(text: &str) -> Option<(Step, &str)> {
     let (key, rest) = text.strip_prefix('"')?.split_once('"')?;
     (!key.contains('\\')).then(|| (Step::Key(key.to_owned()), rest))
 }
 
-/// A key or number in brackets, and what follows them.
+/// A key or number in brackets and the rest of the text.
 fn bracketed(text: &str) -> Option<(Step, &str)> {
     let inner = text.strip_prefix('[')?;
     if inner.starts_with('"') {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_paths_are_recognised() {
+    fn plain_paths_are_recognized() {
         let key = |key: &str| Step::Key(key.to_owned());
         for (pattern, steps) in [
             (".", vec![]),

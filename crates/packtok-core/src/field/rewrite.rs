@@ -1,12 +1,14 @@
-//! Puts the meter into filters, so that whatever can take long, become large or nest deeply passes it.
+//! Inserts the meter into filters, so that everything that can be slow, large or deeply nested is
+//! checked.
 //!
-//! - A term that makes a value is followed by a look at the value ([`MADE`]), and sums and products
-//!   are made by functions that look first ([`ADD`], [`MULTIPLY`]).
-//! - A native function that reads all of its input is preceded by one that counts that ([`TOUCH`]
-//!   and the `CHECK_` functions), as is a comparison ([`WEIGH`]) and an iteration ([`ITERATE`]).
-//! - A definition with closure parameters gets one parameter more, how many closures hold each other
-//!   ([`DEEPER`]): releasing such a chain recurses, so it must not become long.
-//! - Where a pattern works with paths, each step of a path is followed by a look at its length
+//! - A term that creates a value is followed by a check of the value ([`MADE`]). Sums and products
+//!   are created by functions that check first ([`ADD`], [`MULTIPLY`]).
+//! - A native function that reads all of its input is preceded by a function that counts that
+//!   ([`TOUCH`] and the `CHECK_` functions). The same holds for comparisons ([`WEIGH`]) and
+//!   iterations ([`ITERATE`]).
+//! - A definition with closure parameters gets an additional parameter, the length of the chain of
+//!   closures ([`DEEPER`]). Dropping such a chain recurses, so its length is limited.
+//! - In patterns that use paths, each path step is followed by a check of the path's length
 //!   ([`PLACE`]).
 
 use jaq_core::load::lex::StrPart;
@@ -24,15 +26,15 @@ const OPERAND: &str = "$*operand";
 const DEPTH: &str = "$*depth";
 const ARGUMENTS: [&str; 2] = ["$*first", "$*second"];
 
-/// Rewrites the definitions of the library and a pattern.
+/// Rewrites the definitions of the library and of a pattern.
 pub(super) struct Rewriter<'s> {
-    /// The pattern whose definitions are rewritten; that of the library, whose definitions do not
-    /// call themselves, is empty.
+    /// The pattern whose definitions are rewritten. Empty for the library, whose definitions do not
+    /// call themselves.
     pattern: &'s str,
     has_paths: bool,
-    /// What names mean here, innermost last.
+    /// The names in scope, innermost last.
     scope: Vec<Named<'s>>,
-    /// Whether [`DEPTH`] is bound here.
+    /// Whether [`DEPTH`] is in scope.
     has_depth: bool,
 }
 
@@ -40,7 +42,7 @@ pub(super) struct Rewriter<'s> {
 struct Named<'s> {
     name: &'s str,
     arity: usize,
-    /// Its new name if it has got a parameter more.
+    /// Its new name if it has an additional parameter.
     renamed: Option<&'s str>,
 }
 
@@ -50,7 +52,7 @@ impl<'s> Rewriter<'s> {
         Self::of_pattern("", has_paths)
     }
 
-    /// For a pattern; `has_paths` says whether it has functions that return paths.
+    /// For a pattern; `has_paths` is whether it uses functions that return paths.
     pub(super) fn of_pattern(pattern: &'s str, has_paths: bool) -> Self {
         Self {
             pattern,
@@ -60,7 +62,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// `definition` with the meter in its body. Its name is known from there on.
+    /// `definition` with the meter in its body. Its name is in scope afterwards.
     pub(super) fn definition(&mut self, definition: Def<&'s str>) -> Def<&'s str> {
         let Def {
             name,
@@ -97,7 +99,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// `name` and the character that follows it in the pattern: another name, which no pattern can
+    /// `name` plus the character that follows it in the pattern: a new name that no pattern can
     /// spell.
     fn beyond(&self, name: &'s str) -> Option<&'s str> {
         let start = (name.as_ptr() as usize).checked_sub(self.pattern.as_ptr() as usize)?;
@@ -129,7 +131,8 @@ impl<'s> Rewriter<'s> {
             ),
             Term::TryCatch(body, catch) => {
                 let body = self.boxed(*body);
-                // An error shows the value that it is about, whether it is looked at or not.
+                // Catching an error prints the value it is about, whether the handler uses it or
+                // not.
                 let catch = match catch {
                     Some(catch) => self.term(*catch),
                     None => Term::Call("!empty", Vec::new()),
@@ -199,7 +202,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// An operation.
+    /// An operator.
     fn operation(
         &mut self,
         left: Term<&'s str>,
@@ -216,8 +219,8 @@ impl<'s> Rewriter<'s> {
         let right = self.term(right);
         match op {
             BinaryOp::Math(op) => arithmetic(left, op, right),
-            // Sums and products judge what they make of each place; for the whole there is only left
-            // that what was added may be nested.
+            // Sums and products check the result at each path. Only the nesting of what was added
+            // remains to be checked.
             BinaryOp::UpdateMath(op) => {
                 let changed = arithmetic(Term::Id, op, Term::Var(OPERAND));
                 assignment(right, left, BinaryOp::Update, changed)
@@ -226,7 +229,7 @@ impl<'s> Rewriter<'s> {
             BinaryOp::Update | BinaryOp::UpdateAlt => {
                 followed_by(Term::BinOp(Box::new(left), op, Box::new(right)), MADE)
             }
-            // A comparison ends with the shorter of the two: one with something short is short.
+            // A comparison ends with the shorter operand, so one with a literal is fast.
             BinaryOp::Cmp(_) if is_literal(&left) || is_literal(&right) => {
                 Term::BinOp(Box::new(left), op, Box::new(right))
             }
@@ -240,7 +243,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// A string; one without a filter in it stays as it is, for it may name a key.
+    /// A string. Without an interpolated filter it stays unchanged, because it may be a key.
     fn string(
         &mut self,
         format: Option<&'s str>,
@@ -258,7 +261,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// An entry of an object; a key that stands for its value too must stay as it is.
+    /// An entry of an object. A key without a value must stay unchanged.
     fn entry(
         &mut self,
         (key, value): (Term<&'s str>, Option<Term<&'s str>>),
@@ -288,7 +291,7 @@ impl<'s> Rewriter<'s> {
         }
     }
 
-    /// A path: what it iterates over is counted before, what comes out of it after.
+    /// A path: iterations are counted before, results after.
     fn path(&mut self, start: Term<&'s str>, path: Path<Term<&'s str>>) -> Term<&'s str> {
         let is_range = |(part, _): &(Part<_>, Opt)| matches!(part, Part::Range(..));
         let mut start = self.term(start);
@@ -319,7 +322,7 @@ impl<'s> Rewriter<'s> {
     fn part(&mut self, (part, optional): (Part<Term<&'s str>>, Opt)) -> (Part<Term<&'s str>>, Opt) {
         let part = match part {
             Part::Index(index) if is_literal(&index) => Part::Index(index),
-            // An array as an index is searched for.
+            // An array as an index is a search.
             Part::Index(index) => Part::Index(followed_by(self.term(index), INDEX)),
             Part::Range(start, stop) => {
                 let start = start.map(|start| self.term(start));
@@ -330,7 +333,7 @@ impl<'s> Rewriter<'s> {
     }
 }
 
-/// Whether a filter gives one small value.
+/// Whether a filter returns a single small value.
 fn is_literal(filter: &Term<&str>) -> bool {
     match filter {
         Term::Num(_) | Term::Arr(None) => true,
@@ -346,7 +349,7 @@ fn is_literal_index(part: &Part<Term<&str>>) -> bool {
     matches!(part, Part::Index(index) if is_literal(index))
 }
 
-/// `filter`, and then the function of that name, which takes no arguments.
+/// `filter` followed by a function without arguments.
 fn followed_by<'s>(filter: Term<&'s str>, name: &'static str) -> Term<&'s str> {
     pipe(filter, None, Term::Call(name, Vec::new()))
 }
@@ -363,7 +366,7 @@ fn pipe<'s>(
     Term::BinOp(Box::new(left), BinaryOp::Pipe(variable), Box::new(right))
 }
 
-/// A call of a native function, with `check` called before with the same input and arguments.
+/// A call of a native function, preceded by `check` with the same input and arguments.
 fn checked<'s>(check: &'static str, name: &'s str, arguments: Vec<Term<&'s str>>) -> Term<&'s str> {
     let variables = || {
         let names = ARGUMENTS.iter().take(arguments.len());
@@ -381,7 +384,8 @@ fn checked<'s>(check: &'static str, name: &'s str, arguments: Vec<Term<&'s str>>
     followed_by(call, MADE)
 }
 
-/// `path op changed`, with [`OPERAND`] bound to each output of `operand` and a look at the result.
+/// `path op changed`, with [`OPERAND`] bound to each output of `operand`, and a check of the
+/// result.
 fn assignment<'s>(
     operand: Term<&'s str>,
     path: Term<&'s str>,

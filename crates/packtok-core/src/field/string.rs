@@ -1,25 +1,25 @@
-//! Decodes one JSON string: finds its end, checks it and unescapes it, all in one pass.
+//! Decodes one JSON string in a single pass: finds its end, validates it and unescapes it.
 //!
-//! Texts are nearly all of a corpus, and they are passed over here once instead of once for each of
-//! these. What is unusual is for others to judge: the answer is then `None`.
+//! Most of a corpus is text, so one pass instead of three matters. Anything unusual returns `None`
+//! and is left to the general path.
 
 use wide::u8x32;
 
 use super::json::unit;
 
-/// A decoded string and where it ends.
+/// A decoded string and its end.
 pub(super) struct Decoded {
-    /// Length of the text in the room for it; `None` if it stands in the JSON as it is.
+    /// Length of the text in the buffer; `None` if the string has no escapes.
     pub(super) unescaped: Option<usize>,
     /// Position of the closing quote.
     pub(super) close: usize,
 }
 
-/// Bytes looked at together: enough that most blocks of code, where escapes stand 25 bytes apart, have
-/// some, so that whether one has any is easy to foresee for a processor.
+/// Bytes per block. Large enough that most blocks of source code contain escapes (one every 25
+/// bytes), so that the branch on them is predictable.
 const BLOCK: usize = 64;
 
-/// Decodes the string whose inside starts at `start` of `json`, into `room` if it has escapes.
+/// Decodes the string whose content starts at `start` of `json`, into `room` if it has escapes.
 pub(super) fn decode(json: &[u8], start: usize, room: &mut Vec<u8>) -> Option<Decoded> {
     let first = first_special(json, start)?;
     match json[first] {
@@ -32,7 +32,7 @@ pub(super) fn decode(json: &[u8], start: usize, room: &mut Vec<u8>) -> Option<De
     }
 }
 
-/// Position of the first byte from `at` on that is no plain part of a string.
+/// Position of the first byte from `at` on that needs special handling.
 fn first_special(json: &[u8], mut at: usize) -> Option<usize> {
     while let Some(block) = block_at(json, at) {
         let specials = specials(block);
@@ -47,7 +47,7 @@ fn first_special(json: &[u8], mut at: usize) -> Option<usize> {
 
 /// Unescapes from `start` on; the first escape is at `first`.
 fn unescape(json: &[u8], start: usize, first: usize, room: &mut Vec<u8>) -> Option<Decoded> {
-    // An escape is longer than what it stands for, and whole blocks are written.
+    // An escape is longer than its character, and complete blocks are written.
     let most = json.len() - start + 2 * BLOCK;
     if room.len() < most {
         room.resize(most, 0);
@@ -58,7 +58,8 @@ fn unescape(json: &[u8], start: usize, first: usize, room: &mut Vec<u8>) -> Opti
         Unescaped::Whole(decoded) => return Some(decoded),
         Unescaped::Until(at, used) => (at, used),
     };
-    // The rest and control characters behind it, at which the string ends as badly as at the end.
+    // The remaining bytes, padded with control characters. Those end the string with the same
+    // failure as its actual end.
     let mut rest = [0; 2 * BLOCK];
     rest[..json.len() - at].copy_from_slice(&json[at..]);
     match unescape_blocks(&rest, 0, used, room)? {
@@ -70,15 +71,16 @@ fn unescape(json: &[u8], start: usize, first: usize, room: &mut Vec<u8>) -> Opti
     }
 }
 
-/// How far a string was unescaped.
+/// The progress of unescaping.
 enum Unescaped {
-    /// To its end.
+    /// Reached the end of the string.
     Whole(Decoded),
-    /// To a position behind which there is no whole block; so much of the room is used.
+    /// Reached a position without another complete block; the second number is the used length of
+    /// the buffer.
     Until(usize, usize),
 }
 
-/// Goes on unescaping at `at` for as long as there are whole blocks.
+/// Continues unescaping at `at` while there are complete blocks.
 fn unescape_blocks(
     json: &[u8],
     mut at: usize,
@@ -88,7 +90,7 @@ fn unescape_blocks(
     while let Some(block) = block_at(json, at) {
         *room[used..].first_chunk_mut()? = *block;
         let mut specials = specials(block);
-        // How much of the block was read, and what of the room it ended at.
+        // Number of bytes of the block that were read, and the end of the text in the buffer.
         let mut read = 0;
         while specials != 0 {
             let special = specials.trailing_zeros() as usize;
@@ -109,7 +111,7 @@ fn unescape_blocks(
             if read >= BLOCK {
                 break;
             }
-            // What is behind the escape moves up to what it stands for.
+            // The bytes after the escape are shifted to follow its character.
             let Some(behind) = block_at(json, at + read) else {
                 return Some(Unescaped::Until(at + read, used));
             };
@@ -126,7 +128,7 @@ fn block_at(json: &[u8], at: usize) -> Option<&[u8; BLOCK]> {
     json.get(at..)?.first_chunk()
 }
 
-/// A bit for each byte that is no plain part of a string, the first byte's lowest.
+/// A bit mask of the bytes that need special handling; the first byte is the lowest bit.
 fn specials(block: &[u8; BLOCK]) -> u64 {
     let (halves, _) = block.as_chunks::<32>();
     let half = |bytes: [u8; 32]| {
@@ -139,8 +141,8 @@ fn specials(block: &[u8; BLOCK]) -> u64 {
     half(halves[0]) | half(halves[1]) << 32
 }
 
-/// What the letter behind a backslash stands for; 0 if it is none of these. Which letter comes next
-/// is hard to foresee for a processor, so that a look-up beats a branch for each.
+/// The character for the letter after a backslash; 0 if it is not a simple escape. The letter is
+/// hard to predict, so a table is faster than branches.
 const STANDS_FOR: [u8; 256] = {
     let mut table = [0; 256];
     let letters = b"nrtbf\"\\/";
@@ -153,7 +155,7 @@ const STANDS_FOR: [u8; 256] = {
     table
 };
 
-/// Writes the character that the escape at `at` stands for; returns the bytes written and read.
+/// Writes the character of the escape at `at`; returns the number of bytes written and read.
 fn escape(json: &[u8], at: usize, room: &mut [u8]) -> Option<(usize, usize)> {
     let letter = *json.get(at + 1)?;
     room[0] = STANDS_FOR[usize::from(letter)];
@@ -182,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_no_plain_part_of_a_string_is_special(
+        fn special_bytes_are_those_that_a_string_cannot_contain_verbatim(
             letters in proptest::collection::vec(prop_oneof![any::<u8>(), 0..b'#', Just(b'\\')], BLOCK),
         ) {
             let block: [u8; BLOCK] = letters.try_into().unwrap();

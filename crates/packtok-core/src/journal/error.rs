@@ -1,19 +1,19 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
-/// Why an output cannot be worked on.
+/// Why this process cannot work on an output.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Another process is making the output.
+    /// Another process is writing the output.
     #[error("{}: {holder} is writing this output; wait for it to finish, or stop it and run this command again", path.display())]
     OutputHeld {
         /// The output.
         path: PathBuf,
-        /// Who has it.
+        /// The process that holds it.
         holder: String,
     },
-    /// Another process has taken the output, for this one was not seen to be alive.
+    /// Another process took over the output because this one appeared dead.
     #[error(
         "{}: another process took over this output because this one appeared dead; let it finish",
         path.display()

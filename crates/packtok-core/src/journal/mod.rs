@@ -1,8 +1,8 @@
-//! What is done of a long piece of work, kept beside its output so that a killed run goes on.
+//! The journal of a long run, kept next to its output so that a killed run can resume.
 //!
-//! Beside an output `x` stands, while it is being made, the folder `x.partial`: the journal, the unfinished
-//! parts, and who is at work. Entries are only ever added; a part that an entry speaks of may be torn, so whoever
-//! reads an entry checks what it says.
+//! While an output `x` is being made, the folder `x.partial` contains the journal, the unfinished
+//! parts and the claim of the owner. Entries are only appended. A part that an entry describes may
+//! be incomplete, so readers of an entry verify what it describes.
 
 mod error;
 mod owner;
@@ -21,23 +21,24 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
 use owner::Owner;
-use record::{entry_of, line_of, whole_lines};
+use record::{complete_lines, entry_of, line_of};
 
-/// Name of the journal in its folder.
+/// File name of the journal.
 const JOURNAL_NAME: &str = "journal";
 
-/// End of the folder's name.
+/// Suffix of the folder.
 const SUFFIX: &str = ".partial";
 
-/// Another run may remove the folder while this one opens it; more than a few times in a row is no accident.
+/// Another run may remove the folder while this one opens it. More than a few times in a row are
+/// not a coincidence.
 const MAX_ATTEMPTS: u32 = 16;
 
-/// The folder that an output has while it is being made.
+/// The folder of the unfinished parts of an output.
 pub(crate) fn folder_of(output: &Path) -> PathBuf {
     with_suffix(output, SUFFIX)
 }
 
-/// Removes what processes left that had a journal of their own for `output` and were killed on this machine.
+/// Removes the private journals of `output` whose processes were killed on this machine.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -65,34 +66,37 @@ pub(crate) fn remove_asides(output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A journal that this process has for itself.
+/// A journal that this process owns.
 #[derive(Debug)]
 pub(crate) struct Journal {
     output: PathBuf,
     folder: PathBuf,
     file: File,
-    /// Where the head and each entry end.
+    /// The ends of the head and of each entry.
     ends: Vec<u64>,
-    /// Whether no other run will look for it.
+    /// Whether it is private, so that no other run resumes it.
     is_aside: bool,
     owner: Owner,
 }
 
 impl Journal {
-    /// Takes the journal of `output` for this process; there is one afterwards.
+    /// Takes ownership of the journal of `output`, creating it if needed.
     ///
     /// # Errors
-    /// [`Error::OutputHeld`] if another process has it; [`Error::Io`]; what `tick`, called while waiting, returned.
+    /// [`JournalError::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
+    /// which is called while waiting.
     pub(crate) fn open(output: &Path, tick: &mut dyn FnMut() -> Result<()>) -> Result<Self> {
         Self::open_in(folder_of(output), output, tick)
     }
 
-    /// The same; where another process has the journal, one of this process alone, which is not gone on with.
+    /// Like [`Journal::open`], but if another process owns the journal, opens a private one, which
+    /// cannot be resumed.
     ///
-    /// For outputs that several processes may make at once, because all of them write the same.
+    /// For outputs that several processes may make at once because all of them write the same
+    /// bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]; what `tick`, called while waiting, returned.
+    /// [`Error::Io`]; the error of `tick`, which is called while waiting.
     pub(crate) fn open_or_aside(
         output: &Path,
         tick: &mut dyn FnMut() -> Result<()>,
@@ -148,22 +152,23 @@ impl Journal {
         Err(Error::io(&folder, ErrorKind::WouldBlock.into()))
     }
 
-    /// Whether nothing is noted in it, as far as it was read.
+    /// Whether it has no entries, as far as it was read.
     pub(crate) fn is_empty(&self) -> bool {
         self.ends.len() <= 1
     }
 
-    /// Whether no other run will go on with it.
+    /// Whether it is private, so that no other run resumes it.
     pub(crate) fn is_aside(&self) -> bool {
         self.is_aside
     }
 
-    /// Where the unfinished parts are.
+    /// The folder of the unfinished parts.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The head and the entries behind it, up to the first that is torn; `None` if there is no head.
+    /// The head and the entries after it, up to the first incomplete one; `None` if there is no
+    /// head.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -175,7 +180,7 @@ impl Journal {
             .seek(SeekFrom::Start(0))
             .and_then(|_| self.file.read_to_end(&mut text))
             .map_err(|error| Error::io(&self.folder, error))?;
-        let mut lines = whole_lines(&text);
+        let mut lines = complete_lines(&text);
         let head = lines
             .next()
             .and_then(|(line, end)| Some((entry_of(line)?, end)));
@@ -194,7 +199,7 @@ impl Journal {
         Ok(Some((head, entries)))
     }
 
-    /// Forgets everything and writes a new head.
+    /// Discards everything and writes a new head.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -206,7 +211,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Forgets all entries behind the first `num_entries`, of those that were read.
+    /// Discards all entries after the first `num_entries`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -223,10 +228,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds an entry.
+    /// Appends an entry.
     ///
     /// # Errors
-    /// [`Error::OutputTaken`] if another process has taken the journal; [`Error::Io`].
+    /// [`JournalError::OutputTaken`] if another process took over the journal; [`Error::Io`].
     pub(crate) fn append(&mut self, entry: &impl Serialize) -> Result<()> {
         self.check_owner()?;
         let line = line_of(entry).map_err(|error| Error::io(&self.folder, error.into()))?;
@@ -238,10 +243,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether this process still has the journal.
+    /// Checks that this process still owns the journal.
     ///
     /// # Errors
-    /// [`Error::OutputTaken`] if it has not.
+    /// [`JournalError::OutputTaken`] if it does not.
     pub(crate) fn check_owner(&self) -> Result<()> {
         match self.owner.is_lost() {
             false => Ok(()),
@@ -251,7 +256,7 @@ impl Journal {
         }
     }
 
-    /// Removes the journal and the unfinished parts, which are not needed any more.
+    /// Removes the journal and the unfinished parts.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -265,18 +270,18 @@ impl Journal {
         let result = remove_files(&folder);
         drop(owner);
         let journal = folder.join(JOURNAL_NAME);
-        // Last, and while it is locked: until then nobody else begins here.
+        // Removed last, while it is locked: until then no other process starts here.
         let result = result.and_then(|()| ignoring_absence(fs::remove_file(&journal)));
         drop(file);
         result.map_err(|error| Error::io(&folder, error))?;
-        // If it is not empty, another run has begun in it.
+        // If the folder is not empty, another run has started in it.
         let _ = fs::remove_dir(&folder);
         crash::point("journal removed");
         Ok(())
     }
 }
 
-/// Removes everything but the journal and the claim on it.
+/// Removes everything except the journal and its claim.
 fn remove_files(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

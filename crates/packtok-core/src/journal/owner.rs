@@ -1,8 +1,9 @@
-//! Who works on an output: one process at a time, wherever it runs.
+//! Ownership of an output: one process at a time, on any machine.
 //!
-//! A lock on the journal decides. Where its holder may be on another machine, of which some file systems do not
-//! tell, or where files cannot be locked at all, a claim beside the journal decides: its owner rewrites it every
-//! few seconds, and one that does not change for a while has no owner. Clocks are not compared.
+//! A lock on the journal decides. If the lock holder may be on another machine (some file systems
+//! do not show such locks), or if files cannot be locked at all, a claim file next to the journal
+//! decides: its owner rewrites it every few seconds, and a claim that stays unchanged for a while
+//! has no owner. Clocks of different machines are never compared.
 
 use crate::journal::JournalError;
 use std::fs::{self, File, TryLockError};
@@ -18,22 +19,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Tests have less time.
-const HASTE: u64 = if cfg!(test) { 50 } else { 1 };
+/// Tests use shorter times.
+const SPEEDUP: u64 = if cfg!(test) { 50 } else { 1 };
 
-/// How often a claim is renewed.
-const BEAT: Duration = Duration::from_millis(5_000 / HASTE);
+/// Interval at which a claim is renewed.
+const RENEWAL_INTERVAL: Duration = Duration::from_millis(5_000 / SPEEDUP);
 
-/// How long a claim is watched before its owner is taken for dead.
-const PATIENCE: Duration = Duration::from_millis(30_000 / HASTE);
+/// How long a claim is watched before its owner is presumed dead.
+const CLAIM_TIMEOUT: Duration = Duration::from_millis(30_000 / SPEEDUP);
 
-/// How often a claim that is watched is looked at.
-const LOOK: Duration = Duration::from_millis(500 / HASTE);
+/// Polling interval while a claim is watched.
+const POLL_INTERVAL: Duration = Duration::from_millis(500 / SPEEDUP);
 
-/// Name of the claim in the journal's folder.
+/// File name of the claim in the journal's folder.
 pub(super) const CLAIM_NAME: &str = "owner";
 
-/// This process's ownership of a journal; given up when it is dropped.
+/// This process's ownership of a journal; released on drop.
 #[derive(Debug)]
 pub(super) struct Owner {
     pulse: Arc<Pulse>,
@@ -49,25 +50,25 @@ struct Pulse {
     is_lost: AtomicBool,
 }
 
-/// What an owner says of itself.
+/// The content of a claim file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Claim {
-    /// Tells this attempt from all others.
+    /// Identifies this attempt.
     attempt: String,
     host: String,
-    /// Tells the machine, and the time since it was started, from others.
+    /// Identifies the machine and its boot.
     boot: String,
     pid: u32,
-    /// Grows while the owner lives.
+    /// Increases while the owner is alive.
     beat: u64,
 }
 
-/// A name that no other attempt has.
+/// A unique name for an attempt.
 pub(super) fn new_attempt() -> String {
     format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// Whether `name` could be one of [`new_attempt`].
+/// Whether `name` could come from [`new_attempt`].
 pub(super) fn is_attempt(name: &str) -> bool {
     name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -80,11 +81,11 @@ pub(super) fn is_gone(path: &Path) -> bool {
 }
 
 impl Owner {
-    /// Takes the journal in `folder`, of which `journal` is the file, for this process.
+    /// Takes ownership of the journal in `folder`, whose file is `journal`.
     ///
     /// # Errors
-    /// [`Error::OutputHeld`] if another process has it; [`Error::Io`]; what `tick`, called while a claim is
-    /// watched, returned.
+    /// [`JournalError::OutputHeld`] if another process owns it; [`Error::Io`]; the error of `tick`,
+    /// which is called while a claim is watched.
     pub(super) fn take(
         output: &Path,
         folder: &Path,
@@ -101,7 +102,7 @@ impl Owner {
             })
         };
         let is_proven_free = match journal.try_lock() {
-            // On this machine nobody else has it, since locks outlive no process.
+            // On this machine no other process owns it: locks do not outlive their process.
             Ok(()) => found.as_ref().is_none_or(|found| found.boot == mine.boot),
             Err(TryLockError::WouldBlock) => return Err(held(found.as_ref())),
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
@@ -109,7 +110,7 @@ impl Owner {
             }
             Err(TryLockError::Error(error)) => return Err(Error::io(folder, error)),
         };
-        if !is_proven_free && beats(&path, &found, PATIENCE, tick)? {
+        if !is_proven_free && beats(&path, &found, CLAIM_TIMEOUT, tick)? {
             return Err(held(Claim::read(&path).as_ref()));
         }
         mine.write(&path).map_err(|error| Error::io(&path, error))?;
@@ -131,7 +132,8 @@ impl Owner {
         })
     }
 
-    /// Whether another process has taken the journal, which it may only where files cannot be locked.
+    /// Whether another process took over the journal, which it may do only where files cannot be
+    /// locked.
     pub(super) fn is_lost(&self) -> bool {
         self.pulse.is_lost.load(Ordering::Relaxed)
     }
@@ -146,7 +148,7 @@ impl Drop for Owner {
             .unwrap_or_else(PoisonError::into_inner) = true;
         self.pulse.over.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It cannot panic, and there is nobody to tell.
+            // The thread cannot panic, and its result is not needed.
             let _ = thread.join();
         }
         if !self.is_lost() {
@@ -161,7 +163,7 @@ impl Pulse {
         while !*is_over {
             let (waited, _) = self
                 .over
-                .wait_timeout(is_over, BEAT)
+                .wait_timeout(is_over, RENEWAL_INTERVAL)
                 .unwrap_or_else(PoisonError::into_inner);
             is_over = waited;
             if *is_over {
@@ -174,7 +176,7 @@ impl Pulse {
                 return;
             }
             claim.beat += 1;
-            // A beat that cannot be written is missed; a full disk has room for none, and ends the run anyway.
+            // A failed renewal is skipped. A full disk fails all of them, but also ends the run.
             let _ = claim.write(&self.path);
         }
     }
@@ -211,20 +213,20 @@ impl Claim {
     }
 }
 
-/// Whether the claim at `path` changes from `found` within `patience`.
+/// Whether the claim at `path` changes from `found` within `timeout`.
 fn beats(
     path: &Path,
     found: &Option<Claim>,
-    patience: Duration,
+    timeout: Duration,
     tick: &mut dyn FnMut() -> Result<()>,
 ) -> Result<bool> {
     let mut waited = Duration::ZERO;
-    while waited < patience {
-        std::thread::sleep(LOOK);
-        waited += LOOK;
+    while waited < timeout {
+        std::thread::sleep(POLL_INTERVAL);
+        waited += POLL_INTERVAL;
         tick()?;
         match Claim::read(path) {
-            // Given up in order.
+            // The owner released it properly.
             None => return Ok(false),
             now if now != *found => return Ok(true),
             Some(_) => {}
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    /// An output with a folder in which a process of another machine has left its claim.
+    /// An output whose folder contains the claim of a process on another machine.
     fn claimed() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let folder = tempfile::TempDir::new().unwrap();
         let output = folder.path().join("out.pbin");
@@ -263,18 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_another_machine_is_watched_and_taken_over_if_it_does_not_change() {
+    fn an_unchanged_claim_of_another_machine_is_taken_over() {
         let (_folder, output, claim) = claimed();
         let started = Instant::now();
         let journal = Journal::open(&output, &mut || Ok(())).unwrap();
-        assert!(started.elapsed() >= PATIENCE);
+        assert!(started.elapsed() >= CLAIM_TIMEOUT);
         assert_eq!(Claim::read(&claim).unwrap().pid, std::process::id());
         drop(journal);
         assert_eq!(Claim::read(&claim), None);
     }
 
     #[test]
-    fn a_claim_that_changes_has_an_owner() {
+    fn a_claim_that_changes_is_held() {
         let (_folder, output, claim) = claimed();
         let mut beat = 3;
         let error = Journal::open(&output, &mut || {
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_of_this_machine_whose_lock_is_free_has_no_owner() {
+    fn a_claim_of_this_machine_without_a_lock_is_free() {
         let (_folder, output, claim) = claimed();
         let mine = Claim {
             pid: 1,
@@ -303,11 +305,11 @@ mod tests {
         mine.write(&claim).unwrap();
         let started = Instant::now();
         Journal::open(&output, &mut || Ok(())).unwrap();
-        assert!(started.elapsed() < PATIENCE);
+        assert!(started.elapsed() < CLAIM_TIMEOUT);
     }
 
     #[test]
-    fn whoever_lost_the_output_writes_no_more() {
+    fn a_process_that_lost_the_output_stops_writing() {
         let (_folder, output, claim) = claimed();
         fs::remove_file(&claim).unwrap();
         let mut journal = Journal::open(&output, &mut || Ok(())).unwrap();
@@ -316,7 +318,10 @@ mod tests {
         let started = Instant::now();
         let error = loop {
             match journal.append(&2) {
-                Ok(()) => assert!(started.elapsed() < 100 * BEAT, "nothing was noticed"),
+                Ok(()) => assert!(
+                    started.elapsed() < 100 * RENEWAL_INTERVAL,
+                    "nothing was noticed"
+                ),
                 Err(error) => break error,
             }
         };

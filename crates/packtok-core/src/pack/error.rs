@@ -1,4 +1,4 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
@@ -16,12 +16,12 @@ pub enum PackError {
         path: PathBuf,
         /// 1-based number of the line.
         line: u64,
-        /// Place of its first byte in the uncompressed source.
+        /// Offset of its first byte in the uncompressed source.
         offset_bytes: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: Box<super::reason::Reason>,
     },
-    /// The output is there already.
+    /// The output already exists.
     #[error("{}: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace", path.display())]
     OutputExists {
         /// The output.
@@ -35,16 +35,16 @@ pub enum PackError {
         fault.remedy()
     )]
     TooManyRejects {
-        /// The output that was not made.
+        /// The output.
         path: PathBuf,
-        /// In what way there are too many.
+        /// The exceeded limit.
         fault: super::reject_limit::RejectFault,
-        /// Where the first is and what is wrong with it, as the end of a sentence.
+        /// Position and reason of the first rejected line, as the end of a sentence.
         first: String,
-        /// The file, or files, that name them.
+        /// The files that list the rejected lines.
         rejects: PathBuf,
     },
-    /// An earlier run over the same output was another one.
+    /// An unfinished run with the same output has a different configuration.
     #[error(
         "{}: the unfinished run differs from this one: {what} is {found}, expected {expected}; finish it with its own options and inputs, or start over with --restart",
         path.display()
@@ -54,26 +54,26 @@ pub enum PackError {
         path: PathBuf,
         /// What differs.
         what: String,
-        /// How the earlier run had it.
+        /// Its value in the unfinished run.
         found: String,
-        /// How this run has it.
+        /// Its value in this run.
         expected: String,
     },
-    /// The output is a folder, a device or the like, which a file must not replace.
+    /// The output is a folder, a device or similar, which must not be replaced by a file.
     #[error("{}: the output is a {found}, not a file; choose another path", path.display())]
     OutputNotAFile {
         /// The output.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: &'static str,
     },
-    /// The output would be written over a source.
+    /// The output is also a source.
     #[error("{}: file is both input and output; choose another output", path.display())]
     OutputIsInput {
         /// The file.
         path: PathBuf,
     },
-    /// The existing output does not say what it was made from.
+    /// The existing output has no trailer, so its origin is unknown.
     #[error(
         "{}: the existing output has no trailer, so its origin cannot be verified; set existing to replace",
         path.display()
@@ -82,7 +82,7 @@ pub enum PackError {
         /// The output.
         path: PathBuf,
     },
-    /// The existing output was made from something else.
+    /// The existing output differs from what this run would write.
     #[error(
         "{}: the existing output differs from what this run would write: {what} is {found}, expected {expected}; set existing to replace, or choose another output",
         path.display()
@@ -92,9 +92,9 @@ pub enum PackError {
         path: PathBuf,
         /// What differs.
         what: String,
-        /// As the output has it.
+        /// Its value in the output.
         found: String,
-        /// As this run would have it.
+        /// Its value in this run.
         expected: String,
     },
     /// An index was given for more than one source.
@@ -110,25 +110,25 @@ pub enum PackError {
     },
 }
 
-/// Why the options of a run cannot be used with its tokenizer.
+/// Why the options of a run do not match its tokenizer.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
-    /// There is no token that closes documents.
+    /// No EOD token is given.
     #[error("--eod: settings.eod_token is missing")]
     NoEod,
-    /// A token is not exactly one token of the tokenizer.
+    /// A special token is not a single token of the tokenizer.
     #[error(
         "{option} {token:?} is not one token of {tokenizer}; its special tokens are {}",
         listed(special_tokens)
     )]
     NotOneToken {
-        /// The flag and the key that give it.
+        /// The flag and the config key of the option.
         option: &'static str,
         /// The token.
         token: String,
         /// Name of the tokenizer.
         tokenizer: String,
-        /// What it could be.
+        /// The tokenizer's special tokens.
         special_tokens: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What to do about an output that is already there.
+//! Handling of an existing output.
 
 use crate::pack::PackError;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,12 @@ use super::report::report;
 use super::{Existing, OnBadDocument, PackOptions, PackReport, RejectFault, first_reject};
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
-use crate::pipeline::{Monitor, Progress, tell};
+use crate::pipeline::{Monitor, Progress, report_progress};
 
-/// `None` when there is work to do; a report when the existing output is proven right.
+/// Returns a report if the existing output is proven correct, or `None` if there is work to do.
 ///
 /// # Errors
-/// There is an output and it is to be left alone, or it is to be kept and is damaged or made of
-/// something else.
+/// The output exists and must not be changed, or it should be kept but is damaged or differs.
 pub(super) fn check(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -39,13 +38,13 @@ pub(super) fn check(
     }
 }
 
-/// Whether there is something that has the output's name; it must be a file.
+/// Whether the output exists; it must be a file.
 pub(crate) fn is_there(output: &Path) -> Result<bool> {
     // A dangling link counts as existing: publishing would replace it.
     let Ok(found) = std::fs::symlink_metadata(output) else {
         return Ok(false);
     };
-    // Renaming over a device or a FIFO would succeed, and take it away from everybody.
+    // A rename over a device or FIFO would succeed and remove it.
     if !found.is_file() && !found.is_symlink() {
         return Err(Error::Pack(PackError::OutputNotAFile {
             path: output.to_owned(),
@@ -56,10 +55,10 @@ pub(crate) fn is_there(output: &Path) -> Result<bool> {
 }
 
 impl Existing {
-    /// Whether there is an output that is to be kept.
+    /// Whether an existing output should be kept.
     ///
     /// # Errors
-    /// There is one, and it is neither to be kept nor to be replaced; or it is no file.
+    /// The output exists and must be neither kept nor replaced; or it is not a file.
     pub(crate) fn keeps(self, output: &Path) -> Result<bool> {
         match (is_there(output)?, self) {
             (false, _) | (true, Self::Replace) => Ok(false),
@@ -70,10 +69,11 @@ impl Existing {
         }
     }
 
-    /// An output that another run has published meanwhile must keep its rejects and its tokenizer.
+    /// Fails if another run has published the output in the meantime, so that it keeps its rejects
+    /// and tokenizer.
     ///
     /// # Errors
-    /// [`Error::OutputExists`].
+    /// [`PackError::OutputExists`].
     pub(crate) fn refuse_newcomer(self, output: &Path) -> Result<()> {
         match self != Self::Replace && output.symlink_metadata().is_ok() {
             true => Err(Error::Pack(PackError::OutputExists {
@@ -83,7 +83,7 @@ impl Existing {
         }
     }
 
-    /// What publishing does to a file that has the output's name.
+    /// The corresponding option of publishing.
     pub(crate) fn replace(self) -> Replace {
         match self {
             Self::Replace => Replace::Existing,
@@ -146,7 +146,7 @@ fn prove(
     Ok(report)
 }
 
-/// Fails as the run would that made the output, if it has more rejects than are allowed.
+/// Fails like the run that made the output would, if it has more rejects than allowed.
 fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
     let fault = RejectFault::of_whole(options.spec.max_rejects, &found.counts, found.stopped_early);
     fault.map_or(Ok(()), |fault| {
@@ -160,9 +160,9 @@ fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
     })
 }
 
-/// Names the first thing, of all that decides about bytes but the corpus, that differs.
+/// Compares everything that affects the bytes, except the corpus.
 ///
-/// `differing` is told what it is called, and how it reads here and there.
+/// For the first difference, `differing` receives its name and both values.
 pub(super) fn compare(
     found: &Metadata,
     expected: &Metadata,
@@ -192,7 +192,7 @@ pub(super) fn compare(
     )
 }
 
-/// Names the first option that differs.
+/// Compares the options.
 fn compare_options(
     found: &Options,
     expected: &Options,
@@ -216,7 +216,7 @@ fn compare_options(
     Ok(())
 }
 
-/// The output was not made as it would be made now.
+/// The error that the output differs from what this run would write.
 fn differing(options: &PackOptions, what: &str, found: String, expected: String) -> Result<()> {
     if found == expected {
         return Ok(());
@@ -229,7 +229,7 @@ fn differing(options: &PackOptions, what: &str, found: String, expected: String)
     }))
 }
 
-/// How a part of the metadata reads in a message.
+/// Formats a part of the metadata for a message.
 trait Shown {
     fn shown(&self) -> String;
 }
@@ -277,7 +277,7 @@ fn compare_sources(
             total_bytes,
             ..Progress::default()
         };
-        tell(monitor, &progress)
+        report_progress(monitor, &progress)
     };
     let digests = match stopped_early {
         true => vec![None; sources.len()],

@@ -1,12 +1,12 @@
-//! What a bad line says about its whole file.
+//! Explains a bad line by the format of its file.
 
 use super::error::PackError;
 use super::reason::Reason;
 use crate::corpus::{CorpusError, Source, text_format};
 use crate::error::Error;
 
-/// The error for a bad line; if the line is the first one of a file that is no JSON lines at all, the
-/// error says what the file is.
+/// The error of a bad line. If it is the first line of a file that is not JSON lines, the error
+/// names the format of the file.
 pub(crate) fn explain(error: Error, source: &Source) -> Error {
     let Error::Pack(PackError::Document {
         offset_bytes,

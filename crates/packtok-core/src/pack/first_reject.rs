@@ -6,9 +6,9 @@ use std::path::Path;
 
 use crate::rejects::{LineNumber, RejectRecord};
 
-/// Where the first line of the rejects file at `path` comes from and why it was rejected, for the end of a message.
+/// Position and reason of the first line in the rejects file at `path`, for the end of a message.
 ///
-/// Empty if the file cannot be read: what there is to be told is another error.
+/// Empty if the file cannot be read, so that the original error is reported.
 pub(crate) fn first_reject(path: &Path) -> String {
     let mut line = Vec::new();
     let read = File::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));

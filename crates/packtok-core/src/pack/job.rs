@@ -1,4 +1,4 @@
-//! What one run packs.
+//! The part of the corpus that a run packs.
 
 use packtok_pbin::{ShardInfo, read_raw_index};
 
@@ -7,11 +7,11 @@ use super::options::PackOptions;
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 
-/// What one run packs.
+/// The part of the corpus that a run packs.
 pub(crate) struct Job<'a> {
-    /// What is read, in order.
+    /// The sources, in order.
     pub(crate) sources: &'a [Source],
-    /// Which part of the corpus that is; a part has no tokenizer of its own beside it.
+    /// The shard, if the run packs one. A shard has no tokenizer copy of its own.
     pub(crate) shard: Option<ShardInfo>,
 }
 

@@ -1,11 +1,11 @@
-//! `max_documents` and `max_tokens`: where a trial ends, whatever the chunks were.
+//! `max_documents` and `max_tokens`: end a run at the same line for any chunk size.
 
 use packtok_pbin::{Counts, TokenWidth};
 
 use super::worker::{DocBatch, Outcome};
 use crate::pipeline::Flow;
 
-/// What may still be packed.
+/// The remaining limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     documents: u64,
@@ -20,7 +20,7 @@ impl Limits {
         }
     }
 
-    /// What is left when so much is packed already.
+    /// The remaining limits after `counts`.
     pub(crate) fn after(self, counts: &Counts) -> Self {
         Self {
             documents: self.documents.saturating_sub(counts.documents),
@@ -28,11 +28,11 @@ impl Limits {
         }
     }
 
-    /// Cuts from `batch` what is beyond the limits.
+    /// Truncates `batch` at the limits.
     ///
-    /// A limit that is reached exactly ends the run there, before the next line is looked at; a
-    /// document that would exceed one ends it right before its own line. Lines after that are
-    /// neither counted nor judged, so that the account does not depend on where chunks end.
+    /// A limit that is reached exactly ends the run before the next line; a document that would
+    /// exceed a limit ends the run before its own line. Later lines are neither counted nor judged,
+    /// so that the counts do not depend on chunk boundaries.
     pub(crate) fn cut(&mut self, batch: &mut DocBatch, width: TokenWidth) -> Flow {
         let (num_kept, kept_bytes) = self.take(&batch.document_bytes, width);
         let is_exhausted = self.documents == 0 || self.tokens == 0;
@@ -53,7 +53,7 @@ impl Limits {
         Flow::Stop
     }
 
-    /// Takes documents off the limits; returns how many fit and their bytes.
+    /// Subtracts documents from the limits; returns how many fit and their bytes.
     fn take(&mut self, document_bytes: &[u64], width: TokenWidth) -> (usize, u64) {
         let mut kept_bytes = 0;
         for (i, bytes) in document_bytes.iter().enumerate() {
@@ -69,7 +69,7 @@ impl Limits {
     }
 }
 
-/// Position of the line that a packed document comes from.
+/// Index of the line that a packed document comes from.
 fn line_of_document(outcomes: &[Outcome], document: Option<usize>) -> Option<usize> {
     let mut packed = (0..)
         .zip(outcomes)
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_go_on_over_batches() {
+    fn limits_continue_across_batches() {
         let mut limits = Limits::new(Some(4), None);
         assert_eq!(limits.cut(&mut batch(), TokenWidth::U16), Flow::Continue);
         let mut second = batch();

@@ -1,10 +1,10 @@
-//! The pipeline: a corpus becomes a pbin.
+//! Packing: from a corpus to a pbin.
 //!
-//! Lines are packed in the order of the corpus, each either as one document closed by EOD, or
-//! counted as empty, blank or rejected: `lines = packed + empty + blank + rejected` always holds.
-//! Nothing about the output depends on how many threads worked.
+//! Lines are processed in corpus order. Each becomes one document with a closing EOD, or is counted
+//! as empty, blank or rejected: `lines = packed + empty + blank + rejected` always holds. The
+//! output does not depend on the number of threads.
 
-mod beside;
+mod companions;
 mod error;
 mod existing;
 mod explain;
@@ -23,7 +23,7 @@ mod run;
 mod sink;
 mod worker;
 
-pub(crate) use beside::{publish_tokenizer, tokenizer_path_of};
+pub(crate) use companions::{publish_tokenizer, tokenizer_path_of};
 pub use error::{PackError, SpecError};
 pub(crate) use existing::is_there;
 pub(crate) use explain::explain;

@@ -1,6 +1,8 @@
-//! The options of a run: [`PackSpec`], as a caller gives them, and [`PackOptions`], as a run needs them.
+//! The options of a run: [`PackSpec`], as given by the caller, and [`PackOptions`], as needed by
+//! the run.
 //!
-//! No defaults live here; `packtok/config/options.py` has them, with the help of each option.
+//! There are no defaults here; `packtok/config/options.py` defines them, with the help text of each
+//! option.
 
 use std::path::PathBuf;
 
@@ -8,7 +10,7 @@ use packtok_pbin::{Options, SpecialToken};
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
 use serde::Deserialize;
 
-use super::beside::tokenizer_path_of;
+use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
 use crate::corpus::{CHUNK_BYTES, ReadOptions};
@@ -17,31 +19,32 @@ use crate::field::Field;
 use crate::rejects::failed_rejects_path;
 use crate::suffix::with_suffix;
 
-/// What becomes of a line that is no document.
+/// What to do with a line that is not a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnBadDocument {
     /// It ends the run.
     Fail,
-    /// It is counted, named in the rejects file and left out.
+    /// It is counted, listed in the rejects file and skipped.
     Skip,
 }
 
-/// What becomes of an output that is already there.
+/// What to do if the output already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Existing {
     /// It ends the run.
     Error,
-    /// It is kept, once it is proven to be what this run would write.
+    /// It is kept after it was proven to equal what this run would write.
     Skip,
-    /// It is replaced, in one step, when the new one is complete.
+    /// It is replaced atomically when the new one is complete.
     Replace,
 }
 
-/// The options of a run, checked by the caller, in the form in which they arrive: one JSON object.
+/// The options of a run in their transfer format: one JSON object, validated by the caller.
 ///
-/// Its keys are the fields' names; those of `recorded` stand beside the others. Unknown keys are errors.
+/// Its keys are the names of the fields; the fields of `recorded` are at the same level. Unknown
+/// keys are errors.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PackSpec {
@@ -49,36 +52,37 @@ pub struct PackSpec {
     pub input: Vec<String>,
     /// The pbin to write.
     pub output: PathBuf,
-    /// A raw index whose entries, and only they, are packed.
+    /// A raw index; only its entries are packed.
     pub index_path: Option<PathBuf>,
-    /// The token that closes every document; packing needs one.
+    /// The token after every document; required for packing.
     pub eod: Option<String>,
-    /// A token that opens every document.
+    /// The token before every document.
     pub bos: Option<String>,
-    /// What the trailer records.
+    /// The options that the trailer records.
     #[serde(flatten)]
     pub recorded: Options,
-    /// Which engine encodes.
+    /// The engine that encodes.
     pub engine: EngineChoice,
-    /// Memory of the word cache, per thread; `None` for the engine's own choice.
+    /// Memory of the word cache per thread; `None` for the engine's default.
     pub cache_bytes: Option<usize>,
-    /// What becomes of a line that is no document.
+    /// What to do with a line that is not a document.
     pub on_bad_document: OnBadDocument,
-    /// Most documents to reject; without one, all but the last.
+    /// Maximum number of rejected documents; `None` allows any number as long as one document is
+    /// packed.
     pub max_rejects: Option<RejectLimit>,
-    /// Threads that work.
+    /// Number of threads.
     pub num_cpus: usize,
     /// Largest zstd window, as a power of two.
     pub zstd_window_log: u32,
-    /// What becomes of an output that is already there.
+    /// What to do if the output already exists.
     pub existing: Existing,
     /// Bytes of text between two records of a run's progress.
     pub span_bytes: u64,
-    /// Whether what an earlier run left of the output is discarded.
+    /// Whether to discard an unfinished run of the output.
     pub restart: bool,
-    /// Secrets, and what is written in their place.
+    /// Secrets and their replacements.
     pub redactions: Vec<(String, String)>,
-    /// Length that a chunk of lines is filled up to. Not an option: tests make it small.
+    /// Target length of a chunk of lines. Not a user option; tests make it small.
     #[serde(skip, default = "chunk_bytes")]
     pub chunk_bytes: usize,
 }
@@ -114,10 +118,10 @@ impl PackSpec {
         }
     }
 
-    /// The options of a run that encodes with `tokenizer`.
+    /// Resolves the options for `tokenizer`.
     ///
     /// # Errors
-    /// The filter is not jq; EOD is missing, or EOD or BOS is not one token.
+    /// The filter is not valid jq; EOD is missing, or EOD or BOS is not a single token.
     pub fn resolve(self, tokenizer: &Tokenizer) -> Result<PackOptions> {
         let special = |option, token: &String| special_token(tokenizer, option, token);
         let bos = self.bos.as_ref();
@@ -135,7 +139,7 @@ impl PackSpec {
     }
 }
 
-/// A token by its name, which has to be exactly one token.
+/// Looks up a special token, which must be exactly one token.
 fn special_token(
     tokenizer: &Tokenizer,
     option: &'static str,
@@ -158,31 +162,31 @@ fn special_token(
     }
 }
 
-/// Everything that a run needs to know.
+/// Everything that a run needs.
 #[derive(Clone)]
 pub struct PackOptions {
-    /// What the caller gave.
+    /// The options given by the caller.
     pub spec: PackSpec,
-    /// Where the text is in each line.
+    /// The compiled filter.
     pub field: Field,
-    /// The token that closes every document.
+    /// The token after every document.
     pub eod: SpecialToken,
-    /// The token that opens every document, if any.
+    /// The token before every document, if any.
     pub bos: Option<SpecialToken>,
 }
 
 impl PackOptions {
-    /// The file that names what was rejected.
+    /// The file that lists the rejected lines.
     pub fn rejects_path(&self) -> PathBuf {
         with_suffix(&self.spec.output, ".rejects.jsonl")
     }
 
-    /// The same, of a run that failed and was to replace an output, which keeps its own.
+    /// The rejects of a failed run that would have replaced an output, which keeps its own rejects.
     pub fn failed_rejects_path(&self) -> PathBuf {
         failed_rejects_path(&self.spec.output)
     }
 
-    /// The copy of the tokenizer that travels with the output.
+    /// The copy of the tokenizer next to the output.
     pub fn tokenizer_path(&self) -> PathBuf {
         tokenizer_path_of(&self.spec.output)
     }

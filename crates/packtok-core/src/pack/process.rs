@@ -1,4 +1,4 @@
-//! Tokenizing on all threads, for packing and for comparing.
+//! Tokenizes on all threads, for packing and for comparing.
 
 use packtok_tokenizer::Tokenizer;
 
@@ -8,9 +8,10 @@ use crate::corpus::{self, Source};
 use crate::error::Result;
 use crate::pipeline::{Consume, name_panic, run};
 
-/// Tokenizes a sample of what `reader` reads on all threads, the results to `consumer` in order.
+/// Tokenizes a sample of the lines of `reader` on all threads, and passes the results to `consumer`
+/// in order.
 ///
-/// Returns the digests of the sources, as far as they are known.
+/// Returns the digests of the sources, as far as known.
 pub(crate) fn process(
     options: &PackOptions,
     tokenizer: &Tokenizer,

@@ -1,19 +1,19 @@
-//! Why a line is not packed, and what to do about it.
+//! Why a line is not packed, and the remedy.
 
 use packtok_pbin::chain;
 
 use crate::field::BadDocument;
 
-/// Why a line could not become a document.
+/// Why a line does not become a document.
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
-    /// It holds no text that could be tokenized.
+    /// The filter finds no valid text in it.
     #[error(transparent)]
     Field(#[from] BadDocument),
-    /// The tokenizer refused the text.
+    /// The tokenizer rejected the text.
     #[error("{}", chain(.0))]
     Tokenizer(packtok_tokenizer::Error),
-    /// It has no tokens, and that was forbidden.
+    /// It has no tokens, and empty documents are forbidden.
     #[error("the document is empty: it has no tokens before EOD")]
     Empty,
 }

@@ -1,5 +1,5 @@
-//! What the trailer says of a run: a function of the documents, the options that change bytes and
-//! the version, without secrets.
+//! The metadata in the trailer: a function of the documents, the options that change bytes and the
+//! version, without secrets.
 
 use packtok_pbin::{Counts, Metadata, Options, SpecialToken, TokenizerInfo, WriterInfo};
 use packtok_tokenizer::Tokenizer;
@@ -7,7 +7,7 @@ use packtok_tokenizer::Tokenizer;
 use super::PackOptions;
 use crate::corpus::Source;
 
-/// Name that a pbin carries of what wrote it.
+/// The name of the writer in the metadata.
 const WRITER: &str = "packtok";
 
 /// The metadata of a file.
@@ -44,7 +44,7 @@ pub(crate) fn metadata(
     }
 }
 
-/// The sources as the trailer names them.
+/// The sources as recorded in the trailer.
 pub(super) fn recorded_sources(
     options: &PackOptions,
     sources: &[Source],
@@ -55,7 +55,7 @@ pub(super) fn recorded_sources(
         .map(|(source, crc32c)| packtok_pbin::Source {
             path: redacted(&source.label, &options.spec.redactions),
             bytes: source.bytes,
-            // What was read of a part says nothing of the whole.
+            // The checksum of a part of a file does not identify the file.
             crc32c: crc32c.filter(|_| source.range.is_none()),
         })
         .collect()

@@ -1,7 +1,8 @@
-//! `max_rejects`: how many documents a run may reject and still succeed.
+//! `max_rejects`: the number of documents that a successful run may reject.
 //!
-//! A count is exceeded at one place of the corpus, so that a run ends there; a percentage is known only when all
-//! of the corpus has been read. Both are judged on the ordered account, so threads decide nothing.
+//! A count is exceeded at a specific line, and the run ends there. A percentage is only known at
+//! the end of the corpus. Both are evaluated on the ordered counts, so they do not depend on
+//! threads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,18 +10,18 @@ use std::str::FromStr;
 use packtok_pbin::Counts;
 use serde::{Deserialize, Serialize};
 
-/// Digits after the point that a percentage may have.
+/// Maximum number of decimals in a percentage.
 const DECIMALS: usize = 9;
 const UNITS_PER_PERCENT: u64 = 10u64.pow(DECIMALS as u32);
 const ALL: u64 = 100 * UNITS_PER_PERCENT;
 
-/// The most documents that may be rejected.
+/// The maximum number of rejected documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum RejectLimit {
-    /// So many.
+    /// A number.
     Count(u64),
-    /// A share of all documents: of the lines that are not blank.
+    /// A percentage of all documents, that is, of all lines that are not blank.
     Percent(Percent),
 }
 
@@ -31,7 +32,7 @@ pub struct Percent {
     units: u64,
 }
 
-/// A text that is no limit on rejects.
+/// A text that is not a valid limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a number such as 100, or a percentage from 0% to 100% such as 0.5%")]
 pub struct NotALimit;
@@ -60,7 +61,7 @@ impl FromStr for RejectLimit {
     }
 }
 
-/// A number written in digits and nothing else.
+/// Parses a number that consists of digits only.
 fn digits(text: &str) -> std::result::Result<u64, NotALimit> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse().map_err(|_| NotALimit),
@@ -95,10 +96,10 @@ impl TryFrom<String> for RejectLimit {
     }
 }
 
-/// In what way too much was rejected.
+/// Which limit was exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RejectFault {
-    /// Nothing is left of the corpus.
+    /// No document was packed.
     #[error("nothing was packed: {} rejected", share(*.rejected, *.documents))]
     NothingPacked {
         /// Documents rejected.
@@ -106,13 +107,13 @@ pub enum RejectFault {
         /// All documents.
         documents: u64,
     },
-    /// More than a number.
+    /// A count was exceeded.
     #[error("more documents were rejected than max_rejects allows ({allowed})")]
     Count {
         /// The limit.
         allowed: u64,
     },
-    /// More than a share.
+    /// A percentage was exceeded.
     #[error("{} rejected, but max_rejects allows {allowed}", share(*.rejected, *.documents))]
     Percent {
         /// Documents rejected.
@@ -134,7 +135,7 @@ fn share(rejected: u64, documents: u64) -> String {
 }
 
 impl RejectFault {
-    /// What the user can do, besides looking at the rejects.
+    /// What the user can do, apart from reading the rejects.
     pub(crate) fn remedy(&self) -> &'static str {
         match self {
             Self::NothingPacked { .. } => "or allow an empty output with --max-rejects 100%",
@@ -142,7 +143,7 @@ impl RejectFault {
         }
     }
 
-    /// What is wrong with the account of a whole corpus under `limit`.
+    /// The fault of the counts of a complete corpus under `limit`.
     pub(crate) fn of_whole(
         limit: Option<RejectLimit>,
         counts: &Counts,
@@ -150,7 +151,7 @@ impl RejectFault {
     ) -> Option<Self> {
         let rejected = counts.rejected;
         let documents = counts.lines - counts.blank;
-        // A limit on documents or tokens may leave no room for any.
+        // With a limit on documents or tokens, packing no document may be correct.
         let is_nothing = counts.packed == 0 && rejected > 0 && !stopped_early;
         let allows_all = limit == Some(RejectLimit::Percent(Percent { units: ALL }));
         Self::of_part(limit, rejected)
@@ -158,7 +159,7 @@ impl RejectFault {
                 Some(allowed @ RejectLimit::Percent(Percent { units })) => {
                     let is_over = u128::from(rejected) * u128::from(ALL)
                         > u128::from(units) * u128::from(documents);
-                    // That nothing is left says more.
+                    // `NothingPacked` is the more informative error.
                     (is_over && !is_nothing).then_some(Self::Percent {
                         rejected,
                         documents,
@@ -175,7 +176,7 @@ impl RejectFault {
             })
     }
 
-    /// What is wrong, whatever the rest of the corpus holds.
+    /// The fault of partial counts that the rest of the corpus cannot change.
     pub(crate) fn of_part(limit: Option<RejectLimit>, rejected: u64) -> Option<Self> {
         match limit {
             Some(RejectLimit::Count(allowed)) if rejected > allowed => {
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_the_lines_that_are_not_blank_and_what_it_names_is_allowed() {
+    fn a_percentage_counts_lines_that_are_not_blank_and_is_inclusive() {
         let fault = |limit: &str, counts| {
             RejectFault::of_whole(Some(limit.parse().unwrap()), &counts, false)
         };
@@ -263,7 +264,7 @@ mod tests {
             fault("0", counts(1, 1, 0, 0)),
             Some(RejectFault::Count { allowed: 0 })
         );
-        // No product overflows.
+        // The multiplication does not overflow.
         assert_eq!(fault("100%", counts(0, u64::MAX, 0, 0)), None);
     }
 

@@ -1,4 +1,4 @@
-//! What a run says it did.
+//! The report of a run.
 
 use std::path::PathBuf;
 
@@ -9,30 +9,30 @@ use serde::Serialize;
 use super::PackOptions;
 use crate::corpus::Source;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Serialize)]
 pub struct PackReport {
     /// The pbin.
     pub output: PathBuf,
-    /// Number of the shard that it is, from 0, if it is one.
+    /// Number of the shard, from 0, if the output is a shard.
     pub shard_index: Option<u64>,
-    /// Number of shards that the corpus is divided into, if it is.
+    /// Number of shards of the corpus, if it is divided.
     pub num_shards: Option<u64>,
     /// Its documents.
     pub documents: u64,
     /// Its tokens.
     pub tokens: u64,
-    /// Lines read; `packed + empty + blank + rejected`.
+    /// Lines read: `packed + empty + blank + rejected`.
     pub lines: u64,
     /// Lines that became documents.
     pub packed: u64,
-    /// Lines without tokens that were left out.
+    /// Skipped lines without tokens.
     pub empty: u64,
-    /// Lines of white space.
+    /// Lines with whitespace only.
     pub blank: u64,
-    /// Lines that were no documents.
+    /// Lines that are not documents.
     pub rejected: u64,
-    /// EODs inside documents, before the closing one.
+    /// EODs inside documents, not counting the closing one.
     pub eods_in_text: u64,
     /// Length of the pbin in bytes.
     pub file_bytes: u64,
@@ -40,33 +40,33 @@ pub struct PackReport {
     pub data_bytes: u64,
     /// Bytes per token.
     pub token_bytes: u64,
-    /// Length of all sources on disk, or of the parts that were read, in bytes.
+    /// Length in bytes of all sources on disk, or of the parts that were read.
     pub source_bytes: u64,
     /// Number of sources.
     pub num_sources: usize,
-    /// Whether a limit ended the run before the corpus did.
+    /// Whether a limit ended the run before the end of the corpus.
     pub stopped_early: bool,
-    /// Whether the output was there already and was proven right.
+    /// Whether the output already existed and was proven correct.
     pub skipped_existing: bool,
-    /// What the user should know, a sentence each.
+    /// Warnings for the user, one sentence each.
     pub warnings: Vec<String>,
-    /// Bytes of the sources that an earlier run had packed and this one did not pack again.
+    /// Bytes of the sources packed by an earlier run and not packed again.
     pub resumed_bytes: u64,
-    /// Temporary files of runs that died, removed by this one.
+    /// Temporary files of killed runs that this run removed.
     pub removed_temporary: Vec<PathBuf>,
-    /// The file that names what was rejected.
+    /// The file that lists the rejected lines.
     pub rejects_path: Option<PathBuf>,
-    /// The copy of the tokenizer beside the output.
+    /// The copy of the tokenizer next to the output.
     pub tokenizer_path: PathBuf,
     /// Wall-clock time of the run, in seconds.
     pub seconds: f64,
-    /// Threads that worked.
+    /// Number of threads.
     pub num_cpus: usize,
-    /// The engine that gave the ids.
+    /// The engine that produced the ids.
     pub engine: &'static str,
 }
 
-/// The report of a finished run, without the time that it took.
+/// The report of a finished run, without its duration.
 pub(crate) fn report(
     options: &PackOptions,
     tokenizer: &Tokenizer,

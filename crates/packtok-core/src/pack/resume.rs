@@ -1,8 +1,9 @@
-//! Going on where a run over the same output ended.
+//! Resumes an unfinished run with the same output.
 //!
-//! A run notes now and then how far it is: in the corpus, in the account, in the unfinished files. A later run
-//! goes on at the last note of which everything still holds, so that nothing is taken on trust: the corpus up to
-//! there is read again, and so are the unfinished files, and only the work of tokenizing is saved.
+//! A run regularly records its progress: position in the corpus, counts, and lengths of the
+//! unfinished files. A later run resumes at the last record that is still valid. Nothing is
+//! trusted: the corpus up to that position and the unfinished files are read again and compared
+//! with checksums, so only the tokenizing is saved.
 
 use crate::corpus::CorpusError;
 use crate::pack::PackError;
@@ -19,18 +20,18 @@ use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
 use crate::corpus::{self, Place, Source};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
-use crate::pipeline::{Monitor, Progress, tell};
-use crate::rejects::{Rejects, RejectsCheckpoint, num_agreed};
+use crate::pipeline::{Monitor, Progress, report_progress};
+use crate::rejects::{Rejects, RejectsCheckpoint, num_matching};
 
 /// Name of the rejects among the unfinished files.
 const REJECTS_NAME: &str = "rejects";
 
-/// What a journal begins with: all that the output's bytes hang on but the corpus.
+/// The head of the journal: everything that determines the output's bytes, except the corpus.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
     packtok_journal: u32,
     metadata: Metadata,
-    /// CRC32C of the raw index, if there is one.
+    /// CRC32C of the raw index, if one is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     index_crc32c: Option<u32>,
 }
@@ -38,20 +39,20 @@ struct Head {
 /// Version of the journal.
 const VERSION: u32 = 1;
 
-/// How far a run was: everything up to a place in the corpus is in the unfinished files.
+/// A record of progress: everything up to a position in the corpus is in the unfinished files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Span {
-    /// The sources that ended since the span before.
+    /// The sources that ended since the previous span.
     closed: Vec<packtok_pbin::Source>,
-    /// Label of the source that the place is in; none at the end of the corpus.
+    /// Label of the source that contains the position; `None` at the end of the corpus.
     source: Option<String>,
     place: Place,
-    /// Lines of that source before the place.
+    /// Lines of that source before the position.
     pub(super) lines: u64,
-    /// Lines before the place of each source of which only a part is read.
+    /// Lines before the position, for each source that is only partly read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) part_lines: BTreeMap<usize, u64>,
-    /// The account of all lines before the place.
+    /// The counts of all lines before the position.
     pub(super) counts: Counts,
     pbin: Checkpoint,
     rejects: RejectsCheckpoint,
@@ -64,48 +65,48 @@ impl Span {
     }
 }
 
-/// A run that has begun, perhaps long ago.
-pub(super) struct Begun {
+/// A started run, possibly resumed.
+pub(super) struct StartedRun {
     pub(super) notes: Notes,
     pub(super) parts: Parts,
 }
 
-/// What a run goes on with.
+/// The state that a run starts from.
 pub(super) struct Parts {
     pub(super) reader: corpus::Reader,
     pub(super) writer: Writer,
     pub(super) rejects: Rejects,
-    /// How far it was.
+    /// The last valid span.
     pub(super) span: Span,
     num_closed: usize,
 }
 
-/// The journal of a run, and what is to be noted in it next.
+/// The journal of a run and its pending changes.
 pub(super) struct Notes {
     journal: Journal,
     span_bytes: u64,
-    /// Where the last batch ended.
+    /// End of the last batch.
     place: Place,
-    /// Digests of sources that ended since the last note.
+    /// Digests of sources that ended since the last span.
     closed: Vec<u32>,
-    /// Sources that were noted as ended.
+    /// Number of sources recorded as ended.
     num_closed: usize,
-    /// Bytes of text since the last note.
+    /// Bytes of text since the last span.
     pending_bytes: u64,
-    /// Whether a span was noted that is worth being kept.
+    /// Whether a recorded span is worth keeping.
     is_worth_keeping: bool,
 }
 
-/// Takes the output for this run, and goes on with what is done already.
+/// Takes ownership of the output, and resumes an unfinished run.
 ///
 /// # Errors
-/// Another run has the output, or began it with other options; a source cannot be read.
+/// Another run owns the output, or an unfinished run has other options; a source cannot be read.
 pub(super) fn begin(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     job: &Job<'_>,
     monitor: &mut Monitor<'_>,
-) -> Result<Begun> {
+) -> Result<StartedRun> {
     let total_bytes = job.sources.iter().map(Source::span_bytes).sum();
     let mut tick = |bytes_read| {
         let progress = Progress {
@@ -113,18 +114,18 @@ pub(super) fn begin(
             total_bytes,
             ..Progress::default()
         };
-        tell(monitor, &progress)
+        report_progress(monitor, &progress)
     };
     let mut journal = match job.shard {
         None => Journal::open(&options.spec.output, &mut || tick(0))?,
-        // A task that is taken for dead may run on beside the one that takes its place.
+        // A cluster task that is presumed dead may still run next to its replacement.
         Some(_) => Journal::open_or_aside(&options.spec.output, &mut || tick(0))?,
     };
-    match go_on(options, tokenizer, job, &mut journal, &mut tick) {
-        Ok(parts) => Ok(parts.begun(options, journal)),
+    match resume_after(options, tokenizer, job, &mut journal, &mut tick) {
+        Ok(parts) => Ok(parts.started(options, journal)),
         Err(error) => {
             if journal.is_empty() {
-                // As after any error, what there is to be told is this one.
+                // The original error is the one to report.
                 let _ = journal.remove();
             }
             Err(error)
@@ -132,8 +133,8 @@ pub(super) fn begin(
     }
 }
 
-/// The unfinished files and the corpus, behind the last span of which everything holds.
-fn go_on(
+/// The unfinished files and the corpus reader, positioned after the last valid span.
+fn resume_after(
     options: &PackOptions,
     tokenizer: &Tokenizer,
     job: &Job<'_>,
@@ -143,7 +144,7 @@ fn go_on(
     let sources = job.sources;
     let mut spans = spans_of(options, tokenizer, job, journal)?;
     let rejects_path = journal.folder().join(REJECTS_NAME);
-    spans.truncate(num_agreed(
+    spans.truncate(num_matching(
         &rejects_path,
         spans.iter().map(|span| span.rejects),
     )?);
@@ -191,7 +192,7 @@ fn go_on(
 }
 
 impl Parts {
-    fn begun(self, options: &PackOptions, journal: Journal) -> Begun {
+    fn started(self, options: &PackOptions, journal: Journal) -> StartedRun {
         let notes = Notes {
             journal,
             span_bytes: options.spec.span_bytes,
@@ -201,7 +202,7 @@ impl Parts {
             pending_bytes: 0,
             is_worth_keeping: self.span.counts.documents > 0,
         };
-        Begun { notes, parts: self }
+        StartedRun { notes, parts: self }
     }
 
     /// Bytes of the sources that need not be tokenized again.
@@ -210,7 +211,8 @@ impl Parts {
     }
 }
 
-/// What the journal notes, as far as these options may build on it; a new journal if there is none.
+/// The spans of the journal that these options can build on. If there are none, starts a new
+/// journal.
 fn spans_of(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -234,7 +236,7 @@ fn spans_of(
         true => None,
         false => journal.read::<Head, Span>()?,
     };
-    // Where no document was packed, there is nothing to continue with, and nothing to lose.
+    // An unfinished run without documents has nothing to continue and nothing to lose.
     let has_documents = |spans: &[Span]| spans.last().is_some_and(|span| span.counts.documents > 0);
     let Some((found, mut spans)) = found.filter(|(_, spans)| has_documents(spans)) else {
         journal.begin(&head)?;
@@ -263,18 +265,18 @@ fn spans_of(
         )
     };
     differing("its raw index", index(&found), index(&head))?;
-    // Lines that were skipped then, and now end the run, are looked at again.
+    // Lines that were skipped then would end this run, so they are read again.
     if options.spec.on_bad_document == OnBadDocument::Fail {
         keep_while(&mut spans, |counts| counts.rejected == 0);
     }
-    // The error names the reject that is one too many, so that is looked for again.
+    // The error names the first reject above the limit, so that line is read again.
     keep_while(&mut spans, |counts| {
         RejectFault::of_part(options.spec.max_rejects, counts.rejected).is_none()
     });
     Ok(spans)
 }
 
-/// Cuts `spans` at the first whose account does not have a property.
+/// Truncates `spans` at the first one whose counts fail `is_kept`.
 fn keep_while(spans: &mut Vec<Span>, is_kept: impl Fn(&Counts) -> bool) {
     let num_kept = (spans.iter())
         .take_while(|span| is_kept(&span.counts))
@@ -286,8 +288,8 @@ fn digest(path: &Path) -> Result<u32> {
     Ok(crc32c::crc32c(MappedFile::open(path)?.bytes()))
 }
 
-/// Cuts `spans` where the corpus is not any more what it was; returns the reader behind the last of them, if it
-/// is there.
+/// Truncates `spans` where the corpus has changed. Returns the reader after the last valid span, if
+/// it is positioned there.
 fn pass(
     options: &PackOptions,
     sources: &[Source],
@@ -310,7 +312,7 @@ fn pass(
         let is_same = same_sizes
             && match reader.pass(span.place, &closed, tick) {
                 Ok(is_same) => is_same,
-                // What is wrong with a source is said when its turn comes.
+                // A fault of a source is reported when packing reaches it.
                 Err(
                     Error::Corpus(CorpusError::DamagedCompression { .. })
                     | Error::Corpus(CorpusError::ZstdWindow { .. }),
@@ -326,7 +328,7 @@ fn pass(
     Ok(Some(reader))
 }
 
-/// The sources that a span speaks of have to be those of this run, whatever is in them.
+/// Checks that the sources of a span are those of this run, whatever their content.
 fn check_labels(
     options: &PackOptions,
     sources: &[Source],
@@ -351,7 +353,7 @@ fn check_labels(
     Ok(())
 }
 
-/// A reader of what lies behind `place`.
+/// A reader positioned at `place`.
 fn reader_at(
     options: &PackOptions,
     sources: &[Source],
@@ -367,7 +369,7 @@ fn reader_at(
 }
 
 impl Notes {
-    /// Takes note that a batch was written; whether it is time to note how far the run is.
+    /// Records the end of a written batch; returns whether the next span is due.
     pub(super) fn advance(&mut self, end: Option<Place>, closed: &[u32], text_bytes: u64) -> bool {
         self.closed.extend_from_slice(closed);
         self.pending_bytes += text_bytes;
@@ -380,11 +382,11 @@ impl Notes {
         }
     }
 
-    /// All sources have ended, with these digests.
+    /// Records the end of all sources, with their digests.
     pub(super) fn end(&mut self, digests: &[Option<u32>]) {
         let known = self.num_closed + self.closed.len();
         let rest: Option<Vec<u32>> = digests.iter().skip(known).copied().collect();
-        // A source that is read by an index has no digest: there the last batch's end is the end.
+        // A source read by an index has no digest; its end is the end of the last batch.
         if let Some(rest) = rest {
             self.closed.extend(rest);
             self.place = Place {
@@ -394,17 +396,17 @@ impl Notes {
         }
     }
 
-    /// Whether there is anything that was not noted.
-    pub(super) fn is_behind(&self) -> bool {
+    /// Whether there are changes that are not in the journal.
+    pub(super) fn has_pending(&self) -> bool {
         self.pending_bytes > 0 || !self.closed.is_empty()
     }
 
-    /// Index of the source that the place is in.
+    /// Index of the source that contains the position.
     pub(super) fn source(&self) -> usize {
         self.place.source
     }
 
-    /// Notes that everything up to the place is done.
+    /// Appends a span for everything up to the position.
     pub(super) fn note(
         &mut self,
         options: &PackOptions,
@@ -434,34 +436,34 @@ impl Notes {
         Ok(())
     }
 
-    /// Whether this process still has the output for itself.
+    /// Checks that this process still owns the output.
     pub(super) fn check_owner(&self) -> Result<()> {
         self.journal.check_owner()
     }
 
-    /// Whether what was noted would save work.
+    /// Whether the recorded spans would save work.
     pub(super) fn are_worth_keeping(&self) -> bool {
         self.is_worth_keeping && !self.journal.is_aside()
     }
 
-    /// Gives up for `error`, and keeps for a later run what would save work and nothing else.
+    /// Stops with `error`, and keeps the unfinished files if they would save work.
     pub(super) fn give_up(self, error: Error) -> Error {
         if self.are_worth_keeping() {
             let source = Box::new(error);
             return Error::Kept { source };
         }
-        // There is an error to be told already, and what stays is removed by the next run.
+        // The original error is reported; the next run removes what remains.
         let _ = self.journal.remove();
         error
     }
 
-    /// The output is published: nothing more is needed.
+    /// Removes the journal after the output was published.
     pub(super) fn remove(self) -> Result<()> {
         self.journal.remove()
     }
 }
 
-/// What the sink knows of how far it is.
+/// The progress of the sink.
 pub(super) struct Done {
     pub(super) lines: u64,
     pub(super) part_lines: BTreeMap<usize, u64>,

@@ -1,4 +1,4 @@
-//! A packing run: everything between options and a pbin under its final name.
+//! A packing run, from options to the published pbin.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use packtok_pbin::{Counts, Finished, Metadata, Replace, Summary, crash, remove_abandoned};
 use packtok_tokenizer::Tokenizer;
 
-use super::beside::write_tokenizer;
+use super::companions::write_tokenizer;
 use super::error::PackError;
 use super::existing;
 use super::job::Job;
@@ -23,15 +23,15 @@ use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
 use crate::journal::remove_asides;
 use crate::pipeline::{Consume, Monitor, Progress};
-use crate::rejects::{Rejects, remove_if_there};
+use crate::rejects::{Rejects, remove_if_exists};
 
-/// What one run has written.
+/// The result of a run before its report.
 pub(crate) struct Written {
     pub(crate) report: PackReport,
     pub(crate) counts: Counts,
-    /// CRC32C of what was read of each source.
+    /// CRC32C of the bytes read of each source.
     pub(crate) digests: Vec<Option<u32>>,
-    /// Lines of each source of which only a part was read.
+    /// Number of lines of each source that was only partly read.
     pub(crate) part_lines: BTreeMap<usize, u64>,
     pub(crate) summary: Summary,
 }
@@ -39,8 +39,7 @@ pub(crate) struct Written {
 /// Packs a corpus.
 ///
 /// # Errors
-/// The first thing that is wrong, in the order of the corpus; nothing is left under a final name,
-/// and no temporary file.
+/// The first error in corpus order. No final name and no temporary file exists then.
 pub fn pack(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -62,7 +61,7 @@ pub fn pack(
     Ok(report)
 }
 
-/// Packs the sources of a job; what has the output's name is replaced only if the options say so.
+/// Packs the sources of a job. An existing output is replaced only if the options allow it.
 pub(crate) fn write(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -70,12 +69,12 @@ pub(crate) fn write(
     monitor: &mut Monitor<'_>,
 ) -> Result<Written> {
     let sources = job.sources;
-    let begun = begin(options, tokenizer, job, monitor)?;
-    let resumed_bytes = begun.parts.resumed_bytes();
+    let started = begin(options, tokenizer, job, monitor)?;
+    let resumed_bytes = started.parts.resumed_bytes();
     let mut monitor = |progress: &Progress| monitor(progress);
-    let (mut sink, reader) = Sink::new(options, sources, begun, &mut monitor);
+    let (mut sink, reader) = Sink::new(options, sources, started, &mut monitor);
     let filled = fill(options, tokenizer, sources, reader, &mut sink).and_then(|digests| {
-        // Of a shard's share nothing follows for the corpus; joining judges that.
+        // The percentage of rejects in a shard says nothing about the corpus; joining checks it.
         match job.shard {
             Some(_) => Ok(digests),
             None => sink.judge_rejects().map(|()| digests),
@@ -120,7 +119,7 @@ pub(crate) fn write(
     })
 }
 
-/// Packs what `reader` reads; returns the digests that the trailer names.
+/// Packs the lines of `reader`; returns the digests for the trailer.
 fn fill(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -135,7 +134,7 @@ fn fill(
     recorded_digests(options, sources, digests, sink)
 }
 
-/// Gives the file, its rejects and its tokenizer their names.
+/// Publishes the file, its rejects and its tokenizer.
 fn publish(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -147,7 +146,7 @@ fn publish(
         Some(_) => None,
         None => Some(write_tokenizer(&options.spec.output, tokenizer)?),
     };
-    // All that needs room on the disk is there: from here on names are given.
+    // All disk space is allocated by now; from here on files are only renamed.
     options
         .spec
         .existing
@@ -159,11 +158,11 @@ fn publish(
     crash::point("tokenizer published");
     let summary = finished.publish(options.spec.existing.replace())?;
     crash::point("pbin published");
-    remove_if_there(&options.failed_rejects_path())?;
+    remove_if_exists(&options.failed_rejects_path())?;
     Ok((summary, rejects_path))
 }
 
-/// Writing the output would destroy, or grow, what is being read.
+/// Rejects an output that is one of the sources: writing it would destroy or extend the input.
 fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> {
     let Ok(output) = options.spec.output.canonicalize() else {
         return Ok(());
@@ -187,10 +186,10 @@ fn remove_temporary(options: &PackOptions) -> Result<Vec<PathBuf>> {
     Ok(remove_abandoned(&dsts)?)
 }
 
-/// The checksums that the trailer names.
+/// The checksums for the trailer.
 ///
-/// A run that a limit stopped has read an amount that depends on the chunks, so it records none;
-/// one by index reads parts only, so the file is read once more.
+/// A run that a limit stopped has read an amount that depends on chunks, so it records none. A run
+/// by an index reads only parts, so the file is read once more.
 fn recorded_digests(
     options: &PackOptions,
     sources: &[Source],

@@ -1,4 +1,4 @@
-//! The ordered side: doc_batches become the pbin, the rejects file and the account of every line.
+//! The ordered side of packing: doc_batches become the pbin, the rejects file and the counts.
 
 use crate::pack::PackError;
 use std::collections::BTreeMap;
@@ -8,17 +8,17 @@ use packtok_pbin::{Counts, Finished, Metadata, Writer};
 use super::explain::explain;
 use super::limits::Limits;
 use super::recorded::redacted;
-use super::resume::{Begun, Done, Notes, Parts};
+use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
 use crate::corpus::{LineCounter, Reader, Source};
 use crate::error::{Error, Result};
 use crate::pipeline::{Consume, Flow};
-use crate::pipeline::{Monitor, Progress, tell};
+use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
-/// 1-based line numbers of rejects; where a run does not pass all lines, because it goes by an index or
-/// begins inside the file, they are counted.
+/// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
+/// starts inside a file, lines are counted separately.
 pub(crate) struct LineNumbers {
     counter: Option<LineCounter>,
 }
@@ -33,7 +33,8 @@ impl LineNumbers {
         }
     }
 
-    /// The line of a reject in a batch that `num_lines_before` lines of its source precede.
+    /// The line number of a reject in a batch, given the number of lines of its source before the
+    /// batch.
     pub(crate) fn of(&mut self, num_lines_before: u64, reject: &Reject) -> Result<u64> {
         match &mut self.counter {
             Some(counter) => counter.line_at(reject.offset_bytes),
@@ -41,7 +42,7 @@ impl LineNumbers {
         }
     }
 
-    /// The same, counted from the start of a file that is read from its middle on.
+    /// The line number for a file that is read from a position other than its start.
     fn in_whole_file(
         &mut self,
         source: &Source,
@@ -55,7 +56,7 @@ impl LineNumbers {
     }
 }
 
-/// Writes what the workers made, in order.
+/// Writes the results of the workers in order.
 pub(crate) struct Sink<'a> {
     options: &'a PackOptions,
     sources: &'a [Source],
@@ -66,9 +67,9 @@ pub(crate) struct Sink<'a> {
     notes: Notes,
     pub(crate) counts: Counts,
     pub(crate) stopped_early: bool,
-    /// The source at hand and how many of its lines were consumed before.
+    /// The current source and the number of its lines consumed so far.
     position: (usize, u64),
-    /// Lines of each source of which only a part is read.
+    /// Lines of each source that is only partly read.
     pub(crate) part_lines: BTreeMap<usize, u64>,
     total_bytes: u64,
     resumed_bytes: u64,
@@ -79,10 +80,10 @@ impl<'a> Sink<'a> {
     pub(crate) fn new(
         options: &'a PackOptions,
         sources: &'a [Source],
-        begun: Begun,
+        started: StartedRun,
         monitor: &'a mut Monitor<'a>,
     ) -> (Self, Reader) {
-        let Begun { notes, parts } = begun;
+        let StartedRun { notes, parts } = started;
         let resumed_bytes = parts.resumed_bytes();
         let Parts {
             reader,
@@ -114,10 +115,10 @@ impl<'a> Sink<'a> {
         (sink, reader)
     }
 
-    /// Notes that everything up to the end of the last batch is done.
+    /// Records that everything up to the end of the last batch is done.
     fn note(&mut self) -> Result<()> {
         let done = Done {
-            // A source at whose start we are had no lines yet.
+            // At the start of a source, no lines of it are done yet.
             lines: match self.notes.source() == self.position.0 {
                 true => self.position.1,
                 false => 0,
@@ -130,22 +131,22 @@ impl<'a> Sink<'a> {
         self.notes.note(self.options, self.sources, done)
     }
 
-    /// Notes that the whole corpus is done; `digests` are those of its sources.
+    /// Records that the complete corpus is done; `digests` are those of its sources.
     pub(crate) fn note_end(&mut self, digests: &[Option<u32>]) -> Result<()> {
         self.notes.end(digests);
         self.note()
     }
 
-    /// Gives up for `error`, and keeps for a later run what is worth it and nothing else.
+    /// Stops with `error`, and keeps the unfinished files if they would save work.
     pub(crate) fn give_up(mut self, error: Error) -> Error {
-        // The error that brought us here is the one to be told; what cannot be noted is done again.
-        if self.notes.are_worth_keeping() && self.notes.is_behind() {
+        // The original error is reported; work that cannot be recorded is repeated.
+        if self.notes.are_worth_keeping() && self.notes.has_pending() {
             let _ = self.note();
         }
         self.notes.give_up(error)
     }
 
-    /// The file with its index and trailer, the rejects, and the notes to be removed in the end.
+    /// Finishes the file and the rejects, and returns the journal for later removal.
     pub(crate) fn finish(
         self,
         metadata: &Metadata,
@@ -166,7 +167,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Fails if the account of the whole corpus has more rejects than are allowed.
+    /// Fails if the counts of the complete corpus have more rejects than allowed.
     pub(crate) fn judge_rejects(&mut self) -> Result<()> {
         match RejectFault::of_whole(
             self.options.spec.max_rejects,
@@ -178,9 +179,10 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Fails at the reject that is one too many, if it is in `batch`.
+    /// Fails at the first reject above the limit, if it is in `batch`.
     ///
-    /// What was done before the batch is noted first: the rejects that are written for the user go beyond it.
+    /// Records the work before the batch first, because the rejects written for the user extend
+    /// beyond it.
     fn stop_at_limit(&mut self, batch: &mut DocBatch) -> Result<()> {
         let Some(limit @ RejectLimit::Count(allowed)) = self.options.spec.max_rejects else {
             return Ok(());
@@ -190,7 +192,7 @@ impl<'a> Sink<'a> {
         let Some(fault) = RejectFault::of_part(Some(limit), rejected) else {
             return Ok(());
         };
-        if self.notes.are_worth_keeping() && self.notes.is_behind() {
+        if self.notes.are_worth_keeping() && self.notes.has_pending() {
             self.note()?;
         }
         let num_written = allowed.saturating_sub(self.counts.rejected) as usize + 1;
@@ -199,10 +201,10 @@ impl<'a> Sink<'a> {
         Err(self.too_many_rejects(fault))
     }
 
-    /// The error of a run that failed for its rejects, which are published for the user to look at.
+    /// The error of a run with too many rejects, which are published for the user.
     fn too_many_rejects(&mut self, fault: RejectFault) -> Error {
         let output = &self.options.spec.output;
-        // An output that is there has rejects of its own, if any.
+        // An existing output has its own rejects.
         let rejects = match output.symlink_metadata() {
             Ok(_) => self.options.failed_rejects_path(),
             Err(_) => self.options.rejects_path(),
@@ -218,7 +220,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Adds the lines of a batch to the account.
+    /// Adds the lines of a batch to the counts.
     fn count(&mut self, batch: &DocBatch, tokens: u64) {
         let counts = &mut self.counts;
         for outcome in &batch.outcomes {
@@ -239,7 +241,8 @@ impl<'a> Sink<'a> {
         let source = &self.sources[batch.source];
         for reject in &batch.rejects {
             let line = self.lines.of(self.position.1, reject)?;
-            // Counting up to a part's start would read all that is before it: joining adds that.
+            // Counting up to the start of a part would read everything before it; joining adds that
+            // number.
             let number = match source.span().start {
                 0 => LineNumber::Line(line),
                 _ => LineNumber::LineInShard(line),
@@ -307,6 +310,6 @@ impl Consume<DocBatch> for Sink<'_> {
             tokens: self.counts.tokens,
             resumed_bytes: self.resumed_bytes,
         };
-        tell(self.monitor, &progress)
+        report_progress(self.monitor, &progress)
     }
 }

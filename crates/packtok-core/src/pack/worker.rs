@@ -1,4 +1,5 @@
-//! One thread's work: the lines of a chunk become token bytes, lengths and an account of each line.
+//! The work of one thread: turns the lines of a chunk into token bytes, document lengths and an
+//! outcome per line.
 
 use packtok_pbin::{EmptyDocument, TokenWidth};
 use packtok_sampling::order::splitmix::mixed;
@@ -11,20 +12,21 @@ use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
 use crate::pipeline::Work;
 
-/// Ids of a document that are kept allocated between documents (16 MiB); one huge document must
-/// not leave its buffers behind.
+/// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
+/// huge document are freed.
 pub(crate) const KEPT_IDS: usize = 4 << 20;
 
-/// Stands for the length of a document that was counted but not encoded.
+/// The length of a document that was counted but not encoded.
 pub(crate) const UNSAMPLED: u64 = u64::MAX;
 
-/// Bytes of a text that tell whether it has tokens; packing never asks, sampling does.
+/// Number of bytes of a text that sampling encodes to determine whether it has tokens. Packing does
+/// not need this.
 const JUDGED_BYTES: usize = 256;
 
-/// Which documents are encoded: all when packing, some when verifying.
+/// Which documents are encoded: all for packing, some for verifying.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// A document is taken when its hash is at most this.
+    /// A document is included if its hash is at most this.
     limit: u64,
 }
 
@@ -33,7 +35,7 @@ impl Sample {
 
     /// About `fraction` of the documents, the same ones at every call.
     pub(crate) fn fraction(fraction: f64) -> Self {
-        // Saturates: 1.0 and more is all of them.
+        // The cast saturates: 1.0 and more include all documents.
         Self {
             limit: (fraction * u64::MAX as f64) as u64,
         }
@@ -43,15 +45,15 @@ impl Sample {
         if self.limit == u64::MAX {
             return true;
         }
-        // Mixed, neighbouring offsets land far apart.
+        // Mixing spreads adjacent offsets.
         mixed(offset_bytes ^ (source as u64).rotate_left(32)) <= self.limit
     }
 }
 
-/// Bytes of token data that are kept allocated between doc_batches.
+/// Capacity for token data that is kept between doc_batches.
 const KEPT_DATA_BYTES: usize = 16 << 20;
 
-/// What became of one line.
+/// The outcome of one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Packed,
@@ -60,31 +62,32 @@ pub(crate) enum Outcome {
     Rejected,
 }
 
-/// A line that was not packed because something is wrong with it.
+/// A line that was not packed because it is bad.
 #[derive(Debug)]
 pub(crate) struct Reject {
-    /// Position among the lines of the chunk, from 0.
+    /// Index among the lines of the chunk, from 0.
     pub(crate) line: usize,
     pub(crate) offset_bytes: u64,
     pub(crate) len_bytes: u64,
     pub(crate) reason: Reason,
 }
 
-/// The work group of the pipeline: what became of one chunk.
+/// The result for one chunk.
 #[derive(Debug, Default)]
 pub(crate) struct DocBatch {
     pub(crate) source: usize,
-    /// Tokens of all packed documents, back to back, as they stand in the file.
+    /// Concatenated tokens of all packed documents, encoded as in the file.
     pub(crate) data: Vec<u8>,
     /// Length of each packed document in bytes of `data`.
     pub(crate) document_bytes: Vec<u64>,
-    /// EODs inside each packed document, the closing one not counted; only those that have any.
+    /// Number of EODs inside each packed document, without the closing one; only documents that
+    /// have any.
     pub(crate) eods_in_text: Vec<(usize, u64)>,
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) rejects: Vec<Reject>,
     /// Whether the last reject ends the run.
     pub(crate) is_fatal: bool,
-    /// Where the next batch begins, if that is a place to begin at.
+    /// Start of the next batch; `None` if the run cannot resume there.
     pub(crate) end: Option<Place>,
     /// Digests of the sources that ended.
     pub(crate) closed: Vec<u32>,
@@ -108,7 +111,7 @@ impl DocBatch {
         self.is_fatal = false;
     }
 
-    /// Gives back what one huge document needed.
+    /// Frees memory that a huge document needed.
     pub(crate) fn shrink(&mut self) {
         if self.data.capacity() > KEPT_DATA_BYTES {
             self.data = Vec::new();
@@ -172,7 +175,7 @@ impl Worker {
         })
     }
 
-    /// Packs one line into `out`, or says why not.
+    /// Packs one line into `out`, or returns why not.
     fn pack_line(
         &mut self,
         line: &Line<'_>,
@@ -196,7 +199,7 @@ impl Worker {
         self.encoder
             .encode_into(text, &mut self.ids)
             .map_err(Reason::Tokenizer)?;
-        // Before the tokens are made, which for a huge document take as much room again.
+        // Freed before encoding, because the tokens of a huge document need as much memory again.
         self.extractor.release();
         if self.ids.is_empty() {
             match self.empty_document {
@@ -217,7 +220,7 @@ impl Worker {
     }
 
     fn append_document(&mut self, out: &mut DocBatch) {
-        // The width holds every id below this, so that an id beyond would be written as another.
+        // The width holds every id below this; a larger id would be truncated to another one.
         if let Some(id) = first_beyond(&self.ids, self.vocab_size) {
             panic!("the engine gave id {id}, beyond the vocabulary");
         }
@@ -245,7 +248,7 @@ impl Work for Worker {
             match self.pack_line(&line, out) {
                 Ok(outcome) => out.outcomes.push(outcome),
                 Err(reason) => {
-                    // An empty document is forbidden by an option of its own.
+                    // Empty documents are forbidden by an option of their own.
                     out.is_fatal = self.on_bad_document == OnBadDocument::Fail
                         || matches!(reason, Reason::Empty);
                     out.outcomes.push(Outcome::Rejected);
@@ -271,8 +274,8 @@ impl Work for Worker {
 /// The first of `ids` that is not below `vocab_size`.
 fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
     let is_beyond = |id: u32| u64::from(id) >= vocab_size;
-    // A comparison of unsigned numbers takes most processors several steps for a vector; with both
-    // below 2^31, a difference of highest and id that is negative tells as much.
+    // Most processors need several instructions for an unsigned vector comparison. With both values
+    // below 2^31, the sign of `highest - id` gives the same answer.
     if let Ok(highest) = i32::try_from(vocab_size - 1) {
         let differences = ids
             .iter()
@@ -284,16 +287,16 @@ fn first_beyond(ids: &[u32], vocab_size: u64) -> Option<u32> {
     ids.iter().copied().find(|&id| is_beyond(id))
 }
 
-/// How many of `ids` are `wanted`.
+/// Number of `ids` equal to `wanted`.
 fn num_equal(ids: &[u32], wanted: u32) -> u64 {
-    // Counted in numbers as wide as the ids, of which a vector holds twice as many.
+    // Counted in 32-bit numbers, of which a vector holds twice as many as of 64-bit ones.
     let num_equal = |ids: &[u32]| ids.iter().map(|&id| u32::from(id == wanted)).sum::<u32>();
     ids.chunks(1 << 30)
         .map(|ids| u64::from(num_equal(ids)))
         .sum()
 }
 
-/// Appends `ids`, each below the limit of `width`, little-endian.
+/// Appends `ids` in little-endian; each must fit in `width`.
 pub(crate) fn append_tokens(ids: &[u32], width: TokenWidth, data: &mut Vec<u8>) {
     match width {
         TokenWidth::U8 => append(ids, data, |id| [id as u8]),
@@ -302,10 +305,11 @@ pub(crate) fn append_tokens(ids: &[u32], width: TokenWidth, data: &mut Vec<u8>) 
     }
 }
 
-/// Appends a token of N bytes for each of `ids`.
+/// Appends an N-byte token for each of `ids`.
 fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32) -> [u8; N]) {
     data.reserve(N * ids.len());
-    // By way of a block that stays near: what is far away is written once, and not zeroed before.
+    // Encoded in a block that stays in the cache, so that the distant memory is written once and
+    // not zeroed first.
     let (blocks, rest) = ids.as_chunks::<64>();
     for block in blocks {
         data.extend_from_slice(block.map(&token_of).as_flattened());

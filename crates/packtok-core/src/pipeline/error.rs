@@ -1,25 +1,25 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
-/// Why work on a corpus ended.
+/// Why the pipeline ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum PipelineError {
     /// The threads could not be started.
     #[error("cannot start the worker threads; lower num_cpus")]
     Threads {
-        /// What the system said.
+        /// The error of the system.
         source: rayon::ThreadPoolBuildError,
     },
-    /// A worker panicked; its source is known by its number only.
+    /// A worker panicked; the source is only known by its number.
     #[error("a worker panicked in source {source_index} at byte {offset_bytes}")]
     Panicked {
-        /// Position of the source among the sources.
+        /// Index of the source.
         source_index: usize,
-        /// Place of the line in the uncompressed source.
+        /// Offset of the line in the uncompressed source.
         offset_bytes: u64,
     },
-    /// A worker ended before its work did.
+    /// A worker ended before its work was done.
     #[error("a worker thread died; this is a bug, please report it")]
     WorkerDied,
     /// A worker panicked.
@@ -30,10 +30,10 @@ pub enum PipelineError {
     EnginePanicked {
         /// The source.
         path: PathBuf,
-        /// Place of the line in the uncompressed source.
+        /// Offset of the line in the uncompressed source.
         offset_bytes: u64,
     },
-    /// The caller asked to stop.
+    /// The caller requested to stop.
     #[error("interrupted; nothing was written")]
     Cancelled,
 }

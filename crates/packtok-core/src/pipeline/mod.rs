@@ -1,4 +1,4 @@
-//! The pipeline on which everything that reads a corpus runs: workers whose results come in order, progress, cancellation.
+//! The pipeline for everything that reads a corpus: ordered parallel work, progress, cancellation.
 
 mod error;
 mod ordered;
@@ -11,10 +11,10 @@ pub(crate) use ordered::{Consume, Flow, Work, run};
 use crate::corpus::Source;
 use crate::error::{Error, Result};
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
-    /// Bytes of the sources read, as they lie on disk.
+    /// Raw bytes of the sources read so far.
     pub bytes_read: u64,
     /// Bytes of all sources.
     pub total_bytes: u64,
@@ -22,22 +22,23 @@ pub struct Progress {
     pub documents: u64,
     /// Tokens written.
     pub tokens: u64,
-    /// Of `bytes_read`, those that an earlier run had packed.
+    /// The part of `bytes_read` that an earlier run had packed.
     pub resumed_bytes: u64,
 }
 
-/// Told how far a run is, 10 to 20 times a second; `Break` ends the run with [`Error::Cancelled`].
+/// Receives the progress 10 to 20 times a second; `Break` ends the run with
+/// [`PipelineError::Cancelled`].
 pub type Monitor<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
-/// Reports how far a run is; the error is that the caller asked to stop.
-pub(crate) fn tell(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {
+/// Reports progress; returns [`PipelineError::Cancelled`] if the caller requests to stop.
+pub(crate) fn report_progress(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {
     match monitor(progress) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Pipeline(PipelineError::Cancelled)),
     }
 }
 
-/// The thread that panicked knows only the number of the source.
+/// Adds the path to a panic error: the thread only knows the number of the source.
 pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
     match error {
         Error::Pipeline(PipelineError::Panicked {

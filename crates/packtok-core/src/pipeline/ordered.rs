@@ -1,13 +1,13 @@
-//! Runs work on chunks in parallel and hands the results over in the order of the corpus.
+//! Processes chunks in parallel and delivers the results in corpus order.
 //!
-//! Each thread takes the next chunk from the one reader (reading is a small part of the work, so
-//! a lock is enough), turns it into a result and puts that where the calling thread waits for it.
-//! The calling thread consumes results strictly in order, which is what makes the output
-//! independent of the number of threads. At most `window` chunks are between the reader and the
-//! consumer, so memory is bounded however unevenly the work falls.
+//! Each thread takes the next chunk from the shared reader (reading is a small part of the work, so
+//! a lock is enough), processes it and stores the result for the calling thread. The calling thread
+//! consumes results strictly in order, so the output does not depend on the number of threads. At
+//! most `window` chunks are between the reader and the consumer, which bounds memory however uneven
+//! the work is.
 //!
-//! The threads are detached rather than joined: when the caller gives up (Ctrl-C, an error), it
-//! returns at once and a thread that is deep inside one huge document ends after it, unobserved.
+//! The threads are detached rather than joined: when the caller stops (Ctrl-C, an error), it
+//! returns at once, and a thread that is still processing a huge document ends later.
 
 use crate::pipeline::PipelineError;
 use std::collections::BTreeMap;
@@ -19,36 +19,36 @@ use std::time::Duration;
 use crate::corpus::{Chunk, Reader};
 use crate::error::{Error, Result};
 
-/// How often the calling thread looks for an interruption while it waits.
+/// How often the waiting calling thread polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Stack of a worker; jq filters recurse on it.
 const STACK_BYTES: usize = 16 << 20;
 
-/// Whether a consumer wants more.
+/// Whether a consumer wants more results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Enough: the rest of the corpus is not read.
+    /// Stop: the rest of the corpus is not read.
     Stop,
 }
 
-/// What one thread does with its chunks.
+/// The work of one thread.
 pub(crate) trait Work: Send + 'static {
-    /// A result; `Default` is an empty one, to be filled.
+    /// A result; `Default` is an empty one to fill.
     type Out: Send + Default + 'static;
 
-    /// Fills `out`, which may hold the remains of an earlier result, from the lines of `chunk`.
+    /// Fills `out`, which may contain an earlier result to reuse, from the lines of `chunk`.
     fn work(&mut self, chunk: &Chunk, out: &mut Self::Out);
 
-    /// Place of the document at hand, to be named if the work panics.
+    /// Position of the current document, for the error if the work panics.
     fn place(&self) -> (usize, u64);
 }
 
 /// The calling thread's side.
 pub(crate) trait Consume<T> {
-    /// Takes the next result in order; what is left of it is filled again later.
+    /// Consumes the next result in order. Its memory is reused afterwards.
     fn consume(&mut self, result: &mut T) -> Result<Flow>;
 
     /// Called at least every 50 ms with the bytes read so far; an error ends the run.
@@ -58,9 +58,9 @@ pub(crate) trait Consume<T> {
 struct Shared<T> {
     reader: Mutex<NextChunk>,
     state: Mutex<State<T>>,
-    /// Signals workers: room in the window, or the end.
+    /// Signals workers: room in the window, or the end of the run.
     room: Condvar,
-    /// Signals the consumer: a result, or the end.
+    /// Signals the consumer: a result, or the end of the run.
     ready: Condvar,
     is_over: AtomicBool,
     bytes_read: AtomicU64,
@@ -70,32 +70,33 @@ struct Shared<T> {
 
 struct NextChunk {
     reader: Reader,
-    /// Chunks read so far, a failed attempt among them.
+    /// Chunks read so far, including a failed read.
     num_chunks: u64,
     is_at_end: bool,
 }
 
 struct State<T> {
     results: BTreeMap<u64, Result<T>>,
-    /// Chunks that workers have set out to read.
+    /// Chunks that workers have started to read.
     num_started: u64,
     num_consumed: u64,
     num_workers: usize,
     spare: Vec<T>,
 }
 
-/// Holds a lock even if another thread panicked with it: every critical section here leaves its
-/// data whole at each step.
+/// Locks a mutex even if it is poisoned: every critical section here keeps its data consistent at
+/// each step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs one of `workers` per thread over all chunks of `reader`, results to `consumer` in order.
+/// Runs `workers`, one per thread, over all chunks of `reader` and passes the results to `consumer`
+/// in order.
 ///
 /// Returns the digests of the sources ([`Reader::digests`]).
 ///
 /// # Errors
-/// The first error in the order of the corpus, or what `consumer` returned.
+/// The first error in corpus order, or the error of `consumer`.
 pub(crate) fn run<W: Work>(
     reader: Reader,
     workers: Vec<W>,
@@ -126,7 +127,7 @@ pub(crate) fn run<W: Work>(
         .num_threads(workers.len())
         .stack_size(STACK_BYTES)
         .thread_name(|i| format!("packtok-{i}"))
-        // Without one, a panic outside of a document would abort the process of the caller.
+        // Without a handler, a panic outside a document would abort the caller's process.
         .panic_handler(|_| ())
         .build()
         .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
@@ -136,7 +137,7 @@ pub(crate) fn run<W: Work>(
     }
     let outcome = shared.consume_in_order(consumer);
     shared.is_over.store(true, Ordering::Relaxed);
-    // Taken so that no worker is between its check of `is_over` and its wait.
+    // Taking the lock ensures that no worker is between its check of `is_over` and its wait.
     drop(lock(&shared.state));
     shared.room.notify_all();
     outcome?;
@@ -193,8 +194,8 @@ impl<T: Send + Default + 'static> Shared<T> {
                 break;
             };
             let result = chunk.and_then(|chunk| {
-                // What a panic may leave half-done is `out`, which is dropped, and the worker,
-                // whose buffers are cleared before each use; the run ends with the error anyway.
+                // Unwind safe: `out` is dropped after a panic, the worker clears its buffers before
+                // each use, and the run ends with an error.
                 let work = AssertUnwindSafe(|| worker.work(&chunk, &mut out));
                 let outcome = catch_unwind(work);
                 buffer = chunk.into_buffer();
@@ -217,7 +218,7 @@ impl<T: Send + Default + 'static> Shared<T> {
         }
     }
 
-    /// Every chunk that was read has to have come out again.
+    /// Checks that every chunk that was read was also consumed.
     fn check_all_consumed(&self, num_consumed: u64) -> Result<()> {
         match lock(&self.reader).num_chunks == num_consumed {
             true => Ok(()),
@@ -225,7 +226,7 @@ impl<T: Send + Default + 'static> Shared<T> {
         }
     }
 
-    /// Waits until one more chunk may be under way; `None` when the run is over.
+    /// Waits until another chunk may be in flight; `None` when the run is over.
     fn wait_for_room(&self) -> Option<T> {
         let mut state = lock(&self.state);
         while state.num_started >= state.num_consumed + self.window {
@@ -244,7 +245,7 @@ impl<T: Send + Default + 'static> Shared<T> {
         Some(state.spare.pop().unwrap_or_default())
     }
 
-    /// The next chunk with its number, or an error in its place; `None` after the last.
+    /// The next chunk with its number, or an error in its place; `None` after the last one.
     fn next_chunk(&self, buffer: Vec<u8>) -> Option<(u64, Result<Chunk>)> {
         let mut next = lock(&self.reader);
         if next.is_at_end || self.is_over.load(Ordering::Relaxed) {
@@ -260,14 +261,14 @@ impl<T: Send + Default + 'static> Shared<T> {
     }
 }
 
-/// Takes a worker off the count, also when it panics.
+/// Decrements the count of workers, also on a panic.
 struct Leaving<'a, T>(&'a Shared<T>);
 
 impl<T> Drop for Leaving<'_, T> {
     fn drop(&mut self) {
         lock(&self.0.state).num_workers -= 1;
         self.0.ready.notify_one();
-        // Others that wait for room have nothing to wait for either.
+        // Wake the workers that wait for room, so that they end too.
         self.0.room.notify_all();
     }
 }

@@ -1,11 +1,11 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
 /// Why a raw index cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RawIndexError {
-    /// An index of a file of which every line was left out.
+    /// All lines of a file were rejected.
     #[error(
         "{}: nothing was indexed: none of the {rejected} non-blank lines is valid JSON{first}; see {}",
         path.display(),
@@ -14,11 +14,11 @@ pub enum RawIndexError {
     NothingIndexed {
         /// The source.
         path: PathBuf,
-        /// Lines left out.
+        /// Number of rejected lines.
         rejected: u64,
-        /// Where the first is and what is wrong with it, as the end of a sentence.
+        /// Position and reason of the first rejected line, as the end of a sentence.
         first: String,
-        /// The file that names them.
+        /// The file that lists them.
         rejects: PathBuf,
     },
 }

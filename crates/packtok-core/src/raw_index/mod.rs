@@ -1,7 +1,8 @@
-//! Makes the raw index of a file of JSON lines: where each line is, as Modalities writes it.
+//! Builds the raw index of a file of JSON lines: the position of each line, in the format of
+//! Modalities.
 //!
-//! The index counts bytes of the plain file, so that readers of it can map the file. It is checked
-//! that each line is JSON, and nothing else about it.
+//! The index counts bytes of the uncompressed file, so that its readers can map the file. Each line
+//! is checked to be JSON; its content is not interpreted.
 
 mod error;
 
@@ -18,26 +19,26 @@ use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compre
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, is_there};
-use crate::pipeline::{Monitor, Progress, tell};
-use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_there};
+use crate::pipeline::{Monitor, Progress, report_progress};
+use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
 use crate::suffix::with_suffix;
 
-/// How an index is made.
+/// Options of an index.
 #[derive(Debug, Clone)]
 pub struct RawIndexOptions {
     /// The file of JSON lines.
     pub src: PathBuf,
     /// The index to write.
     pub index_path: PathBuf,
-    /// What becomes of a line that is no JSON or too long.
+    /// What to do with a line that is not JSON or too long.
     pub on_bad_document: OnBadDocument,
-    /// What becomes of an index that is already there.
+    /// What to do if the index already exists.
     pub existing: Existing,
     /// How the source is read.
     pub read: ReadOptions,
 }
 
-/// What went into an index; `lines` is the sum of the other three counts.
+/// Counts of an index; `lines` is the sum of the other three.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RawIndexReport {
     /// The index.
@@ -46,21 +47,21 @@ pub struct RawIndexReport {
     pub lines: u64,
     /// Lines in the index.
     pub entries: u64,
-    /// Lines left out because there is nothing in them.
+    /// Blank lines, which are skipped.
     pub blank: u64,
-    /// Lines left out because they are no JSON.
+    /// Lines skipped because they are not JSON.
     pub rejected: u64,
-    /// The file that names what was left out.
+    /// The file that lists the skipped lines.
     pub rejects_path: Option<PathBuf>,
-    /// Whether the index was there already and was proven right.
+    /// Whether the index already existed and was proven correct.
     pub skipped_existing: bool,
 }
 
-/// Writes the raw index of a file, in one step and only if all went well.
+/// Writes the raw index of a file atomically.
 ///
 /// # Errors
-/// The source is compressed or cannot be read, the index cannot be written, or a line is no JSON
-/// and `on_bad_document` says to fail.
+/// The source is compressed or cannot be read, the index cannot be written, or a line is not JSON
+/// and `on_bad_document` is `Fail`.
 pub fn write_raw_index(
     options: &RawIndexOptions,
     monitor: &mut Monitor<'_>,
@@ -98,11 +99,11 @@ pub fn write_raw_index(
         Existing::Replace => Replace::Existing,
         Existing::Error | Existing::Skip => Replace::Never,
     })?;
-    remove_if_there(&failed_rejects_path(&options.index_path))?;
+    remove_if_exists(&failed_rejects_path(&options.index_path))?;
     Ok(report)
 }
 
-/// The one plain file that is indexed.
+/// The uncompressed file to index.
 fn source(path: &Path) -> Result<Source> {
     let metadata = std::fs::metadata(path).map_err(|cause| Error::io(path, cause))?;
     if metadata.is_dir() {
@@ -120,7 +121,7 @@ fn source(path: &Path) -> Result<Source> {
     Ok(source)
 }
 
-/// The index in a file that has no name yet.
+/// Writes the index to an unpublished file.
 fn index(
     source: &Source,
     options: &RawIndexOptions,
@@ -157,7 +158,7 @@ fn index(
             documents: report.entries,
             ..Progress::default()
         };
-        tell(monitor, &progress)?;
+        report_progress(monitor, &progress)?;
         buffer = chunk.into_buffer();
     }
     let mut file = pairs.finish().map_err(io)?;
@@ -166,7 +167,7 @@ fn index(
     Ok((file, report))
 }
 
-/// Records a line that is left out, or ends the run.
+/// Records a rejected line, or ends the run.
 fn reject(
     source: &Source,
     line: &Line<'_>,
@@ -195,7 +196,7 @@ fn reject(
     }
 }
 
-/// Proves that the index that is there has the bytes of the new one.
+/// Checks that the existing index equals the new one.
 fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
     let read = |path: &Path| std::fs::read(path).map_err(|cause| Error::io(path, cause));
     let (found, expected) = (read(existing)?, read(new.path())?);
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn blank_lines_are_left_out_and_counted() {
+    fn blank_lines_are_skipped_and_counted() {
         let (_folder, options) = folder_with(b"{}\r\n\n \t\r\n[1]\n\"\\ud800\"");
         let report = run(&options).unwrap();
         let entries = read_raw_index(&options.index_path).unwrap();
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_fails_or_is_named_in_the_rejects() {
+    fn a_bad_line_fails_or_is_listed_in_the_rejects() {
         let (_folder, mut options) = folder_with(b"{}\n{\"a\":NaN}\n[]\n");
         assert_eq!(
             run(&options).unwrap_err().to_string(),

@@ -1,7 +1,8 @@
-//! Where a shard's part of a file begins and ends: a file is cut between lines.
+//! The part of a file that belongs to a shard: files are divided between lines.
 //!
-//! Plain files only. A compressed file cannot be read from its middle on, so it is whole and belongs to
-//! the shard that has its first byte; a file is opened to see that only where a boundary falls inside it.
+//! Only uncompressed files are divided. A compressed file cannot be read from the middle, so it
+//! belongs to the shard that owns its first byte. A file is opened to check for compression only if
+//! a boundary is inside it.
 
 use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
@@ -12,18 +13,19 @@ use memchr::memchr;
 use crate::corpus::{self, Compression, CorpusFile, Source};
 use crate::error::{Error, Result};
 
-/// Most bytes read at a time in search of the end of a line.
+/// Maximum number of bytes per read in the search for a line end.
 const READ_BYTES: usize = 1 << 20;
-/// What is read first: most lines end within it.
+/// Size of the first read: most lines end within it.
 const FIRST_READ_BYTES: usize = 1 << 13;
 
-/// `source` with the range of whole lines that start in its bytes `share`; `None` if none do.
+/// `source` with the range of complete lines that start in its bytes `share`; `None` if no line
+/// does.
 ///
-/// A file that is not cut keeps no range. `tick` is called now and then while the end of a line is
-/// searched; its error ends the search.
+/// A file that is not divided has no range. `tick` is called regularly during the search for a line
+/// end; its error ends the search.
 ///
 /// # Errors
-/// The file cannot be read, or is shorter than it was; or what `tick` returned.
+/// The file cannot be read or is shorter than expected; or the error of `tick`.
 pub(crate) fn cut(
     source: Source,
     share: Range<u64>,
@@ -47,7 +49,8 @@ pub(crate) fn cut(
     }))
 }
 
-/// Where the first line starts that starts at `offset_bytes` or behind it; the file's end if none does.
+/// Start of the first line that starts at or after `offset_bytes`; the end of the file if none
+/// does.
 fn line_start(
     source: &Source,
     offset_bytes: u64,
@@ -58,7 +61,7 @@ fn line_start(
     }
     let io = |cause| Error::io(&source.path, cause);
     let mut file = CorpusFile::open(&source.path)?;
-    // A line starts behind a `\n`, and the one that counts may be right before the offset.
+    // A line starts after a `\n`, which may be the byte before the offset.
     let mut place = offset_bytes - 1;
     file.seek(SeekFrom::Start(place)).map_err(io)?;
     let mut buffer = vec![0; FIRST_READ_BYTES];
@@ -101,10 +104,10 @@ mod tests {
         zstd_window_log_max: 27,
     };
 
-    /// A line: where it starts among the bytes of its file, and what it is there, `\n` included.
+    /// A line: its offset in the file, and its bytes including `\n`.
     type Naive = (u64, Vec<u8>);
 
-    /// The lines of a file, found by its `\n` alone.
+    /// The lines of a file, by a plain search for `\n`.
     fn lines_of(bytes: &[u8]) -> Vec<Naive> {
         let mut start = 0;
         let line = |line: &[u8]| {
@@ -127,7 +130,7 @@ mod tests {
         expand(&paths).unwrap()
     }
 
-    /// What each shard reads of each source.
+    /// The ranges that each shard reads of each source.
     fn cut_all(sources: &[Source], count: u64) -> Vec<Vec<(usize, Source)>> {
         let total = sources.iter().map(|source| source.bytes).sum();
         let of_shard = |index| {
@@ -163,7 +166,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn each_line_is_in_the_shard_that_has_its_first_byte(
+        fn each_line_is_in_the_shard_that_owns_its_first_byte(
             files in prop::collection::vec(content(), 1..6),
             count in 1u64..70,
         ) {
@@ -208,7 +211,8 @@ mod tests {
             let mut stops = vec![0; files.len()];
             for cuts in cut_all(&sources, count) {
                 let first = cuts.first().map_or(0, |(i, _)| *i);
-                // The sources of a shard are neighbours, so that a first number tells them all.
+                // The sources of a shard are consecutive, so the first number identifies all of
+                // them.
                 prop_assert!(cuts.iter().map(|(i, _)| *i).eq(first..first + cuts.len()));
                 let sources: Vec<_> = cuts.into_iter().map(|(_, source)| source).collect();
                 let (lines, digests) = read(&sources, first);
@@ -228,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Number of the source, offset, bytes and length of a line, and whether it is oversize.
+    /// Source number, offset, bytes and length of a line, and whether it is oversize.
     type Seen = (usize, u64, Vec<u8>, u64, bool);
 
     fn read(sources: &[Source], first: usize) -> (Vec<Seen>, Vec<Option<u32>>) {
@@ -257,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_is_whole_and_with_its_first_byte() {
+    fn a_compressed_file_belongs_to_the_shard_that_owns_its_first_byte() {
         let folder = TempDir::new().unwrap();
         let source = source(&folder, &zstd::encode_all(&b"a\nb\nc\n"[..], 1).unwrap());
         let cut = |share| cut(source.clone(), share, &mut || Ok(())).unwrap();
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_grew_or_shrank_behind_a_part_is_an_error() {
+    fn a_file_that_grew_or_shrank_after_a_part_is_an_error() {
         let folder = TempDir::new().unwrap();
         let source = source(&folder, b"one\ntwo\nthree\nfour\n");
         let part = cut(source.clone(), 1..9, &mut || Ok(())).unwrap().unwrap();

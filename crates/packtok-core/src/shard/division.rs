@@ -1,15 +1,14 @@
-//! The arithmetic of shards: which bytes of a corpus each of them owns.
+//! Shard arithmetic: which bytes of a corpus a shard owns.
 //!
-//! All sources, one behind the other, are `total_bytes` long. Shard `k` of `N` owns the lines whose
-//! first byte lies in `k·total/N..(k+1)·total/N`; what that means for a file is worked out in
-//! [`super::cut`].
+//! The concatenation of all sources has `total_bytes`. Shard `k` of `N` owns the lines whose first
+//! byte is in `k·total/N..(k+1)·total/N`; [`super::cut`] derives the ranges of files.
 
 use std::ops::Range;
 
 use super::ShardError;
 use crate::error::Result;
 
-/// One of the parts that a corpus is divided into.
+/// One of the parts of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     index: u64,
@@ -36,21 +35,21 @@ impl Shard {
         self.index
     }
 
-    /// How many there are.
+    /// Number of shards.
     pub fn count(self) -> u64 {
         self.count
     }
 
-    /// The bytes of the corpus in which the lines start that it owns.
+    /// The bytes of the corpus in which the shard's lines start.
     pub fn span(self, total_bytes: u64) -> Range<u64> {
         self.start(self.index, total_bytes)..self.start(self.index + 1, total_bytes)
     }
 
-    /// Where in a file of `bytes` bytes, of which `bytes_before` bytes of other files stand in the
-    /// corpus, its lines start; `None` if none of them can.
+    /// The range of a file in which the shard's lines start; `None` if it is empty. The file has
+    /// `bytes` bytes, after `bytes_before` bytes of other files.
     ///
-    /// An empty file has no byte that could lie anywhere; it goes with the byte behind it, and at the
-    /// end of the corpus with the last shard.
+    /// An empty file belongs to the shard that owns the next byte; at the end of the corpus, to the
+    /// last shard.
     pub fn share(self, total_bytes: u64, bytes_before: u64, bytes: u64) -> Option<Range<u64>> {
         let span = self.span(total_bytes);
         if bytes == 0 {
@@ -68,7 +67,7 @@ impl Shard {
 
     fn start(self, index: u64, total_bytes: u64) -> u64 {
         let start = u128::from(index) * u128::from(total_bytes) / u128::from(self.count);
-        // At most total_bytes, for index is at most count.
+        // At most `total_bytes`, because `index` is at most `count`.
         start as u64
     }
 }
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_outside_are_refused() {
+    fn numbers_out_of_range_are_rejected() {
         let message = |index, count| Shard::new(index, count).unwrap_err().to_string();
         assert_eq!(message(4, 4), "no shard 4 of 4; shards are numbered 0 to 3");
         assert_eq!(

@@ -1,11 +1,11 @@
-//! Everything that can go wrong with shards, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
 /// Why a shard cannot be packed, or shards cannot be joined.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// Packing has begun under the name that shards are to be joined under.
+    /// An unfinished packing run has the same output as a join.
     #[error(
         "{}: an unfinished run of packtok pack has the same output; finish that run, or delete this folder, then join again",
         path.display()
@@ -14,41 +14,42 @@ pub enum ShardError {
         /// The folder of the unfinished run.
         path: PathBuf,
     },
-    /// A corpus in no parts.
+    /// The number of shards is zero.
     #[error("the number of shards is 0, expected at least 1")]
     NoShards,
-    /// A number that no shard has.
+    /// A shard number is out of range.
     #[error("no shard {index} of {count}; shards are numbered 0 to {}", count - 1)]
     NoSuchShard {
-        /// The number asked for, from 0.
+        /// The requested number, from 0.
         index: u64,
-        /// How many shards there are.
+        /// Number of shards.
         count: u64,
     },
-    /// An option that is not known to hold before all of the corpus has been read in order.
+    /// An option cannot be used with shards, because it depends on the preceding part of the
+    /// corpus.
     #[error("{option} cannot be used with shards: {reason}; remove it, or pack without shards")]
     NotForShards {
         /// The option.
         option: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// There is no plan, and nothing says how many shards there are.
+    /// There is no plan, so the number of shards is unknown.
     #[error(
         "{}: no plan found, so the number of shards is unknown; write a plan with packtok plan --shards N, or give the shard as k/N",
         path.display()
     )]
     NoPlan {
-        /// Where the plan would be.
+        /// The path where the plan is expected.
         path: PathBuf,
     },
-    /// There is nothing to join.
+    /// There is no plan to join.
     #[error("{}: no plan found; give the folder that the shards were packed into", path.display())]
     NothingPlanned {
-        /// Where the plan would be.
+        /// The path where the plan is expected.
         path: PathBuf,
     },
-    /// The plan that is there was made for something else.
+    /// The existing plan is for a different run.
     #[error(
         "{}: the existing plan does not match this run: {what} is {found}, expected {expected}; pack into another folder, or remove the plan and its shards",
         path.display()
@@ -58,22 +59,22 @@ pub enum ShardError {
         path: PathBuf,
         /// What differs.
         what: String,
-        /// As the plan has it.
+        /// Its value in the plan.
         found: String,
-        /// As this run would have it.
+        /// Its value in this run.
         expected: String,
     },
-    /// A line of a plan is not what plans are made of.
+    /// A line of a plan is invalid.
     #[error("{}:{line}: not a valid plan line; remove the plan and write it again", path.display())]
     PlanLine {
         /// The plan.
         path: PathBuf,
         /// 1-based number of the line.
         line: u64,
-        /// What the parser said.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A plan does not hold what its first line says.
+    /// A plan does not match its first line.
     #[error(
         "{}: the plan is damaged: {what} is {found}, expected {expected}; remove the plan and write it again",
         path.display()
@@ -83,18 +84,18 @@ pub enum ShardError {
         path: PathBuf,
         /// What is wrong.
         what: &'static str,
-        /// As it is.
+        /// The value found.
         found: String,
-        /// As its first line says.
+        /// The value in its first line.
         expected: String,
     },
-    /// A path that no line of text can hold.
+    /// A path is not UTF-8, so a plan cannot contain it.
     #[error("{}: the path is not UTF-8, so a plan cannot contain it; rename the file or its folders", path.display())]
     NotUtf8 {
         /// The path.
         path: PathBuf,
     },
-    /// A path whose name says nothing of where it leads.
+    /// A path contains `..` after a symbolic link, so its location is ambiguous.
     #[error(
         "{}: the path follows a symbolic link and then .., so its location is ambiguous; give the path without ..",
         path.display()
@@ -103,7 +104,7 @@ pub enum ShardError {
         /// The path.
         path: PathBuf,
     },
-    /// A source lies where the shards are to be written.
+    /// A source is inside the shards' output folder.
     #[error(
         "{}: the source is inside the shards' output folder {}; choose another folder",
         path.display(),
@@ -115,7 +116,7 @@ pub enum ShardError {
         /// The folder of the shards.
         folder: PathBuf,
     },
-    /// A source has another length than the plan says.
+    /// The length of a source differs from the plan.
     #[error(
         "{}: file has {found_bytes} bytes, the plan expects {planned_bytes}; restore the file, or plan again in another folder",
         path.display()
@@ -128,7 +129,7 @@ pub enum ShardError {
         /// Its length now.
         found_bytes: u64,
     },
-    /// The folder has another tokenizer.
+    /// The folder contains another tokenizer.
     #[error(
         "{}: the tokenizer differs from the plan's: its fingerprint is {found}, expected {expected}; pack into another folder",
         path.display()
@@ -141,15 +142,15 @@ pub enum ShardError {
         /// The plan's.
         expected: String,
     },
-    /// A marker that cannot be read.
+    /// A marker is invalid.
     #[error("{}: not a valid shard marker; delete it and pack the shard again", path.display())]
     Marker {
         /// The marker.
         path: PathBuf,
-        /// What the parser said.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A marker, or the shard that it is of, belongs to something else.
+    /// A marker or its shard belongs to another run.
     #[error(
         "{}: {what} is {found}, expected {expected}; pack the shard again with existing set to replace",
         path.display()
@@ -159,12 +160,12 @@ pub enum ShardError {
         path: PathBuf,
         /// What differs.
         what: String,
-        /// As the file has it.
+        /// The value found.
         found: String,
-        /// As it should be.
+        /// The expected value.
         expected: String,
     },
-    /// Shards are missing.
+    /// Some shards are missing.
     #[error(
         "{}: shards are missing: {shards} of {count}; pack them, then join again",
         folder.display()
@@ -174,32 +175,32 @@ pub enum ShardError {
         folder: PathBuf,
         /// Their numbers, as `3, 7-9`.
         shards: String,
-        /// How many shards there are.
+        /// Number of shards.
         count: u64,
     },
-    /// The shards' parts of a source do not make it whole.
+    /// The parts of a source in the shards leave a gap or overlap.
     #[error(
         "{}: source {label:?} is covered up to byte {expected}, but the next part starts at byte {found}; pack the shard again with existing set to replace",
         path.display()
     )]
     NotCovered {
-        /// The marker that comes next, or the plan if none does.
+        /// The marker of the next part, or the plan if there is none.
         path: PathBuf,
         /// The source.
         label: String,
-        /// Where the next part of it starts.
+        /// Start of the next part.
         found: u64,
-        /// Where the part before it stopped.
+        /// End of the previous part.
         expected: u64,
     },
-    /// A line of a rejects file cannot be read.
+    /// A line of a rejects file is invalid.
     #[error("{}:{line}: not a valid rejects line; pack the shard again with existing set to replace", path.display())]
     RejectLine {
         /// The rejects file.
         path: PathBuf,
         /// 1-based number of the line.
         line: u64,
-        /// What the parser said.
+        /// The error of the parser.
         source: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The names of the files in a folder of shards.
+//! The file names in a folder of shards.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::suffix::with_suffix;
 pub const PLAN: &str = "plan.jsonl";
 /// The tokenizer of all shards.
 pub const TOKENIZER: &str = "tokenizer.json";
-/// What the names of all other files begin with.
+/// Prefix of the names of all other files.
 pub const SHARD_PREFIX: &str = "shard-";
-/// What follows the name of a shard's pbin in that of its rejects.
+/// Suffix of the rejects, after the name of a shard's pbin.
 pub const REJECTS_SUFFIX: &str = ".rejects.jsonl";
-/// The extension of a marker, where the pbin has `pbin`.
+/// Extension of a marker, instead of `pbin`.
 pub const MARKER_EXTENSION: &str = "done.json";
 
 /// The name of the pbin of shard `index` of `count`.
@@ -34,7 +34,7 @@ pub(super) fn shard_path(folder: &Path, shard: Shard) -> PathBuf {
     folder.join(shard_name(shard.index(), shard.count()))
 }
 
-/// The marker that says that the shard at `shard_path` is whole.
+/// The marker of the shard at `shard_path`; it exists once the shard is complete.
 pub fn marker_path(shard_path: &Path) -> PathBuf {
     shard_path.with_extension(MARKER_EXTENSION)
 }

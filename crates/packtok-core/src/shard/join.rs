@@ -1,7 +1,7 @@
-//! Joining: the shards become the file that one run would have written, byte for byte.
+//! Joins shards into the file that one run would have written, byte for byte.
 //!
-//! Responsible for that all shards are there, whole and of one plan, and for what the file says of the
-//! corpus; copying and verifying the parts is the format's matter.
+//! Responsible for checking that all shards exist, are complete and belong to one plan, and for the
+//! metadata of the file. `packtok-pbin` copies and verifies the parts.
 
 use crate::pack::PackError;
 use std::path::{Path, PathBuf};
@@ -24,23 +24,24 @@ use crate::pack::{
     Existing, RejectFault, RejectLimit, first_reject, has_published, remove_leftover,
     tokenizer_path_of,
 };
-use crate::pipeline::{Monitor, Progress, tell};
+use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::Rejects;
 
-/// What is joined, and where to.
+/// Options of a join.
 #[derive(Debug, Clone)]
 pub struct JoinOptions {
     /// The folder of the shards.
     pub folder: PathBuf,
     /// The file to write.
     pub output: PathBuf,
-    /// What becomes of an output that is already there.
+    /// What to do if the output already exists.
     pub existing: Existing,
-    /// Most documents to reject in all shards; without one, what the shards were packed with.
+    /// Maximum number of rejected documents in all shards; by default the limits that the shards
+    /// were packed with.
     pub max_rejects: Option<RejectLimit>,
 }
 
-/// What joining did.
+/// The result of a join.
 #[derive(Debug, Serialize)]
 pub struct JoinReport {
     /// The file.
@@ -55,18 +56,19 @@ pub struct JoinReport {
     pub tokens: u64,
     /// Its length in bytes.
     pub file_bytes: u64,
-    /// The file that names what was rejected.
+    /// The file that lists the rejected lines.
     pub rejects_path: Option<PathBuf>,
-    /// The copy of the tokenizer beside the output.
+    /// The copy of the tokenizer next to the output.
     pub tokenizer_path: PathBuf,
-    /// Whether the output was there already and was proven right.
+    /// Whether the output already existed and was proven correct.
     pub skipped_existing: bool,
 }
 
-/// Joins the shards in a folder, verifying every one while it is copied.
+/// Joins the shards in a folder, verifying each while it is copied.
 ///
 /// # Errors
-/// [`ShardError::Missing`]; a shard is damaged or of another plan or program; what publishing says.
+/// [`ShardError::Missing`]; a shard is damaged or belongs to another plan or program; the errors of
+/// publishing.
 pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
     let shards = Shards::find(&options.folder)?;
     refuse_shard_as_output(&shards, &options.output)?;
@@ -74,7 +76,7 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     remove_abandoned(&[&options.output, &rejects_path(&options.output)])?;
     let (tokenizer, tokenizer_json) = shards.tokenizer()?;
     let metadata = shards.metadata();
-    // A join that was killed between publishing and saying so is done.
+    // A join that was killed after publishing and before reporting is done.
     let is_ours = options.existing == Existing::Error && has_published(&options.output);
     if is_ours || options.existing.keeps(&options.output)? {
         let tokenizer_path = tokenizer_path_of(&options.output);
@@ -83,29 +85,29 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
         return Ok(report);
     }
     let width = TokenWidth::for_vocab(tokenizer.vocab_size);
-    let mut tick = || tell(monitor, &Progress::default());
-    let (mut begun, writer) =
+    let mut tick = || report_progress(monitor, &Progress::default());
+    let (mut started, writer) =
         join_journal::begin(&options.output, width, &shards.markers, &mut tick)?;
     match shards.write(
         options,
         &metadata,
         &tokenizer_json,
-        &mut begun,
+        &mut started,
         writer,
         monitor,
     ) {
         Ok(report) => {
-            begun.remove()?;
+            started.remove()?;
             Ok(report)
         }
-        Err(error) => Err(begun.give_up(error)),
+        Err(error) => Err(started.give_up(error)),
     }
 }
 
-/// The pbins of all shards in order, once it is known that all are there and of one plan.
+/// The pbins of all shards in order, after checking that all exist and belong to one plan.
 ///
 /// # Errors
-/// As [`join`], except for what reading the shards would show.
+/// As [`join`], except for faults in the content of shards.
 pub fn list(folder: &Path, max_rejects: Option<RejectLimit>) -> Result<Vec<PathBuf>> {
     let shards = Shards::find(folder)?;
     shards.judge_rejects(max_rejects)?;
@@ -115,7 +117,7 @@ pub fn list(folder: &Path, max_rejects: Option<RejectLimit>) -> Result<Vec<PathB
     paths.collect()
 }
 
-/// Joining into a shard would destroy it.
+/// Rejects an output that is one of the shards: joining would destroy it.
 fn refuse_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
     let Ok(resolved) = output.canonicalize() else {
         return Ok(());
@@ -137,13 +139,14 @@ struct Shards {
 }
 
 impl Shards {
-    /// Writes the file, behind the shards that are in it already, and gives everything its name.
+    /// Writes the file, resuming after the shards that it already contains, and publishes
+    /// everything.
     fn write(
         &self,
         options: &JoinOptions,
         metadata: &Metadata,
         tokenizer_json: &str,
-        begun: &mut join_journal::Begun,
+        started: &mut join_journal::StartedJoin,
         writer: Writer,
         monitor: &mut Monitor<'_>,
     ) -> Result<JoinReport> {
@@ -155,13 +158,13 @@ impl Shards {
         let sources = self.sources(monitor)?;
         let file_bytes = |marker: &Marker| marker.file_bytes;
         let total_bytes = self.markers.iter().map(file_bytes).sum();
-        let num_done = begun.num_shards();
+        let num_done = started.num_shards();
         let done_bytes: u64 = self.markers[..num_done].iter().map(file_bytes).sum();
         let finished = join_as(
             writer,
             self.opened().skip(num_done),
             (metadata, &sources),
-            &mut |checkpoint| begun.note(checkpoint),
+            &mut |checkpoint| started.note(checkpoint),
             &mut |bytes_read| {
                 monitor(&Progress {
                     bytes_read: done_bytes + bytes_read,
@@ -171,7 +174,7 @@ impl Shards {
                 })
             },
         )?;
-        begun.check_owner()?;
+        started.check_owner()?;
         options.existing.refuse_newcomer(&options.output)?;
         let rejects_path = rejects.publish()?;
         let tokenizer_path = tokenizer_path_of(&options.output);
@@ -227,8 +230,8 @@ impl Shards {
         .into())
     }
 
-    /// Fails if all shards together have more rejects than are allowed: by `limit`, or else by each of the limits
-    /// that shards were packed with.
+    /// Fails if all shards together have more rejects than `limit` allows, or without `limit`, than
+    /// each of the limits that shards were packed with.
     fn judge_rejects(&self, limit: Option<RejectLimit>) -> Result<()> {
         let counts = self.metadata().counts;
         let limits = match limit {
@@ -262,7 +265,7 @@ impl Shards {
     fn parts(&self) -> impl Iterator<Item = (PathBuf, &Marker)> {
         let path = |marker: &Marker| {
             let shard = Shard::new(marker.index, marker.count);
-            // The marker was compared with the shard that it was found for.
+            // The marker was compared with its shard when it was found.
             shard.map_or_else(
                 |_| self.folder.clone(),
                 |shard| shard_path(&self.folder, shard),
@@ -273,7 +276,7 @@ impl Shards {
             .map(move |marker| (path(marker), marker))
     }
 
-    /// The pbins in order, opened and held against plan and markers.
+    /// The pbins in order, opened and compared with plan and markers.
     fn opened(&self) -> impl Iterator<Item = Result<OpenPart>> {
         self.parts().map(|(path, marker)| {
             let part = OpenPart::open(&path)?;
@@ -314,7 +317,7 @@ impl Shards {
         compare_metadata(reader.path(), &found, &expected)
     }
 
-    /// What the joined file says of itself: what the file of one run would say.
+    /// The metadata of the joined file, equal to that of a single run.
     fn metadata(&self) -> Metadata {
         let header = &self.plan.header;
         Metadata {
@@ -334,7 +337,7 @@ impl Shards {
         }
     }
 
-    /// Proves that the output that is there is what joining would write.
+    /// Checks that the existing output equals what joining would write.
     fn prove(
         &self,
         options: &JoinOptions,
@@ -407,7 +410,7 @@ impl Shards {
         })
     }
 
-    /// What is known of the tokenizer, and its text.
+    /// The metadata and the text of the tokenizer.
     fn tokenizer(&self) -> Result<(&TokenizerInfo, String)> {
         let planned = self.plan.header.tokenizer.as_ref();
         let planned = planned.ok_or_else(|| ShardError::PlanDamaged {
@@ -420,14 +423,15 @@ impl Shards {
         Ok((planned, json))
     }
 
-    /// The sources of the plan with their checksums, each found to be covered from end to end.
+    /// The sources of the plan with their checksums. Checks that the shards cover each source
+    /// completely.
     fn sources(&self, monitor: &mut Monitor<'_>) -> Result<Vec<packtok_pbin::Source>> {
         let mut pieces = self.pieces().peekable();
         let mut sources = Vec::new();
         self.plan.for_each_source(|label, bytes| {
             let number = sources.len() as u64;
             if number.is_multiple_of(SOURCES_PER_CALL) {
-                tell(monitor, &Progress::default())?;
+                report_progress(monitor, &Progress::default())?;
             }
             let mut covered = Covered {
                 label,
@@ -458,7 +462,7 @@ impl Shards {
         Ok(sources)
     }
 
-    /// What each shard holds of each source, in order.
+    /// The part of each source that each shard contains, in order.
     fn pieces(&self) -> impl Iterator<Item = Result<Piece>> {
         self.parts().flat_map(|(path, marker)| {
             let sources = match Reader::open(&path).and_then(|reader| reader.sources()) {
@@ -488,7 +492,7 @@ impl Shards {
 /// Sources between two calls of the monitor.
 const SOURCES_PER_CALL: u64 = 1 << 14;
 
-/// What one shard holds of one source.
+/// The part of one source in one shard.
 struct Piece {
     /// The shard.
     path: PathBuf,
@@ -496,7 +500,7 @@ struct Piece {
     recorded: packtok_pbin::Source,
 }
 
-/// How much of a source the pieces so far make up.
+/// The part of a source that the pieces so far cover.
 struct Covered<'a> {
     label: &'a str,
     bytes: u64,
@@ -538,7 +542,7 @@ impl Covered<'_> {
     }
 }
 
-/// Names the first part of the metadata that differs.
+/// Compares the metadata, and reports the first difference.
 fn compare_metadata(path: &Path, found: &Metadata, expected: &Metadata) -> Result<()> {
     let json = |metadata: &Metadata| serde_json::to_value(metadata).unwrap_or_default();
     match difference(&json(found), &json(expected)) {
@@ -547,7 +551,7 @@ fn compare_metadata(path: &Path, found: &Metadata, expected: &Metadata) -> Resul
     }
 }
 
-/// Numbers in order as people write them: `3, 7-9`.
+/// Formats sorted numbers as ranges: `3, 7-9`.
 fn ranges(numbers: &[u64]) -> String {
     let runs = numbers.chunk_by(|one, next| one + 1 == *next);
     let shown = runs.map(|run| match run {
@@ -563,7 +567,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_listed_in_runs() {
+    fn numbers_are_listed_as_ranges() {
         assert_eq!(ranges(&[3, 7, 8, 9, 11, 12]), "3, 7-9, 11-12");
         assert_eq!(ranges(&[0]), "0");
     }

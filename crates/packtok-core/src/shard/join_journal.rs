@@ -1,4 +1,5 @@
-//! Going on where a join over the same output ended: which shards stand in the unfinished file already.
+//! Resumes an unfinished join with the same output: records which shards the unfinished file
+//! contains.
 
 use crate::shard::ShardError;
 use std::ops::ControlFlow;
@@ -15,37 +16,38 @@ use crate::journal::Journal;
 /// Version of the journal.
 const VERSION: u32 = 1;
 
-/// What a journal begins with: all that the joined file's bytes hang on.
+/// The head of the journal: everything that determines the joined file's bytes.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     packtok_join: u32,
     /// Fingerprint of the plan.
     plan: String,
-    /// CRC32C of the checksums of all shards' trailers, which stand for what is in them.
+    /// CRC32C of the checksums of all shards' trailers, which identify their content.
     shards_crc32c: u32,
 }
 
-/// A join that has begun, perhaps long ago.
-pub(super) struct Begun {
+/// A started join, possibly resumed.
+pub(super) struct StartedJoin {
     journal: Journal,
-    /// How many shards are in the file.
+    /// Number of shards in the file.
     num_shards: usize,
 }
 
-/// Takes the output for this process, and goes on with what is done already.
+/// Takes ownership of the output, and resumes an unfinished join.
 ///
 /// # Errors
-/// Another process has the output, or a run that packs has begun it; what `tick` returned.
+/// Another process owns the output, or an unfinished packing run has the same output; the error of
+/// `tick`.
 pub(super) fn begin(
     output: &Path,
     width: TokenWidth,
     markers: &[Marker],
     tick: &mut dyn FnMut() -> Result<()>,
-) -> Result<(Begun, Writer)> {
+) -> Result<(StartedJoin, Writer)> {
     let mut journal = Journal::open(output, tick)?;
-    match go_on(output, width, markers, &mut journal, tick) {
+    match resume(output, width, markers, &mut journal, tick) {
         Ok((num_shards, writer)) => Ok((
-            Begun {
+            StartedJoin {
                 journal,
                 num_shards,
             },
@@ -55,8 +57,8 @@ pub(super) fn begin(
     }
 }
 
-/// Number of shards that are in the unfinished file, and the file.
-fn go_on(
+/// The number of shards that the unfinished file contains, and the file.
+fn resume(
     output: &Path,
     width: TokenWidth,
     markers: &[Marker],
@@ -74,10 +76,10 @@ fn go_on(
     };
     let checkpoints = match journal.read::<Head, Checkpoint>()? {
         Some((found, checkpoints)) if found == head => checkpoints,
-        Some(_) => begun_anew(journal, &head)?,
+        Some(_) => restarted(journal, &head)?,
         None => {
             refuse_packing(journal)?;
-            begun_anew(journal, &head)?
+            restarted(journal, &head)?
         }
     };
     let mut stop = None;
@@ -102,14 +104,15 @@ fn go_on(
     Ok((num_shards, writer))
 }
 
-fn begun_anew(journal: &mut Journal, head: &Head) -> Result<Vec<Checkpoint>> {
+fn restarted(journal: &mut Journal, head: &Head) -> Result<Vec<Checkpoint>> {
     journal.begin(head)?;
     Ok(Vec::new())
 }
 
-/// What a run has packed is not thrown away by joining under the same name.
+/// Rejects the journal of a packing run, so that a join with the same output does not discard its
+/// work.
 fn refuse_packing(journal: &mut Journal) -> Result<()> {
-    /// What an entry of such a run says of what is packed.
+    /// The entry of a packing run, reduced to its counts.
     #[derive(Deserialize)]
     struct Packed {
         #[serde(default)]
@@ -125,29 +128,29 @@ fn refuse_packing(journal: &mut Journal) -> Result<()> {
     }
 }
 
-impl Begun {
-    /// How many shards are in the file.
+impl StartedJoin {
+    /// Number of shards in the file.
     pub(super) fn num_shards(&self) -> usize {
         self.num_shards
     }
 
-    /// Notes that one more is.
+    /// Records that another shard is in the file.
     pub(super) fn note(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         self.num_shards += 1;
         self.journal.append(checkpoint)
     }
 
-    /// Whether this process still has the output for itself.
+    /// Checks that this process still owns the output.
     pub(super) fn check_owner(&self) -> Result<()> {
         self.journal.check_owner()
     }
 
-    /// The output is published: nothing more is needed.
+    /// Removes the journal after the output was published.
     pub(super) fn remove(self) -> Result<()> {
         self.journal.remove()
     }
 
-    /// Gives up for `error`, and keeps the shards that are in the file for a later join.
+    /// Stops with `error`, and keeps the shards in the file for a later join.
     pub(super) fn give_up(self, error: Error) -> Error {
         give_up(self.journal, error)
     }
@@ -158,7 +161,7 @@ fn give_up(journal: Journal, error: Error) -> Error {
         let source = Box::new(error);
         return Error::Kept { source };
     }
-    // There is an error to be told already, and what stays is removed by the next join.
+    // The original error is reported; the next join removes what remains.
     let _ = journal.remove();
     error
 }

@@ -1,4 +1,4 @@
-//! The marker of a shard, written last: the shard is whole, and this is what it covers.
+//! The marker of a shard, written last: states that the shard is complete and what it covers.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::pack::RejectLimit;
 /// The version of the marker.
 pub(super) const VERSION: u32 = 1;
 
-/// What is known of a shard that is whole.
+/// The description of a complete shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Marker {
     /// Version of this record.
@@ -22,7 +22,7 @@ pub struct Marker {
     pub plan: String,
     /// Number of the shard, from 0.
     pub index: u64,
-    /// How many shards there are.
+    /// Number of shards.
     pub count: u64,
     /// The program that packed it.
     pub writer: WriterInfo,
@@ -30,48 +30,48 @@ pub struct Marker {
     pub file_bytes: u64,
     /// CRC32C of its tokens.
     pub data_crc32c: u32,
-    /// Checksum of its trailer, which stands for the whole content.
+    /// Checksum of its trailer, which identifies the complete content.
     pub trailer_crc32c: u32,
-    /// What was counted.
+    /// Counts of the shard.
     pub counts: Counts,
-    /// Number of sources of which it holds anything.
+    /// Number of sources that it contains any part of.
     pub num_sources: u64,
     /// Raw bytes of sources that it covers.
     pub source_bytes: u64,
-    /// Where it begins in the corpus; nothing if it holds nothing.
+    /// Its start in the corpus; `None` if it is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<Place>,
-    /// Where it stops.
+    /// Its end in the corpus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Place>,
-    /// Its share of those sources that it does not hold whole, two at most.
+    /// Its parts of sources that it does not contain completely, at most two.
     pub parts: Vec<SourcePart>,
-    /// What its run had as `max_rejects`.
+    /// The option `max_rejects` of its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rejects: Option<RejectLimit>,
     /// Wall-clock time of the run, in seconds.
     pub seconds: f64,
-    /// The machine that it was packed on.
+    /// The machine that packed it.
     pub hostname: String,
 }
 
-/// A place in the raw bytes of a corpus.
+/// A position in the raw bytes of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Number of the source among all, from 0.
+    /// Number of the source, from 0.
     pub source: u64,
-    /// Byte of that source.
+    /// Byte offset in that source.
     pub offset_bytes: u64,
 }
 
 /// A part of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePart {
-    /// Number of the source among all, from 0.
+    /// Number of the source, from 0.
     pub source: u64,
     /// Its first byte.
     pub start: u64,
-    /// The byte behind it.
+    /// The byte after its last.
     pub stop: u64,
     /// CRC32C of its raw bytes.
     pub crc32c: u32,
@@ -80,7 +80,7 @@ pub struct SourcePart {
 }
 
 impl Marker {
-    /// The marker of the shard at `shard_path`, if there is one and the shard has the length it says.
+    /// The marker of the shard at `shard_path`, if it exists and the shard has the recorded length.
     ///
     /// # Errors
     /// The marker cannot be read.
@@ -106,7 +106,8 @@ impl Marker {
         Ok(path)
     }
 
-    /// Checks that the marker is of `shard` in the plan with that fingerprint, by this program's version.
+    /// Checks that the marker is for `shard` in the plan with that fingerprint, by this version of
+    /// packtok.
     pub(super) fn check(&self, shard: Shard, plan: &str, shard_path: &Path) -> Result<()> {
         let writer = WriterInfo::default();
         let program = |writer: &WriterInfo| format!("{} {}", writer.name, writer.version);
@@ -130,7 +131,7 @@ impl Marker {
     }
 }
 
-/// Refuses what `path` says if it is not what it should say.
+/// The error that a value in `path` is not the expected one.
 pub(super) fn differing(path: &Path, what: &str, found: String, expected: String) -> Result<()> {
     if found == expected {
         return Ok(());

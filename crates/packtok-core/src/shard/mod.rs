@@ -1,8 +1,9 @@
-//! Packing in parts: a corpus is divided into shards, each packed by a process of its own, and joined.
+//! Packing in shards: a corpus is divided, each shard is packed by a separate process, and the
+//! shards are joined.
 //!
-//! [`Plan`] says, once for all, what the corpus is and into how many shards it is divided
-//! ([`division`]); [`pack_shard`] packs one of them and leaves a [`Marker`] when it is whole; [`join`]
-//! makes of all shards the very file that one run would have written. All of them lie in one folder.
+//! A [`Plan`] fixes the corpus and the number of shards ([`division`]). [`pack_shard`] packs one
+//! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
+//! file that one run would have written. All files are in one folder.
 
 mod cut;
 mod division;

@@ -1,7 +1,8 @@
-//! Packing one shard: what the plan gives it goes through the pipeline, and a marker says when it is whole.
+//! Packs one shard: runs the pipeline on its part of the corpus, then writes its marker.
 //!
-//! Two processes may do the same shard at once, for clusters do start a task twice: each fills files of
-//! its own, whose bytes are the same, and gives them the names in the same order, the marker's last.
+//! Two processes may pack the same shard at once, because clusters sometimes start a task twice.
+//! Each fills its own files, whose bytes are equal, and publishes them in the same order, the
+//! marker last.
 
 use crate::pack::PackError;
 use std::path::{Path, PathBuf};
@@ -23,23 +24,25 @@ use crate::pack::{
 };
 use crate::pipeline::Monitor;
 
-/// Which shard is packed.
+/// Selects the shard to pack.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
     /// Its number, from 0.
     pub index: u64,
-    /// Into how many shards the corpus has to be divided.
+    /// The number of shards, if the caller requires one.
     pub count: Option<u64>,
-    /// Into how many shards it is divided if there is no plan yet and nothing else says it.
+    /// The number of shards if there is no plan and no other requirement.
     pub default_count: Option<u64>,
 }
 
-/// Packs a shard into the folder `options.spec.output`, unless its marker says that it is whole.
+/// Packs a shard into the folder `options.spec.output`, unless its marker shows that it is
+/// complete.
 ///
-/// If there is no plan yet, it is made first.
+/// Creates the plan if there is none.
 ///
 /// # Errors
-/// As [`crate::pack::pack`]; the plan there is another's, or there is none and no number of shards.
+/// As [`crate::pack::pack`]; the existing plan does not match, or there is none and no number of
+/// shards.
 pub fn pack_shard(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -52,7 +55,7 @@ pub fn pack_shard(
     let tokenizer_path = provide_tokenizer(&options.spec.output, tokenizer)?;
     let mut of_shard = options.clone();
     of_shard.spec.output = shard_path(&options.spec.output, shard);
-    // What another process has made of the same shard is the same.
+    // Another process may have published the same shard, with equal bytes.
     of_shard.spec.existing = Existing::Replace;
     let run = Run {
         shard,
@@ -91,7 +94,7 @@ fn find_or_make(
     Ok(Plan::make(options, tokenizer, count, monitor)?.0)
 }
 
-/// Puts the tokenizer into the folder, once for all shards.
+/// Writes the tokenizer of all shards into the folder, if it is missing.
 fn provide_tokenizer(folder: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
     let path = tokenizer_path(folder);
     let json = tokenizer.json().as_bytes();
@@ -101,14 +104,14 @@ fn provide_tokenizer(folder: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
             published => return Ok(published.map(|()| path)?),
         }
     }
-    // Parsing it takes longer than packing a small shard.
+    // Fast path: parsing it would take longer than packing a small shard.
     if std::fs::read(&path).is_ok_and(|found| found == json) {
         return Ok(path);
     }
     check_tokenizer(&path, tokenizer.fingerprint()).map(|_| path)
 }
 
-/// The text of the tokenizer at `path`, which has to have that fingerprint.
+/// The text of the tokenizer at `path`, which must have that fingerprint.
 pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
     let json = std::fs::read_to_string(path).map_err(|cause| Error::io(path, cause))?;
     let found = fingerprint_of(&path.display().to_string(), &json)?;
@@ -123,7 +126,7 @@ pub(super) fn check_tokenizer(path: &Path, expected: &str) -> Result<String> {
     .into())
 }
 
-/// The report of a shard that is whole already, as its marker tells; `options.spec.output` is the shard.
+/// The report for a complete shard, from its marker; `options.spec.output` is the shard.
 pub fn report_of_marker(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -154,17 +157,17 @@ pub fn report_of_marker(
     }
 }
 
-/// One process's work on a shard.
+/// The work of one process on a shard.
 struct Run<'a> {
     shard: Shard,
     plan: &'a Plan,
-    /// Those of the run, with the shard as output.
+    /// The options of the run, with the shard as output.
     options: PackOptions,
     tokenizer: &'a Tokenizer,
 }
 
 impl Run<'_> {
-    /// The marker of a shard that is whole already.
+    /// The marker, if the shard is complete already.
     fn kept(&self) -> Result<Option<Marker>> {
         let output = &self.options.spec.output;
         let Some(marker) = Marker::find(output)? else {

@@ -1,8 +1,9 @@
-//! The plan of a division: which corpus, packed how, in how many shards.
+//! The plan of a division into shards: the corpus, the options and the number of shards.
 //!
-//! It is written once into the folder of the shards and never replaced. Whoever works on a shard takes
-//! the sources from it instead of listing the inputs again, and holds its own options against it. Secrets
-//! do not stand in it: what replaces them in paths is put back by those who know them.
+//! It is written once into the folder of the shards and never replaced. Processes that pack a shard
+//! read the sources from the plan instead of listing the inputs again, and compare their options
+//! with it. The plan contains no secrets: paths contain placeholders, and processes that know the
+//! secrets restore them.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -18,9 +19,9 @@ use super::{Shard, ShardError};
 use crate::corpus::{self, CurrentFolder, Source};
 use crate::error::{Error, Result};
 use crate::pack::{PackOptions, metadata, redacted};
-use crate::pipeline::{Monitor, Progress, tell};
+use crate::pipeline::{Monitor, Progress, report_progress};
 
-/// What is only known once the inputs have been listed, and what follows from it.
+/// Fields that are only known after the inputs were listed, and fields derived from them.
 const FROM_LISTING: [&str; 3] = ["root", "num_sources", "total_bytes"];
 
 /// The plan in a folder of shards.
@@ -30,27 +31,29 @@ pub struct Plan {
     pub(super) header: Header,
 }
 
-/// What a plan says.
+/// A description of a plan.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlanReport {
     /// The plan's file.
     pub plan: PathBuf,
-    /// What tells it from others.
+    /// Fingerprint that identifies the plan.
     pub fingerprint: String,
-    /// Into how many shards the corpus is divided.
+    /// Number of shards.
     pub num_shards: u64,
     /// Number of sources.
     pub num_sources: u64,
     /// Length of all sources on disk, in bytes.
     pub source_bytes: u64,
-    /// Whether the plan was there already.
+    /// Whether the plan already existed.
     pub skipped_existing: bool,
 }
 
-/// Lists the inputs and writes the plan of `num_shards` shards into the folder `options.spec.output`.
+/// Lists the inputs and writes the plan for `num_shards` shards into the folder
+/// `options.spec.output`.
 ///
 /// # Errors
-/// What listing the inputs says; an option that shards cannot have; a plan of something else is there.
+/// The errors of listing the inputs; an option that cannot be used with shards; an existing plan
+/// differs.
 pub fn plan(
     options: &PackOptions,
     tokenizer: &Tokenizer,
@@ -73,7 +76,7 @@ impl Plan {
     /// The plan in `folder`, if there is one.
     ///
     /// # Errors
-    /// It cannot be read, or its first line is not a plan's.
+    /// It cannot be read, or its first line is invalid.
     pub fn find(folder: &Path) -> Result<Option<Self>> {
         let path = plan_path(folder);
         match path.symlink_metadata() {
@@ -86,8 +89,8 @@ impl Plan {
         }
     }
 
-    /// Lists the inputs and writes the plan; if there is one, or another process is faster, that has to
-    /// be the same. Also says whether it is new.
+    /// Lists the inputs and writes the plan. If a plan exists, or another process writes one first,
+    /// it must be equal. Also returns whether the plan is new.
     pub(super) fn make(
         options: &PackOptions,
         tokenizer: &Tokenizer,
@@ -97,12 +100,12 @@ impl Plan {
         refuse_unknowable(options)?;
         let path = plan_path(&options.spec.output);
         let sources = corpus::expand(&options.spec.input)?;
-        // A corpus in another format is told before any task starts. One file stands for all: opening
-        // each of a million would take longer than the plan.
+        // Report an unsupported format before any task starts. Only the first file is checked:
+        // opening a million files would take longer than the plan.
         if let Some(first) = sources.first() {
             corpus::compression(first)?;
         }
-        tell(monitor, &Progress::default())?;
+        report_progress(monitor, &Progress::default())?;
         let root = root_of(&sources, &options.spec.output)?;
         let mut header = Header {
             root: redacted(&root, &options.spec.redactions),
@@ -130,7 +133,7 @@ impl Plan {
         }
     }
 
-    /// Checks that the plan is the one of a run, as far as that can be told without listing its inputs.
+    /// Checks that the plan matches a run, as far as possible without listing the inputs.
     pub(super) fn check(
         &self,
         options: &PackOptions,
@@ -142,12 +145,12 @@ impl Plan {
         self.compare_headers(&expected(options, tokenizer, num_shards)?, &FROM_LISTING)
     }
 
-    /// Into how many shards the corpus is divided.
+    /// Number of shards.
     pub fn num_shards(&self) -> u64 {
         self.header.num_shards
     }
 
-    /// What tells this plan from others.
+    /// Fingerprint that identifies the plan.
     pub fn fingerprint(&self) -> &str {
         &self.header.fingerprint
     }
@@ -162,7 +165,8 @@ impl Plan {
         &self.path
     }
 
-    /// What a shard reads, and the number of its first source among all; only its own files are touched.
+    /// The sources of a shard, and the number of the first one. Only the shard's own files are
+    /// accessed.
     pub(super) fn sources_of(
         &self,
         shard: Shard,
@@ -183,7 +187,7 @@ impl Plan {
         let mut first = 0;
         let mut sources = Vec::with_capacity(shares.len());
         for (ordinal, source, share) in shares {
-            let mut tick = || tell(monitor, &Progress::default());
+            let mut tick = || report_progress(monitor, &Progress::default());
             tick()?;
             check_length(&source)?;
             if let Some(source) = cut(source, share, &mut tick)? {
@@ -196,7 +200,7 @@ impl Plan {
         Ok((first, sources))
     }
 
-    /// Calls `each` with the label and the length of every source.
+    /// Calls `each` with the label and length of every source.
     pub(super) fn for_each_source(
         &self,
         mut each: impl FnMut(&str, u64) -> Result<()>,
@@ -206,7 +210,7 @@ impl Plan {
         })
     }
 
-    /// Checks that this plan is the same as one that was `made` of `sources`.
+    /// Checks that this plan equals the plan `made` for `sources`.
     fn compare<'a>(
         &self,
         made: &Self,
@@ -226,7 +230,7 @@ impl Plan {
         })
     }
 
-    /// Names the first field that differs, of those that are not `left_out`.
+    /// Compares the fields except those in `left_out`, and reports the first difference.
     fn compare_headers(&self, expected: &Header, left_out: &[&str]) -> Result<()> {
         let fields = |header: &Header| {
             let mut fields = serde_json::to_value(header).unwrap_or_default();
@@ -255,7 +259,7 @@ impl Plan {
     }
 }
 
-/// Where two JSON values differ first, and what stands there in each.
+/// The first difference between two JSON values, with both values.
 pub(super) fn difference(found: &Value, expected: &Value) -> Option<(String, String, String)> {
     let inner = |name: &str, found: Option<&Value>, expected: Option<&Value>| {
         let (found, expected) = (found.unwrap_or_default(), expected.unwrap_or_default());
@@ -287,7 +291,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The first line of a plan, but for what listing the inputs tells.
+/// The expected first line of a plan, without the fields that depend on listing the inputs.
 fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Result<Header> {
     let recorded = metadata(options, tokenizer, Counts::default(), false);
     let current = CurrentFolder::of(options.spec.input.iter().map(Path::new))?;
@@ -311,7 +315,8 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
     })
 }
 
-/// A limit that only the run as a whole knows to be reached, and an index of lines in an order of its own.
+/// Rejects options that a shard cannot evaluate: limits over the whole run, and an index with its
+/// own order.
 fn refuse_unknowable(options: &PackOptions) -> Result<()> {
     let limit = "where it stops depends on the preceding shards, which a shard does not see";
     let refused = [
@@ -337,7 +342,7 @@ fn refuse_unknowable(options: &PackOptions) -> Result<()> {
     }
 }
 
-/// The folder that all sources have in common, once they are known to be found again from it.
+/// The common folder of all sources, after checking that every source can be reached from it.
 fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
     let paths = sources.iter().map(|source| source.path.as_path());
     let current = CurrentFolder::of(paths.chain([folder]))?;
@@ -367,11 +372,11 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
             refuse_other_file(&source.path, &path)?;
         }
     }
-    // UTF-8, as the whole path is.
+    // Valid UTF-8, because the complete path is.
     Ok(root.to_string_lossy().into_owned())
 }
 
-/// Behind a link, `..` leads elsewhere than its name says.
+/// Rejects a path in which `..` after a symbolic link leads to another file.
 fn refuse_other_file(path: &Path, named: &Path) -> Result<()> {
     let resolved = |path: &Path| path.canonicalize().map_err(|cause| Error::io(path, cause));
     match resolved(path)? == resolved(named)? {
@@ -397,7 +402,7 @@ fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source 
     }
 }
 
-/// `text` with every secret that was replaced put back.
+/// `text` with the placeholders replaced by their secrets.
 fn restored(text: &str, redactions: &[(String, String)]) -> String {
     redactions
         .iter()

@@ -1,7 +1,7 @@
-//! How a plan lies on the disk: JSON lines, the first about the run, one more for each source.
+//! The file format of a plan: JSON lines, the first one for the run, then one per source.
 //!
-//! Responsible for writing and reading the lines and for the fingerprint, which is the SHA-256 of all of
-//! them, with the fingerprint's own text left empty. What the lines mean is the matter of [`super::plan`].
+//! Responsible for reading and writing the lines and for the fingerprint, the SHA-256 of all lines
+//! with an empty fingerprint field. [`super::plan`] interprets the lines.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,12 +16,12 @@ use super::ShardError;
 use crate::error::{Error, Result};
 use packtok_sampling::files::manifest::hex;
 
-/// The version of the lines.
+/// Version of the format.
 pub(super) const VERSION: u32 = 1;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// The first line: what is packed and how, as far as it changes bytes.
+/// The first line: the options that change bytes, and totals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) packtok_plan: u32,
@@ -32,7 +32,7 @@ pub(super) struct Header {
     pub(super) eod: Option<SpecialToken>,
     pub(super) bos: Option<SpecialToken>,
     pub(super) options: Options,
-    /// The inputs as they were named, from the root of the file system on.
+    /// The inputs as given, as absolute paths.
     pub(super) inputs: Vec<String>,
     /// The folder that all sources have in common.
     pub(super) root: String,
@@ -43,7 +43,7 @@ pub(super) struct Header {
 /// The line of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SourceLine<'a> {
-    /// Where it is, from the root on.
+    /// Its path relative to the root.
     #[serde(borrow)]
     pub(super) path: Cow<'a, str>,
     pub(super) bytes: u64,
@@ -65,7 +65,8 @@ pub(super) fn fingerprint<'a>(
     Ok(hash.finish())
 }
 
-/// Writes a plan that nothing may replace; an [`packtok_pbin::Error::Exists`] says that there is one.
+/// Writes a plan without replacing an existing one; [`packtok_pbin::Error::Exists`] if there is
+/// one.
 pub(super) fn publish<'a>(
     path: &Path,
     header: &Header,
@@ -87,8 +88,7 @@ pub(super) fn read_header(path: &Path) -> Result<Header> {
     Lines::open(path)?.header()
 }
 
-/// Calls `each` with every source of the plan at `path`, then checks that they are those that `header`
-/// speaks of.
+/// Calls `each` with every source of the plan at `path`, then checks that they match `header`.
 pub(super) fn for_each_source(
     path: &Path,
     header: &Header,
@@ -129,7 +129,7 @@ pub(super) fn for_each_source(
     Ok(())
 }
 
-/// A plan, line by line.
+/// Reads a plan line by line.
 struct Lines<'a> {
     path: &'a Path,
     file: BufReader<File>,
@@ -148,7 +148,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Goes to the next line; false at the end.
+    /// Moves to the next line; false at the end.
     fn next(&mut self) -> Result<bool> {
         self.line.clear();
         self.number += 1;
@@ -166,7 +166,7 @@ impl<'a> Lines<'a> {
 
     fn header(&mut self) -> Result<Header> {
         self.next()?;
-        // Asked first, for a later version may have other fields.
+        // Check the version first: a later version may have other fields.
         let Version { packtok_plan } = self.parsed()?;
         if packtok_plan == VERSION {
             return self.parsed();

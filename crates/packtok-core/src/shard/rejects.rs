@@ -1,4 +1,5 @@
-//! The rejects of all shards as one file, with the lines counted from the start of each source.
+//! Merges the rejects of all shards into one file, with line numbers counted from the start of each
+//! source.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,7 +10,7 @@ use super::{Marker, ShardError};
 use crate::error::{Error, Result};
 use crate::rejects::{LineNumber, RejectRecord, Rejects};
 
-/// Lines of the source in which the shards so far have stopped.
+/// Number of lines of the source in which the shards so far ended.
 #[derive(Debug, Default)]
 pub(super) struct LinesBefore {
     source: u64,
@@ -17,7 +18,7 @@ pub(super) struct LinesBefore {
 }
 
 impl LinesBefore {
-    /// Lines of the first source of a shard that lie in shards before it.
+    /// Number of lines of a shard's first source that are in earlier shards.
     fn of(&self, marker: &Marker) -> u64 {
         let is_same = |first: super::Place| first.source == self.source;
         match marker.first.is_some_and(is_same) {
@@ -26,7 +27,7 @@ impl LinesBefore {
         }
     }
 
-    /// Goes behind a shard.
+    /// Advances past a shard.
     fn pass(&mut self, marker: &Marker) {
         for part in &marker.parts {
             if part.source != self.source {
@@ -39,7 +40,7 @@ impl LinesBefore {
         }
     }
 
-    /// Adds the rejects of the next shard, which lie at `path`.
+    /// Appends the rejects of the next shard, which are at `path`.
     pub(super) fn append(
         &mut self,
         path: &Path,

@@ -1,51 +1,51 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
-/// Why texts, or ids, cannot be encoded or decoded.
+/// Why texts or ids cannot be encoded or decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum TextsError {
-    /// One of many texts, or of many lists of ids, is refused.
+    /// One of several texts or id lists was rejected.
     #[error("{argument}[{item}]")]
     Item {
-        /// Name of the argument that has it.
+        /// Name of the argument.
         argument: &'static str,
-        /// Its position there, from 0.
+        /// Index in the argument, from 0.
         item: usize,
-        /// What the tokenizer said.
+        /// The error of the tokenizer.
         source: Box<packtok_tokenizer::Error>,
     },
-    /// The engine panicked with one of many texts, or lists of ids.
+    /// The engine panicked on one of several texts or id lists.
     #[error(
         "{argument}[{item}]: packtok panicked on this item; this is a bug, please report it with the item"
     )]
     ItemPanicked {
-        /// Name of the argument that has it.
+        /// Name of the argument.
         argument: &'static str,
-        /// Its position there, from 0.
+        /// Index in the argument, from 0.
         item: usize,
     },
-    /// An id that no token has, to be decoded.
+    /// An id to decode is not in the vocabulary.
     #[error("ids[{position}] is {found}, expected an id below {vocab_size}")]
     NoSuchId {
-        /// Its position among all ids, from 0.
+        /// Its index among all ids, from 0.
         position: usize,
         /// The id.
         found: u32,
         /// Highest id + 1.
         vocab_size: u64,
     },
-    /// Offsets of lists of ids are out of order.
+    /// Offsets of id lists decrease.
     #[error(
         "offsets[{position}] is {found}, less than the preceding {before}; offsets must not decrease"
     )]
     OffsetsFall {
-        /// Position of the one that is too low, from 0.
+        /// Index of the offset that is too low, from 0.
         position: usize,
-        /// What it is.
+        /// Its value.
         found: usize,
-        /// The one before it.
+        /// The preceding offset.
         before: usize,
     },
-    /// Offsets of lists of ids go beyond the ids.
+    /// Offsets of id lists exceed the number of ids.
     #[error("offsets end at {found}, but there are {num_ids} ids")]
     OffsetsBeyond {
         /// The last offset.

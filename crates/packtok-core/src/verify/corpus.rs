@@ -1,4 +1,4 @@
-//! Compares a pbin with its corpus: every document is tokenized again.
+//! Compares a pbin with its corpus by tokenizing documents again.
 
 use super::id_of;
 use crate::corpus::{self, Source};
@@ -7,22 +7,23 @@ use crate::pack::PackError;
 use crate::pack::{
     DocBatch, LineNumbers, Outcome, PackOptions, Sample, UNSAMPLED, explain, process, reader,
 };
-use crate::pipeline::{Consume, Flow, Monitor, Progress, tell};
+use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
 use crate::verify::VerifyError;
 use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
 
-/// What a comparison with the corpus covered.
+/// The extent of a comparison with the corpus.
 #[derive(Debug, Serialize)]
 pub struct CorpusReport {
-    /// Documents of the file, all of them accounted for by the corpus.
+    /// Documents of the file; the corpus accounts for all of them.
     pub documents: u64,
     /// Documents that were tokenized again and compared id by id.
     pub compared: u64,
 }
 
-/// Tokenizes about `fraction` of the corpus again, by the reference engine, and compares with the pbin at `options.spec.output`.
+/// Tokenizes about `fraction` of the corpus again with the reference engine, and compares the ids
+/// with the pbin at `options.spec.output`.
 ///
 /// # Errors
 /// The first difference, with document, file and line.
@@ -32,7 +33,7 @@ pub fn verify_corpus(
     fraction: f64,
     monitor: &mut Monitor<'_>,
 ) -> Result<CorpusReport> {
-    // The engine that all others are held against, whichever one packed.
+    // Always the reference engine, whichever engine packed the file.
     let mut options = options.clone();
     options.spec.engine = EngineChoice::Reference;
     let options = &options;
@@ -82,7 +83,7 @@ pub fn verify_corpus(
     Ok(comparison.report)
 }
 
-/// Whether a document may be packed at all takes its tokens where special tokens are forbidden.
+/// If special tokens are forbidden in text, only tokenizing shows whether a document is packed.
 fn sample(options: &PackOptions, fraction: f64) -> Sample {
     match options.spec.recorded.special_tokens_in_text {
         SpecialTokensInText::Fail => Sample::ALL,
@@ -94,7 +95,7 @@ struct Comparison<'a, 'm> {
     options: &'a PackOptions,
     sources: &'a [Source],
     file: &'a Reader,
-    /// Documents after which the corpus counts no more.
+    /// Number of documents at which the file's limit ended the run.
     limit: u64,
     report: CorpusReport,
     lines: LineNumbers,
@@ -103,7 +104,7 @@ struct Comparison<'a, 'm> {
 }
 
 impl Comparison<'_, '_> {
-    /// Compares the next document of the file with what the corpus gives.
+    /// Compares the next document of the file with the expected bytes.
     fn compare(&mut self, expected: &[u8], line: u64, source: usize) -> Result<()> {
         let i = self.report.documents;
         let found = match i < self.file.len() {
@@ -183,6 +184,6 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             documents: self.report.documents,
             ..Progress::default()
         };
-        tell(self.monitor, &progress)
+        report_progress(self.monitor, &progress)
     }
 }

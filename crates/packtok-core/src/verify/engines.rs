@@ -1,4 +1,4 @@
-//! Compares the engine that serves a tokenizer with the one that engines are held against.
+//! Compares the engine of a tokenizer with the reference engine.
 
 use crate::verify::VerifyError;
 use std::path::PathBuf;
@@ -16,28 +16,28 @@ use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
 use crate::texts::in_runs;
 
-/// What the texts that are built in are called where one of them is named by its number.
+/// The name of the built-in texts in errors.
 const BUILT_IN: &str = "built-in texts";
-/// Bytes of text that are shown of a difference.
+/// Bytes of text shown in a difference.
 const SHOWN_BYTES: usize = 40;
 
-/// What a comparison of engines covered.
+/// The extent of a comparison of engines.
 #[derive(Debug, Serialize)]
 pub struct EnginesReport {
-    /// The engine that serves the tokenizer.
+    /// The engine of the tokenizer.
     pub engine: &'static str,
-    /// The engine it was compared with; `None` if it is that engine, and nothing was compared.
+    /// The engine it was compared with; `None` if they are the same, so that nothing was compared.
     pub oracle: Option<&'static str>,
-    /// Built-in texts that were compared, each with special tokens parsed and read as text.
+    /// Number of built-in texts compared, each with special tokens parsed and read as text.
     pub built_in_texts: u64,
-    /// What the lines of the corpus are.
+    /// Counts of the lines of the corpus.
     #[serde(flatten)]
     pub lines: LineCounts,
     /// Tokens of its documents.
     pub tokens: u64,
 }
 
-/// Compares engines on the built-in texts and on a corpus, if there is one.
+/// Compares engines on the built-in texts and, if given, on a corpus.
 ///
 /// # Errors
 /// The first difference, with file, line and position.
@@ -125,7 +125,7 @@ pub(super) fn compare_built_in(
     }
 }
 
-/// Where two engines part.
+/// The position where two engines differ.
 struct Difference {
     token: u64,
     found: Option<u32>,
@@ -155,7 +155,7 @@ impl Difference {
     }
 }
 
-/// One thread's two encoders and what they made of a text.
+/// The two encoders of one thread and their results for a text.
 struct Twin {
     tokenizer: Tokenizer,
     encoders: [Encoder; 2],
@@ -192,7 +192,7 @@ impl Twin {
         let token = pairs
             .take_while(|(found, expected)| found == expected)
             .count();
-        // As far as the same ids go back to the same text, this is where the engines part.
+        // If the equal ids decode to a prefix of the text, the engines differ right after it.
         let before = self.tokenizer.decode(&found[..token]).unwrap_or_default();
         let start = text.floor_char_boundary(before.len().saturating_sub(SHOWN_BYTES / 4));
         let stop = text.floor_char_boundary(start + SHOWN_BYTES);
@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// GPT-2's tokenizer and one without merges, which stand for engines that differ.
+    /// GPT-2's tokenizer and one without merges, as an example of engines that differ.
     fn unlike() -> (Tokenizer, Tokenizer) {
         let gpt2 = packtok_tokenizer::builtin_json("gpt2").unwrap();
         let mut file: serde_json::Value = serde_json::from_str(&gpt2).unwrap();
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_that_agree_are_reported_with_what_was_compared() {
+    fn equal_engines_are_reported_with_the_extent_of_the_comparison() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
         let report = verify_engines(&tokenizer, None, 2, &mut |_| ControlFlow::Continue(()));
         let report = report.unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_named_whatever_the_threads() {
+    fn the_first_difference_is_reported_for_any_number_of_threads() {
         let (tokenizer, other) = unlike();
         let options = EncodeOptions::default();
         let ids = |text: &String| {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_says_where_it_is_and_what_was_found() {
+    fn a_difference_has_its_position_and_both_ids() {
         let (tokenizer, other) = unlike();
         let mut twin = Twin::new(&tokenizer, &other, SpecialTokensInText::Parse).unwrap();
         let text = "Hello w\u{f6}rld";

@@ -1,14 +1,14 @@
-//! What can go wrong here, with the data to say so.
+//! The errors of this module.
 
 use std::path::PathBuf;
 
-/// Why a pbin, or an engine, is not what it should be.
+/// Why a verification failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// Two engines give a text other ids.
+    /// Two engines give different ids for a text.
     #[error(transparent)]
     EnginesDiffer(Box<EnginesDiffer>),
-    /// The file has another token width than the tokenizer asks for.
+    /// The file's token width differs from the tokenizer's.
     #[error(
         "{}: tokens are {found_bytes} bytes wide, but this tokenizer needs {expected_bytes}; use the tokenizer that packed the file",
         path.display()
@@ -21,7 +21,7 @@ pub enum VerifyError {
         /// The tokenizer's.
         expected_bytes: u64,
     },
-    /// A document of the file is not what the corpus gives.
+    /// A document of the file differs from the corpus.
     #[error(
         "{}: document {document} differs from {}:{line} at token {token}: found {}, expected {}",
         path.display(),
@@ -32,20 +32,20 @@ pub enum VerifyError {
     DocumentDiffers {
         /// The pbin.
         path: PathBuf,
-        /// The document, from 0.
+        /// The document number, from 0.
         document: u64,
-        /// Position of the first differing token in it, from 0.
+        /// Index of the first differing token, from 0.
         token: u64,
-        /// The id there; `None` past its end.
+        /// The id in the file; `None` past its end.
         found: Option<u32>,
-        /// The id that the corpus gives; `None` past its end.
+        /// The id according to the corpus; `None` past its end.
         expected: Option<u32>,
         /// The source.
         source_path: PathBuf,
         /// 1-based number of the line.
         line: u64,
     },
-    /// The corpus gives more documents than the file has.
+    /// The corpus has more documents than the file.
     #[error(
         "{}: file has {found} documents, but the corpus has one more at {}:{line}",
         path.display(),
@@ -58,10 +58,10 @@ pub enum VerifyError {
         found: u64,
         /// The source.
         source_path: PathBuf,
-        /// 1-based number of the line of the first document that is not in the file.
+        /// 1-based number of the line of the first missing document.
         line: u64,
     },
-    /// The file has more documents than the corpus gives.
+    /// The file has more documents than the corpus.
     #[error("{}: file has {found} documents, the corpus has {expected}", path.display())]
     CorpusShorter {
         /// The pbin.
@@ -71,7 +71,7 @@ pub enum VerifyError {
         /// The documents of the corpus.
         expected: u64,
     },
-    /// An id that the tokenizer does not have.
+    /// An id is not in the vocabulary.
     #[error(
         "{}: document {document} has id {found} at token {token}, outside the vocabulary of {vocab_size}",
         path.display()
@@ -79,16 +79,16 @@ pub enum VerifyError {
     IdBeyondVocab {
         /// The pbin.
         path: PathBuf,
-        /// The document, from 0.
+        /// The document number, from 0.
         document: u64,
-        /// Position of the token in it, from 0.
+        /// Index of the token in it, from 0.
         token: u64,
-        /// The id there.
+        /// The id.
         found: u32,
         /// Highest id + 1.
         vocab_size: u64,
     },
-    /// A document that EOD does not close.
+    /// A document does not end with EOD.
     #[error(
         "{}: document {document} ends with {}, expected EOD {eod_id}",
         path.display(),
@@ -97,14 +97,14 @@ pub enum VerifyError {
     NoEod {
         /// The pbin.
         path: PathBuf,
-        /// The document, from 0.
+        /// The document number, from 0.
         document: u64,
         /// Its last id; `None` if it has no token.
         found: Option<u32>,
-        /// The id that has to stand there.
+        /// The expected id.
         eod_id: u32,
     },
-    /// The file was made with another tokenizer.
+    /// The file was packed with another tokenizer.
     #[error(
         "{}: packed with tokenizer {found}, but the given tokenizer is {expected}; use the tokenizer that packed the file",
         path.display()
@@ -119,7 +119,7 @@ pub enum VerifyError {
     },
 }
 
-/// Two engines give a text other ids.
+/// Two engines give different ids for a text.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{tokenizer}: {}:{line}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
@@ -134,21 +134,21 @@ pub struct EnginesDiffer {
     pub source_path: PathBuf,
     /// 1-based number of the line.
     pub line: u64,
-    /// Position of the first differing token, from 0.
+    /// Index of the first differing token, from 0.
     pub token: u64,
-    /// The engine that serves the tokenizer.
+    /// The engine of the tokenizer.
     pub engine: &'static str,
-    /// The id that it gives; `None` past its end.
+    /// Its id; `None` past its end.
     pub found: Option<u32>,
-    /// The engine it is held against.
+    /// The engine it is compared with.
     pub oracle: &'static str,
-    /// The id that that one gives; `None` past its end.
+    /// That engine's id; `None` past its end.
     pub expected: Option<u32>,
-    /// Some of the text there.
+    /// The text at that position.
     pub text: String,
 }
 
-/// An id for a message.
+/// Formats an id for a message.
 fn shown_id(id: Option<u32>) -> String {
     id.map_or_else(
         || "the end of the document".to_owned(),

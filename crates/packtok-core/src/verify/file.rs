@@ -1,4 +1,4 @@
-//! Checks a pbin by itself: checksums, index, ids and EODs.
+//! Verifies a pbin by itself: checksums, index, ids and EODs.
 
 use crate::pipeline::PipelineError;
 use crate::verify::VerifyError;
@@ -12,26 +12,26 @@ use super::id_of;
 use crate::error::{Error, Result};
 use crate::pipeline::{Monitor, Progress};
 
-/// What was checked of a file, and what could not be.
+/// What was verified, and what could not be.
 #[derive(Debug, Serialize)]
 pub struct FileReport {
     /// Its documents.
     pub documents: u64,
     /// Its tokens.
     pub tokens: u64,
-    /// What was proven, a phrase each.
+    /// What was proven, one phrase each.
     pub checked: Vec<&'static str>,
-    /// What the file does not carry enough to prove, a phrase each.
+    /// What the file lacks the information to prove, one phrase each.
     pub unchecked: Vec<&'static str>,
 }
 
-/// Checks all checksums, the index, every id and every EOD of a pbin.
+/// Verifies all checksums, the index, every id and every EOD of a pbin.
 ///
-/// The vocabulary and EOD come from the trailer; a file without one is held against the
-/// vocabulary of `tokenizer`, if that is given.
+/// Vocabulary and EOD come from the trailer. A file without a trailer is compared with the
+/// vocabulary of `tokenizer`, if given.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first fault found.
 pub fn verify_file(
     path: &Path,
     tokenizer: Option<&Tokenizer>,
@@ -50,14 +50,14 @@ pub fn verify_file(
         }));
     }
     let total_bytes = file.file_bytes() + file.data_bytes();
-    let mut tell = |bytes_read| {
+    let mut report_progress = |bytes_read| {
         monitor(&Progress {
             bytes_read,
             total_bytes,
             ..Progress::default()
         })
     };
-    file.verify(&mut tell)?;
+    file.verify(&mut report_progress)?;
     let vocab_size = recorded
         .map(|recorded| recorded.vocab_size)
         .or(tokenizer.map(Tokenizer::vocab_size));
@@ -68,7 +68,7 @@ pub fn verify_file(
             vocab_size: vocab_size.unwrap_or(u64::MAX),
             eod_id,
         };
-        scan.run(&mut |bytes| tell(file.file_bytes() + bytes))?;
+        scan.run(&mut |bytes| report_progress(file.file_bytes() + bytes))?;
     }
     let has_trailer = file.dialect() == Dialect::Packtok;
     let phrases = [
@@ -97,14 +97,17 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn run(&mut self, tell: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>) -> Result<()> {
+    fn run(
+        &mut self,
+        report_progress: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>,
+    ) -> Result<()> {
         let mut bytes = 0;
         for i in 0..self.file.len() {
             let document = self.file.document(i)?;
             self.check(i, document)?;
             bytes += document.len() as u64;
-            // A look at the clock per document would cost more than the check of a short one.
-            if i % 1024 == 0 && tell(bytes).is_break() {
+            // Reading the clock for each document would take longer than checking a short one.
+            if i % 1024 == 0 && report_progress(bytes).is_break() {
                 return Err(Error::Pipeline(PipelineError::Cancelled));
             }
         }

@@ -1,4 +1,4 @@
-//! Proves that a pbin is whole and right, by itself and against its corpus, and that engines agree.
+//! Verification: a pbin by itself, a pbin against its corpus, and one engine against another.
 
 mod corpus;
 mod engines;
@@ -12,7 +12,7 @@ pub use error::{EnginesDiffer, VerifyError};
 pub use file::{FileReport, verify_file};
 pub use proof::prove;
 
-/// The id that little-endian bytes of one token stand for.
+/// The id encoded by the little-endian bytes of one token.
 fn id_of(token: &[u8]) -> u32 {
     let bytes = token.iter().rev();
     bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))

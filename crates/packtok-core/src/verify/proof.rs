@@ -1,8 +1,9 @@
-//! Compares packtok's own engine with the reference engine when a tokenizer is used for the first time.
+//! Compares the fast engine with the reference engine when a tokenizer is used for the first time.
 //!
-//! A passed comparison is recorded in a folder, in a file whose name and content both state what was compared: the
-//! tokenizer's fingerprint, packtok's version, the engine with its vector instructions, and the reference engine. A
-//! file with any other content records nothing, and the comparison runs again.
+//! A passed comparison is recorded as a file in a folder. Its name and content identify what was
+//! compared: the tokenizer's fingerprint, packtok's version, the engine with its vector
+//! instructions, and the reference engine. A file with any other content is ignored, and the
+//! comparison runs again.
 
 use crate::pipeline::PipelineError;
 use std::fs::{self, DirBuilder};
@@ -16,20 +17,22 @@ use super::engines::compare_built_in;
 use crate::error::{Error, Result};
 use crate::pipeline::Monitor;
 
-/// Compares the fast engine with the reference engine on the built-in texts, unless `folder` records that they agree.
+/// Compares the fast engine with the reference engine on the built-in texts, unless `folder`
+/// contains a record that they agree.
 ///
-/// A difference makes the reference engine serve the tokenizer; [`Tokenizer::distrust`] says what differs.
+/// If they differ, the reference engine serves the tokenizer from then on; [`Tokenizer::distrust`]
+/// records the difference.
 ///
 /// # Errors
-/// The reference cannot load the tokenizer, or gives other special tokens; [`Error::Cancelled`]. Both leave the
-/// tokenizer as it was, unproven.
+/// The reference engine cannot load the tokenizer, or has different special tokens;
+/// [`Error::Cancelled`]. Both leave the tokenizer unchanged and unproven.
 pub fn prove(
     tokenizer: &Tokenizer,
     folder: Option<&Path>,
     num_threads: usize,
     monitor: &mut Monitor<'_>,
 ) -> Result<()> {
-    // It is loaded for this, so that it is not asked for where nothing is to be proven.
+    // Loading the reference engine is slow, so it is loaded only if there is no record.
     prove_against(
         tokenizer,
         Tokenizer::without_fast,
@@ -55,7 +58,7 @@ fn prove_against(
     };
     match compare_built_in(tokenizer, reference, num_threads, monitor) {
         Ok(_) => {
-            // A folder that cannot be written to costs the time of another comparison.
+            // If the folder is not writable, the comparison only runs again next time.
             if let Some(record) = record {
                 let _ = record.write();
             }
@@ -68,15 +71,16 @@ fn prove_against(
     Ok(())
 }
 
-/// A file that records that the engines agree on a tokenizer.
+/// A record that the engines agree on a tokenizer.
 struct Record {
     path: PathBuf,
-    /// What was compared. The file of another tokenizer, version or engine has other content, whatever its name.
+    /// Identifies the comparison. Other tokenizers, versions or engines have other statements,
+    /// whatever the file name.
     statement: String,
 }
 
 impl Record {
-    /// None where the fast engine does not serve.
+    /// `None` if the fast engine does not serve the tokenizer.
     fn of(tokenizer: &Tokenizer, folder: &Path) -> Option<Self> {
         let fingerprint = tokenizer.fingerprint();
         let (_, hex) = fingerprint.split_once(':')?;
@@ -92,7 +96,7 @@ impl Record {
     }
 
     fn exists(&self) -> bool {
-        // The length is checked first: whatever lies there instead may be a pipe, or huge.
+        // Check the length first: the path may be a pipe or a huge file.
         let is_as_long = fs::metadata(&self.path)
             .is_ok_and(|found| found.is_file() && found.len() == self.statement.len() as u64);
         is_as_long && fs::read(&self.path).is_ok_and(|found| found == self.statement.as_bytes())
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
     use crate::pipeline::Progress;
 
-    fn go_on() -> impl FnMut(&Progress) -> ControlFlow<()> {
+    fn proceed() -> impl FnMut(&Progress) -> ControlFlow<()> {
         |_| ControlFlow::Continue(())
     }
 
@@ -137,11 +141,11 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_noted_and_not_asked_for_again() {
+    fn a_passed_comparison_is_recorded_and_not_repeated() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("cache").join("engines");
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
-        prove(&tokenizer, Some(&folder), 2, &mut go_on()).unwrap();
+        prove(&tokenizer, Some(&folder), 2, &mut proceed()).unwrap();
         assert_eq!(
             (tokenizer.engine(), tokenizer.distrust()),
             (EngineKind::Fast, None)
@@ -152,20 +156,20 @@ mod tests {
         );
         let notes: Vec<_> = folder.read_dir().unwrap().collect();
         assert_eq!(notes.len(), 1);
-        // What differs is not found, as nobody looks.
+        // The difference goes unnoticed, because the record suppresses the comparison.
         prove_against(
             &tokenizer,
             |_| Ok(Some(without_merges())),
             Some(&folder),
             2,
-            &mut go_on(),
+            &mut proceed(),
         )
         .unwrap();
         assert_eq!(tokenizer.engine(), EngineKind::Fast);
     }
 
     #[test]
-    fn an_engine_that_differs_does_not_serve() {
+    fn an_engine_that_differs_is_not_used() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
         let before = tokenizer.clone();
         let folder = tempfile::tempdir().unwrap();
@@ -174,7 +178,7 @@ mod tests {
             |_| Ok(Some(without_merges())),
             Some(folder.path()),
             2,
-            &mut go_on(),
+            &mut proceed(),
         )
         .unwrap();
         assert_eq!(before.engine(), EngineKind::Reference);
@@ -199,7 +203,7 @@ mod tests {
         fs::create_dir(&record.path).unwrap();
         assert!(!record.exists());
         fs::remove_dir(&record.path).unwrap();
-        prove(&tokenizer, Some(folder.path()), 2, &mut go_on()).unwrap();
+        prove(&tokenizer, Some(folder.path()), 2, &mut proceed()).unwrap();
         assert!(record.exists());
         assert_eq!(
             fs::read_to_string(&record.path).unwrap(),
@@ -216,7 +220,7 @@ mod tests {
     fn another_tokenizers_record_proves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let gpt2 = Tokenizer::builtin("gpt2").unwrap();
-        prove(&gpt2, Some(folder.path()), 2, &mut go_on()).unwrap();
+        prove(&gpt2, Some(folder.path()), 2, &mut proceed()).unwrap();
         let of_gpt2 = Record::of(&gpt2, folder.path()).unwrap();
         let other = Record::of(&without_merges(), folder.path()).unwrap();
         fs::copy(of_gpt2.path, &other.path).unwrap();
@@ -224,16 +228,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_written_to_does_no_harm() {
+    fn a_read_only_folder_is_harmless() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
         prove(
             &tokenizer,
             Some(Path::new("/proc/no/such")),
             2,
-            &mut go_on(),
+            &mut proceed(),
         )
         .unwrap();
-        prove(&tokenizer, None, 2, &mut go_on()).unwrap();
+        prove(&tokenizer, None, 2, &mut proceed()).unwrap();
         assert_eq!(tokenizer.engine(), EngineKind::Fast);
     }
 }

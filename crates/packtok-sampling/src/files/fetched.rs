@@ -1,10 +1,11 @@
-//! A pbin of an object store, of which a file of this machine gets what is read, piece by piece.
+//! A local copy of a pbin in an object store, filled piece by piece as it is read.
 //!
-//! The file is as long as the object. Its header and everything behind the data are there from the start; of the
-//! data, those pieces are there whose checksum is right. That is all that is known of them, so that processes
-//! need not agree on anything: two that miss the same piece write the same bytes, a piece that was half written
-//! when the power went is fetched again, and none is ever trusted unseen. What is read in views on the map is
-//! never removed: files make room as wholes, and only those that no process has open.
+//! The file has the length of the object. Header and everything after the data are present from the
+//! start; a piece of data is present if and only if its checksum matches. There is no other state,
+//! so processes need not coordinate: two processes that miss the same piece write the same bytes, a
+//! piece that was half written at a crash is fetched again, and no piece is trusted without a
+//! check. Pieces are never evicted, because views of the map may refer to them. Whole files are
+//! evicted instead, and only if no process has them open.
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -19,14 +20,14 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
 
-/// Room for all files, where the environment does not say.
+/// Default size limit of the cache.
 const DEFAULT_BYTES: u64 = 100 << 30;
 const FOLDER_VARIABLE: &str = "PACKTOK_CACHE_DIR";
 const BYTES_VARIABLE: &str = "PACKTOK_CACHE_BYTES";
-/// What stands behind the last part of a file's name until all of it but the data is there.
+/// Suffix of a file's name until everything but the data is present.
 const UNFINISHED: &str = ".tmp";
 
-/// Where files are kept, and how much room they may take together.
+/// The cache folder and its size limit.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     folder: PathBuf,
@@ -34,7 +35,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// `PACKTOK_CACHE_DIR`, else `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, else 100 GiB.
+    /// `PACKTOK_CACHE_DIR`, or `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, or 100
+    /// GiB.
     pub(crate) fn of_environment() -> Result<Self> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
         let cache = || {
@@ -58,18 +60,19 @@ impl Limits {
     }
 }
 
-/// The file of one version of one object.
+/// The local file of one version of an object.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     url: String,
     object: Object,
     limits: Limits,
-    /// Locked as long as it is open, so that nobody removes it.
+    /// Locked while open, so that no process evicts it.
     file: File,
 }
 
 impl Fetched {
-    /// The file of the object at `url` with all but its data, and a reader of it.
+    /// Opens or creates the local file of the object at `url`, and a reader for it. The data may
+    /// not be present yet.
     pub(crate) fn open(url: &str, limits: Limits) -> Result<(Self, Reader)> {
         let mut builder = DirBuilder::new();
         let folder = &limits.folder;
@@ -98,21 +101,22 @@ impl Fetched {
         Ok((fetched, reader))
     }
 
-    /// Has a piece of the data in the file, whole.
-    pub(crate) fn have_piece(&self, reader: &Reader, piece: u64) -> Result<()> {
+    /// Makes a complete piece of the data present.
+    pub(crate) fn ensure_piece(&self, reader: &Reader, piece: u64) -> Result<()> {
         if reader.verify_data_piece(piece).is_ok() {
             return Ok(());
         }
         let start = piece * CHECKED_DATA_BYTES;
         let stop = (start + CHECKED_DATA_BYTES).min(reader.data_bytes());
         self.limits.make_room(stop - start)?;
-        // Asked for anew each time, for a process that was forked has no connections of its parent's.
+        // A new connection each time, because a forked process cannot use its parent's.
         let remote = RemoteFile::of(Location::parse(&self.url)?, self.object.clone());
         let bytes = remote.bytes(HEADER_BYTES + start..HEADER_BYTES + stop)?;
         self.file
             .write_all_at(&bytes, HEADER_BYTES + start)
             .map_err(|cause| Error::io(reader.path(), cause))?;
-        // What the store sent is judged where it is read, and called by its own name.
+        // Verify the fetched bytes where they will be read. An error names the object, not the
+        // local file.
         match reader.verify_data_piece(piece) {
             Err(packtok_pbin::Error::Checksum {
                 what,
@@ -135,7 +139,7 @@ impl Fetched {
     }
 }
 
-/// The name of the file of this version of an object.
+/// The file name for this version of an object.
 fn name_of(object: &Object) -> String {
     let version = object.version.as_deref().unwrap_or_default();
     let hash = Sha256::digest(format!("{}\n{}\n{version}", object.url, object.bytes));
@@ -145,7 +149,7 @@ fn name_of(object: &Object) -> String {
         .collect()
 }
 
-/// Opens a file that is there and keeps others from removing it.
+/// Opens an existing file and locks it against eviction.
 fn locked(path: &Path) -> Result<Option<File>> {
     let io = |cause| Error::io(path, cause);
     loop {
@@ -154,7 +158,7 @@ fn locked(path: &Path) -> Result<Option<File>> {
             file => file.map_err(io)?,
         };
         file.lock_shared().map_err(io)?;
-        // Somebody may have removed it before it was locked.
+        // The file may have been evicted before it was locked.
         match fs::metadata(path) {
             Ok(there) if there.ino() == file.metadata().map_err(io)?.ino() => {
                 return Ok(Some(file));
@@ -166,7 +170,7 @@ fn locked(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Makes the file with all but the data, and gives it its name in one step.
+/// Creates the file with everything but the data, and renames it to its final name.
 fn make(remote: &RemoteFile, path: &Path, limits: &Limits) -> Result<()> {
     let file_bytes = remote.object().bytes;
     let head = remote.bytes(0..HEADER_BYTES.min(file_bytes))?;
@@ -193,7 +197,7 @@ fn make(remote: &RemoteFile, path: &Path, limits: &Limits) -> Result<()> {
         made.as_file().write_all_at(&bytes, at).map_err(io)?;
         at = stop;
     }
-    // Of several processes that make it, the last one's stays; all are alike.
+    // If several processes create it, the last one's file stays; their content is equal.
     match made.persist_noclobber(path) {
         Ok(_) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -202,7 +206,7 @@ fn make(remote: &RemoteFile, path: &Path, limits: &Limits) -> Result<()> {
 }
 
 impl Limits {
-    /// Removes files that nobody has open, the one longest unused first, until there is room for `bytes` more.
+    /// Evicts files that no process has open, least recently used first, until `bytes` more fit.
     fn make_room(&self, bytes: u64) -> Result<()> {
         let mut files = self.files()?;
         let mut taken: u64 = files.iter().map(|file| file.1).sum();
@@ -228,13 +232,13 @@ impl Limits {
         }
     }
 
-    /// The files, the room that each takes, and when each was last used.
+    /// All files with their size and last use.
     fn files(&self) -> Result<Vec<(PathBuf, u64, SystemTime)>> {
         let io = |cause| Error::io(&self.folder, cause);
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(io)? {
             let entry = entry.map_err(io)?;
-            // One that another process has just removed takes no room.
+            // A file that another process just removed takes no space.
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };

@@ -1,7 +1,7 @@
-//! The pbins of a dataset, in order, as one row of tokens and documents.
+//! The pbins of a dataset in order, addressed as one sequence of tokens and documents.
 //!
-//! Responsible for opening each when it is first touched, for that it is the file that was listed, and for
-//! checking its data when it is first read if that is asked for.
+//! Responsible for opening a file at first use, for checking that it is the one that was listed,
+//! and for verifying its data at first read if requested.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,15 +23,16 @@ pub struct Files {
     slots: Vec<Slot>,
     width: TokenWidth,
     verify: bool,
-    /// What files opened from now on are advised, as in [`PATTERNS`].
+    /// Advice for files opened from now on, an index into [`PATTERNS`].
     pattern: AtomicU8,
-    /// The tokens of the files in the row of all.
+    /// Token ranges of the files in the overall sequence.
     tokens: Starts,
-    /// The documents of the files in the row of all.
+    /// Document ranges of the files in the overall sequence.
     documents: Starts,
 }
 
-/// A place for an open file. One is one cache line, which is all that an item of a file that is open costs.
+/// A slot for an open file. It fills one cache line, the only one that an item of an open file
+/// touches.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot(OnceLock<Opened>);
@@ -48,8 +49,9 @@ impl Files {
     /// Opens all of `paths`.
     ///
     /// # Errors
-    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` cannot be
-    /// done, [`packtok_pbin::Error::PartDiffers`] if ids mean different things, and what opening a pbin may find.
+    /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::NoChecksums`] if `verify` is not
+    /// possible, [`packtok_pbin::Error::PartDiffers`] if the meaning of ids differs, and the errors
+    /// of opening a pbin.
     pub fn open(paths: &[PathBuf], verify: bool) -> Result<Self> {
         let mut entries = Vec::with_capacity(paths.len());
         let mut slots = Vec::with_capacity(paths.len());
@@ -65,7 +67,7 @@ impl Files {
         Self::new(entries, slots, verify)
     }
 
-    /// The files that `entries` tell of; none is opened before it is needed.
+    /// The files described by `entries`. A file is opened at first use.
     ///
     /// # Errors
     /// [`Error::NoFiles`], [`Error::WidthDiffers`], [`Error::ImpossibleEntry`].
@@ -108,7 +110,7 @@ impl Files {
         self.slots.len()
     }
 
-    /// Whether there are no files, which is never.
+    /// Always false: there is at least one file.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -123,7 +125,7 @@ impl Files {
         &self.entries[file].path
     }
 
-    /// What tells the files from others, in order.
+    /// The entries that identify the files, in order.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter()
     }
@@ -133,12 +135,12 @@ impl Files {
         manifest::fingerprint(self.entries())
     }
 
-    /// Tokens of a file in the row of all.
+    /// Tokens of a file in the overall sequence.
     pub fn tokens_of(&self, file: usize) -> Range<u64> {
         self.tokens.range(file)
     }
 
-    /// Documents of a file in the row of all.
+    /// Documents of a file in the overall sequence.
     pub fn documents_of(&self, file: usize) -> Range<u64> {
         self.documents.range(file)
     }
@@ -153,20 +155,20 @@ impl Files {
         self.documents.total()
     }
 
-    /// The file that holds a token of the row of all, which must be one of them.
+    /// The file that contains a token of the overall sequence, which must be in range.
     pub fn file_of_token(&self, token: u64) -> usize {
         self.tokens.find(token)
     }
 
-    /// The file that holds a document of the row of all, which must be one of them.
+    /// The file that contains a document of the overall sequence, which must be in range.
     pub fn file_of_document(&self, document: u64) -> usize {
         self.documents.find(document)
     }
 
-    /// The open file; opened now if it was not touched before.
+    /// The reader of a file; opens the file at first use.
     ///
     /// # Errors
-    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and what opening a pbin may find.
+    /// [`Error::FileReplaced`], [`Error::NoChecksums`], and the errors of opening a pbin.
     pub fn reader(&self, file: usize) -> Result<&Reader> {
         Ok(self.opened(file)?.reader())
     }
@@ -186,11 +188,11 @@ impl Files {
         opened
             .reader()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
-        // Another thread may have been faster; both opened the same file.
+        // Another thread may have opened it first; both opened the same file.
         Ok(self.slots[file].0.get_or_init(|| opened))
     }
 
-    /// Tokens `tokens` of a file as little-endian bytes, checked if that was asked for.
+    /// Tokens `tokens` of a file as little-endian bytes, verified if requested.
     ///
     /// # Errors
     /// As [`Files::reader`]; [`packtok_pbin::Error::Checksum`].
@@ -198,7 +200,8 @@ impl Files {
         self.opened(file)?.tokens(tokens)
     }
 
-    /// As [`Files::tokens`] of a file that is open and needs no check, which most items are of; `None` otherwise.
+    /// Fast path of [`Files::tokens`] for an open file without verification, the common case;
+    /// `None` otherwise.
     #[inline]
     pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
         let opened = self.slots.get(file)?.0.get()?;
@@ -208,7 +211,8 @@ impl Files {
         opened.reader().tokens_if_there(tokens)
     }
 
-    /// Tells the system how the files will be read: those that are open, and the others when they are opened.
+    /// Advises the system how the files will be read, now for open files and at opening for the
+    /// others.
     ///
     /// # Errors
     /// [`packtok_pbin::Error::Io`].
@@ -223,7 +227,7 @@ impl Files {
     }
 }
 
-/// Checks that ids mean the same in all files that say what they mean.
+/// Checks that ids have the same meaning in all files that record it.
 fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
     let mut first: Option<(&Reader, Meaning)> = None;
     for opened in files {
@@ -246,7 +250,7 @@ fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
     Ok(())
 }
 
-/// What the ids of a file mean, as its metadata tell it.
+/// The meaning of a file's ids, from its metadata.
 #[derive(Clone)]
 struct Meaning {
     tokenizer: String,
@@ -254,7 +258,7 @@ struct Meaning {
 }
 
 impl Meaning {
-    /// What differs first, here and there.
+    /// The first difference, with both values.
     fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'static str, &'a str, &'a str)> {
         [
             ("tokenizer", &*self.tokenizer, &*other.tokenizer),
@@ -275,7 +279,7 @@ impl Meaning {
     }
 }
 
-/// Where each file starts if they stand one behind the other, counted in what `number` gives.
+/// The start of each file in the concatenation of all, counted in what `number` returns.
 fn starts(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Starts> {
     Starts::new(entries.iter().map(number)).map_err(|file| {
         let path = entries[file].path.clone();

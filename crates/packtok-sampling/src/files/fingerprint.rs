@@ -1,4 +1,4 @@
-//! What tells one stream of tokens from another.
+//! The fingerprint of a token stream.
 
-/// SHA-256 of whatever tells one stream of tokens from another.
+/// SHA-256 of everything that identifies a token stream.
 pub type DataFingerprint = [u8; 32];

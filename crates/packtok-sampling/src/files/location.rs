@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// Whether a path is meant as a URL; a file of that very name goes first where files are looked for.
+/// Whether a path is a URL. When files are looked up, a local file of the same name takes
+/// precedence.
 pub fn is_url(path: &Path) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     path.to_str()

@@ -1,7 +1,7 @@
-//! What is known of a pbin without opening it, and the list of such entries that a manifest is.
+//! Entries that describe pbins without opening them, and manifests that list entries.
 //!
-//! A manifest is JSON lines, one file each, with paths relative to the manifest. Files that it lists are
-//! compared with their entries when they are first opened.
+//! A manifest is JSON lines, one per file, with paths relative to the manifest. A listed file is
+//! compared with its entry when it is first opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::error::{Error, Result};
 use crate::files::fingerprint::DataFingerprint;
 use crate::files::location::is_url;
 
-/// What tells a pbin from others.
+/// Describes and identifies a pbin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Where the file is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Bytes of the whole file.
+    /// Bytes of the file.
     pub file_bytes: u64,
     /// Bytes of one token.
     pub token_bytes: u64,
@@ -27,10 +27,11 @@ pub struct Entry {
     pub documents: u64,
     /// Number of tokens.
     pub tokens: u64,
-    /// Checksum of the trailer, which stands for the whole content; absent without trailer.
+    /// Checksum of the trailer, which identifies the complete content; absent without a trailer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trailer_crc32c: Option<u32>,
-    /// CRC32C of the pickled index of a file without trailer: it tells files whose documents differ in length.
+    /// CRC32C of the pickled index of a file without a trailer. Distinguishes files whose documents
+    /// differ only in length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_crc32c: Option<u32>,
 }
@@ -50,10 +51,10 @@ impl Entry {
         }
     }
 
-    /// Checks that a file found under the path is the one that the entry is of.
+    /// Checks that the file found at the path matches the entry.
     ///
     /// # Errors
-    /// [`Error::FileReplaced`] names the first number that differs.
+    /// [`Error::FileReplaced`] for the first number that differs.
     pub(crate) fn compare(&self, found: &Self) -> Result<()> {
         let crc = |crc: Option<u32>| u64::from(crc.unwrap_or(0));
         let numbers = [
@@ -86,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// Checks that the numbers can be a file's, so that sums of them can be trusted.
+    /// Checks that the numbers are possible for a file, so that sums of them can be trusted.
     pub(crate) fn check(&self) -> Result<()> {
         let data_bytes = self.tokens.checked_mul(self.token_bytes);
         let least = data_bytes.and_then(|bytes| bytes.checked_add(HEADER_BYTES));
@@ -119,14 +120,14 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
             hash.update(number.to_le_bytes());
         }
         for crc in [entry.trailer_crc32c, entry.index_crc32c] {
-            // One more than 32 bits hold stands for a checksum that is not there.
+            // A missing checksum is encoded as 2^32, which no checksum has.
             hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
         }
     }
     hash.finalize().into()
 }
 
-/// A fingerprint as people read it.
+/// A fingerprint in hexadecimal.
 pub fn hex(fingerprint: &DataFingerprint) -> String {
     fingerprint
         .iter()
@@ -134,7 +135,7 @@ pub fn hex(fingerprint: &DataFingerprint) -> String {
         .collect()
 }
 
-/// The entries of the manifest at `path`; their paths lead from where `path` leads from.
+/// The entries of the manifest at `path`, with relative paths joined to its folder.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::ManifestLine`].
@@ -150,7 +151,7 @@ pub fn read_manifest(path: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The entries that `text` lists, with the paths that stand there; `path` is named in errors.
+/// The entries in `text`, with their paths unchanged; `path` is for errors.
 ///
 /// # Errors
 /// [`Error::ManifestLine`].
@@ -170,7 +171,7 @@ pub fn parse_entries(text: &[u8], path: &Path) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// `entries` as lines of a manifest.
+/// `entries` as the lines of a manifest.
 ///
 /// # Errors
 /// [`Error::NotUtf8`].
@@ -185,7 +186,7 @@ pub fn format_entries(entries: &[Entry]) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Writes `entries`, whose paths lead from its folder, to the manifest at `path` in one step.
+/// Writes `entries`, whose paths are relative to its folder, to the manifest at `path` atomically.
 ///
 /// # Errors
 /// [`Error::NotUtf8`]; [`Error::Io`], [`Error::Pbin`].

@@ -1,4 +1,4 @@
-//! Token files: opened one by one or as a set, listed in manifests, fetched from object stores.
+//! Token files: opened individually or as a set, listed in manifests, fetched from object stores.
 
 #[cfg(feature = "remote")]
 mod fetched;

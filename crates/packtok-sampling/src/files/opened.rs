@@ -1,5 +1,5 @@
-//! One pbin that is read at random: mapped, its data checked when it is first read if that is asked for, and
-//! fetched before if it lies in an object store.
+//! One pbin for random access: mapped, verified at first read if requested, and fetched on demand
+//! if it is in an object store.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,25 +15,25 @@ use crate::files::fetched::{Fetched, Limits};
 #[derive(Debug)]
 pub struct Opened {
     reader: Reader,
-    /// Nothing if nothing is checked, which costs least.
+    /// `None` if there is nothing to check, the fastest case.
     checks: Option<Box<Checks>>,
 }
 
-/// What there is to do before data is read for the first time.
+/// Work before data is read for the first time.
 #[derive(Debug)]
 struct Checks {
-    /// One bit for each checked piece of the data that was found whole.
-    whole: Box<[AtomicU64]>,
-    /// Where the data is fetched from, if it is not here.
+    /// One bit per piece of the data that was verified.
+    verified: Box<[AtomicU64]>,
+    /// The source of the data, if it is not local.
     #[cfg(feature = "remote")]
     fetched: Option<Fetched>,
 }
 
 impl Opened {
-    /// Opens the pbin at a path or URL. The data of a URL is always checked.
+    /// Opens the pbin at a path or URL. The data of a URL is always verified.
     ///
     /// # Errors
-    /// [`Error::NoChecksums`] if it cannot be checked; what opening a pbin or fetching it may find.
+    /// [`Error::NoChecksums`] if it cannot be verified; the errors of opening or fetching a pbin.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         #[cfg(feature = "remote")]
         if crate::files::location::is_url(path) && !path.exists() {
@@ -67,7 +67,7 @@ impl Opened {
             .div_ceil(CHECKED_DATA_BYTES)
             .div_ceil(64);
         let checks = Checks {
-            whole: (0..words).map(|_| AtomicU64::new(0)).collect(),
+            verified: (0..words).map(|_| AtomicU64::new(0)).collect(),
             #[cfg(feature = "remote")]
             fetched: None,
         };
@@ -77,26 +77,27 @@ impl Opened {
         })
     }
 
-    /// The file; of what was fetched the data may not be there yet.
+    /// The reader of the file. If the file is fetched, its data may not be present yet.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
 
-    /// Whether there is nothing to do before data is read.
+    /// Whether data can be read without verification or fetching.
     #[inline]
     pub fn is_ready(&self) -> bool {
         self.checks.is_none()
     }
 
-    /// Tokens as little-endian bytes, checked if that was asked for.
+    /// Tokens as little-endian bytes, verified if requested.
     ///
     /// # Errors
-    /// [`packtok_pbin::Error::NoSuchTokens`], [`packtok_pbin::Error::Checksum`]; what fetching may find.
+    /// [`packtok_pbin::Error::NoSuchTokens`], [`packtok_pbin::Error::Checksum`]; the errors of
+    /// fetching.
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         if let Some(checks) = &self.checks {
             let width = self.reader.width().bytes();
             let stop = tokens.end.min(self.reader.num_tokens());
-            checks.look_at(&self.reader, tokens.start.min(stop) * width..stop * width)?;
+            checks.verify_bytes(&self.reader, tokens.start.min(stop) * width..stop * width)?;
         }
         Ok(self.reader.tokens(tokens)?)
     }
@@ -111,13 +112,13 @@ impl Opened {
 }
 
 impl Checks {
-    /// Checks the pieces of the data that these bytes of it touch, each once.
-    fn look_at(&self, reader: &Reader, bytes: Range<u64>) -> Result<()> {
+    /// Verifies the pieces that contain these bytes of the data, each only once.
+    fn verify_bytes(&self, reader: &Reader, bytes: Range<u64>) -> Result<()> {
         for piece in bytes.start / CHECKED_DATA_BYTES..bytes.end.div_ceil(CHECKED_DATA_BYTES) {
             let (word, bit) = ((piece / 64) as usize, 1u64 << (piece % 64));
-            if self.whole[word].load(Ordering::Relaxed) & bit == 0 {
+            if self.verified[word].load(Ordering::Relaxed) & bit == 0 {
                 self.check(reader, piece)?;
-                self.whole[word].fetch_or(bit, Ordering::Relaxed);
+                self.verified[word].fetch_or(bit, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -126,7 +127,7 @@ impl Checks {
     fn check(&self, reader: &Reader, piece: u64) -> Result<()> {
         #[cfg(feature = "remote")]
         if let Some(fetched) = &self.fetched {
-            return fetched.have_piece(reader, piece);
+            return fetched.ensure_piece(reader, piece);
         }
         Ok(reader.verify_data_piece(piece)?)
     }

@@ -1,41 +1,43 @@
-//! Which of many stretches, laid end to end, holds a position.
+//! Finds which of many contiguous ranges contains a position.
 //!
-//! Responsible for finding it in a time that does not grow with their number, and in few cache lines: datasets
-//! are asked for items from all over ten thousand files.
+//! Responsible for a lookup whose cost does not grow with the number of ranges and that touches few
+//! cache lines: items of a dataset come from all over ten thousand files.
 
 use std::ops::Range;
 
-/// Where each of some stretches starts if they stand one behind the other, and where the last one ends.
+/// The start of each of several contiguous ranges, and the end of the last one.
 #[derive(Debug)]
 pub(crate) struct Starts {
     starts: Vec<u64>,
-    /// Positions are cut into sections of 2^shift. For each: the last stretch that starts at or before its start;
-    /// and one more, which bounds what is sought in the last.
+    /// Positions are divided into sections of 2^shift. Holds for each section the last range that
+    /// starts at or before its start, plus one more entry that bounds the search in the last
+    /// section.
     sections: Vec<u32>,
     shift: u32,
-    /// Stretches for each position, in 2^-64.
+    /// Ranges per position, in units of 2^-64.
     per_position: u64,
 }
 
 impl Starts {
-    /// Lays stretches of these lengths end to end.
+    /// Concatenates ranges of these lengths.
     ///
     /// # Errors
-    /// The number of the stretch at which the sum of the lengths, or the number itself, is too large.
+    /// The number of the range at which the sum of the lengths, or the number itself, is too large.
     pub(crate) fn new(lens: impl IntoIterator<Item = u64>) -> Result<Self, usize> {
         let mut starts = vec![0u64];
         for len in lens {
-            let stretch = starts.len() - 1;
-            let end = starts[stretch].checked_add(len).ok_or(stretch)?;
+            let range_index = starts.len() - 1;
+            let end = starts[range_index].checked_add(len).ok_or(range_index)?;
             if u32::try_from(starts.len()).is_err() {
-                return Err(stretch);
+                return Err(range_index);
             }
             starts.push(end);
         }
-        let (total, num_stretches) = (starts[starts.len() - 1], starts.len() as u64 - 1);
+        let (total, num_ranges) = (starts[starts.len() - 1], starts.len() as u64 - 1);
         let mut shift = 0;
-        // As many sections as stretches or up to twice as many: one of equal stretches starts in few of them.
-        while total >> shift > 2 * num_stretches {
+        // One to two sections per range, so that with equal ranges few of them start in each
+        // section.
+        while total >> shift > 2 * num_ranges {
             shift += 1;
         }
         let mut last = 0;
@@ -47,18 +49,18 @@ impl Starts {
             last as u32
         });
         let sections = sections.collect();
-        // Rounded up, so that the first position of a stretch is not taken for the last of the one before.
-        let per_position = (u128::from(num_stretches) << 64).div_ceil(u128::from(total.max(1)));
+        // Rounded up, so that the first position of a range is not attributed to the range before.
+        let per_position = (u128::from(num_ranges) << 64).div_ceil(u128::from(total.max(1)));
         Ok(Self {
             starts,
             sections,
             shift,
-            // With less than a position for each, no guess is worth it.
+            // With less than one position per range, interpolation does not help.
             per_position: per_position.try_into().unwrap_or(0),
         })
     }
 
-    /// Number of stretches.
+    /// Number of ranges.
     fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -68,21 +70,21 @@ impl Starts {
         self.starts[self.len()]
     }
 
-    /// Where a stretch starts.
-    pub(crate) fn start(&self, stretch: usize) -> u64 {
-        self.starts[stretch]
+    /// The start of a range.
+    pub(crate) fn start(&self, range_index: usize) -> u64 {
+        self.starts[range_index]
     }
 
-    /// The positions of a stretch.
-    pub(crate) fn range(&self, stretch: usize) -> Range<u64> {
-        self.starts[stretch]..self.starts[stretch + 1]
+    /// The positions of a range.
+    pub(crate) fn range(&self, range_index: usize) -> Range<u64> {
+        self.starts[range_index]..self.starts[range_index + 1]
     }
 
-    /// The last stretch that starts at or before `position`, which must be below [`Starts::total`]: it holds the
-    /// position, and empty ones before it do not.
+    /// The range that contains `position`, which must be below [`Starts::total`]. Empty ranges are
+    /// never returned.
     #[inline]
     pub(crate) fn find(&self, position: u64) -> usize {
-        // Right where all stretches are of one length; then one look at memory is all.
+        // The guess is exact if all ranges have the same length; then one memory access suffices.
         let guess = ((u128::from(position) * u128::from(self.per_position)) >> 64) as usize;
         if let Some(&[start, end]) = self.starts.get(guess..guess + 2)
             && (start..end).contains(&position)
@@ -110,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// The stretch that going from one to the next finds.
+    /// The range found by a linear search.
     fn walked(lens: &[u64], position: u64) -> usize {
         let mut end = 0;
         let holds = |&len: &u64| {
@@ -124,9 +126,9 @@ mod tests {
         let starts = Starts::new(lens.iter().copied()).unwrap();
         assert_eq!(starts.total(), lens.iter().sum::<u64>());
         let mut start = 0;
-        for (stretch, &len) in lens.iter().enumerate() {
-            assert_eq!(starts.start(stretch), start);
-            assert_eq!(starts.range(stretch), start..start + len);
+        for (range_index, &len) in lens.iter().enumerate() {
+            assert_eq!(starts.start(range_index), start);
+            assert_eq!(starts.range(range_index), start..start + len);
             for position in [start, start + len / 2, start + len.saturating_sub(1)] {
                 if len > 0 {
                     assert_eq!(starts.find(position), walked(lens, position), "{lens:?}");
@@ -138,33 +140,33 @@ mod tests {
     }
 
     #[test]
-    fn stretches_of_one_length_are_guessed() {
-        for (num_stretches, len) in [(1, 1), (1, 1 << 40), (7, 3), (10_000, 15), (999, 31_690)] {
-            let lens = vec![len; num_stretches];
+    fn ranges_of_equal_length_are_found_by_the_first_guess() {
+        for (num_ranges, len) in [(1, 1), (1, 1 << 40), (7, 3), (10_000, 15), (999, 31_690)] {
+            let lens = vec![len; num_ranges];
             check(&lens);
             let starts = Starts::new(lens).unwrap();
-            for stretch in 0..num_stretches {
-                assert_eq!(starts.find(starts.range(stretch).end - 1), stretch);
+            for range_index in 0..num_ranges {
+                assert_eq!(starts.find(starts.range(range_index).end - 1), range_index);
             }
         }
     }
 
     #[test]
-    fn what_cannot_be_counted_is_refused() {
+    fn sums_above_64_bits_are_rejected() {
         assert_eq!(Starts::new([1, u64::MAX - 1, 1, 5]).unwrap_err(), 2);
         check(&[1, u64::MAX - 2, 1]);
         check(&[u64::MAX]);
     }
 
     #[test]
-    fn nothing_may_be_there() {
+    fn there_may_be_no_ranges() {
         let starts = Starts::new([0, 0]).unwrap();
         assert_eq!((starts.total(), starts.range(1)), (0, 0..0));
     }
 
     proptest! {
         #[test]
-        fn the_one_found_is_the_one_that_walking_finds(
+        fn the_result_equals_a_linear_search(
             lens in prop::collection::vec(prop_oneof![Just(0), 0..4u64, 0..1000u64, 0..1u64 << 50], 1..60),
         ) {
             check(&lens);

@@ -1,7 +1,7 @@
-//! Many items at once: each array of a batch is written once, into the caller's memory.
+//! Batches: writes many items into the caller's arrays, each element once.
 //!
-//! A row is an item's inputs and padding behind them. Segments are the stretches of a row that belong to one
-//! document; the padding of a row is one segment too, so that segments tile the batch.
+//! A row is an item's inputs, followed by padding. A segment is a range of a row that belongs to
+//! one document; the padding of a row is one segment too, so that segments tile the batch.
 
 use std::ops::Range;
 
@@ -15,52 +15,52 @@ use crate::items::stream::{Piece, Stream};
 #[cfg(target_arch = "x86_64")]
 const CACHE_LINE_BYTES: usize = 64;
 
-/// The arrays of a batch, each of as many rows as there are items, row by row.
+/// The arrays of a batch in row-major order, one row per item.
 #[derive(Debug)]
 pub struct Batch<'a> {
     /// Inputs; padding is [`Filling::pad_token_id`].
     pub input_ids: IdsMut<'a>,
-    /// What each input is to predict, or the input itself if labels are aligned.
+    /// The target of each input, or the input itself if labels are aligned.
     pub labels: Option<IdsMut<'a>>,
-    /// Place of each input in its segment, from 0.
+    /// Position of each input in its segment, from 0.
     pub position_ids: Option<IdsMut<'a>>,
-    /// Which segment of its row each input is in, from 0; −1 in padding.
+    /// Segment number of each input in its row, from 0; −1 for padding.
     pub document_ids: Option<IdsMut<'a>>,
-    /// Whether the label is one.
+    /// Whether the label counts in the loss.
     pub loss_mask: Option<&'a mut [bool]>,
 }
 
-/// What is written where there is a choice.
+/// Values and options of the arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling {
-    /// Id of inputs that are padding.
+    /// Input id of padding.
     pub pad_token_id: i32,
-    /// Label of inputs that predict nothing.
+    /// Label of inputs without a target.
     pub ignore_index: i32,
-    /// Whether labels are the inputs themselves, for models that shift inside.
+    /// Whether labels equal the inputs, for models that shift labels themselves.
     pub aligned: bool,
-    /// Whether the segments of the batch are wanted.
+    /// Whether to compute the segments of the batch.
     pub segments: bool,
 }
 
-/// Where the segments of a batch start and stop, over its rows laid end to end.
+/// Segment boundaries of a batch, over its concatenated rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segments {
-    /// Start of each segment and, last, the number of tokens of the batch.
+    /// Start of each segment, and finally the number of tokens of the batch.
     pub cu_seqlens: Vec<i32>,
     /// Length of the longest segment.
     pub max_seqlen: i32,
 }
 
-/// Writes `rows`, each an item of some source: its ordinal is below [`Items::len`], and all sources have rows of
-/// one length.
+/// Writes `rows`, each an item of a source. Its ordinal must be below [`Items::len`], and all
+/// sources must have rows of the same length.
 ///
 /// # Errors
-/// [`Error::NoRows`], [`Error::RowsDiffer`], [`Error::BatchTooLong`],
-/// [`Error::IdTooLarge`], and what reading files may find. What is in the arrays then is not specified.
+/// [`Error::NoRows`], [`Error::RowsDiffer`], [`Error::BatchTooLong`], [`Error::IdTooLarge`], and
+/// the errors of reading files. The content of the arrays is unspecified afterwards.
 ///
 /// # Panics
-/// If an array is shorter than its rows.
+/// If an array is too short for its rows.
 pub fn fill<'a>(
     rows: &[(&'a Items, u64)],
     filling: Filling,
@@ -87,7 +87,7 @@ pub fn fill<'a>(
     read(&mut next)?;
     for (i, &(source, _)) in rows.iter().enumerate() {
         let place = i * len..(i + 1) * len;
-        // The tokens of the next row come from memory while those of this one are written.
+        // Prefetches the tokens of the next row while this one is written.
         std::mem::swap(&mut row, &mut next);
         read(&mut next)?;
         row.write_tokens(source.stream(), filling, batch, place.clone())?;
@@ -102,7 +102,7 @@ pub fn fill<'a>(
     Ok(segments)
 }
 
-/// Inputs in a row of each of `sources`; `None` if there are none.
+/// Number of inputs in a row of each of `sources`; `None` if there are no sources.
 ///
 /// # Errors
 /// [`Error::NoRows`]; [`Error::RowsDiffer`].
@@ -122,35 +122,36 @@ pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Resul
     Ok(Some(first))
 }
 
-/// One row; kept from row to row, so that its memory is asked for once.
+/// One row; reused from row to row to avoid allocations.
 #[derive(Default)]
 struct Row<'a> {
     /// The tokens, in order.
     parts: Vec<Part<'a>>,
-    /// The inputs that predict nothing, unless they are their own labels.
+    /// Positions of inputs without a target, unless inputs are their own labels.
     unlabelled: Vec<usize>,
-    /// Where segments start, ascending, if they are wanted; the first is 0 unless the row is all padding.
+    /// Starts of segments in ascending order, if requested. The first is 0 unless the row is all
+    /// padding.
     starts: Vec<usize>,
-    /// Where padding starts.
+    /// End of the inputs, start of the padding.
     end: usize,
-    /// Where the row ends.
+    /// End of the row.
     len: usize,
 }
 
-/// Tokens of a row that are one piece of one file.
+/// Tokens of a row that are contiguous in one file.
 struct Part<'a> {
     piece: Piece,
     bytes: &'a [u8],
-    /// Place of the first in the row.
+    /// Position of the first token in the row.
     at: usize,
-    /// How many are inputs; the token behind these is the label of the last.
+    /// Number of inputs; the token after them is the label of the last.
     num_inputs: usize,
-    /// Whether the first is nobody's label.
+    /// Whether the first token is not a label of any input.
     starts_span: bool,
 }
 
 impl<'a> Row<'a> {
-    /// Looks up what belongs into the row of `item`, which has room for `len` inputs.
+    /// Reads the item `item` into a row of `len` inputs.
     fn read(
         &mut self,
         source: &'a Items,
@@ -200,13 +201,13 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// Appends where documents start among the inputs `tokens` of a file, the next of the row; returns whether
-    /// the last one goes on behind them.
+    /// Appends the starts of documents among the inputs `tokens` of a file, which come next in the
+    /// row. Returns whether the last document continues after them.
     fn find_segments(&mut self, reader: &Reader, tokens: Range<u64>) -> Result<bool> {
         let mut start = tokens.start;
         for document in reader.documents_from(start)? {
             let (_, document) = document?;
-            // Documents without tokens are passed over: no segment is empty.
+            // Empty documents are skipped: no segment is empty.
             if document.end > start {
                 self.starts.push(self.end + (start - tokens.start) as usize);
                 start = document.end;
@@ -218,7 +219,7 @@ impl<'a> Row<'a> {
         Ok(start > tokens.end)
     }
 
-    /// Writes the fields that are tokens or follow from their number.
+    /// Writes the fields that are tokens or depend on their number.
     fn write_tokens(
         &self,
         stream: &Stream,
@@ -268,7 +269,7 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// Writes the fields that follow from the segments.
+    /// Writes the fields that depend on the segments.
     fn write_segments(&self, batch: &mut Batch<'_>, place: Range<usize>) {
         for (document, segment) in self.segments().enumerate() {
             let segment = place.start + segment.start..place.start + segment.end;
@@ -288,7 +289,8 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Appends the segments of the row, which starts at `origin` of the batch, padding as the last.
+    /// Appends the segments of the row, which starts at `origin` of the batch; padding is the last
+    /// one.
     fn append_to(&self, segments: &mut Segments, origin: usize) {
         let padding = (self.end < self.len).then_some(self.end..self.len);
         for segment in self.segments().chain(padding) {
@@ -298,7 +300,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The segments without the padding.
+    /// The segments without padding.
     fn segments(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let ends = self.starts.iter().skip(1).copied().chain([self.end]);
         self.starts.iter().zip(ends).map(|(&start, end)| start..end)
@@ -311,7 +313,7 @@ impl Part<'_> {
         &self.bytes[..self.num_inputs * width.bytes() as usize]
     }
 
-    /// Writes `bytes`, tokens of this part, to `out` from `at` on.
+    /// Writes `bytes`, tokens of this part, to `out` from position `at` on.
     fn write(&self, stream: &Stream, bytes: &[u8], out: &mut IdsMut<'_>, at: usize) -> Result<()> {
         let width = stream.files().width();
         let place = at..at + bytes.len() / width.bytes() as usize;
@@ -324,7 +326,7 @@ impl Part<'_> {
     }
 }
 
-/// Asks for the cache lines of `bytes` without waiting for them.
+/// Prefetches the cache lines of `bytes`.
 #[cfg(target_arch = "x86_64")]
 fn fetch(bytes: &[u8]) {
     bytes
@@ -332,6 +334,6 @@ fn fetch(bytes: &[u8]) {
         .for_each(|line| safe_arch::prefetch_t0(&line[0]));
 }
 
-/// Nothing: there is no such hint in safe code.
+/// Does nothing: safe code has no prefetch instruction on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 fn fetch(_: &[u8]) {}

@@ -1,8 +1,9 @@
-//! The only block arithmetic: where block `i` starts and stops.
+//! Block arithmetic: the start and end of block `i`. No other code computes them.
 
 use std::ops::Range;
 
-/// Blocks of equal size at equal distances over a row of tokens; tokens behind the last whole block are in none.
+/// Blocks of equal size and stride over a sequence of tokens. Tokens after the last full block are
+/// in none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockLayout {
     block_size: u64,
@@ -11,7 +12,8 @@ pub struct BlockLayout {
 }
 
 impl BlockLayout {
-    /// Blocks of `block_size` tokens, each sharing its last `overlap` tokens with the next, over `num_tokens`.
+    /// Blocks of `block_size` tokens over `num_tokens`, each sharing its last `overlap` tokens with
+    /// the next.
     ///
     /// `None` unless `overlap < block_size`.
     pub fn new(num_tokens: u64, block_size: u64, overlap: u64) -> Option<Self> {
@@ -29,17 +31,17 @@ impl BlockLayout {
         })
     }
 
-    /// Tokens of a block.
+    /// Number of tokens of a block.
     pub fn block_size(&self) -> u64 {
         self.block_size
     }
 
-    /// Number of whole blocks.
+    /// Number of full blocks.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is no whole block.
+    /// Whether there is no full block.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -63,7 +65,7 @@ impl BlockLayout {
 mod tests {
     use super::*;
 
-    /// Starts of all blocks, found by going from one to the next.
+    /// The starts of all blocks, computed one after the other.
     fn walked(num_tokens: u64, block_size: u64, stride: u64) -> Vec<u64> {
         let mut starts = Vec::new();
         let mut start = 0;
@@ -75,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_those_that_walking_finds() {
+    fn blocks_equal_those_of_a_plain_loop() {
         for num_tokens in 0..40 {
             for block_size in 1..12 {
                 for overlap in 0..block_size {
@@ -92,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_do_not_get_on_are_refused() {
+    fn an_overlap_of_a_whole_block_is_rejected() {
         assert_eq!(BlockLayout::new(10, 0, 0), None);
         assert_eq!(BlockLayout::new(10, 3, 3), None);
         assert_eq!(BlockLayout::new(10, 3, 4), None);
     }
 
     #[test]
-    fn a_file_of_all_the_tokens_there_can_be_has_blocks() {
+    fn the_longest_possible_file_has_blocks() {
         let layout = BlockLayout::new(u64::MAX, 2, 1).unwrap();
         assert_eq!(layout.len(), u64::MAX - 1);
         assert_eq!(layout.block(layout.len() - 1), u64::MAX - 2..u64::MAX);

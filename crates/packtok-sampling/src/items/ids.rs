@@ -1,4 +1,4 @@
-//! Ids in other integer types: from the bytes of a file into an array.
+//! Converts ids from the bytes of a file to arrays of other integer types.
 
 use std::ops::Range;
 
@@ -6,11 +6,11 @@ use packtok_pbin::TokenWidth;
 
 /// An integer type that ids can be written as.
 pub trait Id: Copy + Send + 'static {
-    /// Its name in NumPy.
+    /// Its NumPy dtype.
     const DTYPE: &'static str;
     /// The highest id it holds.
     const MAX: u32;
-    /// The id in this type; wraps above [`Id::MAX`].
+    /// Converts an id; wraps above [`Id::MAX`].
     fn from_u32(id: u32) -> Self;
 }
 
@@ -35,10 +35,10 @@ ids! {
     i64, "int64", u32::MAX;
 }
 
-/// Writes the tokens of `bytes` to `out`, one each; gives the highest id if `T` may not hold it.
+/// Writes the tokens of `bytes` to `out`, one per element.
 ///
 /// # Errors
-/// The id that `T` cannot hold.
+/// The highest id, if it exceeds `T`.
 pub(crate) fn write_ids<T: Id>(
     width: TokenWidth,
     bytes: &[u8],
@@ -69,7 +69,7 @@ fn write_each<const N: usize, W: Into<u32>, T: Id>(
     highest.filter(|&id| id > T::MAX).map_or(Ok(()), Err)
 }
 
-/// An array to be filled, in one of the types that models take.
+/// An array to fill, in one of the types that models accept.
 #[derive(Debug)]
 pub enum IdsMut<'a> {
     /// 32 bits.
@@ -87,12 +87,12 @@ impl IdsMut<'_> {
         }
     }
 
-    /// Whether there is no element.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Sets a range to one value.
+    /// Fills a range with one value.
     pub(crate) fn set(&mut self, place: Range<usize>, value: i32) {
         match self {
             Self::I32(ids) => ids[place].fill(value),
@@ -100,7 +100,7 @@ impl IdsMut<'_> {
         }
     }
 
-    /// Sets a range to 0, 1, 2 and so on.
+    /// Fills a range with 0, 1, 2, …
     pub(crate) fn count(&mut self, place: Range<usize>) {
         match self {
             Self::I32(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),

@@ -1,7 +1,7 @@
-//! Which tokens an item has, for each way of packing.
+//! The tokens of an item, for each packing.
 //!
-//! Responsible for the number of items, their tokens, and which of these are inputs with which label; the
-//! arrays of a batch are the matter of `batch`.
+//! Responsible for the number of items, their tokens, and which tokens are inputs with which label.
+//! `batch` writes the arrays of a batch.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::items::ids::Id;
 use crate::items::stream::{Piece, Span, Stream};
 use crate::plans::plan::Plan;
 
-/// How tokens become items.
+/// How a stream is divided into items.
 #[derive(Debug)]
 pub enum Packing {
     /// Blocks of equal size, across documents.
@@ -24,21 +24,22 @@ pub enum Packing {
         /// Whether blocks stay within files.
         by_file: bool,
     },
-    /// Rows of inputs with a label each, across documents: blocks of one token more, which is the first of the next.
+    /// Rows of inputs with one label each, across documents: blocks with one extra token, which is
+    /// also the first token of the next block.
     Rows {
         /// Inputs of a row.
         context_length: u64,
         /// Whether rows stay within files.
         by_file: bool,
     },
-    /// One document an item, cut after `block_size` tokens.
+    /// One document per item, truncated to `block_size` tokens.
     Document {
-        /// The most tokens an item has.
+        /// Maximum number of tokens of an item.
         block_size: u64,
     },
-    /// What a plan, made for the stream, puts together.
+    /// Pieces combined by a plan for the stream.
     Planned(Plan),
-    /// One document an item, whole.
+    /// One complete document per item.
     Whole,
 }
 
@@ -55,22 +56,22 @@ enum Layout {
     Blocks(BlockLayout),
     /// Blocks of each file.
     ByFile {
-        /// The blocks of the first; those of others differ in number only.
+        /// The blocks of the first file; those of other files differ only in number.
         layout: BlockLayout,
-        /// The blocks of the files in the row of all.
+        /// Block ranges of the files in the overall sequence.
         blocks: Starts,
         /// Tokens that are in a block.
         num_tokens_in_blocks: u64,
     },
-    /// Documents cut after so many tokens.
+    /// Documents truncated to this number of tokens.
     Documents { block_size: u64 },
-    /// Pieces that a plan puts together.
+    /// Pieces combined by a plan.
     Planned(Plan),
-    /// Documents.
+    /// Complete documents.
     Whole,
 }
 
-/// The stretches of tokens that an item is made of: one, or those of a plan.
+/// The token ranges of an item: one, or those of a plan.
 enum Spans<I> {
     One(Option<Span>),
     Planned(I),
@@ -87,18 +88,18 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Spans<I> {
     }
 }
 
-/// What the label of a span's last input is.
+/// The label of the last input of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastLabel {
-    /// The token behind it.
+    /// The token after it.
     Next,
-    /// The token behind it if that is of the same document, otherwise none.
+    /// The token after it if that belongs to the same document, otherwise none.
     NextOfDocument,
     /// None.
     Missing,
 }
 
-/// One document's part in an item.
+/// The part of an item that belongs to one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentPart {
     /// Ordinal of the file.
@@ -110,7 +111,7 @@ pub struct DocumentPart {
 }
 
 impl Items {
-    /// The items of `stream` by `packing`.
+    /// Divides `stream` into items according to `packing`.
     ///
     /// # Errors
     /// [`Error::BlockTooSmall`], [`Error::Overlap`], [`Error::TooFewTokens`],
@@ -137,7 +138,7 @@ impl Items {
         Ok(Self { stream, layout })
     }
 
-    /// The stream that the items are of.
+    /// The stream that the items divide.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -157,7 +158,7 @@ impl Items {
         self.len() == 0
     }
 
-    /// Number of inputs in a row of a batch; `None` if rows would differ.
+    /// Number of inputs in a row of a batch; `None` if rows would have different lengths.
     pub fn context_length(&self) -> Option<u64> {
         let block_size = match &self.layout {
             Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
@@ -177,7 +178,8 @@ impl Items {
         let items = self.len();
         let ordinal = match item {
             0.. => item as u64,
-            // Wraps past the end when it counts back beyond the first, and is refused there.
+            // If `item` counts back past the first item, this wraps to a number past the end, which
+            // is rejected below.
             _ => items.wrapping_sub(item.unsigned_abs()),
         };
         if ordinal < items {
@@ -190,7 +192,7 @@ impl Items {
     /// The tokens of item `i`, which must be below [`Items::len`].
     ///
     /// # Errors
-    /// What opening its file may find; its offsets or the plan are damaged.
+    /// The errors of opening its file; damaged offsets or a damaged plan.
     pub(crate) fn spans(&self, i: u64) -> Result<impl Iterator<Item = Span> + '_> {
         let one = match &self.layout {
             Layout::Planned(plan) => return Ok(Spans::Planned(plan.pieces(i)?)),
@@ -206,27 +208,29 @@ impl Items {
         Ok(Spans::One(Some(one)))
     }
 
-    /// Virtual tokens of document `i`, cut after `block_size`.
+    /// Virtual tokens of document `i`, truncated to `block_size`.
     fn document(&self, i: u64, block_size: u64) -> Result<Range<u64>> {
         let document = self.stream.document(i)?;
         let cut = document.start.saturating_add(block_size);
         Ok(document.start..document.end.min(cut))
     }
 
-    /// The tokens of item `i`, which must be below [`Items::len`], if they are one piece of one file.
+    /// The tokens of item `i`, which must be below [`Items::len`], if they are contiguous in one
+    /// file.
     ///
     /// # Errors
     /// As [`Items::spans`] and [`crate::files::file_set::Files::tokens`].
     #[inline]
     pub fn one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
-        // Results with errors go through memory, for which the processor then waits.
+        // The fast path returns an `Option`: a `Result` with the error type is returned through
+        // memory, which stalls the processor.
         match self.ready_piece(i) {
             Some(bytes) => Ok(Some(bytes)),
             None => self.any_one_piece(i),
         }
     }
 
-    /// As [`Items::one_piece`] for blocks of files that are open; `None` if it is not as simple as that.
+    /// Fast path of [`Items::one_piece`] for blocks of open files; `None` if it does not apply.
     fn ready_piece(&self, i: u64) -> Option<&[u8]> {
         let files = self.stream.files();
         match &self.layout {
@@ -264,7 +268,7 @@ impl Items {
         Ok(spans.flat_map(|span| self.stream.pieces(span)))
     }
 
-    /// The tokens of item `i`, which must be below [`Items::len`], as another type.
+    /// The tokens of item `i`, which must be below [`Items::len`], converted to another type.
     ///
     /// # Errors
     /// As [`Items::spans`]; [`Error::IdTooLarge`].
@@ -279,9 +283,11 @@ impl Items {
         Ok(ids)
     }
 
-    /// How many tokens of a span of an item are inputs, the first of them, and what the label of the last is.
+    /// The number of inputs among the tokens of a span, which come first, and the label of the last
+    /// input.
     ///
-    /// A block's last token is a label only; a document that is no longer than a row has no such token.
+    /// The last token of a block is only a label. A document that is not longer than a row has no
+    /// such token.
     pub(crate) fn inputs(&self, span: &Span) -> (u64, LastLabel) {
         let len = span.len();
         let block_size = match &self.layout {
@@ -349,7 +355,7 @@ impl Items {
         }
     }
 
-    /// Number of inputs that are padding, in a batch of all items.
+    /// Number of padding inputs in a batch of all items.
     ///
     /// # Errors
     /// As [`Items::spans`].
@@ -368,10 +374,11 @@ impl Items {
         }
     }
 
-    /// Asks the system to read the pages of item `i`, which must be below [`Items::len`], without waiting.
+    /// Asks the system to read the pages of item `i`, which must be below [`Items::len`],
+    /// asynchronously.
     ///
     /// # Errors
-    /// As [`Items::spans`]; the system refuses.
+    /// As [`Items::spans`]; the system call fails.
     pub fn prefetch(&self, i: u64) -> Result<()> {
         for piece in self.pieces(i)? {
             let Piece { file, tokens } = piece?;
@@ -381,7 +388,7 @@ impl Items {
     }
 }
 
-/// A plan whose pieces are within the stream.
+/// A layout by a plan, after checking that its pieces are within the stream.
 fn planned(stream: &Stream, plan: Plan) -> Result<Layout> {
     let (found, expected) = (plan.num_tokens(), stream.num_tokens());
     if found != expected {
@@ -402,7 +409,7 @@ fn check_block_size(block_size: u64) -> Result<()> {
     Ok(())
 }
 
-/// `error` in terms of rows, whose blocks are the caller's no matter.
+/// Restates `error` in terms of rows, because the caller did not ask for blocks.
 fn in_rows(error: Error, context_length: u64) -> Error {
     match error {
         Error::TooFewTokens {
@@ -417,7 +424,7 @@ fn in_rows(error: Error, context_length: u64) -> Error {
     }
 }
 
-/// Blocks of the stream or of its files, at least one.
+/// A layout in blocks of the stream or of its files; at least one block is required.
 fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Result<Layout> {
     check_block_size(block_size)?;
     let layout = |num_tokens| {

@@ -1,4 +1,4 @@
-//! Items: one stream of all documents, divided into items, and written as batches.
+//! Items: one stream of all documents, divided into items and written as batches.
 
 pub mod batch;
 pub mod blocks;

@@ -1,7 +1,7 @@
-//! The tokens of all files as one stream, and which pieces of files a range of it is.
+//! The tokens of all files as one stream, and its mapping to pieces of files.
 //!
-//! Positions in the stream are counted in tokens and called virtual; a piece is a range of tokens of one
-//! file. Every piece of a range but its first starts at the start of a document.
+//! Positions in the stream are counted in tokens and called virtual. A piece is a range of tokens
+//! of one file. Every piece of a range except its first starts at the start of a document.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ use crate::files::fingerprint::DataFingerprint;
 use crate::items::ids::{Id, write_ids};
 use crate::plans::split::Runs;
 
-/// The tokens of a dataset, one behind the other.
+/// The concatenated tokens of a dataset.
 #[derive(Debug)]
 pub struct Stream {
     files: Files,
-    /// The documents that are in it; all without.
+    /// The documents in the stream; `None` for all.
     runs: Option<Runs>,
 }
 
@@ -45,9 +45,9 @@ impl Piece {
 /// Consecutive tokens of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Span {
-    /// Virtual ones, of as many files as it takes.
+    /// Virtual tokens, which may cross files.
     Virtual(Range<u64>),
-    /// Those of a file that is known already, so that nobody looks for it again.
+    /// Tokens of a known file, which saves a lookup.
     Piece(Piece),
 }
 
@@ -65,10 +65,10 @@ impl Stream {
         Self { files, runs: None }
     }
 
-    /// The tokens of those documents of `files` that are on one side of a split.
+    /// The tokens of the documents of `files` on one side of a split.
     ///
     /// # Errors
-    /// [`Error::SplitDisagrees`] if the split is of other files.
+    /// [`Error::SplitDisagrees`] if the split is for other files.
     pub fn selected(files: Files, runs: Runs) -> Result<Self> {
         if runs.totals() != (files.num_documents(), files.num_tokens()) {
             return Err(disagrees(&runs));
@@ -77,17 +77,17 @@ impl Stream {
         Ok(Self { files, runs })
     }
 
-    /// The files, with all that is in them.
+    /// The underlying files, including documents that are not selected.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Whether the stream leaves documents of its files out.
+    /// Whether the stream omits documents of its files.
     pub fn is_selected(&self) -> bool {
         self.runs.is_some()
     }
 
-    /// What tells this stream from others; plans are made for one.
+    /// Identifies this stream; a plan is for one fingerprint.
     pub fn fingerprint(&self) -> DataFingerprint {
         let runs = self.runs.as_ref();
         runs.map_or_else(|| self.files.fingerprint(), Runs::fingerprint)
@@ -108,12 +108,12 @@ impl Stream {
     /// Virtual tokens of document `i`, which must be below [`Stream::num_documents`].
     ///
     /// # Errors
-    /// What opening its file may find; its offsets or the split are damaged.
+    /// The errors of opening its file; damaged offsets or a damaged split.
     pub fn document(&self, i: u64) -> Result<Range<u64>> {
         self.neighbours(i)?.tokens(i)
     }
 
-    /// Virtual tokens of all documents in order, each place looked up from the one before.
+    /// Virtual tokens of all documents in order. Each lookup starts from the previous document.
     pub fn documents(&self) -> impl Iterator<Item = Result<Range<u64>>> + '_ {
         let mut neighbours: Option<Neighbours<'_>> = None;
         (0..self.num_documents()).map(move |i| {
@@ -123,7 +123,7 @@ impl Stream {
         })
     }
 
-    /// The documents around document `i` that are in one file, and in one run if there are runs.
+    /// The documents around document `i` in the same file and, with a split, in the same run.
     fn neighbours(&self, i: u64) -> Result<Neighbours<'_>> {
         let Some(runs) = &self.runs else {
             let file = self.files.file_of_document(i);
@@ -155,7 +155,7 @@ impl Stream {
         })
     }
 
-    /// The first piece of `range`, which must be within the stream and not empty.
+    /// The first piece of `range`, which must be non-empty and within the stream.
     ///
     /// # Errors
     /// The split is damaged.
@@ -181,7 +181,7 @@ impl Stream {
     /// The pieces of `span`, which must be within the stream; none is empty.
     ///
     /// # Errors
-    /// Those of [`Stream::piece`], after which there are no more pieces.
+    /// As [`Stream::piece`]; the iterator ends after an error.
     pub(crate) fn pieces(&self, span: Span) -> impl Iterator<Item = Result<Piece>> + '_ {
         let mut rest = Some(span).filter(|span| span.len() > 0);
         std::iter::from_fn(move || {
@@ -202,7 +202,7 @@ impl Stream {
     /// Writes the tokens of `range`, which must be within the stream, to the start of `out`.
     ///
     /// # Errors
-    /// [`Error::IdTooLarge`], and what reading files may find.
+    /// [`Error::IdTooLarge`], and the errors of reading files.
     ///
     /// # Panics
     /// If `out` is too short.
@@ -216,14 +216,14 @@ impl Stream {
         Ok(())
     }
 
-    /// Writes the tokens of `piece` to `out`, which is as long.
+    /// Writes the tokens of `piece` to `out`, which has the same length.
     pub(crate) fn copy_piece<T: Id>(&self, piece: &Piece, out: &mut [T]) -> Result<()> {
         let bytes = self.files.tokens(piece.file, piece.tokens.clone())?;
         let written = write_ids(self.files.width(), bytes, out);
         written.map_err(|id| self.too_large::<T>(piece, id))
     }
 
-    /// That a `T` cannot hold `id`, which is among the tokens of `piece`.
+    /// The error that `T` cannot hold `id`, which is among the tokens of `piece`.
     pub(crate) fn too_large<T: Id>(&self, piece: &Piece, id: u32) -> crate::Error {
         Error::IdTooLarge {
             path: self.files.path(piece.file).into(),
@@ -235,23 +235,23 @@ impl Stream {
     }
 }
 
-/// Documents that follow each other in a file and in the stream.
+/// Documents that are adjacent both in a file and in the stream.
 struct Neighbours<'a> {
     reader: &'a Reader,
-    /// The documents in the stream.
+    /// Their range in the stream.
     documents: Range<u64>,
-    /// The first of them in the file.
+    /// The number of the first in the file.
     first_in_file: u64,
-    /// The virtual token that the first of them starts with.
+    /// The first virtual token of the first.
     first_token: u64,
-    /// The same in the file.
+    /// The first token of the first in the file.
     first_token_in_file: u64,
-    /// What says so, if documents are selected.
+    /// The split, if documents are selected.
     runs: Option<&'a Runs>,
 }
 
 impl Neighbours<'_> {
-    /// Virtual tokens of document `i` of the stream, which is one of them.
+    /// Virtual tokens of document `i` of the stream, which must be one of them.
     fn tokens(&self, i: u64) -> Result<Range<u64>> {
         let in_file = self.first_in_file + (i - self.documents.start);
         let tokens = self.reader.document_tokens(in_file)?;

@@ -1,13 +1,14 @@
-//! Which source gives item `k` of a mixture: exact proportions, the same on every machine.
+//! The source of item `k` of a mixture: exact proportions, the same on every machine.
 //!
 //! The sequence solves the chairman assignment problem (R. Tijdeman, Discrete Mathematics 32, 1980,
-//! doi:10.1016/0012-365X(80)90269-1): among the first `k` items, source `s` of `m` sources has its share
-//! `k * weight / total` to within `1 - 1 / (2m - 2)`, for every `k`. Here it is stated as deadlines: the
-//! draw with ordinal `j` of a source may come from the slot on where its share reaches `j + 1/(2m - 2)`, and
-//! must have come when it passes `j + 1 - 1/(2m - 2)`; the earliest deadline is served first, which meets
-//! every deadline if any order does. Integers only, so that nothing is rounded.
+//! doi:10.1016/0012-365X(80)90269-1): among the first `k` items, source `s` of `m` sources has its
+//! share `k * weight / total` to within `1 - 1 / (2m - 2)`, for every `k`. Here it is formulated as
+//! scheduling: the draw with ordinal `j` of a source is released at the slot where its share
+//! reaches `j + 1/(2m - 2)`, and is due when its share passes `j + 1 - 1/(2m - 2)`. Earliest
+//! deadline first meets every deadline if any schedule does. All arithmetic is in integers, so
+//! nothing is rounded.
 //!
-//! What the draw with some ordinal is, and reshuffling, is not decided here.
+//! `passes` determines which item a draw is, and reshuffles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,25 +17,26 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::order::limits::MAX_TOTAL_WEIGHT;
 
-/// Items between two remembered places before any is dropped.
+/// Items between two checkpoints, before any are dropped.
 const FIRST_INTERVAL: u64 = 1024;
-/// Numbers that remembered places may hold together (8 MiB); beyond that every second one is dropped.
-const MAX_REMEMBERED: usize = 1 << 20;
+/// Maximum count of numbers in all checkpoints (8 MiB). Beyond it, every second checkpoint is
+/// dropped.
+const MAX_CHECKPOINT_NUMBERS: usize = 1 << 20;
 
-/// The source of one item, and how many items that source gave before.
+/// The source of one item, and its ordinal within that source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Draw {
-    /// Position of the source among the weights.
+    /// Index of the source among the weights.
     pub source: usize,
-    /// Number of this source's items before this one.
+    /// Number of items of this source before this one.
     pub ordinal: u64,
 }
 
-/// An endless sequence of sources in exact proportion to their weights, with access to any place.
+/// An endless sequence of sources in exact proportion to their weights, with random access.
 ///
-/// Places are walked to from the nearest remembered one, so access in order costs the same for each item,
-/// and the first access to item `k` costs `k` steps of some ten nanoseconds, or fewer where the weights have a
-/// small common measure: the sequence has the period `total / gcd`.
+/// A seek steps forward from the nearest checkpoint. In-order access costs the same for every item.
+/// The first access to item `k` takes `k` steps of about ten nanoseconds each, or fewer if the
+/// weights have a common divisor: the sequence has the period `total / gcd`.
 #[derive(Debug)]
 pub struct Mixture {
     rates: Rates,
@@ -63,17 +65,17 @@ impl Mixture {
         let period = k / self.rates.total;
         walk.seek(&self.rates, k % self.rates.total);
         let source = walk.place.step(&self.rates);
-        walk.remember();
+        walk.save_checkpoint();
         let ordinal = walk.place.jobs[source].ordinal - 1 + period * self.rates.weights[source];
         Draw { source, ordinal }
     }
 
-    /// The sources of `items`, in their order; ascending items are found without going back.
+    /// The draws of `items`, in their order. Ascending items never seek backwards.
     pub fn draws(&self, items: impl IntoIterator<Item = u64>) -> Vec<Draw> {
         items.into_iter().map(|k| self.draw(k)).collect()
     }
 
-    /// How many of the first `k` items each source gives.
+    /// The number of items of each source among the first `k`.
     pub fn counts(&self, k: u64) -> Vec<u64> {
         let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
         let period = k / self.rates.total;
@@ -84,12 +86,12 @@ impl Mixture {
     }
 }
 
-/// The weights without their common measure.
+/// The weights divided by their greatest common divisor.
 #[derive(Debug)]
 struct Rates {
     weights: Vec<u64>,
     total: u64,
-    /// `2m - 2` for `m` sources: how finely a share is divided for release and deadline.
+    /// `2m - 2` for `m` sources: the granularity of release times and deadlines.
     grain: u64,
 }
 
@@ -116,7 +118,7 @@ impl Rates {
         })
     }
 
-    /// The draw with this ordinal of `source`.
+    /// The draw of `source` with this ordinal.
     fn job(&self, source: usize, ordinal: u64) -> Job {
         let (weight, total, grain) = (
             u128::from(self.weights[source]),
@@ -124,7 +126,7 @@ impl Rates {
             u128::from(self.grain),
         );
         let measure = weight * grain;
-        // ordinal * total / weight, its fraction in units of 1 / measure.
+        // ordinal * total / weight, with the fraction in units of 1 / measure.
         let product = u128::from(ordinal) * total;
         let start = Slot::new(product / weight, product % weight * grain, measure);
         Job {
@@ -134,7 +136,7 @@ impl Rates {
         }
     }
 
-    /// The draw after `job` of `source`.
+    /// The draw of `source` after `job`.
     fn next(&self, source: usize, job: &Job) -> Job {
         let (weight, total) = (self.weights[source], self.total);
         let measure = u128::from(weight) * u128::from(self.grain);
@@ -147,7 +149,7 @@ impl Rates {
     }
 }
 
-/// When the next draw of a source may come and when it is due.
+/// Release time and deadline of the next draw of a source.
 #[derive(Debug, Clone, Copy)]
 struct Job {
     ordinal: u64,
@@ -155,7 +157,7 @@ struct Job {
     deadline: Slot,
 }
 
-/// A place on the line of items: a whole number and a fraction over a measure of the source.
+/// A point in time, in items: an integer, and a fraction with a denominator per source.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     whole: u64,
@@ -165,7 +167,7 @@ struct Slot {
 impl Slot {
     fn new(whole: u128, rest: u128, measure: u128) -> Self {
         Self {
-            // Places are within a few items of one period, which is at most 2^62.
+            // Positions are within a few items of one period, which is at most 2^62.
             whole: (whole + rest / measure) as u64,
             rest: rest % measure,
         }
@@ -175,7 +177,7 @@ impl Slot {
         Self::new(u128::from(self.whole), self.rest + rest, measure)
     }
 
-    /// As [`Slot::plus`] without divisions: `rest` is below `measure`.
+    /// [`Slot::plus`] without divisions; `rest` must be below `measure`.
     fn later(self, whole: u64, rest: u128, measure: u128) -> Self {
         let rest = self.rest + rest;
         let carry = rest >= measure;
@@ -196,14 +198,14 @@ struct Place {
     k: u64,
     /// The next draw of each source.
     jobs: Vec<Job>,
-    /// Sources whose next draw may come, by deadline.
+    /// Sources whose next draw is released, by deadline.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Sources whose next draw may not come yet, by the slot from which on it may.
+    /// Sources whose next draw is not released yet, by release slot.
     waiting: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Place {
-    /// The place after `k` items of which each source gave its count.
+    /// The state after `k` items, given the number of items of each source.
     fn new(rates: &Rates, k: u64, counts: &[u64]) -> Self {
         let jobs: Vec<Job> = (0..counts.len())
             .map(|source| rates.job(source, counts[source]))
@@ -221,7 +223,7 @@ impl Place {
         }
     }
 
-    /// Passes one item and returns its source.
+    /// Advances by one item and returns its source.
     fn step(&mut self, rates: &Rates) -> usize {
         self.k += 1;
         while let Some(&Reverse((release, source))) = self.waiting.peek() {
@@ -243,13 +245,13 @@ impl Place {
     }
 }
 
-/// A place that moves, and the places that it remembers.
+/// A moving position and its checkpoints.
 #[derive(Debug)]
 struct Walk {
     place: Place,
     interval: u64,
     /// Counts after 0, `interval`, `2 * interval`, … items, one row of `m` numbers each.
-    remembered: Vec<u64>,
+    checkpoints: Vec<u64>,
 }
 
 impl Walk {
@@ -258,45 +260,45 @@ impl Walk {
         Self {
             place: Place::new(rates, 0, &counts),
             interval: FIRST_INTERVAL,
-            remembered: counts,
+            checkpoints: counts,
         }
     }
 
-    /// Goes to the place after `k` items.
+    /// Moves to the position after `k` items.
     fn seek(&mut self, rates: &Rates, k: u64) {
         let num_sources = rates.weights.len();
-        let num_remembered = (self.remembered.len() / num_sources) as u64;
-        let row = (k / self.interval).min(num_remembered - 1);
+        let num_checkpoints = (self.checkpoints.len() / num_sources) as u64;
+        let row = (k / self.interval).min(num_checkpoints - 1);
         let nearest = row * self.interval;
         if self.place.k > k || self.place.k < nearest {
             let start = row as usize * num_sources;
-            let counts = &self.remembered[start..start + num_sources];
+            let counts = &self.checkpoints[start..start + num_sources];
             self.place = Place::new(rates, nearest, counts);
         }
         while self.place.k < k {
             self.place.step(rates);
-            self.remember();
+            self.save_checkpoint();
         }
     }
 
-    /// Keeps the counts of this place if it is the next to be remembered.
-    fn remember(&mut self) {
+    /// Saves the counts of this position if the next checkpoint is due.
+    fn save_checkpoint(&mut self) {
         let num_sources = self.place.jobs.len();
-        let num_remembered = (self.remembered.len() / num_sources) as u64;
-        if self.place.k != num_remembered * self.interval {
+        let num_checkpoints = (self.checkpoints.len() / num_sources) as u64;
+        if self.place.k != num_checkpoints * self.interval {
             return;
         }
         let counts = self.place.jobs.iter().map(|job| job.ordinal);
-        self.remembered.extend(counts);
-        if self.remembered.len() > MAX_REMEMBERED.max(4 * num_sources) {
+        self.checkpoints.extend(counts);
+        if self.checkpoints.len() > MAX_CHECKPOINT_NUMBERS.max(4 * num_sources) {
             self.thin_out();
         }
     }
 
     fn thin_out(&mut self) {
         let num_sources = self.place.jobs.len();
-        let rows = self.remembered.chunks_exact(num_sources);
-        self.remembered = rows.step_by(2).flatten().copied().collect();
+        let rows = self.checkpoints.chunks_exact(num_sources);
+        self.checkpoints = rows.step_by(2).flatten().copied().collect();
         self.interval *= 2;
     }
 }
@@ -311,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// Tijdeman's rule as he states it, with deviations in exact integers and a scan per item.
+    /// Tijdeman's rule as stated in the paper, with exact integer deviations and a scan per item.
     fn chairman(weights: &[u64], num_items: u64) -> Vec<usize> {
         let m = weights.len() as i128;
         let total: i128 = weights.iter().map(|&weight| i128::from(weight)).sum();
@@ -330,14 +332,14 @@ mod tests {
                             .cmp(&(urgency(b) * i128::from(weights[a])))
                             .then(a.cmp(&b))
                     })
-                    .expect("some source is ahead");
+                    .expect("some source is behind its share");
                 counts[chosen] += 1;
                 chosen
             })
             .collect()
     }
 
-    /// Checks each prefix of `draws` against the shares, and the ordinals against a count.
+    /// Checks each prefix of `draws` against the shares, and the ordinals against the counts.
     fn check_prefixes(weights: &[u64], draws: &[Draw]) {
         let m = weights.len() as i128;
         let total: i128 = weights.iter().map(|&weight| i128::from(weight)).sum();
@@ -374,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_of_a_billionth_comes_once_in_a_billion() {
+    fn a_weight_of_one_billionth_is_drawn_once_in_a_billion_items() {
         let mixture = Mixture::new(&[999_999_999, 1]).unwrap();
         assert_eq!(mixture.counts(3_000_000_000), [2_999_999_997, 3]);
         assert_eq!(mixture.counts(7_000_000_000_000_000_001)[1], 7_000_000_000);
@@ -394,14 +396,14 @@ mod tests {
     const GOLDEN_5_3_2: [usize; 20] = [0, 1, 0, 2, 0, 1, 0, 2, 0, 1, 0, 1, 0, 2, 0, 1, 0, 2, 0, 1];
 
     #[test]
-    fn any_place_is_found_again() {
+    fn any_position_can_be_reached_again() {
         let weights = [10_007, 20_011, 3, 65_537];
         let in_order = Mixture::new(&weights).unwrap().draws(0..50_000);
         let mixture = Mixture::new(&weights).unwrap();
         for k in [49_999, 0, 1023, 1024, 1025, 30_000, 29_999, 30_001, 5] {
             assert_eq!(mixture.draw(k), in_order[k as usize]);
         }
-        // One whole period later the same sources come.
+        // One full period later the same sources follow.
         let period: u64 = weights.iter().sum();
         for k in [0, 1023, 40_000] {
             let Draw { source, ordinal } = in_order[k as usize];
@@ -417,21 +419,21 @@ mod tests {
     }
 
     #[test]
-    fn remembered_places_are_thinned_out() {
+    fn checkpoints_are_thinned_out() {
         let weights: Vec<u64> = (1_000_000..1_000_600).collect();
         let mixture = Mixture::new(&weights).unwrap();
         let num_items = 4_000_000;
         let expected: Vec<_> = mixture.draws(num_items - 3..num_items);
         let walk = mixture.walk.lock().unwrap();
         assert!(walk.interval > FIRST_INTERVAL);
-        assert!(walk.remembered.len() <= MAX_REMEMBERED);
+        assert!(walk.checkpoints.len() <= MAX_CHECKPOINT_NUMBERS);
         drop(walk);
         mixture.draw(17);
         assert_eq!(mixture.draws(num_items - 3..num_items), expected);
     }
 
     #[test]
-    fn weights_that_cannot_be_are_refused() {
+    fn invalid_weights_are_rejected() {
         let message = |weights: &[u64]| Mixture::new(weights).unwrap_err().to_string();
         assert_eq!(message(&[]), "the mixture has no source; give at least one");
         assert_eq!(
@@ -451,7 +453,7 @@ mod tests {
         }
 
         #[test]
-        fn windows_of_two_sources_are_off_by_less_than_one(a in 1_u64..60, b in 1_u64..60) {
+        fn windows_of_two_sources_deviate_by_less_than_one(a in 1_u64..60, b in 1_u64..60) {
             let mixture = Mixture::new(&[a, b]).unwrap();
             let (a, total) = (i128::from(a), i128::from(a + b));
             let counts: Vec<_> = (0..200).map(|k| i128::from(mixture.counts(k)[0])).collect();
@@ -466,8 +468,8 @@ mod tests {
 
         #[test]
         fn both_rules_keep_the_same_shares(weights in proptest::collection::vec(1_u64..50, 1..8)) {
-            // Equal deadlines in whole slots are broken by source, so that the two may differ in order, never
-            // in what they promise; with at most two sources they cannot differ.
+            // Equal deadlines in whole slots are ordered by source, so the two sequences may differ
+            // in order, but both satisfy the bound. With at most two sources they cannot differ.
             let draws = Mixture::new(&weights).unwrap().draws(0..500);
             let naive = chairman(&weights, 500);
             if weights.len() <= 2 {
@@ -486,7 +488,7 @@ mod tests {
         }
 
         #[test]
-        fn places_in_any_order_agree_with_one_walk(
+        fn random_access_agrees_with_sequential_access(
             weights in proptest::collection::vec(1_u64..100_000, 1..6),
             items in proptest::collection::vec(0_u64..6_000, 1..20),
         ) {

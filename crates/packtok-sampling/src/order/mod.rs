@@ -1,4 +1,4 @@
-//! Order: which item comes at which position of which epoch, of one dataset or of a mixture.
+//! Order: which item comes at which position of which epoch, for one dataset or a mixture.
 
 pub(crate) mod limits;
 pub mod mixture;

@@ -1,23 +1,23 @@
-//! The order in which items are served: epochs, global batches, and what becomes of the rest.
+//! The order of items: epochs, global batches, and the handling of incomplete batches.
 //!
-//! A global batch is what all ranks take in one step. Epoch `e` serves positions `0, 1, 2, …`, cut
-//! into global batches of `batch_len`; which item stands at a position is the permutation's matter.
-//! Ranks, files and where a run was stopped are left to others: they ask for positions.
+//! A global batch is what all ranks consume in one step. Epoch `e` has positions `0, 1, 2, …`,
+//! divided into global batches of `batch_len`; `permutation` maps positions to items. This module
+//! knows nothing of ranks, files or resumed runs: callers request positions.
 
 use std::num::NonZeroU64;
 
 use crate::order::permutation::{Permutation, Positions};
 
-/// What becomes of the items that do not fill a global batch at the end of an epoch.
+/// What happens to the items at the end of an epoch that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EpochEnd {
-    /// They are left out of this epoch.
+    /// They are dropped from this epoch.
     Drop,
-    /// They come first in the next epoch, so that no item is left out or repeated over epochs.
+    /// They come first in the next epoch, so that over epochs no item is dropped or repeated.
     Carry,
     /// The batch is filled with the first items of the epoch.
     Pad,
-    /// The batch stays short.
+    /// The batch is shorter.
     Short,
 }
 
@@ -31,7 +31,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Items in sequence without a seed, shuffled anew in each epoch with one.
+    /// Items in sequential order without a seed, or shuffled differently in each epoch with one.
     pub fn new(
         num_items: u64,
         seed: Option<u64>,
@@ -46,9 +46,9 @@ impl Order {
         }
     }
 
-    /// Positions that epoch `epoch` serves from position `skip` on.
+    /// Number of positions in epoch `epoch` from position `skip` on.
     ///
-    /// Whole global batches counted from `skip`, except where the last one stays short.
+    /// Full global batches counted from `skip`, except that the last one may be short.
     pub fn num_positions(&self, epoch: u64, skip: u64) -> u64 {
         let batch_len = self.batch_len.get();
         let left = (self.num_carried(epoch) + self.num_items).saturating_sub(skip);
@@ -59,7 +59,7 @@ impl Order {
         }
     }
 
-    /// Items of earlier epochs with which epoch `epoch` starts.
+    /// Number of items from earlier epochs at the start of epoch `epoch`.
     pub fn num_carried(&self, epoch: u64) -> u64 {
         match self.epoch_end {
             EpochEnd::Carry => (self.before(epoch) % u128::from(self.batch_len.get())) as u64,
@@ -67,9 +67,9 @@ impl Order {
         }
     }
 
-    /// The epoch of global batch `step`, counted over all epochs, and its number there.
+    /// The epoch of global batch `step`, counted over all epochs, and its number in that epoch.
     ///
-    /// `None` where epochs have no global batch at all.
+    /// `None` if epochs have no global batches.
     pub fn epoch_of(&self, step: u64) -> Option<(u64, u64)> {
         let batch_len = u128::from(self.batch_len.get());
         if self.epoch_end != EpochEnd::Carry {
@@ -85,10 +85,10 @@ impl Order {
         Some((epoch.try_into().ok()?, step - steps_before as u64))
     }
 
-    /// Writes the items at positions `start`, `start + step`, `start + 2 * step`, and so on.
+    /// Writes the items at positions `start`, `start + step`, `start + 2 * step`, …
     ///
-    /// Positions past the last item of an epoch go round to its first, which is what padding takes;
-    /// where items are carried over, they go on into the next epoch. Without items nothing is
+    /// Positions past the last item of an epoch wrap to its first item, which is how padding works;
+    /// if items are carried over, they continue in the next epoch. Without items nothing is
     /// written.
     pub fn fill(&self, epoch: u64, start: u64, step: NonZeroU64, out: &mut [u64]) {
         let Some(num_items) = NonZeroU64::new(self.num_items) else {
@@ -122,7 +122,7 @@ impl Order {
         }
     }
 
-    /// [`fill`](Self::fill) with items of this epoch alone.
+    /// [`fill`](Self::fill) within this epoch.
     fn fill_within(
         &self,
         num_items: NonZeroU64,
@@ -142,7 +142,7 @@ impl Order {
         }
     }
 
-    /// Items of all epochs before `epoch`.
+    /// Number of items of all epochs before `epoch`.
     fn before(&self, epoch: u64) -> u128 {
         u128::from(epoch) * u128::from(self.num_items)
     }
@@ -180,7 +180,7 @@ mod tests {
         out
     }
 
-    /// Epoch after epoch by lists, the leftover kept by hand.
+    /// The same order computed with lists, epoch by epoch.
     fn by_lists(
         num_items: u64,
         seed: Option<u64>,
@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn epochs_are_those_of_plain_lists(
+        fn epochs_equal_those_of_plain_lists(
             num_items in 1u64..40, batch_len in 1u64..60, seed in proptest::option::of(0u64..3), end in 0usize..4,
         ) {
             let order = order(num_items, seed, batch_len, ALL[end]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_over_all_epochs_are_those_of_the_epochs_in_turn() {
+    fn global_steps_equal_the_steps_of_consecutive_epochs() {
         for (num_items, batch_len) in [(10, 4), (3, 7), (12, 4), (1, 1), (5, 3)] {
             for end in ALL {
                 let order = order(num_items, None, batch_len, end);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn skipped_positions_count_from_where_they_end() {
+    fn batches_after_skipped_positions_start_where_those_end() {
         assert_eq!(order(10, None, 4, EpochEnd::Drop).num_positions(0, 3), 4);
         assert_eq!(order(10, None, 4, EpochEnd::Pad).num_positions(0, 3), 8);
         assert_eq!(order(10, None, 4, EpochEnd::Short).num_positions(0, 3), 7);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_far_away_cost_nothing() {
+    fn distant_epochs_take_constant_time() {
         let order = order(i64::MAX as u64, None, 7, EpochEnd::Carry);
         let epoch = u64::MAX;
         let carried = order.num_carried(epoch);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn without_items_nothing_is_served() {
+    fn without_items_nothing_is_written() {
         for end in ALL {
             let order = order(0, Some(1), 4, end);
             assert_eq!(order.num_positions(3, 0), 0);

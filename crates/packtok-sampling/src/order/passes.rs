@@ -1,4 +1,5 @@
-//! Which item a draw from a source of a mixture is: pass after pass over the source, each in another order.
+//! Maps the draws of a mixture to items: pass after pass over each source, each pass in a different
+//! order.
 
 use std::num::NonZeroU64;
 use std::sync::{Mutex, PoisonError};
@@ -7,20 +8,21 @@ use crate::order::mixture::Draw;
 use crate::order::permutation::Permutation;
 use crate::order::splitmix::{GAMMA, mixed};
 
-/// The items of each source in the order in which a mixture draws them, without end.
+/// The items of each source in the order in which a mixture draws them, endlessly.
 #[derive(Debug)]
 pub struct Passes {
     num_items: Vec<NonZeroU64>,
     seed: Option<u64>,
-    /// The pass over each source that was asked for last. Asking goes on in the same pass nearly always, and
-    /// making a permutation of few items takes microseconds.
+    /// The last pass of each source. Calls nearly always stay in the same pass, and building a
+    /// permutation of few items takes microseconds.
     last: Mutex<Vec<Option<(u64, Permutation)>>>,
 }
 
 impl Passes {
-    /// Passes over sources of so many items; without a seed each goes from the first item to the last.
+    /// Passes over sources with these numbers of items. Without a seed, each pass is sequential.
     ///
-    /// The permutations of source `s` have the seed that SplitMix64, started from `seed`, gives as number `s`.
+    /// The permutations of source `s` use as seed the output number `s` of SplitMix64 started from
+    /// `seed`.
     pub fn new(num_items: Vec<NonZeroU64>, seed: Option<u64>) -> Self {
         let last = Mutex::new(vec![None; num_items.len()]);
         Self {
@@ -30,10 +32,10 @@ impl Passes {
         }
     }
 
-    /// The items that `draws` are, each of its source.
+    /// The items of `draws`, each of its source.
     ///
     /// # Panics
-    /// If a draw is from a source that there is not.
+    /// If a draw's source does not exist.
     pub fn items(&self, draws: &[Draw]) -> Vec<u64> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let item = |draw: &Draw| {
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pass_has_every_item_once_in_another_order() {
+    fn each_pass_has_every_item_once_in_a_different_order() {
         let passes = passes(&[50, 50], Some(7));
         let mut seen = Vec::new();
         for source in 0..2 {
@@ -89,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_seed_items_come_in_sequence() {
+    fn without_a_seed_items_are_sequential() {
         let items = passes(&[3], None).items(&draws(0, 0..7));
         assert_eq!(items, [0, 1, 2, 0, 1, 2, 0]);
     }
 
     #[test]
-    fn a_draw_is_the_same_item_whenever_it_is_asked_for() {
+    fn a_draw_always_maps_to_the_same_item() {
         let in_order = passes(&[5, 2000], Some(1)).items(&draws(1, 0..6000));
         let passes = passes(&[5, 2000], Some(1));
         for ordinal in [5999, 0, 2000, 1999, 4000, 1] {

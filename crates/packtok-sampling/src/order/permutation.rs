@@ -1,33 +1,34 @@
-//! The only shuffle: a keyed permutation of `0..n` that holds no list of `n` numbers.
+//! The shuffle: a keyed permutation of `0..n` that needs no list of `n` numbers. No other code
+//! shuffles.
 //!
 //! Above [`TABLE_LEN`] numbers it is a Feistel network over pairs `(left, right)` of digits in a
-//! mixed radix `a * b`, with `n <= a * b < n + a`; the few results that are not below `n` are sent
-//! through again until they are, which keeps it a bijection of `0..n` ("generalized Feistel cipher"
-//! and "cycle walking": Black and Rogaway, *Ciphers with Arbitrary Finite Domains*, CT-RSA 2002).
-//! Digits are nearly `sqrt(n)`, so that fewer than one number in `sqrt(n)` goes round twice.
-//! A network is weakest where its halves are small; there the numbers are shuffled once by Fisher
-//! and Yates into a table of at most 2 KiB. Keys come from SplitMix64 (Steele, Lea and Flood,
-//! *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
+//! mixed radix `a * b`, with `n <= a * b < n + a`. The few results that are not below `n` pass
+//! through the network again until they are, which keeps it a bijection of `0..n` ("generalized
+//! Feistel cipher" and "cycle walking": Black and Rogaway, *Ciphers with Arbitrary Finite Domains*,
+//! CT-RSA 2002). Both radices are about `sqrt(n)`, so fewer than one number in `sqrt(n)` needs a
+//! second pass. A network is weakest if its halves are small; for small `n` the numbers are
+//! shuffled by Fisher and Yates into a table of at most 2 KiB. Keys come from SplitMix64 (Steele,
+//! Lea and Flood, *Fast Splittable Pseudorandom Number Generators*, OOPSLA 2014).
 //!
-//! The order is a promise to every stopped run: a change of any constant here breaks resuming, so
-//! `docs/order_rules.md` specifies it and golden values hold it.
+//! Stopped runs rely on the order: changing any constant here breaks resuming.
+//! `docs/order_rules.md` specifies the order, and golden values test it.
 
 use std::num::NonZeroU64;
 
 use crate::order::splitmix::{GAMMA, mixed};
 
-/// Up to so many numbers are shuffled into a table.
+/// Up to this length the numbers are shuffled into a table.
 pub const TABLE_LEN: u64 = 1024;
 
-/// Rounds of the network. Telling 8 rounds from a random permutation takes about `n * n` whole
-/// permutations (Patarin, *Generic Attacks on Feistel Schemes*, ASIACRYPT 2001), over a million
-/// epochs of the smallest `n` served by it.
+/// Rounds of the network. Distinguishing 8 rounds from a random permutation takes about `n * n`
+/// complete permutations (Patarin, *Generic Attacks on Feistel Schemes*, ASIACRYPT 2001): over a
+/// million epochs for the smallest `n` that uses the network.
 const ROUNDS: usize = 8;
 
-/// Numbers that go through the network together, so that their multiplications overlap.
+/// Numbers processed together, so that their multiplications overlap.
 const LANES: usize = 8;
 
-/// A permutation of `0..len`, given by a seed and an epoch.
+/// A permutation of `0..len`, defined by a seed and an epoch.
 #[derive(Debug, Clone)]
 pub struct Permutation {
     len: NonZeroU64,
@@ -41,7 +42,8 @@ enum Kind {
 }
 
 impl Permutation {
-    /// The permutation of `0..len` for this seed and epoch; any two are unrelated.
+    /// The permutation of `0..len` for this seed and epoch. Different seeds or epochs give
+    /// unrelated permutations.
     pub fn new(len: NonZeroU64, seed: u64, epoch: u64) -> Self {
         let mut keys = Keys::new(len.get(), seed, epoch);
         let kind = if len.get() <= TABLE_LEN {
@@ -52,12 +54,12 @@ impl Permutation {
         Self { len, kind }
     }
 
-    /// How many numbers are permuted.
+    /// The length of the permutation.
     pub fn num_items(&self) -> NonZeroU64 {
         self.len
     }
 
-    /// The number at position `i`; positions go round, so that position `num_items` is position 0.
+    /// The number at position `i`. Positions wrap: position `num_items` is position 0.
     pub fn at(&self, i: u64) -> u64 {
         let i = i % self.len;
         match &self.kind {
@@ -66,9 +68,9 @@ impl Permutation {
         }
     }
 
-    /// Writes the numbers at positions `start`, `start + step`, `start + 2 * step`, and so on.
+    /// Writes the numbers at positions `start`, `start + step`, `start + 2 * step`, …
     ///
-    /// Equals [`at`](Self::at) of each position, where positions do not overflow but go round.
+    /// Equals [`at`](Self::at) for each position; positions wrap and do not overflow.
     pub fn fill(&self, start: u64, step: u64, out: &mut [u64]) {
         let mut positions = Positions::new(self.len, start, step);
         match &self.kind {
@@ -88,11 +90,11 @@ impl Permutation {
     }
 }
 
-/// `start`, `start + step`, `start + 2 * step`, and so on without end, modulo a length.
+/// The endless sequence `start`, `start + step`, `start + 2 * step`, … modulo a length.
 pub(crate) struct Positions {
     position: u64,
     step: u64,
-    /// From here on a step goes past the end.
+    /// From this position on, a step wraps.
     turn: u64,
 }
 
@@ -109,7 +111,7 @@ impl Positions {
     #[inline]
     fn step_on(&mut self) -> u64 {
         let position = self.position;
-        // Two numbers below the length may add up to more than 64 bits; the difference cannot.
+        // The sum of two numbers below the length may exceed 64 bits; their difference cannot.
         self.position = if position >= self.turn {
             position - self.turn
         } else {
@@ -127,7 +129,7 @@ impl Iterator for Positions {
     }
 }
 
-/// `0..len` in the order of a Fisher-Yates shuffle.
+/// `0..len` shuffled by Fisher-Yates.
 fn shuffled(len: u16, keys: &mut Keys) -> Box<[u16]> {
     let mut table: Box<[u16]> = (0..len).collect();
     for last in (1..table.len()).rev() {
@@ -163,7 +165,7 @@ impl Network {
         }
     }
 
-    /// Where `i` goes, round and round until the result is below `len`.
+    /// The image of `i`: passes through the network until the result is below `len`.
     fn walk(&self, i: u64) -> u64 {
         let mut numbers = [i];
         self.walk_all(&mut numbers);
@@ -201,7 +203,7 @@ impl Network {
     }
 }
 
-/// `digit` turned within its radix by a number that depends on the other digit and the key.
+/// `digit` rotated within its radix by an amount that depends on the other digit and the key.
 #[inline]
 fn turned(digit: u64, other: u64, key: [u64; 2], radix: u64) -> u64 {
     let product = u128::from(other ^ key[0]) * u128::from(key[1]);
@@ -216,7 +218,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Each of the three is mixed in by itself: seed 1, epoch 0 has nothing of seed 0, epoch 1.
+    /// Mixes in each of the three separately: seed 1, epoch 0 is unrelated to seed 0, epoch 1.
     fn new(len: u64, seed: u64, epoch: u64) -> Self {
         let state = [seed, epoch, len].into_iter().fold(0u64, |state, word| {
             mixed(state.wrapping_add(word).wrapping_add(GAMMA))
@@ -257,12 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn every_number_comes_once_for_every_small_length() {
+    fn every_number_occurs_once_for_every_small_length() {
         (1..=5000).for_each(assert_bijective);
     }
 
     #[test]
-    fn every_number_comes_once_around_squares_and_powers() {
+    fn every_number_occurs_once_around_squares_and_powers() {
         for root in [256u64, 317, 1000] {
             (root * root - 2..=root * root + 2).for_each(assert_bijective);
         }
@@ -282,7 +284,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pass_is_undone_by_the_inverse_network(len in TABLE_LEN + 1.., seed: u64, epoch: u64, i: u64) {
+        fn the_inverse_network_undoes_a_pass(len in TABLE_LEN + 1.., seed: u64, epoch: u64, i: u64) {
             let network = Network::new(len, &mut Keys::new(len, seed, epoch));
             let mut there = [i % len];
             network.permute(&mut there);
@@ -290,7 +292,7 @@ mod tests {
         }
 
         #[test]
-        fn filling_is_asking_for_each(
+        fn fill_equals_at_for_each_position(
             len in prop_oneof![1u64..3000, Just(u64::MAX), any::<u64>().prop_map(|len| len.max(1))],
             start: u64, step: u64, num in 0usize..40,
         ) {
@@ -304,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The network backwards, by subtraction and in the opposite order of rounds.
+    /// The inverse network: subtractions, with the rounds in reverse order.
     fn undone(network: &Network, number: u64) -> u64 {
         let (mut left, mut right) = (number / network.radix_right, number % network.radix_right);
         let back = |digit: u64, other: u64, key, radix: u64| {
@@ -317,7 +319,7 @@ mod tests {
         left * network.radix_right.get() + right
     }
 
-    /// Sum of squared deviations from `expected`, in units of it.
+    /// The chi-square statistic of `counts` for equal expected counts.
     fn chi_square(counts: &[u64], expected: f64) -> f64 {
         counts
             .iter()
@@ -325,7 +327,7 @@ mod tests {
             .sum()
     }
 
-    /// Whether a chi-square value is one of the usual for so many degrees of freedom.
+    /// Whether a chi-square value is plausible for this many degrees of freedom.
     fn is_usual(chi_square: f64, freedom: f64) -> bool {
         (chi_square - freedom).abs() < 4.5 * (2.0 * freedom).sqrt()
     }
@@ -343,8 +345,8 @@ mod tests {
     }
 
     #[test]
-    fn places_and_pairs_of_places_are_evenly_spread_over_epochs() {
-        // The smallest network, where its halves are 33 and 32 and defects would be largest.
+    fn positions_and_pairs_of_positions_are_uniform_over_epochs() {
+        // The smallest network, whose halves are 33 and 32; defects would be largest here.
         let len = TABLE_LEN + 1;
         let epochs = 20 * len;
         let mut firsts = vec![0; len as usize];
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_one_epoch_lie_anywhere() {
+    fn adjacent_positions_of_an_epoch_are_independent() {
         let len = 1 << 20;
         let order = numbers(len, 3, 0);
         let mut cells = vec![0; 64 * 64];
@@ -380,21 +382,23 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_epochs_agree_at_as_few_places_as_strangers() {
+    fn different_seeds_and_epochs_are_unrelated() {
         let len = 100_000;
         let one = numbers(len, 0, 1);
         for (seed, epoch) in [(1, 0), (0, 0), (0, 2), (1, 1), (u64::MAX, 1), (1 << 63, 1)] {
             let other = numbers(len, seed, epoch);
-            // Of two unrelated orders one place agrees on average; ten is one chance in ten million.
+            // Two unrelated orders agree at one position on average; ten agreements have a
+            // probability of one in ten million.
             let agreeing = one.iter().zip(&other).filter(|(a, b)| a == b).count();
             assert!(agreeing < 10, "{agreeing} with seed {seed}, epoch {epoch}");
         }
     }
 
     #[test]
-    fn the_order_is_the_one_promised() {
-        // Made by this code when the order was settled, and by the twin in tests/reference_order.py.
-        // Whoever has to change a number here breaks every stopped run.
+    fn the_order_matches_the_golden_values() {
+        // Computed with this code when the order was fixed, and confirmed by the independent
+        // implementation in tests/reference_order.py. Changing a number here breaks every stopped
+        // run.
         assert_eq!(numbers(10, 0, 0), [4, 7, 8, 9, 6, 1, 2, 0, 3, 5]);
         let first = |len, seed, epoch| {
             let mut out = [0; 4];

@@ -1,7 +1,7 @@
-//! Plan files that are worked out once: found in one of several folders, or made in the first that takes them.
+//! Finds a plan file in one of several folders, or builds it in the first writable one.
 //!
-//! Responsible for that one process makes a file while others wait for it, and for that nobody gets a file
-//! that is damaged or of something else. Which folders are looked in is the caller's matter.
+//! Responsible for letting one process build a file while others wait, and for never returning a
+//! file that is damaged or for other data. The caller chooses the folders.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -17,12 +17,12 @@ use crate::error::{Error, Result};
 use crate::plans::plan_file::{Key, PlanFile};
 use crate::progress::{Monitor, Progress, report};
 
-/// Time between two looks at whether another process has made the file.
+/// Time between two checks whether another process has built the file.
 const WAIT: Duration = Duration::from_millis(20);
-/// Bytes of the key's hash that a name holds.
+/// Bytes of the key's hash in a file name.
 const NAME_HASH_BYTES: usize = 16;
 
-/// The name of the file that `key` stands for, the same everywhere.
+/// The file name for `key`, the same on every machine.
 pub fn file_name(key: &Key) -> String {
     let mut hash = Sha256::new();
     hash.update((key.kind as u32).to_le_bytes());
@@ -34,17 +34,17 @@ pub fn file_name(key: &Key) -> String {
     format!("{}-{hex}.plan", key.kind.name())
 }
 
-/// Returns the path of the file that `key` stands for, which `build` makes if no folder has it.
+/// Returns the path of the file for `key`; `build` builds it if no folder contains it.
 ///
-/// The first of `folders` that has it whole is taken, otherwise the first that it can be written to; a
-/// folder that is missing is made. A file whose checksum or key is wrong counts as not there and is
-/// replaced. Of several processes that ask at once for the same folders, one builds and the others wait;
-/// if that one is killed, the next takes over. `build` gets the path to publish under, and is called once
-/// more for the next folder if writing to the one before fails.
+/// Uses the first of `folders` with a valid file, otherwise the first one that is writable; missing
+/// folders are created. A file with a wrong checksum or key counts as missing and is replaced. If
+/// several processes call this for the same folders, one builds and the others wait; if the builder
+/// is killed, the next one takes over. `build` receives the path to publish under, and is called
+/// again for the next folder if writing to a folder fails.
 ///
 /// # Errors
-/// [`Error::NoWritableFolder`]; [`Error::Cancelled`] if `monitor` says so while another process is waited
-/// for; those of `build`.
+/// [`Error::NoWritableFolder`]; [`Error::Cancelled`] if `monitor` breaks while waiting for another
+/// process; the errors of `build`.
 pub fn find_or_build(
     folders: &[PathBuf],
     key: &Key,
@@ -53,7 +53,7 @@ pub fn find_or_build(
 ) -> Result<PathBuf> {
     let name = file_name(key);
     let paths = || folders.iter().map(|folder| folder.join(&name));
-    if let Some(path) = paths().find(|path| is_right(path, key)) {
+    if let Some(path) = paths().find(|path| is_valid(path, key)) {
         return Ok(path);
     }
     let mut refusals = Vec::new();
@@ -67,8 +67,8 @@ pub fn find_or_build(
     Err(Error::NoWritableFolder { name, refusals })
 }
 
-/// Whether `path` holds what `key` stands for, undamaged.
-fn is_right(path: &Path, key: &Key) -> bool {
+/// Whether `path` contains a valid file for `key`.
+fn is_valid(path: &Path, key: &Key) -> bool {
     let checked = PlanFile::open(path).and_then(|file| {
         file.require(key)?;
         file.verify()
@@ -76,20 +76,20 @@ fn is_right(path: &Path, key: &Key) -> bool {
     checked.is_ok()
 }
 
-/// Whether a file at `dst` could not be written, as opposed to worked out.
+/// Whether the error is that a file at `dst` could not be written, not that building failed.
 fn is_about(error: &Error, dst: &Path) -> bool {
     let (Error::Io { path, .. } | Error::Pbin(packtok_pbin::Error::Io { path, .. })) = error else {
         return false;
     };
     let folder = folder_of(dst);
     let name = |path: &Path| path.file_name().unwrap_or_default().to_owned();
-    // The file itself, its temporary names and its lock have its name in theirs.
-    let is_beside = || {
+    // The names of the file, its temporary files and its lock all contain its name.
+    let is_in_folder = || {
         let (name, dst) = (name(path), name(dst));
         let at = name.len().min(1);
         name == dst || name.as_encoded_bytes()[at..].starts_with(dst.as_encoded_bytes())
     };
-    path == folder || (folder_of(path) == folder && is_beside())
+    path == folder || (folder_of(path) == folder && is_in_folder())
 }
 
 fn build_or_wait(
@@ -102,8 +102,8 @@ fn build_or_wait(
     fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
     loop {
         if let Some(lock) = Lock::try_take(path)? {
-            // The one who had the lock before may have been done just now.
-            if !is_right(path, key) {
+            // The previous lock holder may have just finished.
+            if !is_valid(path, key) {
                 remove_damaged(path)?;
                 remove_abandoned(&[path])?;
                 build(path, monitor)?;
@@ -113,13 +113,13 @@ fn build_or_wait(
         }
         report(monitor, &Progress::default())?;
         thread::sleep(WAIT);
-        if is_right(path, key) {
+        if is_valid(path, key) {
             return Ok(());
         }
     }
 }
 
-/// Removes what is in the way, so that those who wait need not read it again and again.
+/// Removes a damaged file, so that waiting processes need not verify it repeatedly.
 fn remove_damaged(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path, error)),
@@ -133,15 +133,15 @@ fn folder_of(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The right to make a file: a locked file beside it, removed when the work is done.
+/// The exclusive right to build a file: a locked file next to it, removed afterwards.
 struct Lock {
     path: PathBuf,
-    /// Locked while it is open; the system unlocks it when its process ends.
+    /// Locked while it is open; the system releases the lock when the process ends.
     _file: File,
 }
 
 impl Lock {
-    /// Takes the lock of `dst`, unless another process has it.
+    /// Takes the lock of `dst`, unless another process holds it.
     fn try_take(dst: &Path) -> Result<Option<Self>> {
         let mut name = std::ffi::OsString::from(".");
         name.push(dst.file_name().unwrap_or_default());
@@ -160,11 +160,13 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // Nobody can lock here: all build, and the last one's file stays, which is the same.
+            // Files cannot be locked here: every process builds, and the last one's file stays; all
+            // are equal.
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Its owner may have removed it between the opening and the locking: then it locks nothing.
+        // The owner may have removed the file between the open and the lock; then the lock protects
+        // nothing.
         let (locked, named) = (file.metadata()?, fs::metadata(path));
         let is_named =
             named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino()));
@@ -174,7 +176,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // One that stays is taken by the next who builds here.
+        // If it cannot be removed, the next builder in this folder locks the same file.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,31 +1,32 @@
-//! Limits of plan files, and what can be wrong with one.
+//! Limits of plan files, and their faults.
 
 /// Bytes before the body.
 pub const HEADER_BYTES: usize = 128;
-/// Raised when the layout changes, or what a planner works out from the same data and options.
+/// Increases when the layout changes, or when a planner's result for the same data and options
+/// changes.
 pub(crate) const VERSION: u32 = 1;
-/// Most tokens that a block may have: planners hold a few words for each.
+/// Maximum number of tokens of a block: planners keep a few words for each.
 pub const MAX_BLOCK_TOKENS: u64 = 1 << 24;
 
-/// What is wrong with a plan file.
+/// A fault of a plan file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanFault {
-    /// No room for the header.
+    /// The file is shorter than the header.
     #[error("file is {found} bytes, shorter than the {HEADER_BYTES}-byte header")]
     TooShort {
         /// Bytes of the file.
         found: u64,
     },
-    /// Other first bytes.
+    /// The magic is wrong.
     #[error("not a plan file: the magic bytes differ")]
     Magic,
-    /// A layout of another packtok.
+    /// The format version is unknown.
     #[error("format version is {found}, expected {VERSION}")]
     Version {
-        /// The version there.
+        /// The version found.
         found: u32,
     },
-    /// A header that is no longer what was written.
+    /// The header is damaged.
     #[error("CRC32C of the header is {found:08x}, expected {expected:08x}; the file is damaged")]
     HeaderChecksum {
         /// CRC32C of the bytes.
@@ -33,39 +34,39 @@ pub enum PlanFault {
         /// CRC32C in the header.
         expected: u32,
     },
-    /// A number that stands for nothing.
+    /// The kind is unknown.
     #[error("unknown kind {found}")]
     UnknownKind {
-        /// The number.
+        /// The kind found.
         found: u32,
     },
-    /// A plan where a split is needed, or the other way round.
+    /// A plan where a split is expected, or the reverse.
     #[error("file holds {found}, expected {expected}")]
     Kind {
-        /// What the file holds.
+        /// The kind of the file.
         found: &'static str,
-        /// What it must hold.
+        /// The expected kind.
         expected: &'static str,
     },
-    /// A file worked out from other tokens or with other options.
+    /// The file was built from other data or with other options.
     #[error("file was built {found}, expected {expected}; the data or the options have changed")]
     Key {
-        /// What it was made from.
+        /// The key of the file.
         found: Box<str>,
-        /// What it must be made from.
+        /// The expected key.
         expected: Box<str>,
     },
-    /// A body that does not end where the header says.
+    /// The file does not end where the header specifies.
     #[error(
         "file has {found} bytes, its header specifies {expected}; the file is truncated or damaged"
     )]
     Length {
         /// Bytes of the file.
         found: u64,
-        /// Bytes by the header.
+        /// Bytes according to the header.
         expected: u64,
     },
-    /// A body that is no longer what was written.
+    /// The body is damaged.
     #[error("CRC32C of the body is {found:08x}, expected {expected:08x}; the file is damaged")]
     BodyChecksum {
         /// CRC32C of the bytes.
@@ -73,7 +74,7 @@ pub enum PlanFault {
         /// CRC32C in the header.
         expected: u32,
     },
-    /// An entry that cannot be right.
+    /// An entry of the body is invalid.
     #[error("{what} {number} is out of range; the file is damaged")]
     Entry {
         /// What the entry describes.

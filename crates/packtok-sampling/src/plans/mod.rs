@@ -1,4 +1,4 @@
-//! Plans: which documents share a block, which are held out, and the files that keep both.
+//! Plans: which documents share a block, which are held out, and the files that store both.
 
 pub mod best_fit;
 pub mod cache;

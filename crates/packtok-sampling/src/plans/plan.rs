@@ -1,7 +1,7 @@
-//! Plans: which ranges of tokens each block is made of, written by a planner and read at random.
+//! Block plans: the token ranges of each block, written by a planner and read at random.
 //!
-//! Responsible for the body of a plan file and for that what it gives lies within the stream of tokens
-//! and fits into a block. Which pieces belong together is the planners' matter.
+//! Responsible for the body of a plan file, and for the guarantee that returned pieces are within
+//! the stream and fit into a block. Planners choose the pieces of a block.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -15,13 +15,13 @@ use crate::plans::plan_file::{
 };
 
 const PIECE_BYTES: usize = 12;
-/// Pieces are checksummed and handed on in groups, because one at a time costs more than the planning.
+/// Pieces are checksummed and written in groups; one at a time would cost more than the planning.
 const GROUP_BYTES: usize = 64 * 1024;
 
 /// Consecutive tokens that are part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Place of its first token in the stream.
+    /// Position of its first token in the stream.
     pub start: u64,
     /// Number of its tokens.
     pub len_tokens: u32,
@@ -36,11 +36,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Opens the plan at `path`, which must be one for `data`, in the same time for any length.
+    /// Opens the plan at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
-    /// [`Error::PlanFile`] if the file is damaged, of another kind or of other data; [`Error::Pbin`] if
-    /// it cannot be read.
+    /// [`Error::PlanFile`] if the file is damaged, of another kind or for other data;
+    /// [`Error::Pbin`] if it cannot be read.
     pub fn open(path: &Path, data: &DataFingerprint) -> Result<Self> {
         let file = PlanFile::open(path)?;
         let key = *file.key();
@@ -76,7 +76,7 @@ impl Plan {
         self.file.key().kind
     }
 
-    /// The file that was opened.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
@@ -86,27 +86,28 @@ impl Plan {
         self.num_blocks
     }
 
-    /// Most tokens that a block has: inputs for best fit, consecutive tokens for Megatron.
+    /// Maximum number of tokens of a block: inputs for best fit, consecutive tokens for whole
+    /// documents.
     pub fn block_len_tokens(&self) -> u64 {
         self.file.key().options[0]
     }
 
-    /// Tokens of the stream that no block holds.
+    /// Number of tokens of the stream that are in no block.
     pub fn num_dropped_tokens(&self) -> u64 {
         self.file.counts()[2]
     }
 
-    /// Places in all blocks that no token takes.
+    /// Number of positions in all blocks without a token.
     pub fn num_padding_tokens(&self) -> u64 {
         self.file.counts()[3]
     }
 
-    /// Tokens of the stream that it was made for: no piece goes beyond.
+    /// Number of tokens of the stream that the plan is for; no piece exceeds it.
     pub fn num_tokens(&self) -> u64 {
         self.file.counts()[4]
     }
 
-    /// Reads the whole file and compares it with its checksum.
+    /// Reads the complete file and verifies its checksum.
     ///
     /// # Errors
     /// [`Error::PlanFile`] if it is damaged.
@@ -114,7 +115,7 @@ impl Plan {
         self.file.verify()
     }
 
-    /// The ranges of tokens that `block` is made of, in the order of the stream; none is empty.
+    /// The token ranges of `block`, in the order of the stream; none is empty.
     ///
     /// # Errors
     /// [`Error::NoSuchBlock`]; [`Error::PlanFile`] if the entries are damaged.
@@ -139,7 +140,7 @@ impl Plan {
         }))
     }
 
-    /// The entries of a block that exists, if they are within the file, the stream and the block.
+    /// The entries of an existing block, if they are within the file, the stream and the block.
     fn checked_pieces(&self, block: u64) -> Option<&[u8]> {
         let (entries, first_pieces) = self
             .file
@@ -172,7 +173,7 @@ fn body_bytes(num_blocks: u64, num_pieces: u64) -> Option<u64> {
         .checked_add(first_pieces)
 }
 
-/// A plan that is being written to a temporary file.
+/// A plan in the process of being written to a temporary file.
 #[derive(Debug)]
 pub struct PlanWriter {
     file: PlanFileWriter,
@@ -185,7 +186,8 @@ pub struct PlanWriter {
 }
 
 impl PlanWriter {
-    /// Starts a plan that can be published as `dst`; option 0 of `key` is the tokens of a block.
+    /// Starts a plan that can be published as `dst`; option 0 of `key` is the number of tokens of a
+    /// block.
     ///
     /// # Errors
     /// [`Error::BlockTokens`], [`Error::Io`], [`Error::Pbin`].
@@ -201,7 +203,7 @@ impl PlanWriter {
         })
     }
 
-    /// Appends a block; its pieces fit into it and none is empty.
+    /// Appends a block. Its pieces must fit into it and must not be empty.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -222,11 +224,11 @@ impl PlanWriter {
         Ok(())
     }
 
-    /// Ends the plan of a stream of `num_tokens` tokens, of which `num_dropped_tokens` are in no block,
-    /// and publishes it.
+    /// Finishes the plan of a stream of `num_tokens` tokens, of which `num_dropped_tokens` are in
+    /// no block, and publishes it.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Pbin`]; there is nothing under the final name then.
+    /// [`Error::Io`], [`Error::Pbin`]; the final name does not exist then.
     pub fn publish(mut self, num_tokens: u64, num_dropped_tokens: u64) -> Result<()> {
         self.hand_on()?;
         self.first_pieces.copy_to(&mut self.file)?;
@@ -246,7 +248,7 @@ impl PlanWriter {
     }
 }
 
-/// The limits of what a planner can do; `name` is what the caller's option is called.
+/// Checks the limits of planners; `name` is the name of the caller's option.
 ///
 /// # Errors
 /// [`Error::BlockTokens`].
@@ -257,7 +259,7 @@ pub(crate) fn check_block_tokens(name: &'static str, found: u64) -> Result<u64> 
     }
 }
 
-/// The second half of the body, in a nameless file until the first half is complete.
+/// The second half of the body, in an unnamed file until the first half is complete.
 #[derive(Debug)]
 struct FirstPieces {
     out: BufWriter<File>,

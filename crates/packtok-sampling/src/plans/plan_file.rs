@@ -1,8 +1,9 @@
-//! Files that hold what was worked out from a dataset: a header that says what of, and a checked body.
+//! Files with results computed from a dataset: a header that identifies the input, and a
+//! checksummed body.
 //!
-//! Responsible for the bytes of the header, for that a file under its final name is whole, and for
-//! refusing files of other data, other options or another shape. What the body holds is the matter of
-//! `plan` and `split`; the layout is written down in `docs/packing.md`.
+//! Responsible for the bytes of the header, for atomic publication, and for rejecting files with
+//! other data, options or layout. `plan` and `split` define the body; `docs/packing.md` specifies
+//! the layout.
 
 use std::fmt;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -19,17 +20,18 @@ const MAGIC: &[u8; 8] = b"\x89pktplan";
 const BUFFER_BYTES: usize = 256 * 1024;
 const NUM_COUNTS: usize = 5;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// Blocks of best-fit packing; option 0 is the tokens of a block.
+    /// Blocks of best-fit packing; option 0 is the number of tokens of a block.
     BestFit = 1,
-    /// Blocks that start at documents; option 0 is the tokens of a block.
+    /// Blocks that start at documents; option 0 is the number of tokens of a block.
     WholeDocuments = 2,
-    /// Sides of documents by their hash; the options are the seed and the least hash of the train side.
+    /// Sides of documents by hash; the options are the seed and the least hash of the train side.
     SplitByHash = 3,
-    /// The first documents on one side, the last on the other; option 0 is the first validation document.
+    /// The first documents on one side, the rest on the other; option 0 is the first validation
+    /// document.
     SplitAt = 4,
 }
 
@@ -41,7 +43,7 @@ impl Kind {
         Self::SplitAt,
     ];
 
-    /// The kind in names of files and messages.
+    /// The name of the kind in file names and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::BestFit => "best_fit",
@@ -56,14 +58,14 @@ impl Kind {
     }
 }
 
-/// What a file was worked out from: equal keys have equal bodies.
+/// The input of a computation: equal keys have equal bodies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// What was worked out.
+    /// The kind of result.
     pub kind: Kind,
-    /// With which options; see [`Kind`].
+    /// The options; see [`Kind`].
     pub options: [u64; 2],
-    /// From which stream of tokens.
+    /// The fingerprint of the token stream.
     pub data: DataFingerprint,
 }
 
@@ -83,7 +85,7 @@ fn hex(bytes: &[u8], f: &mut impl fmt::Write) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// A mapped plan file whose header is right.
+/// A mapped plan file with a valid header.
 #[derive(Debug)]
 pub(crate) struct PlanFile {
     path: PathBuf,
@@ -94,7 +96,7 @@ pub(crate) struct PlanFile {
 }
 
 impl PlanFile {
-    /// Opens the file at `path` in O(1): the header is checked, the body only for its length.
+    /// Opens the file at `path` in O(1): verifies the header, and the length of the body.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = MappedFile::open(path)?;
         let fault = |fault| fault_at(path, fault);
@@ -113,7 +115,7 @@ impl PlanFile {
         })
     }
 
-    /// Compares the whole body with its checksum.
+    /// Verifies the checksum of the complete body.
     pub(crate) fn verify(&self) -> Result<()> {
         let found = crc32c::crc32c(self.body());
         let expected = self.body_crc32c;
@@ -123,7 +125,7 @@ impl PlanFile {
         Ok(())
     }
 
-    /// Refuses a file that was worked out from anything but `expected`.
+    /// Rejects a file whose key is not `expected`.
     pub(crate) fn require(&self, expected: &Key) -> Result<()> {
         if self.key != *expected {
             let (found, expected) = (self.key.to_string(), expected.to_string());
@@ -163,7 +165,7 @@ fn fault_at(path: &Path, fault: PlanFault) -> Error {
     }
 }
 
-/// A plan file that is being written to a temporary file.
+/// A plan file in the process of being written to a temporary file.
 #[derive(Debug)]
 pub(crate) struct PlanFileWriter {
     out: BufWriter<TempFile>,
@@ -197,7 +199,7 @@ impl PlanFileWriter {
             .map_err(|source| Error::io(&self.dst, source))
     }
 
-    /// Writes the header and gives the file its name, in place of one that has it.
+    /// Writes the header and publishes the file, replacing an existing one.
     pub(crate) fn publish(mut self, counts: [u64; NUM_COUNTS]) -> Result<()> {
         let header = Header {
             key: self.key,
@@ -279,20 +281,20 @@ impl Header {
         })
     }
 
-    /// Bytes that the file must have, unless that is no number.
+    /// The length of the file according to the header, or `None` if it overflows.
     fn file_bytes(&self) -> Option<u64> {
         self.body_bytes.checked_add(HEADER_BYTES as u64)
     }
 }
 
-/// The number at byte `at` of bytes that reach there.
+/// The u64 at byte `at`, which must be in range.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(number)
 }
 
-/// The number at byte `at` of bytes that reach there.
+/// The u32 at byte `at`, which must be in range.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[at..at + 4]);

@@ -1,22 +1,22 @@
-//! Blocks of consecutive tokens that start at the start of a document.
+//! Plans blocks of consecutive tokens that start at the start of a document.
 
 use std::ops::Range;
 
 use crate::error::Result;
 use crate::plans::plan::{Piece, check_block_tokens};
 
-/// Finds the blocks of `block_size` tokens and returns how many tokens are in none.
+/// Plans the blocks of `block_size` tokens and returns the number of tokens that are in none.
 ///
-/// A block starts where a document does. The next starts at the first document that is not wholly inside
-/// it, so that the tokens of that document which the block holds are in both; where that is the document
-/// that the block itself starts with, it starts at the one after, and the rest of the long document is
-/// in no block. A block that would pass the end of the stream is left out. Documents without tokens
-/// change nothing.
+/// A block starts where a document starts. The next block starts at the first document that is not
+/// completely inside it, so the tokens of that document inside the block are in both blocks. If
+/// that document is the block's own first document, the next block starts at the following
+/// document, and the rest of the long document is in no block. A block that would extend past the
+/// end of the stream is dropped. Empty documents have no effect.
 ///
-/// `documents` gives the places of all documents, back to back and in order.
+/// `documents` returns the ranges of all documents, contiguous and in order.
 ///
 /// # Errors
-/// [`Error::BlockTokens`](crate::Error::BlockTokens), and those of `documents` and `emit`.
+/// [`Error::BlockTokens`](crate::Error::BlockTokens), and the errors of `documents` and `emit`.
 pub fn plan_whole_documents(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     block_size: u64,
@@ -54,18 +54,19 @@ pub fn plan_whole_documents(
     Ok(blocks.num_dropped_tokens + num_tokens - blocks.served_stop)
 }
 
-/// What was emitted so far.
+/// The state of the emitted blocks.
 struct Blocks<'a, E> {
     block_size: u64,
-    /// Where the last block ends.
+    /// End of the last block.
     served_stop: u64,
-    /// Tokens before that in no block.
+    /// Number of tokens before that in no block.
     num_dropped_tokens: u64,
     emit: &'a mut E,
 }
 
 impl<E: FnMut(&[Piece]) -> Result<()>> Blocks<'_, E> {
-    /// Starts a block at a document; `None` if the document is longer, so that the block is done.
+    /// Starts a block at a document. Returns `None` if the document fills the block, so that it is
+    /// complete.
     fn open_at(&mut self, start: u64, end: u64) -> Result<Option<u64>> {
         if end - start <= self.block_size {
             return Ok(Some(start));

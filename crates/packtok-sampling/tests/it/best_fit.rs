@@ -14,7 +14,7 @@ fn plan(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>> {
 }
 
 #[test]
-fn a_long_document_gives_full_blocks_and_a_rest_that_shares_its_block() {
+fn a_long_document_becomes_full_blocks_and_a_rest_that_shares_its_block() {
     let blocks = plan(&[25, 4, 1], 10);
     assert_eq!(
         blocks,
@@ -23,8 +23,8 @@ fn a_long_document_gives_full_blocks_and_a_rest_that_shares_its_block() {
 }
 
 #[test]
-fn the_least_room_that_holds_a_document_is_taken() {
-    // Rooms after 7, 6, 5 are 3, 4, 5: the 4 goes beside the 6, the 3 beside the 7.
+fn a_document_goes_into_the_block_with_the_least_sufficient_room() {
+    // Rooms after 7, 6, 5 are 3, 4, 5: the 4 joins the 6, the 3 joins the 7.
     let blocks = plan(&[5, 3, 6, 4, 7], 10);
     assert_eq!(
         blocks,
@@ -50,8 +50,8 @@ fn the_longest_context_is_planned() {
 }
 
 #[test]
-fn each_window_is_packed_on_its_own() {
-    // The last piece of the first window would fit beside the first of the second.
+fn windows_are_packed_independently() {
+    // The last piece of the first window would fit next to the first of the second.
     let mut lens = vec![10; WINDOW_PIECES - 1];
     lens.extend([4, 6]);
     let blocks = plan(&lens, 10);
@@ -60,7 +60,7 @@ fn each_window_is_packed_on_its_own() {
 }
 
 #[test]
-fn lengths_that_no_planner_takes_are_refused() {
+fn unsupported_lengths_are_rejected() {
     for context_length in [0, (1 << 24) + 1] {
         let error = plan_best_fit(twins::results(&[1]), context_length, &mut |_| Ok(()))
             .expect_err("the length is out of range");
@@ -71,7 +71,7 @@ fn lengths_that_no_planner_takes_are_refused() {
 }
 
 #[test]
-fn what_goes_wrong_with_a_document_ends_planning() {
+fn an_error_in_a_document_ends_planning() {
     let documents = [Ok(0..3), Err(Error::Cancelled), Ok(3..5)].into_iter();
     let mut num_blocks = 0;
     let outcome = plan_best_fit(documents, 10, &mut |_| {
@@ -84,7 +84,7 @@ fn what_goes_wrong_with_a_document_ends_planning() {
 
 proptest! {
     #[test]
-    fn blocks_are_those_of_the_twin(
+    fn blocks_equal_those_of_the_reference(
         lens in prop::collection::vec(prop_oneof![0u64..40, 0u64..8, Just(16)], 0..120),
         context_length in 1u64..40,
     ) {
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn every_token_is_in_one_block_and_no_document_is_cut_that_fits(
+    fn every_token_is_in_one_block_and_documents_that_fit_are_not_split(
         lens in prop::collection::vec(0u64..3000, 0..400),
         context_length in 1u64..2000,
     ) {

@@ -1,4 +1,4 @@
-//! Plan files found or made once, by several processes and after one was killed.
+//! Plan files are found or built once, across processes and after one was killed.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
@@ -49,45 +49,48 @@ fn find(
 }
 
 fn assert_right(path: &Path) {
-    let plan = Plan::open(path, &DATA).expect("the plan is right");
-    plan.verify().expect("the plan is whole");
+    let plan = Plan::open(path, &DATA).expect("the plan is valid");
+    plan.verify().expect("the plan is complete");
     assert_eq!(
-        plan.pieces(0).expect("there is one").collect::<Vec<_>>(),
+        plan.pieces(0)
+            .expect("there is one file")
+            .collect::<Vec<_>>(),
         [2..7]
     );
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("the folder is there");
+    let entries = fs::read_dir(folder).expect("the folder exists");
     let names = entries.map(|entry| entry.expect("it can be listed").file_name());
     names
         .map(|name| name.into_string().expect("names are ASCII"))
         .collect()
 }
 
-/// Root may write everywhere, so that permissions prove nothing.
+/// Whether permissions restrict this user: root may write everywhere.
 fn is_bound_by_permissions(folder: &Path) -> bool {
     let probe = folder.join("probe");
-    fs::create_dir(&probe).expect("there is room");
-    fs::set_permissions(&probe, Permissions::from_mode(0o555)).expect("it is ours");
+    fs::create_dir(&probe).expect("a temporary file can be written");
+    fs::set_permissions(&probe, Permissions::from_mode(0o555))
+        .expect("the folder belongs to this user");
     fs::write(probe.join("file"), "").is_err()
 }
 
 #[test]
-fn what_is_made_once_is_found_again() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_built_file_is_found_again() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let folders = [folder.path().join("a/b"), folder.path().join("c")];
-    let path = find(&folders, write).expect("there is room");
+    let path = find(&folders, write).expect("a temporary file can be written");
     assert_eq!(path, folders[0].join(file_name(&KEY)));
     assert_right(&path);
     assert_eq!(names(&folders[0]), [file_name(&KEY)]);
-    assert_eq!(find(&folders, refuse).expect("it is there"), path);
+    assert_eq!(find(&folders, refuse).expect("it exists"), path);
     let turned = [folders[1].clone(), folders[0].clone()];
-    assert_eq!(find(&turned, refuse).expect("it is there"), path);
+    assert_eq!(find(&turned, refuse).expect("it exists"), path);
 }
 
 #[test]
-fn names_tell_keys_apart() {
+fn different_keys_have_different_names() {
     let name = file_name(&KEY);
     assert!(
         name.starts_with("megatron-") && name.ends_with(".plan"),
@@ -117,15 +120,15 @@ fn names_tell_keys_apart() {
 }
 
 #[test]
-fn a_damaged_or_cut_file_is_made_again() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_damaged_or_truncated_file_is_rebuilt() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let folders = [folder.path().to_path_buf()];
-    let path = find(&folders, write).expect("there is room");
+    let path = find(&folders, write).expect("a temporary file can be written");
     let whole = fs::read(&path).expect("it was written");
     let mut flipped = whole.clone();
     flipped[whole.len() - 1] ^= 1;
     for damaged in [&flipped, &whole[..whole.len() - 1], &[], b"something else"] {
-        fs::write(&path, damaged).expect("there is room");
+        fs::write(&path, damaged).expect("a temporary file can be written");
         let mut num_builds = 0;
         let found = find(&folders, |path, monitor| {
             assert!(!path.exists());
@@ -133,7 +136,7 @@ fn a_damaged_or_cut_file_is_made_again() {
             write(path, monitor)
         });
         assert_eq!(
-            (found.expect("there is room"), num_builds),
+            (found.expect("a temporary file can be written"), num_builds),
             (path.clone(), 1)
         );
         assert_eq!(fs::read(&path).expect("it was written"), whole);
@@ -141,37 +144,37 @@ fn a_damaged_or_cut_file_is_made_again() {
 }
 
 #[test]
-fn what_a_killed_builder_left_is_removed() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn temporary_files_of_a_killed_builder_are_removed() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let name = file_name(&KEY);
     for left in [format!(".{name}.lock"), format!(".{name}.abcdefghijkl.tmp")] {
-        fs::write(folder.path().join(left), "").expect("there is room");
+        fs::write(folder.path().join(left), "").expect("a temporary file can be written");
     }
-    let path = find(&[folder.path().into()], write).expect("there is room");
+    let path = find(&[folder.path().into()], write).expect("a temporary file can be written");
     assert_right(&path);
     assert_eq!(names(folder.path()), [name]);
 }
 
 #[test]
-fn a_folder_that_takes_nothing_is_passed_over() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_read_only_folder_is_skipped() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let file = folder.path().join("file");
-    fs::write(&file, "").expect("there is room");
+    fs::write(&file, "").expect("a temporary file can be written");
     let mut folders = vec![file.join("below")];
     if is_bound_by_permissions(folder.path()) {
         folders.push(folder.path().join("probe"));
     }
     folders.push(folder.path().join("good"));
-    let path = find(&folders, write).expect("the last one takes it");
+    let path = find(&folders, write).expect("the writable folder is used");
     assert_eq!(path.parent(), folders.last().map(PathBuf::as_path));
     assert_right(&path);
 }
 
 #[test]
-fn folders_that_take_nothing_are_all_named() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn the_error_names_all_read_only_folders() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let file = folder.path().join("file");
-    fs::write(&file, "").expect("there is room");
+    fs::write(&file, "").expect("a temporary file can be written");
     let folders = [file.join("a"), file.join("b")];
     let error = find(&folders, refuse).expect_err("there is no folder");
     assert_eq!(
@@ -193,8 +196,8 @@ fn folders_that_take_nothing_are_all_named() {
 }
 
 #[test]
-fn a_disk_that_fills_while_building_leads_to_the_next_folder() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_full_disk_leads_to_the_next_folder() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let folders = [folder.path().join("full"), folder.path().join("good")];
     let path = find(&folders, |path, monitor| {
         if path.starts_with(&folders[0]) {
@@ -206,15 +209,15 @@ fn a_disk_that_fills_while_building_leads_to_the_next_folder() {
         write(path, monitor)
     });
     assert_eq!(
-        path.expect("the other takes it").parent(),
+        path.expect("the writable folder is used").parent(),
         Some(&*folders[1])
     );
     assert!(names(&folders[0]).is_empty());
 }
 
 #[test]
-fn what_goes_wrong_with_the_data_is_the_error() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn an_error_in_the_data_is_returned() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let folders = [folder.path().to_path_buf(), folder.path().join("other")];
     let error = find(&folders, |_, _| {
         Err(Error::Io {
@@ -235,18 +238,19 @@ fn child() {
     count(&folder.join("started"));
     let path = find(&[folder.join("plans")], |path, monitor| {
         count(&folder.join("builds"));
-        // Whoever builds first does so while the others ask.
+        // The first builder starts while the others are waiting.
         wait_for(&folder.join("started"), num_awaited);
         write(path, monitor)
     });
-    assert_right(&path.expect("there is room"));
+    assert_right(&path.expect("a temporary file can be written"));
 }
 
-/// Adds one to a number that processes share.
+/// Increments a number that processes share.
 fn count(path: &Path) {
     let file = OpenOptions::new().append(true).create(true).open(path);
-    let mut file = file.expect("there is room");
-    file.write_all(b"x").expect("there is room");
+    let mut file = file.expect("a temporary file can be written");
+    file.write_all(b"x")
+        .expect("a temporary file can be written");
 }
 
 fn counted(path: &Path) -> u64 {
@@ -259,7 +263,7 @@ fn wait_for(path: &Path, number: u64) {
     }
 }
 
-/// Starts a process that, should it build, waits until so many have started.
+/// Starts a process that, if it builds, waits until this many processes have started.
 fn start(folder: &Path, num_awaited: u64) -> Child {
     Command::new(std::env::current_exe().expect("the test is a program"))
         .args(["--exact", "cache::child", "--ignored"])
@@ -276,7 +280,7 @@ fn assert_all_end_well(children: Vec<Child>) {
     }
 }
 
-/// Starts a process that builds and does not end.
+/// Starts a process that builds and never ends.
 fn start_endless(folder: &Path) -> Child {
     let child = start(folder, u64::MAX);
     wait_for(&folder.join("builds"), 1);
@@ -290,7 +294,7 @@ fn kill(mut child: Child) {
 
 #[test]
 fn of_eight_processes_one_builds() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let children = (0..8).map(|_| start(folder.path(), 8)).collect();
     assert_all_end_well(children);
     assert_eq!(counted(&folder.path().join("builds")), 1);
@@ -298,8 +302,8 @@ fn of_eight_processes_one_builds() {
 }
 
 #[test]
-fn a_killed_builder_is_followed_by_one_that_waits() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_waiting_process_replaces_a_killed_builder() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let first = start_endless(folder.path());
     let others = (0..3).map(|_| start(folder.path(), 4)).collect();
     wait_for(&folder.path().join("started"), 4);
@@ -311,7 +315,7 @@ fn a_killed_builder_is_followed_by_one_that_waits() {
 
 #[test]
 fn waiting_for_another_process_can_be_cancelled() {
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let first = start_endless(folder.path());
     let folders = [folder.path().join("plans")];
     let outcome = find_or_build(&folders, &KEY, &mut |_| ControlFlow::Break(()), &mut refuse);

@@ -1,4 +1,4 @@
-//! Plan files: what is written is read, and what is damaged is refused.
+//! Plan files: a read returns what was written, and damage is rejected.
 
 use std::fs;
 use std::ops::Range;
@@ -25,15 +25,20 @@ fn key(block_len_tokens: u64) -> Key {
 }
 
 fn write(path: &Path, block_len_tokens: u64, blocks: &[Vec<(u64, u32)>], num_tokens: u64) {
-    let mut writer = PlanWriter::create(path, key(block_len_tokens)).expect("there is room");
+    let mut writer =
+        PlanWriter::create(path, key(block_len_tokens)).expect("a temporary file can be written");
     for block in blocks {
         let pieces: Vec<Piece> = block
             .iter()
             .map(|&(start, len_tokens)| Piece { start, len_tokens })
             .collect();
-        writer.push(&pieces).expect("there is room");
+        writer
+            .push(&pieces)
+            .expect("a temporary file can be written");
     }
-    writer.publish(num_tokens, 3).expect("there is room");
+    writer
+        .publish(num_tokens, 3)
+        .expect("a temporary file can be written");
 }
 
 fn read(plan: &Plan) -> Result<Vec<Vec<Range<u64>>>> {
@@ -65,13 +70,13 @@ fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn what_is_written_is_read() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_read_returns_what_was_written() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("new/plan");
     write(&path, 10, &[vec![(0, 4), (9, 5)], vec![(4, 5)]], 14);
-    let plan = Plan::open(&path, &DATA).expect("the plan is right");
+    let plan = Plan::open(&path, &DATA).expect("the plan is valid");
     assert_eq!(
-        read(&plan).expect("all is right"),
+        read(&plan).expect("it is valid"),
         [vec![0..4, 9..14], vec![4..9]]
     );
     assert_eq!((plan.num_blocks(), plan.block_len_tokens()), (2, 10));
@@ -81,7 +86,7 @@ fn what_is_written_is_read() {
     );
     assert_eq!((plan.kind(), plan.path()), (Kind::BestFit, &*path));
     plan.verify().expect("nothing is damaged");
-    let listed = fs::read_dir(folder.path().join("new")).expect("the folder is there");
+    let listed = fs::read_dir(folder.path().join("new")).expect("the folder exists");
     assert_eq!(listed.count(), 1);
 
     let error = plan.pieces(2).map(drop).expect_err("there are two");
@@ -89,7 +94,7 @@ fn what_is_written_is_read() {
     assert_eq!(error.to_string(), text);
 }
 
-/// A file that the oracle made.
+/// A file written by the oracle.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/golden")
@@ -97,23 +102,26 @@ fn golden(name: &str) -> PathBuf {
 }
 
 #[test]
-fn plans_are_written_as_the_golden_files_are() {
+fn written_plans_equal_the_golden_files() {
     let lens = [25, 4, 1, 0, 12, 8];
-    let folder = tempfile::tempdir().expect("there is room");
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     for (name, kind) in [
         ("best_fit.plan", Kind::BestFit),
         ("megatron.plan", Kind::WholeDocuments),
     ] {
-        let mut writer = PlanWriter::create(&path, Key { kind, ..key(10) }).expect("there is room");
+        let mut writer = PlanWriter::create(&path, Key { kind, ..key(10) })
+            .expect("a temporary file can be written");
         let mut emit = |pieces: &[Piece]| writer.push(pieces);
         let documents = twins::results(&lens);
         let num_dropped = match kind {
             Kind::WholeDocuments => plan_whole_documents(documents, 10, &mut emit),
             _ => plan_best_fit(documents, 10, &mut emit).map(|()| 0),
         };
-        let num_dropped = num_dropped.expect("nothing fails here");
-        writer.publish(50, num_dropped).expect("there is room");
+        let num_dropped = num_dropped.expect("this cannot fail");
+        writer
+            .publish(50, num_dropped)
+            .expect("a temporary file can be written");
         let expected = fs::read(golden(name)).expect("it is in the repository");
         assert_eq!(fs::read(&path).expect("it was written"), expected);
     }
@@ -121,36 +129,36 @@ fn plans_are_written_as_the_golden_files_are() {
 
 #[test]
 fn golden_files_are_read() {
-    let plan = Plan::open(&golden("megatron.plan"), &DATA).expect("the plan is right");
+    let plan = Plan::open(&golden("megatron.plan"), &DATA).expect("the plan is valid");
     assert_eq!(
-        read(&plan).expect("all is right"),
+        read(&plan).expect("it is valid"),
         [[0..10], [25..35], [30..40]]
     );
     assert_eq!((plan.num_dropped_tokens(), plan.num_tokens()), (25, 50));
     let open = |side| Runs::open(&golden("split_by_hash.plan"), &DATA, side);
     let [train, validation] =
-        [Side::Train, Side::Validation].map(|side| open(side).expect("the split is right"));
+        [Side::Train, Side::Validation].map(|side| open(side).expect("the split is valid"));
     assert_eq!((train.num_documents(), train.num_tokens()), (2, 7));
     assert_eq!(
         (validation.num_documents(), validation.num_tokens()),
         (2, 2)
     );
-    assert_eq!(train.document(1).expect("it is there"), 3);
-    assert_eq!(validation.token(1).expect("it is there"), (4, 1));
+    assert_eq!(train.document(1).expect("it exists"), 3);
+    assert_eq!(validation.token(1).expect("it exists"), (4, 1));
 }
 
 #[test]
-fn a_plan_of_nothing_has_no_blocks() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_plan_of_an_empty_stream_has_no_blocks() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[], 0);
-    let plan = Plan::open(&path, &DATA).expect("the plan is right");
+    let plan = Plan::open(&path, &DATA).expect("the plan is valid");
     assert_eq!((plan.num_blocks(), plan.num_padding_tokens()), (0, 0));
 }
 
 #[test]
-fn a_plan_of_other_data_is_refused() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_plan_for_other_data_is_rejected() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4)]], 4);
     let error = Plan::open(&path, &[8; 32]).expect_err("the data are others");
@@ -165,15 +173,15 @@ fn a_plan_of_other_data_is_refused() {
 }
 
 #[test]
-fn every_damaged_byte_of_the_header_is_noticed_at_opening() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn opening_detects_every_damaged_byte_of_the_header() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4)]], 4);
     let file = fs::read(&path).expect("it was written");
     for at in 0..HEADER_BYTES {
         let mut damaged = file.clone();
         damaged[at] ^= 0x40;
-        fs::write(&path, damaged).expect("there is room");
+        fs::write(&path, damaged).expect("a temporary file can be written");
         let fault = fault_of(Plan::open(&path, &DATA));
         match at {
             0..8 => assert_eq!(fault, PlanFault::Magic),
@@ -187,16 +195,16 @@ fn every_damaged_byte_of_the_header_is_noticed_at_opening() {
 }
 
 #[test]
-fn every_damaged_byte_of_the_body_is_noticed_by_verify() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn verify_detects_every_damaged_byte_of_the_body() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4), (9, 5)], vec![(4, 5)]], 14);
     let file = fs::read(&path).expect("it was written");
     for at in HEADER_BYTES..file.len() {
         let mut damaged = file.clone();
         damaged[at] ^= 1;
-        fs::write(&path, damaged).expect("there is room");
-        let plan = Plan::open(&path, &DATA).expect("the header is right");
+        fs::write(&path, damaged).expect("a temporary file can be written");
+        let plan = Plan::open(&path, &DATA).expect("the header is valid");
         assert!(matches!(
             fault_of(plan.verify()),
             PlanFault::BodyChecksum { .. }
@@ -205,13 +213,13 @@ fn every_damaged_byte_of_the_body_is_noticed_by_verify() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_refused() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_file_truncated_anywhere_is_rejected() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4)]], 4);
     let file = fs::read(&path).expect("it was written");
     for len in 0..file.len() {
-        fs::write(&path, &file[..len]).expect("there is room");
+        fs::write(&path, &file[..len]).expect("a temporary file can be written");
         let (found, expected) = (len as u64, file.len() as u64);
         let fault = fault_of(Plan::open(&path, &DATA));
         if len < HEADER_BYTES {
@@ -223,8 +231,8 @@ fn a_file_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn counts_that_the_body_cannot_hold_are_refused() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn counts_that_exceed_the_body_are_rejected() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
     write(&path, 10, &[vec![(0, 4)]], 4);
     let file = fs::read(&path).expect("it was written");
@@ -237,21 +245,21 @@ fn counts_that_the_body_cannot_hold_are_refused() {
         let mut damaged = file.clone();
         damaged[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
         seal(&mut damaged);
-        fs::write(&path, damaged).expect("there is room");
+        fs::write(&path, damaged).expect("a temporary file can be written");
         let fault = fault_of(Plan::open(&path, &DATA));
         assert!(matches!(fault, PlanFault::Length { .. }), "{at}: {fault}");
     }
 }
 
 #[test]
-fn an_entry_out_of_range_is_an_error_where_it_is_asked_for() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn an_out_of_range_entry_is_an_error_at_access() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("plan");
-    // Past the stream, past the end of all numbers, longer than a block, empty, and one that is right.
+    // Past the stream, past the end of all numbers, longer than a block, empty, and a valid one.
     let pieces = [(3, 2), (u64::MAX, 1), (0, 4), (0, 0), (1, 3)];
     let blocks: Vec<_> = pieces.iter().map(|&piece| vec![piece]).collect();
     write(&path, 3, &blocks, 4);
-    let plan = Plan::open(&path, &DATA).expect("the header is right");
+    let plan = Plan::open(&path, &DATA).expect("the header is valid");
     for block in 0..4 {
         let expected = PlanFault::Entry {
             what: "block",
@@ -260,7 +268,7 @@ fn an_entry_out_of_range_is_an_error_where_it_is_asked_for() {
         assert_eq!(fault_of(plan.pieces(block).map(drop)), expected);
     }
     assert_eq!(
-        plan.pieces(4).expect("it is right").collect::<Vec<_>>(),
+        plan.pieces(4).expect("it is valid").collect::<Vec<_>>(),
         [1..4]
     );
 }
@@ -270,15 +278,15 @@ proptest! {
     fn any_blocks_are_read_as_they_were_written(
         blocks in prop::collection::vec(prop::collection::vec((0u64..1 << 40, 1u32..5), 1..6), 0..40),
     ) {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("a temporary file can be written");
         let path = folder.path().join("plan");
         write(&path, 20, &blocks, 1 << 41);
-        let plan = Plan::open(&path, &DATA).expect("the plan is right");
+        let plan = Plan::open(&path, &DATA).expect("the plan is valid");
         let range = |&(start, len): &(u64, u32)| start..start + u64::from(len);
         let expected: Vec<Vec<_>> = blocks
             .iter()
             .map(|block| block.iter().map(range).collect())
             .collect();
-        prop_assert_eq!(read(&plan).expect("all is right"), expected);
+        prop_assert_eq!(read(&plan).expect("it is valid"), expected);
     }
 }

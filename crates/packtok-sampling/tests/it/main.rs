@@ -1,6 +1,7 @@
-//! Plans, splits and the cache of them, against plain twins and on damaged files.
+//! Plans, splits and their cache, compared with plain reference implementations and tested on
+//! damaged files.
 
-// A block of one piece is a list of one range, and meant as one.
+// A block with one piece is a list of one range; that is intended.
 #![allow(clippy::single_range_in_vec_init)]
 
 mod best_fit;

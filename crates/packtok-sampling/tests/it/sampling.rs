@@ -1,6 +1,7 @@
-//! Streams of sides, and batches that plans put together, against plain twins over lists of documents.
+//! Streams of split sides and planned batches, compared with plain reference implementations over
+//! lists of documents.
 //!
-//! Blocks and documents are compared with the oracle in Python, which sees the same through the bindings.
+//! The Python oracle compares blocks and documents through the bindings.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ fn open(paths: &[PathBuf]) -> Files {
     Files::open(paths, false).unwrap()
 }
 
-/// The stream of one side, and the documents that a twin puts there.
+/// The stream of one side, and the documents that the reference puts there.
 fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (Stream, Documents) {
     let split = folder.join("split");
     let key = key_by_hash(open(paths).fingerprint(), FRACTION, SEED);
@@ -82,7 +83,7 @@ fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (S
     (Stream::selected(open(paths), runs).unwrap(), there)
 }
 
-/// Places of documents that stand one behind the other.
+/// Ranges of contiguous documents.
 fn spans(documents: &[Vec<u8>]) -> Vec<Range<u64>> {
     let mut start = 0;
     let spans = documents.iter().map(|document| {
@@ -92,7 +93,7 @@ fn spans(documents: &[Vec<u8>]) -> Vec<Range<u64>> {
     spans.collect()
 }
 
-/// Items by a best-fit plan of a stream, and the pieces of each.
+/// Items of a best-fit plan of a stream, and the pieces of each.
 fn planned(folder: &Path, stream: Stream, context_length: u64) -> (Items, Vec<Vec<Range<u64>>>) {
     let path = folder.join("plan");
     let key = Key {
@@ -115,7 +116,7 @@ fn planned(folder: &Path, stream: Stream, context_length: u64) -> (Items, Vec<Ve
     (Items::new(stream, Packing::Planned(plan)).unwrap(), blocks)
 }
 
-/// The arrays of one row and the lengths of its segments, worked out token by token.
+/// The arrays of one row and the lengths of its segments, computed token by token.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Row {
     input_ids: Vec<i64>,
@@ -217,7 +218,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_side_is_the_stream_of_its_documents(files in files(), is_train: bool) {
+    fn a_side_equals_the_stream_of_its_documents(files in files(), is_train: bool) {
         let folder = tempfile::tempdir().unwrap();
         let paths = write(folder.path(), &files);
         let which = if is_train { Side::Train } else { Side::Validation };
@@ -251,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn planned_batches_are_those_of_the_twin(
+    fn planned_batches_equal_those_of_the_reference(
         files in files(), context_length in 1..12u64, selected in any::<Option<bool>>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -279,7 +280,7 @@ proptest! {
 }
 
 #[test]
-fn plans_and_splits_of_other_files_are_refused() {
+fn plans_and_splits_for_other_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let files = [vec![vec![1, 2, 3], vec![4]]];
     let paths = write(folder.path(), &files);
@@ -295,7 +296,7 @@ fn plans_and_splits_of_other_files_are_refused() {
     let error = Runs::open(&split, &other.fingerprint(), Side::Train).unwrap_err();
     assert!(matches!(error, Error::PlanFile { .. }), "{error}");
 
-    // Files that lie about their fingerprint are found out by their totals.
+    // The totals expose files with a wrong fingerprint.
     let key = Key {
         kind: Kind::BestFit,
         options: [4, 0],
@@ -331,7 +332,7 @@ fn blocks_of_a_side_do_not_stay_within_files() {
 }
 
 #[test]
-fn batches_that_32_bits_cannot_count_are_refused() {
+fn batches_with_more_tokens_than_32_bits_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let paths = write(folder.path(), &[vec![vec![1, 2, 3]]]);
     let packing = Packing::Document {

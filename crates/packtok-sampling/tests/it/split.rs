@@ -19,7 +19,7 @@ use crate::twins;
 const DATA: [u8; 32] = [7; 32];
 const SIDES: [Side; 2] = [Side::Train, Side::Validation];
 
-/// A split in a folder of its own.
+/// A split in its own temporary folder.
 struct Split {
     _folder: TempDir,
     path: PathBuf,
@@ -27,9 +27,9 @@ struct Split {
 
 impl Split {
     fn new(write: impl FnOnce(&Path) -> Result<()>) -> Self {
-        let folder = tempfile::tempdir().expect("there is room");
+        let folder = tempfile::tempdir().expect("a temporary file can be written");
         let path = folder.path().join("split");
-        write(&path).expect("there is room");
+        write(&path).expect("a temporary file can be written");
         Self {
             _folder: folder,
             path,
@@ -54,30 +54,30 @@ impl Split {
     }
 
     fn open(&self, side: Side) -> Runs {
-        let runs = Runs::open(&self.path, &DATA, side).expect("the split is right");
+        let runs = Runs::open(&self.path, &DATA, side).expect("the split is valid");
         assert_eq!((runs.side(), runs.path()), (side, &*self.path));
         runs.verify().expect("nothing is damaged");
         runs
     }
 
-    /// The documents of a side, by their places among all.
+    /// The documents of a side, as numbers among all documents.
     fn documents(&self, side: Side) -> Vec<u64> {
         let runs = self.open(side);
         let documents = (0..runs.num_documents()).map(|i| runs.document(i));
         documents
             .collect::<Result<_>>()
-            .expect("the split is right")
+            .expect("the split is valid")
     }
 
-    /// The tokens of a side, by their places among all.
+    /// The tokens of a side, as positions among all tokens.
     fn tokens(&self, side: Side) -> Vec<u64> {
         let runs = self.open(side);
         let tokens = (0..runs.num_tokens()).map(|i| Ok(runs.token(i)?.0));
-        tokens.collect::<Result<_>>().expect("the split is right")
+        tokens.collect::<Result<_>>().expect("the split is valid")
     }
 }
 
-/// Documents of one to three random ids, some of none.
+/// Documents of up to three random ids, some of them empty.
 fn documents() -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop::collection::vec(any::<u8>(), 0..4), 0..80)
 }
@@ -98,8 +98,8 @@ fn the_documents_from_one_on_are_held_out() {
     assert_eq!(split.tokens(Side::Train), [0, 1, 2]);
     assert_eq!(split.tokens(Side::Validation), [3, 4, 5, 6, 7, 8]);
     let runs = split.open(Side::Validation);
-    assert_eq!(runs.token(1).expect("it is there"), (4, 5));
-    let run = runs.run_of_document(1).expect("it is there");
+    assert_eq!(runs.token(1).expect("it exists"), (4, 5));
+    let run = runs.run_of_document(1).expect("it exists");
     assert_eq!((run.documents, run.tokens), (2..4, 3..9));
     assert_eq!(
         (run.first_virtual_document, run.first_virtual_token),
@@ -122,8 +122,8 @@ fn either_side_may_be_empty() {
 }
 
 #[test]
-fn a_split_beyond_the_end_is_refused() {
-    let folder = tempfile::tempdir().expect("there is room");
+fn a_split_beyond_the_end_is_rejected() {
+    let folder = tempfile::tempdir().expect("a temporary file can be written");
     let path = folder.path().join("split");
     let error = write_at(&path, key_at(DATA, 4), 6, 3, 6).expect_err("there are three");
     assert_eq!(
@@ -148,7 +148,7 @@ fn nothing_or_everything_is_held_out_by_fractions_0_and_1() {
 }
 
 #[test]
-fn about_the_fraction_is_held_out_and_seeds_differ() {
+fn about_the_fraction_is_held_out_and_seeds_give_different_splits() {
     let documents: Vec<Vec<u8>> = (0..20_000u32).map(|i| i.to_le_bytes().to_vec()).collect();
     let first = Split::by_hash(&documents, 0.1, 1).documents(Side::Validation);
     let second = Split::by_hash(&documents, 0.1, 2).documents(Side::Validation);
@@ -162,7 +162,7 @@ fn about_the_fraction_is_held_out_and_seeds_differ() {
 }
 
 #[test]
-fn sides_options_and_data_have_fingerprints_of_their_own() {
+fn sides_options_and_data_have_distinct_fingerprints() {
     let documents = vec![vec![1], vec![2]];
     let fingerprint = |split: &Split, side| split.open(side).fingerprint();
     let split = Split::by_hash(&documents, 0.5, 1);
@@ -192,7 +192,7 @@ fn sides_options_and_data_have_fingerprints_of_their_own() {
 }
 
 #[test]
-fn a_damaged_split_gives_errors_and_nothing_else() {
+fn a_damaged_split_gives_errors_only() {
     let split = Split::by_hash(&(0..=255).map(|id| vec![id]).collect::<Vec<_>>(), 0.5, 1);
     let file = fs::read(&split.path).expect("it was written");
     let mut num_errors = 0;
@@ -200,7 +200,7 @@ fn a_damaged_split_gives_errors_and_nothing_else() {
         for value in [0, 0xff, file[at] ^ 1] {
             let mut damaged = file.clone();
             damaged[at] = value;
-            fs::write(&split.path, damaged).expect("there is room");
+            fs::write(&split.path, damaged).expect("a temporary file can be written");
             for side in SIDES {
                 num_errors += usize::from(!is_usable(&split.path, side));
             }
@@ -209,7 +209,7 @@ fn a_damaged_split_gives_errors_and_nothing_else() {
     assert!(num_errors > 0);
 }
 
-/// Whether a side answers everything.
+/// Whether every query of a side succeeds.
 fn is_usable(path: &Path, side: Side) -> bool {
     let Ok(runs) = Runs::open(path, &DATA, side) else {
         return false;
@@ -223,7 +223,7 @@ fn is_usable(path: &Path, side: Side) -> bool {
 
 proptest! {
     #[test]
-    fn sides_by_hash_are_what_each_documents_tokens_say(
+    fn a_side_by_hash_depends_only_on_the_tokens(
         documents in documents(),
         fraction in 0.0f64..1.0,
         seed in any::<u64>(),
@@ -287,7 +287,7 @@ proptest! {
         for side in SIDES {
             let (runs, tokens) = (split.open(side), split.tokens(side));
             for (i, &token) in (0..).zip(&tokens) {
-                let (found, rest) = runs.token(i).expect("it is there");
+                let (found, rest) = runs.token(i).expect("it exists");
                 prop_assert_eq!(found, token);
                 let expected: Range<u64> = token..token + rest;
                 prop_assert!(tokens[i as usize..].starts_with(&expected.collect::<Vec<_>>()));
@@ -298,7 +298,7 @@ proptest! {
 }
 
 #[test]
-fn keys_hold_the_options() {
+fn keys_contain_the_options() {
     let Key { options, .. } = key_by_hash(DATA, 0.5, 9);
     assert_eq!(options, [9, 1 << 63]);
 }

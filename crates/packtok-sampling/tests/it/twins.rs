@@ -1,11 +1,11 @@
-//! What planners must work out, written as plainly as can be.
+//! Plain reference implementations of the planners.
 
 use std::ops::Range;
 
 use packtok_sampling::Result;
 use packtok_sampling::plans::plan::Piece;
 
-/// Documents of these lengths, back to back.
+/// Contiguous documents of these lengths.
 pub(crate) fn documents(lens: &[u64]) -> Vec<Range<u64>> {
     let mut stop = 0;
     let spans = lens.iter().map(|len| {
@@ -16,7 +16,7 @@ pub(crate) fn documents(lens: &[u64]) -> Vec<Range<u64>> {
     spans.collect()
 }
 
-/// The same as planners take them.
+/// The same as an iterator of results, as planners take them.
 pub(crate) fn results(lens: &[u64]) -> impl Iterator<Item = Result<Range<u64>>> {
     documents(lens).into_iter().map(Ok)
 }
@@ -31,17 +31,17 @@ pub(crate) fn collect<T>(
         blocks.push(pieces.iter().map(range).collect());
         Ok(())
     });
-    (blocks, outcome.expect("nothing fails here"))
+    (blocks, outcome.expect("this cannot fail"))
 }
 
-/// Best-fit decreasing by looking at every bin for every piece.
+/// Best-fit decreasing with a linear search over all bins.
 pub(crate) fn best_fit(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>> {
     let mut pieces: Vec<Range<u64>> = documents(lens)
         .into_iter()
         .flat_map(|document| cut(document, context_length))
         .collect();
     pieces.sort_by_key(|piece| (u64::MAX - (piece.end - piece.start), piece.start));
-    // Room and the time of the last piece; the pieces themselves.
+    // Room, time of the last piece, and the pieces.
     let mut bins: Vec<(u64, usize, Vec<Range<u64>>)> = Vec::new();
     for (time, piece) in pieces.into_iter().enumerate() {
         let len = piece.end - piece.start;
@@ -63,7 +63,7 @@ pub(crate) fn best_fit(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>
     blocks
 }
 
-/// Full blocks and a rest.
+/// Full blocks and a remainder.
 fn cut(document: Range<u64>, context_length: u64) -> Vec<Range<u64>> {
     let starts = document.clone().step_by(context_length as usize);
     starts
@@ -71,7 +71,7 @@ fn cut(document: Range<u64>, context_length: u64) -> Vec<Range<u64>> {
         .collect()
 }
 
-/// Blocks of Megatron and how many tokens are in none, by marking every token.
+/// Blocks of whole documents and the number of tokens in none, by marking every token.
 pub(crate) fn megatron(lens: &[u64], block_size: u64) -> (Vec<Range<u64>>, u64) {
     let documents: Vec<Range<u64>> = documents(lens)
         .into_iter()

@@ -22,7 +22,7 @@ fn plan(lens: &[u64], block_size: u64) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn a_block_ends_inside_the_document_that_the_next_begins_with() {
+fn a_block_ends_inside_the_first_document_of_the_next_block() {
     assert_eq!(plan(&[4, 4, 6, 6], 10), (vec![0, 8], 2));
 }
 
@@ -38,7 +38,7 @@ fn documents_that_fill_a_block_exactly_are_in_one_block_only() {
 }
 
 #[test]
-fn a_block_past_the_end_is_left_out() {
+fn a_block_past_the_end_is_dropped() {
     assert_eq!(plan(&[4, 5], 10), (vec![], 9));
     assert_eq!(plan(&[4, 6], 10), (vec![0], 0));
     assert_eq!(plan(&[], 10), (vec![], 0));
@@ -46,7 +46,7 @@ fn a_block_past_the_end_is_left_out() {
 }
 
 #[test]
-fn lengths_that_no_planner_takes_are_refused() {
+fn unsupported_lengths_are_rejected() {
     for block_size in [0, (1 << 24) + 1, u64::MAX] {
         let error = plan_whole_documents(twins::results(&[1]), block_size, &mut |_| Ok(()))
             .expect_err("the length is out of range");
@@ -60,7 +60,7 @@ fn lengths_that_no_planner_takes_are_refused() {
 
 proptest! {
     #[test]
-    fn blocks_and_dropped_tokens_are_those_of_the_twin(
+    fn blocks_and_dropped_tokens_equal_those_of_the_reference(
         lens in prop::collection::vec(prop_oneof![0u64..20, Just(0), Just(7)], 0..60),
         block_size in 1u64..30,
     ) {

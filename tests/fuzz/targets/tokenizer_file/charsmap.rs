@@ -59,7 +59,9 @@ impl Units {
         let is_free = |&base: &usize| {
             !self.is_base[base] && labels.iter().all(|label| !self.is_taken[base ^ label])
         };
-        let base = (1..NUM_UNITS).find(is_free).expect("there is room");
+        let base = (1..NUM_UNITS)
+            .find(is_free)
+            .expect("the trie has free units");
         self.is_base[base] = true;
         let has_value = u32::from(node.value.is_some());
         self.units[at] = u32::from(label) | has_value << 8 | ((at ^ base) as u32) << 10;

@@ -75,7 +75,7 @@ fn in_thread<T: Send>(call: impl FnOnce() -> T + Send) -> T {
         let thread = thread::Builder::new()
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, call);
-        let outcome = thread.expect("there is room for a thread").join();
+        let outcome = thread.expect("the thread can be started").join();
         outcome.expect("its panics abort the process")
     })
 }

@@ -1,23 +1,23 @@
-//! Best-fit decreasing on lengths alone: which bin each piece goes into.
+//! Best-fit decreasing on lengths: assigns each piece to a bin.
 
 use super::rooms::Rooms;
 
 const NONE: u32 = u32::MAX;
 
-/// Bins of one capacity, filled anew by each call of [`Bins::place`].
+/// Bins of one capacity, reused by each call of [`Bins::place`].
 pub(super) struct Bins {
     capacity: usize,
-    /// By room: which rooms some bin has.
+    /// Which amounts of room some bin has.
     rooms: Rooms,
-    /// By room: the bin that came to it last.
+    /// By room: the bin that reached it last.
     last_with_room: Vec<u32>,
-    /// By bin: the one with the same room that came to it before.
+    /// By bin: the bin that reached the same room before it.
     before: Vec<u32>,
     /// By piece: its bin.
     bin_of_piece: Vec<u32>,
-    /// By length: where its pieces begin in `by_len`, later where they end.
+    /// By length: where its pieces start in `by_len`, later where they end.
     places: Vec<u32>,
-    /// The pieces by rising length, those of one length in order.
+    /// The pieces by ascending length, stable within a length.
     by_len: Vec<u32>,
 }
 
@@ -44,7 +44,7 @@ impl Bins {
         &self.bin_of_piece
     }
 
-    /// Puts pieces of these lengths, each `1..=capacity`, into new bins.
+    /// Assigns pieces of these lengths, each `1..=capacity`, to new bins.
     pub(super) fn place(&mut self, lens: &[u32]) {
         self.clear();
         let longest = lens.iter().max().map_or(0, |&len| len as usize);
@@ -59,7 +59,7 @@ impl Bins {
         }
     }
 
-    /// Forgets all bins; the rooms that are left are few, where there may be millions.
+    /// Removes all bins. Only the rooms in use are reset, because there may be millions.
     fn clear(&mut self) {
         while let Some(room) = self.rooms.first_from(0) {
             self.rooms.remove(room);
@@ -68,7 +68,7 @@ impl Bins {
         self.before.clear();
     }
 
-    /// Sorts pieces by length; those of length n are then at `places[n - 1]..places[n]`.
+    /// Sorts pieces by length. Pieces of length n are then at `places[n - 1]..places[n]`.
     fn sort(&mut self, lens: &[u32], longest: usize) {
         let places = &mut self.places[..longest + 2];
         places.fill(0);
@@ -102,7 +102,7 @@ impl Bins {
         bin
     }
 
-    /// The bin that came to `room` last; some bin has it.
+    /// Removes and returns the bin that reached `room` last; at least one has it.
     fn take(&mut self, room: usize) -> u32 {
         let bin = self.last_with_room[room];
         let before = self.before[bin as usize];

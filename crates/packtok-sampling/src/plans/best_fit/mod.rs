@@ -1,7 +1,7 @@
-//! Best-fit-decreasing packing: documents into blocks with as little padding as can be found quickly.
+//! Best-fit-decreasing packing: combines documents into blocks with little padding, in linear time.
 //!
-//! Responsible for cutting long documents, for working in windows so that memory is bounded, and for the
-//! order of blocks and pieces. Which piece goes into which block is decided in `bins`.
+//! Responsible for splitting long documents, for processing in windows that bound memory, and for
+//! the order of blocks and pieces. `bins` assigns pieces to blocks.
 
 mod bins;
 mod rooms;
@@ -11,22 +11,24 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::plans::plan::{Piece, check_block_tokens};
 
-/// Pieces that are packed together. A few blocks of each window stay half full: with 2^18 pieces padding is
-/// 0.003 % at 2048 tokens and 0.03 % at 131,072, with 2^16 it is 0.006 % and 0.12 %; more pieces leave the
-/// caches (`cargo bench --bench best_fit`, 4 Mi documents of log-normal length).
+/// Number of pieces packed together. A few blocks of each window stay half empty: with 2^18 pieces,
+/// padding is 0.003 % at 2048 tokens and 0.03 % at 131,072; with 2^16 it is 0.006 % and 0.12 %.
+/// More pieces do not fit in the caches (`cargo bench --bench best_fit`, 4 Mi documents of
+/// log-normal length).
 pub const WINDOW_PIECES: usize = 1 << 18;
 const NO_BLOCK: u32 = u32::MAX;
 
 /// Packs documents into blocks of at most `context_length` tokens.
 ///
-/// A document longer than that is cut into full blocks and a rest; no other is cut, and every token is in
-/// exactly one block. Each window of [`WINDOW_PIECES`] pieces is packed on its own: the pieces by falling
-/// length, those of one length in the order of the stream, each into the block with the least room that
-/// holds it (of several, the one that a piece went into last), or else a new one. Blocks are emitted by
-/// the place of their first token, and so are the pieces of a block. Documents without tokens are nowhere.
+/// A longer document is split into full blocks and a remainder; no other document is split, and
+/// every token is in exactly one block. Each window of [`WINDOW_PIECES`] pieces is packed
+/// independently: pieces in descending order of length, equal lengths in stream order, each into
+/// the block with the least sufficient room (among several, the one that received a piece last), or
+/// into a new block. Blocks are emitted in the order of their first token, and so are the pieces of
+/// a block. Empty documents are in no block.
 ///
 /// # Errors
-/// [`Error::BlockTokens`](crate::Error::BlockTokens), and those of `documents` and `emit`.
+/// [`Error::BlockTokens`](crate::Error::BlockTokens), and the errors of `documents` and `emit`.
 pub fn plan_best_fit(
     documents: impl Iterator<Item = Result<Range<u64>>>,
     context_length: u64,
@@ -58,13 +60,13 @@ fn plan_in_windows(
     window.pack(emit)
 }
 
-/// The pieces that are packed together, and room to work in.
+/// The pieces that are packed together, and reusable buffers.
 struct Window {
     starts: Vec<u64>,
     lens: Vec<u32>,
     bins: bins::Bins,
     block_of_bin: Vec<u32>,
-    /// For each block the place after its last piece in `placed`.
+    /// For each block, the end of its pieces in `placed`.
     stops: Vec<u32>,
     placed: Vec<Piece>,
 }
@@ -81,7 +83,7 @@ impl Window {
         }
     }
 
-    /// Packs and emits what is there, and is empty then.
+    /// Packs and emits the pieces, then clears the window.
     fn pack(&mut self, emit: &mut impl FnMut(&[Piece]) -> Result<()>) -> Result<()> {
         self.bins.place(&self.lens);
         self.number_blocks();
@@ -111,7 +113,7 @@ impl Window {
         }
     }
 
-    /// Puts the pieces of each block side by side, by their place in the stream.
+    /// Groups the pieces by block, in stream order.
     fn group(&mut self) {
         let mut first = 0;
         for stop in &mut self.stops {

@@ -1,15 +1,16 @@
-//! A set of small numbers that finds the least member from a given one on in a few steps.
+//! A set of small integers with a fast successor query.
 
 const BITS: usize = u64::BITS as usize;
 
-/// A set of numbers below a limit: words of bits, and above them words that say which words have any.
+/// A set of integers below a limit: a hierarchical bitmap, in which each level marks the non-zero
+/// words of the level below.
 pub(super) struct Rooms {
-    /// From the bits themselves up to a single word.
+    /// From the bitmap itself up to a single word.
     levels: Vec<Vec<u64>>,
 }
 
 impl Rooms {
-    /// An empty set of numbers below `limit`.
+    /// An empty set of integers below `limit`.
     pub(super) fn new(limit: usize) -> Self {
         let mut levels = Vec::new();
         let mut num_bits = limit.max(1);
@@ -23,7 +24,7 @@ impl Rooms {
         }
     }
 
-    /// Adds `number`, which is below the limit.
+    /// Adds `number`, which must be below the limit.
     pub(super) fn insert(&mut self, number: usize) {
         let mut at = number;
         for level in &mut self.levels {
@@ -32,7 +33,7 @@ impl Rooms {
         }
     }
 
-    /// Removes `number`, which is below the limit.
+    /// Removes `number`, which must be below the limit.
     pub(super) fn remove(&mut self, number: usize) {
         let mut at = number;
         for level in &mut self.levels {
@@ -44,7 +45,7 @@ impl Rooms {
         }
     }
 
-    /// The least member that is `number` or more.
+    /// The least member that is at least `number`.
     pub(super) fn first_from(&self, number: usize) -> Option<usize> {
         let mut at = number;
         for (height, level) in self.levels.iter().enumerate() {
@@ -57,7 +58,7 @@ impl Rooms {
         None
     }
 
-    /// The least member under bit `at` of a level, which is set.
+    /// The least member under bit `at` of a level; the bit must be set.
     fn least_below(&self, height: usize, at: usize) -> usize {
         let below = self.levels[..height].iter().rev();
         below.fold(at, |at, level| {
@@ -76,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_least_from_any_number_on_is_that_of_an_ordered_set(
+        fn the_successor_equals_that_of_an_ordered_set(
             limit in 1usize..10_000,
             steps in prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 1..200),
         ) {

@@ -1,13 +1,13 @@
-//! The hash that gives a document its side.
+//! The hash that determines the side of a document.
 
 use packtok_pbin::TokenWidth;
 use xxhash_rust::xxh64::Xxh64;
 
-/// Tokens that are widened at a time.
+/// Number of tokens widened at a time.
 const WIDENED_TOKENS: usize = 1024;
 const ID_BYTES: usize = 4;
 
-/// The hash of a document, the same for every token width: XXH64 of its ids as little-endian u32.
+/// The hash of a document, independent of the token width: XXH64 of its ids as little-endian u32.
 pub fn document_hash(tokens: &[u8], width: TokenWidth, seed: u64) -> u64 {
     let mut hash = Xxh64::new(seed);
     match width {
@@ -32,7 +32,7 @@ fn update<const WIDTH: usize>(hash: &mut Xxh64, tokens: &[u8]) {
 
 /// The least hash of the train side if `fraction` of all documents is held out.
 pub fn least_train_hash(fraction: f64) -> u64 {
-    // Scaling by a power of two is exact; what is below 0 or above the greatest number becomes that.
+    // Scaling by a power of two is exact, and the cast saturates.
     (fraction * 2f64.powi(64)) as u64
 }
 
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_xxh64() {
-        // From the specification's reference implementation: no input, and one id of the value 0.
+    fn hashes_equal_xxh64() {
+        // From the reference implementation: empty input, and a single id 0.
         assert_eq!(
             document_hash(&[], TokenWidth::U16, 0),
             0xef46_db37_51d8_e999
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_width_makes_no_difference() {
+    fn the_token_width_does_not_change_the_hash() {
         let ids: Vec<u8> = (0..5000u32).map(|i| (i * 7 % 251) as u8).collect();
         for len in [0, 1, 3, 1023, 1024, 1025, 5000] {
             let ids = &ids[..len];
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_is_that_share_of_all_hashes() {
+    fn a_fraction_selects_that_share_of_all_hashes() {
         assert_eq!(least_train_hash(0.0), 0);
         assert_eq!(least_train_hash(0.5), 1 << 63);
         assert_eq!(least_train_hash(2f64.powi(-40)), 1 << 24);

@@ -1,6 +1,6 @@
-//! Train and validation: which documents are on which side, and the stream that each side is.
+//! Train and validation: which documents are on which side of a split.
 //!
-//! Responsible for the rules by which a document gets its side. How sides are kept is the matter of `runs`.
+//! Responsible for the rules that assign a document to a side. `runs` stores the sides.
 
 mod hash;
 mod runs;
@@ -19,16 +19,16 @@ use runs::RunsWriter;
 pub use runs::{Run, Runs};
 pub use side::Side;
 
-/// A document as hashing takes it.
+/// A document, as the hash needs it.
 #[derive(Debug, Clone)]
 pub struct Document<'a> {
-    /// Its tokens in the stream of all.
+    /// Its tokens in the complete stream.
     pub tokens: Range<u64>,
-    /// Their bytes, as wide as the file has them.
+    /// Its bytes, in the file's token width.
     pub bytes: &'a [u8],
 }
 
-/// The key of the file that [`write_by_hash`] writes.
+/// The key of the file written by [`write_by_hash`].
 pub fn key_by_hash(data: DataFingerprint, fraction: f64, seed: u64) -> Key {
     Key {
         kind: Kind::SplitByHash,
@@ -37,7 +37,7 @@ pub fn key_by_hash(data: DataFingerprint, fraction: f64, seed: u64) -> Key {
     }
 }
 
-/// The key of the file that [`write_at`] writes.
+/// The key of the file written by [`write_at`].
 pub fn key_at(data: DataFingerprint, first_validation_document: u64) -> Key {
     Key {
         kind: Kind::SplitAt,
@@ -46,13 +46,13 @@ pub fn key_at(data: DataFingerprint, first_validation_document: u64) -> Key {
     }
 }
 
-/// Gives every document the side that its tokens and a seed say, and nothing else, and publishes `dst`.
+/// Assigns every document a side that depends only on its tokens and a seed, and publishes `dst`.
 ///
-/// Equal documents are on one side, and no document changes its side when others are added or removed.
-/// The held-out side gets about the fraction of the documents that `key` was made with.
+/// Equal documents are on the same side, and no document changes its side when others are added or
+/// removed. About the fraction of documents in `key` is held out.
 ///
 /// # Errors
-/// Those of `documents`; the file cannot be written.
+/// The errors of `documents`; the file cannot be written.
 pub fn write_by_hash<'a>(
     dst: &Path,
     key: Key,
@@ -72,12 +72,12 @@ pub fn write_by_hash<'a>(
     writer.publish()
 }
 
-/// Holds out the documents from the one that `key` names on, and publishes `dst`.
+/// Holds out the documents from the one in `key` on, and publishes `dst`.
 ///
 /// `num_train_tokens` is the number of tokens before that document.
 ///
 /// # Errors
-/// [`Error::NoSuchSplit`] if the document is beyond the end; the file cannot be written.
+/// [`Error::NoSuchSplit`] if the document does not exist; the file cannot be written.
 pub fn write_at(
     dst: &Path,
     key: Key,

@@ -1,8 +1,8 @@
-//! Runs of consecutive documents of one side: where each starts among all, and on its own side.
+//! Runs of consecutive documents on one side: their start in the complete stream and on their side.
 //!
-//! Responsible for the body of a split file. Runs alternate between the sides and the first is of the
-//! train side, perhaps without documents, so that run number n is of the train side if n is even, and
-//! the sides share each document between them. Places on a side are called virtual.
+//! Responsible for the body of a split file. Runs alternate between the sides, and the first one is
+//! on the train side, possibly empty. So run n is on the train side if n is even. Positions on a
+//! side are called virtual.
 
 use std::ops::Range;
 use std::path::Path;
@@ -18,16 +18,16 @@ use crate::plans::plan_file::{
 const RECORD_BYTES: usize = 32;
 const GROUP_BYTES: usize = 64 * 1024;
 
-/// Consecutive documents of one side.
+/// Consecutive documents on one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// The documents among all.
+    /// Their numbers among all documents.
     pub documents: Range<u64>,
-    /// Their tokens in the stream of all.
+    /// Their tokens in the complete stream.
     pub tokens: Range<u64>,
-    /// Place of the first document on this side.
+    /// Number of the first document on this side.
     pub first_virtual_document: u64,
-    /// Place of the first token on this side.
+    /// Position of the first token on this side.
     pub first_virtual_token: u64,
 }
 
@@ -36,18 +36,18 @@ pub struct Run {
 pub struct Runs {
     file: PlanFile,
     side: Side,
-    /// Runs of both sides.
+    /// Number of runs of both sides.
     num_runs: u64,
 }
 
-/// Where a run starts.
+/// The start of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Record {
     document: u64,
     token: u64,
-    /// Documents before it that are held out.
+    /// Number of held-out documents before it.
     validation_documents: u64,
-    /// Tokens before it that are held out.
+    /// Number of held-out tokens before it.
     validation_tokens: u64,
 }
 
@@ -75,7 +75,7 @@ impl Record {
         }
     }
 
-    /// Documents and tokens of `side` before it; wraps if the record is damaged.
+    /// Number of documents and tokens of `side` before it; wraps if the record is damaged.
     fn before(&self, side: Side) -> (u64, u64) {
         let (documents, tokens) = (self.validation_documents, self.validation_tokens);
         match side {
@@ -89,11 +89,11 @@ impl Record {
 }
 
 impl Runs {
-    /// Opens one side of the split at `path`, which must be one of `data`, in the same time for any length.
+    /// Opens one side of the split at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
-    /// [`Error::PlanFile`](crate::Error::PlanFile) if the file is damaged, of another kind or of other
-    /// data; [`Error::Pbin`](crate::Error::Pbin) if it cannot be read.
+    /// [`Error::PlanFile`](crate::Error::PlanFile) if the file is damaged, of another kind or for
+    /// other data; [`Error::Pbin`](crate::Error::Pbin) if it cannot be read.
     pub fn open(path: &Path, data: &DataFingerprint, side: Side) -> Result<Self> {
         let file = PlanFile::open(path)?;
         let key = *file.key();
@@ -122,7 +122,7 @@ impl Runs {
         Ok(runs)
     }
 
-    /// What the last record gives is the sum of all runs; none of the totals may exceed its whole.
+    /// The last record is the sum of all runs; no held-out total may exceed the overall total.
     fn check_totals(&self) -> Result<()> {
         let totals = self.record(self.num_runs);
         let is_possible = self.record(0) == Record::default()
@@ -139,12 +139,12 @@ impl Runs {
         self.side
     }
 
-    /// The file that was opened.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Number of documents and of tokens on both sides: those of the stream that was split.
+    /// Number of documents and of tokens on both sides, those of the stream that was split.
     pub fn totals(&self) -> (u64, u64) {
         let totals = self.record(self.num_runs);
         (totals.document, totals.token)
@@ -160,7 +160,7 @@ impl Runs {
         self.record(self.num_runs).before(self.side).1
     }
 
-    /// What tells the stream of this side from others.
+    /// Identifies the stream of this side.
     pub fn fingerprint(&self) -> DataFingerprint {
         let Key {
             kind,
@@ -176,7 +176,7 @@ impl Runs {
         hash.finalize().into()
     }
 
-    /// Reads the whole file and compares it with its checksum.
+    /// Reads the complete file and verifies its checksum.
     ///
     /// # Errors
     /// [`Error::PlanFile`](crate::Error::PlanFile) if it is damaged.
@@ -184,7 +184,8 @@ impl Runs {
         self.file.verify()
     }
 
-    /// The run that holds document `i` of this side, which must be below [`Runs::num_documents`].
+    /// The run that contains document `i` of this side, which must be below
+    /// [`Runs::num_documents`].
     ///
     /// # Errors
     /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
@@ -195,7 +196,7 @@ impl Runs {
         })
     }
 
-    /// The run that holds token `i` of this side, which must be below [`Runs::num_tokens`].
+    /// The run that contains token `i` of this side, which must be below [`Runs::num_tokens`].
     ///
     /// # Errors
     /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
@@ -206,7 +207,7 @@ impl Runs {
         })
     }
 
-    /// The place among all documents of document `i` of this side, as [`Runs::run_of_document`].
+    /// The number among all documents of document `i` of this side.
     ///
     /// # Errors
     /// As [`Runs::run_of_document`].
@@ -215,8 +216,8 @@ impl Runs {
         Ok(run.documents.start + (i - run.first_virtual_document))
     }
 
-    /// The place among all tokens of token `i` of this side, and how many follow it from there on until
-    /// the run ends, itself included; as [`Runs::run_of_token`].
+    /// The position among all tokens of token `i` of this side, and the number of tokens from it to
+    /// the end of its run.
     ///
     /// # Errors
     /// As [`Runs::run_of_token`].
@@ -226,14 +227,16 @@ impl Runs {
         Ok((token, run.tokens.end - token))
     }
 
-    /// Number of the last run of this side whose start is `is_before`, or of the first.
+    /// Binary search for the last run of this side whose start satisfies `is_before`, or the first
+    /// run.
     fn last_run(&self, is_before: impl Fn(&Record) -> bool) -> u64 {
         let offset = match self.side {
             Side::Train => 0,
             Side::Validation => 1,
         };
         let number = |i: u64| 2 * i + offset;
-        // Runs `number(low)` and before are before, runs `number(high)` and after are not.
+        // Invariant: runs up to `number(low)` satisfy `is_before`; runs from `number(high)` on do
+        // not.
         let (mut low, mut high) = (0, (self.num_runs + 1 - offset) / 2);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -245,7 +248,7 @@ impl Runs {
         number(low)
     }
 
-    /// Run number `number` if there is one, its numbers are possible and it `holds` what is sought.
+    /// Run `number` if it exists, its record is valid and it satisfies `holds`.
     fn run(&self, number: u64, holds: impl Fn(&Run) -> bool) -> Result<Run> {
         if number >= self.num_runs {
             return Err(self.damaged(number));
@@ -283,20 +286,20 @@ impl Runs {
     }
 }
 
-/// Whether place `i` of a side is one of those of a run that starts at place `first` of it.
+/// Whether virtual position `i` is in a run that starts at virtual position `first`.
 fn is_within(i: u64, first: u64, run: &Range<u64>) -> bool {
     i.checked_sub(first)
         .is_some_and(|offset| offset < run.end - run.start)
 }
 
-/// A split that is being written to a temporary file.
+/// A split in the process of being written to a temporary file.
 pub(super) struct RunsWriter {
     file: PlanFileWriter,
     group: Vec<u8>,
-    /// The side of the run that is going on.
+    /// The side of the current run.
     side: Side,
     num_runs: u64,
-    /// Everything before the document that comes next.
+    /// Totals before the next document.
     end: Record,
 }
 
@@ -328,7 +331,7 @@ impl RunsWriter {
         Ok(())
     }
 
-    /// Ends the split and publishes it.
+    /// Finishes the split and publishes it.
     pub(super) fn publish(mut self) -> Result<()> {
         self.append()?;
         self.file.append(&self.group)?;

@@ -1,16 +1,16 @@
 //! The two sides of a split.
 
-/// A part of a dataset.
+/// A side of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// What is trained on.
+    /// The documents for training.
     Train,
-    /// What is held out.
+    /// The held-out documents.
     Validation,
 }
 
 impl Side {
-    /// The side in messages and fingerprints.
+    /// The name of the side in messages and fingerprints.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",

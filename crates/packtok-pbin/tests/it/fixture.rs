@@ -1,4 +1,4 @@
-//! What several tests need: documents, golden files and writing a file in one call.
+//! Shared test fixtures: documents, golden files, and writing a file in one call.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub(crate) fn golden(name: &str) -> PathBuf {
     root().join("tests/golden").join(name)
 }
 
-/// A file of the shared data, or `None` and a note where there is none.
+/// A file of the shared data, or `None` with a note if it is missing.
 pub(crate) fn shared(name: &str) -> Option<PathBuf> {
     let folder =
         std::env::var_os("PACKTOK_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
@@ -120,7 +120,7 @@ pub(crate) fn example_sources() -> Vec<Source> {
     ]
 }
 
-/// Writes documents with this metadata, its counts set to theirs, and publishes them as `dst`.
+/// Writes documents with this metadata and matching counts, and publishes them as `dst`.
 pub(crate) fn write(
     dst: &Path,
     width: TokenWidth,
@@ -147,7 +147,7 @@ pub(crate) fn write(
 }
 
 /// A progress function that never stops.
-pub(crate) fn go_on(_: u64) -> ControlFlow<()> {
+pub(crate) fn proceed(_: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn example() -> Vec<u8> {
     fs::read(golden("example.pbin")).unwrap()
 }
 
-/// Makes the checksums of sections, table and tail right again, so that edits get past them.
+/// Recomputes the checksums of sections, table and tail, so that edits pass them.
 pub(crate) fn seal(file: &mut [u8]) -> Option<()> {
     let field =
         |file: &[u8], at: usize| Some(u64::from_le_bytes(*file.get(at..)?.first_chunk()?) as usize);

@@ -1,13 +1,10 @@
-use crate::corpus::CorpusError;
-use std::fs;
+//! Lines, their offsets, compression, and files that change.
+
 use std::io::Write;
-use std::path::Path;
 
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use super::*;
-use crate::error::{Error, Result};
 
 const OPTIONS: ReadOptions = ReadOptions {
     chunk_bytes: 16,
@@ -17,18 +14,6 @@ const OPTIONS: ReadOptions = ReadOptions {
 
 /// Offset, bytes, length and whether it is oversize.
 type Seen = (u64, Vec<u8>, u64, bool);
-
-fn source(path: &Path) -> Source {
-    expand(&[path.to_str().unwrap().to_owned()])
-        .unwrap()
-        .remove(0)
-}
-
-fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> Source {
-    let path = folder.path().join(name);
-    fs::write(&path, bytes).unwrap();
-    source(&path)
-}
 
 /// Each line with the index of its source, and the digests of the sources.
 type AllSeen = (Vec<(usize, Seen)>, Vec<Option<u32>>);
@@ -78,14 +63,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// The message with the folder's name, which differs from run to run, left out.
-fn message(error: &Error, folder: &TempDir) -> String {
-    error
-        .to_string()
-        .replace(&format!("{}/", folder.path().display()), "")
-}
-
-/// The lines of `bytes` found without any of the reader's code.
+/// The lines of `bytes`, computed without the reader's code.
 fn expected(bytes: &[u8], max: u64) -> Vec<Seen> {
     let mut offset = if bytes.starts_with(b"\xef\xbb\xbf") {
         3
@@ -114,7 +92,7 @@ fn expected(bytes: &[u8], max: u64) -> Vec<Seen> {
 }
 
 #[test]
-fn lines_have_their_place() {
+fn lines_have_their_offset_and_length() {
     let folder = TempDir::new().unwrap();
     let source = file(&folder, "a.jsonl", b"one\r\n\n  \ntwo\r\r\nlast");
     assert_eq!(
@@ -130,7 +108,7 @@ fn lines_have_their_place() {
 }
 
 #[test]
-fn a_byte_order_mark_is_passed_over_at_the_start_only() {
+fn a_byte_order_mark_is_skipped_at_the_start_only() {
     let folder = TempDir::new().unwrap();
     let mark = "\u{feff}";
     let source = file(&folder, "a.jsonl", format!("{mark}a\n{mark}b\n").as_bytes());
@@ -193,7 +171,7 @@ fn all_members_and_frames_are_read() {
 }
 
 #[test]
-fn compression_is_told_by_content() {
+fn compression_is_detected_by_content() {
     let folder = TempDir::new().unwrap();
     assert_eq!(
         texts(file(&folder, "a.jsonl", &gzip(b"a\n"))).unwrap(),
@@ -236,7 +214,7 @@ fn damaged_compression_is_an_error() {
         damaged.push(flipped);
         for (i, bytes) in damaged.iter().enumerate() {
             if name == "a.zst" && i == damaged.len() - 1 {
-                // Frames made without a checksum need not notice a flipped bit.
+                // Frames without a checksum need not detect a flipped bit.
                 continue;
             }
             let error = texts(file(&folder, name, bytes)).err();
@@ -321,7 +299,7 @@ fn line_numbers_are_counted() {
 }
 
 #[test]
-fn an_index_chooses_lines_and_their_order() {
+fn an_index_selects_lines_and_their_order() {
     let folder = TempDir::new().unwrap();
     let text = b"\xef\xbb\xbfone\ntwo\r\nthree is longer\nfour";
     let source = file(&folder, "a.jsonl", text);
@@ -362,7 +340,7 @@ fn an_index_chooses_lines_and_their_order() {
 }
 
 #[test]
-fn a_long_line_costs_little_more_than_itself() {
+fn a_long_line_needs_less_than_twice_its_length() {
     let folder = TempDir::new().unwrap();
     let long = 3 << 20;
     let mut text = vec![b'x'; long];
@@ -419,203 +397,4 @@ proptest! {
 
 fn texts_lossy(source: Source) -> Result<usize> {
     read(source, OPTIONS).map(|lines| lines.len())
-}
-
-mod expanding {
-    use super::*;
-
-    fn tree(folder: &TempDir, names: &[&str]) {
-        for name in names {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, name).unwrap();
-        }
-    }
-
-    fn inputs(folder: &TempDir, names: &[&str]) -> Vec<String> {
-        let path = |name: &&str| folder.path().join(name).to_str().unwrap().to_owned();
-        names.iter().map(path).collect()
-    }
-
-    fn labels(folder: &TempDir, names: &[&str]) -> Vec<String> {
-        let sources = expand(&inputs(folder, names)).unwrap();
-        sources.into_iter().map(|source| source.label).collect()
-    }
-
-    fn complaint(folder: &TempDir, names: &[&str]) -> String {
-        message(&expand(&inputs(folder, names)).unwrap_err(), folder)
-    }
-
-    const TREE: [&str; 9] = [
-        "part10.jsonl",
-        "part2.jsonl",
-        "part1.jsonl.gz",
-        "sub/b.jsonl.zst",
-        "sub/deep/a.jsonl",
-        "readme.txt",
-        ".hidden.jsonl",
-        "sub/.h/x.jsonl",
-        "notes.jsonl.bak",
-    ];
-
-    #[test]
-    fn folders_are_searched_in_natural_order() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &TREE);
-        assert_eq!(
-            labels(&folder, &[""]),
-            [
-                "part1.jsonl.gz",
-                "part2.jsonl",
-                "part10.jsonl",
-                "sub/b.jsonl.zst",
-                "sub/deep/a.jsonl"
-            ]
-        );
-    }
-
-    #[test]
-    fn globs_match_in_natural_order() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &TREE);
-        assert_eq!(
-            labels(&folder, &["part*.jsonl*"]),
-            ["part1.jsonl.gz", "part2.jsonl", "part10.jsonl"]
-        );
-        assert_eq!(
-            labels(&folder, &["**/*.jsonl"]),
-            ["part2.jsonl", "part10.jsonl", "sub/deep/a.jsonl"]
-        );
-        assert_eq!(
-            labels(&folder, &["**/sub*"]),
-            ["b.jsonl.zst", "deep/a.jsonl"]
-        );
-        assert_eq!(labels(&folder, &["part?0.jsonl"]), ["part10.jsonl"]);
-        assert_eq!(labels(&folder, &["**"]), labels(&folder, &[""]));
-        assert_eq!(labels(&folder, &["su*/**"]), labels(&folder, &["sub"]));
-    }
-
-    #[test]
-    fn the_order_of_the_inputs_is_kept() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &TREE);
-        assert_eq!(
-            labels(&folder, &["sub", "part10.jsonl", "part[12].jsonl*"]),
-            [
-                "sub/b.jsonl.zst",
-                "sub/deep/a.jsonl",
-                "part10.jsonl",
-                "part1.jsonl.gz",
-                "part2.jsonl"
-            ]
-        );
-        assert_eq!(labels(&folder, &["readme.txt"]), ["readme.txt"]);
-    }
-
-    #[test]
-    fn what_exists_is_no_glob() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &["a[1].jsonl", "a1.jsonl", "b*.jsonl", "bb.jsonl"]);
-        assert_eq!(labels(&folder, &["a[1].jsonl"]), ["a[1].jsonl"]);
-        assert_eq!(labels(&folder, &["b*.jsonl"]), ["b*.jsonl"]);
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_named() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &["a.jsonl", "empty/readme.txt"]);
-        std::os::unix::fs::symlink(folder.path().join("a.jsonl"), folder.path().join("link"))
-            .unwrap();
-        let socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
-        for (names, expected) in [
-            (&["missing.jsonl"][..], "missing.jsonl"),
-            (
-                &["x*"],
-                "no file matches; globs skip hidden files, give those by name",
-            ),
-            (
-                &["empty"],
-                "empty: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
-            ),
-            (
-                &["a.jsonl", "link"],
-                "link: same file as the earlier input a.jsonl; give each file once",
-            ),
-            (
-                &["a.jsonl", "*.jsonl"],
-                "a.jsonl: same file as the earlier input a.jsonl; give each file once",
-            ),
-            (
-                &["socket"],
-                "socket: is a socket, not a file; give a regular file, a folder or a glob",
-            ),
-            (
-                &["a**b"],
-                "not a valid glob; write [[] for a literal bracket",
-            ),
-        ] {
-            let complaint = complaint(&folder, names);
-            assert!(complaint.ends_with(expected), "{complaint}");
-        }
-        drop(socket);
-        let error = expand(&[]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "no input given; give at least one file, folder or glob"
-        );
-        let error = expand(&["/dev/null".to_owned()]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "/dev/null: is a device, not a file; give a regular file, a folder or a glob"
-        );
-    }
-
-    #[test]
-    fn two_names_of_a_file_are_two_files() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &["a.jsonl"]);
-        fs::hard_link(folder.path().join("a.jsonl"), folder.path().join("b.jsonl")).unwrap();
-        assert_eq!(
-            labels(&folder, &["a.jsonl", "b.jsonl"]),
-            ["a.jsonl", "b.jsonl"]
-        );
-        assert!(
-            complaint(&folder, &["a.jsonl", "b.jsonl", "./b.jsonl"])
-                .ends_with("b.jsonl: same file as the earlier input b.jsonl; give each file once")
-        );
-    }
-
-    #[test]
-    fn a_file_that_may_not_be_read_is_named_though_none_is_opened() {
-        use std::os::unix::fs::PermissionsExt;
-
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &["a.jsonl", "sub/b.jsonl"]);
-        let path = folder.path().join("sub/b.jsonl");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
-        if fs::File::open(&path).is_ok() {
-            // Nothing is forbidden to root.
-            return;
-        }
-        let error = expand(&inputs(&folder, &[""])).unwrap_err();
-        assert_eq!(
-            packtok_pbin::chain(&error),
-            format!("{}: Permission denied (os error 13)", path.display())
-        );
-    }
-
-    #[cfg(not(feature = "remote"))]
-    #[test]
-    fn urls_are_refused_where_there_are_no_stores() {
-        let error = expand(&["s3://key:secret@bucket/a.jsonl".to_owned()]).unwrap_err();
-        assert!(matches!(error, crate::Error::Corpus(CorpusError::NoStores)));
-    }
-
-    #[test]
-    fn a_link_to_a_folder_above_is_not_followed_for_ever() {
-        let folder = TempDir::new().unwrap();
-        tree(&folder, &["sub/a.jsonl"]);
-        std::os::unix::fs::symlink(folder.path(), folder.path().join("sub/up")).unwrap();
-        assert_eq!(labels(&folder, &[""]), ["a.jsonl"]);
-    }
 }

@@ -9,7 +9,7 @@ use packtok_pbin::{
 
 use crate::fixture::{
     DOCUMENTS, EXAMPLE_DOCUMENTS, decode, documents_of, encode, example, example_metadata,
-    example_sources, go_on, golden, root, shared,
+    example_sources, golden, proceed, root, shared,
 };
 
 /// The bytes of the hex dump in the specification.
@@ -37,7 +37,7 @@ fn specified_example() -> Vec<u8> {
 }
 
 #[test]
-fn worked_example_of_the_specification_is_what_is_written() {
+fn the_writer_produces_the_worked_example_of_the_specification() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("example.pbin");
     let mut writer = Writer::create(&path, TokenWidth::U16).unwrap();
@@ -58,7 +58,7 @@ fn worked_example_of_the_specification_is_what_is_written() {
 }
 
 #[test]
-fn worked_example_reads_back_whole() {
+fn the_worked_example_reads_back_completely() {
     let reader = Reader::open(&golden("example.pbin")).unwrap();
     assert_eq!(reader.dialect(), Dialect::Packtok);
     assert_eq!(documents_of(&reader), EXAMPLE_DOCUMENTS);
@@ -80,7 +80,7 @@ fn worked_example_reads_back_whole() {
         decode(reader.tokens(3..6).unwrap(), reader.width()),
         [50256, 50256, 3666]
     );
-    reader.verify(&mut go_on).unwrap();
+    reader.verify(&mut proceed).unwrap();
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn optional_sections_may_be_missing_or_unknown() {
             !has_metadata,
             "{name}"
         );
-        reader.verify(&mut go_on).unwrap();
+        reader.verify(&mut proceed).unwrap();
     }
 }
 
 #[test]
-fn unknown_required_section_is_refused() {
+fn unknown_required_sections_are_rejected() {
     let path = golden("unknown_required.pbin");
     let error = Reader::open(&path).unwrap_err().to_string();
     let fault =
@@ -116,7 +116,7 @@ fn unknown_required_section_is_refused() {
 }
 
 #[test]
-fn files_without_trailer_are_read_in_every_dialect() {
+fn files_without_a_trailer_are_read_in_every_dialect() {
     for (name, width, dialect) in [
         ("plain_u8.pbin", TokenWidth::U8, Dialect::Modalities),
         ("plain_u16.pbin", TokenWidth::U16, Dialect::Modalities),
@@ -143,7 +143,7 @@ fn files_without_trailer_are_read_in_every_dialect() {
         );
         assert_eq!(documents_of(&reader), DOCUMENTS, "{name}");
         assert_eq!(reader.metadata().unwrap(), None);
-        reader.verify(&mut go_on).unwrap();
+        reader.verify(&mut proceed).unwrap();
     }
     assert!(
         Reader::open(&golden("plain_empty.pbin"))
@@ -207,7 +207,7 @@ fn pickled_integers_equal_cpythons() {
 }
 
 #[test]
-fn pickle_of_several_frames_equals_cpythons() {
+fn pickles_of_several_frames_equal_cpythons() {
     let written = write_pairs(Vec::new(), pairs(100_000).into_iter()).unwrap();
     let measured = format!("{} {:08x}\n", written.len(), crc32c::crc32c(&written));
     assert_eq!(
@@ -217,7 +217,7 @@ fn pickle_of_several_frames_equals_cpythons() {
 }
 
 #[test]
-fn files_of_modalities_are_written_again_byte_for_byte() {
+fn files_of_modalities_are_reproduced_byte_for_byte() {
     for name in [
         "redpajama/train.pbin",
         "redpajama/train.even.pbin",
@@ -265,7 +265,7 @@ fn raw_indexes_of_modalities_are_read() {
 }
 
 #[test]
-fn reader_is_shared_between_threads() {
+fn readers_are_shared_between_threads() {
     fn shared_between_threads<T: Send + Sync>() {}
     shared_between_threads::<Reader>();
 }

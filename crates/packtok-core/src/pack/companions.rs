@@ -1,4 +1,4 @@
-//! The files that stand beside an output.
+//! The files next to an output.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use packtok_tokenizer::Tokenizer;
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
 
-/// The name of the tokenizer's copy beside a pbin.
+/// The path of the tokenizer's copy next to a pbin.
 pub(crate) fn tokenizer_path_of(output: &Path) -> PathBuf {
     with_suffix(output, ".tokenizer.json")
 }
 
-/// Writes the tokenizer beside a pbin, and returns where.
+/// Writes the tokenizer next to a pbin, and returns its path.
 pub(crate) fn publish_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<PathBuf> {
     let file = write_tokenizer(output, tokenizer)?;
     let path = file.dst().to_owned();
@@ -22,7 +22,7 @@ pub(crate) fn publish_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<
     Ok(path)
 }
 
-/// The tokenizer's copy, on the disk and without its name.
+/// Writes the tokenizer's copy to an unpublished file and syncs it.
 pub(super) fn write_tokenizer(output: &Path, tokenizer: &Tokenizer) -> Result<TempFile> {
     let path = tokenizer_path_of(output);
     let mut file = TempFile::create(&path)?;

@@ -1,13 +1,11 @@
-//! What the output must not depend on: threads and the length of chunks.
-
-mod fixture;
+//! The output does not depend on the number of threads or the length of chunks.
 
 use packtok_core::pipeline::PipelineError;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use packtok_core::Error;
 use packtok_core::pack::{Existing, OnBadDocument, pack};
 use packtok_core::pbin::Reader;
@@ -53,7 +51,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_bad_document_is_named_whoever_finds_it(
+    fn the_error_names_the_first_bad_document_for_any_number_of_threads(
         files in prop::collection::vec(prop::collection::vec(line(), 0..30), 1..4),
     ) {
         let folder = tempfile::TempDir::new().unwrap();
@@ -75,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn an_interrupted_run_leaves_nothing() {
+fn an_interrupted_run_leaves_no_files() {
     let folder = tempfile::TempDir::new().unwrap();
     let inputs = write_corpus(folder.path(), &[vec![b"{\"text\": \"a\"}".to_vec(); 1000]]);
     let options = options(&inputs, &folder.path().join("out.pbin"), 2, 64);
@@ -85,7 +83,7 @@ fn an_interrupted_run_leaves_nothing() {
 }
 
 #[test]
-fn a_corpus_that_gives_other_ids_is_found_out() {
+fn verify_detects_a_corpus_with_other_ids() {
     let folder = tempfile::TempDir::new().unwrap();
     let lines = ["{\"text\": \"one\"}", "{\"text\": \"two\"}"];
     let inputs = write_corpus(

@@ -1,4 +1,5 @@
-//! Properties: writing then reading is identity, joining is packing at once, no bytes make the reader panic.
+//! Properties: a read returns what was written, a join equals packing in one run, and no bytes make
+//! the reader panic.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use packtok_pbin::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::fixture::{documents_of, example_metadata, go_on, golden, seal, write};
+use crate::fixture::{documents_of, example_metadata, golden, proceed, seal, write};
 
 fn width_and_documents() -> impl Strategy<Value = (TokenWidth, Vec<Vec<u32>>)> {
     let widths = prop_oneof![
@@ -21,7 +22,7 @@ fn width_and_documents() -> impl Strategy<Value = (TokenWidth, Vec<Vec<u32>>)> {
     widths.prop_flat_map(|(width, highest)| (Just(width), vec(vec(0..=highest, 0..20), 0..30)))
 }
 
-/// Asks the reader for everything; answers and errors are fine, panics are not.
+/// Calls every method of the reader; results and errors are fine, panics are not.
 fn use_everything(path: &Path) {
     let Ok(reader) = Reader::open(path) else {
         return;
@@ -47,14 +48,14 @@ fn use_everything(path: &Path) {
         reader.data_crc32c(),
         reader.data().len(),
     );
-    let _ = reader.verify(&mut go_on);
+    let _ = reader.verify(&mut proceed);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn documents_are_found_by_any_of_their_tokens(
+    fn any_token_finds_its_document(
         lengths in vec(prop_oneof![Just(0), 0..4usize, 0..200usize], 0..300), width_is_one: bool,
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -81,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn writing_then_reading_is_identity(
+    fn a_read_returns_what_was_written(
         (width, documents) in width_and_documents(),
         sources in vec((".{0,20}", any::<u64>(), any::<Option<u32>>()), 0..5),
     ) {
@@ -91,7 +92,7 @@ proptest! {
             sources.into_iter().map(|(path, bytes, crc32c)| Source { path, bytes, crc32c }).collect();
         let summary = write(&path, width, &documents, example_metadata(), &sources);
         let reader = Reader::open(&path).unwrap();
-        reader.verify(&mut go_on).unwrap();
+        reader.verify(&mut proceed).unwrap();
         prop_assert_eq!(documents_of(&reader), documents);
         prop_assert_eq!(reader.sources().unwrap(), sources);
         prop_assert_eq!(reader.data_crc32c().unwrap(), Some(crc32c::crc32c(reader.data())));
@@ -102,14 +103,14 @@ proptest! {
     }
 
     #[test]
-    fn joining_is_packing_at_once((width, documents) in width_and_documents(), cut in any::<prop::sample::Index>()) {
+    fn a_join_equals_packing_in_one_run((width, documents) in width_and_documents(), cut in any::<prop::sample::Index>()) {
         let folder = tempfile::tempdir().unwrap();
         let [a, b, joined, at_once] = ["a", "b", "joined", "at_once"].map(|name| folder.path().join(name));
         let (left, right) = documents.split_at(cut.index(documents.len() + 1));
         write(&a, width, left, example_metadata(), &[]);
         write(&b, width, right, example_metadata(), &[]);
         let options = JoinOptions { replace: Replace::Never, vouched: None };
-        let summary = join(&[a, b], &joined, &options, &mut go_on).unwrap();
+        let summary = join(&[a, b], &joined, &options, &mut proceed).unwrap();
         let expected = write(&at_once, width, &documents, example_metadata(), &[]);
         prop_assert_eq!(summary.data_crc32c, expected.data_crc32c);
         let (joined, at_once) = (fs::read(&joined).unwrap(), fs::read(&at_once).unwrap());

@@ -1,4 +1,4 @@
-//! Joins: equal to packing at once, and refused where parts do not fit.
+//! Joins equal packing in one run, and incompatible parts are rejected.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use packtok_pbin::{
 };
 use tempfile::TempDir;
 
-use crate::fixture::{DOCUMENTS, documents_of, example_metadata, go_on, golden, write};
+use crate::fixture::{DOCUMENTS, documents_of, example_metadata, golden, proceed, write};
 
 const NEVER: JoinOptions = JoinOptions {
     replace: Replace::Never,
@@ -23,7 +23,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// One file for each list of documents, with metadata made by `metadata` of its number.
+    /// Writes one file per list of documents, with the metadata that `metadata` returns for its
+    /// number.
     fn new(parts: &[&[Vec<u32>]], metadata: impl Fn(usize) -> Metadata) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
@@ -39,9 +40,9 @@ impl Parts {
         self.folder.path().join("joined.pbin")
     }
 
-    /// What joining the parts says, with the folder left out.
+    /// The error message of joining the parts, without the folder.
     fn refusal(&self, options: &JoinOptions) -> String {
-        let error = join(&self.paths, &self.dst(), options, &mut go_on).unwrap_err();
+        let error = join(&self.paths, &self.dst(), options, &mut proceed).unwrap_err();
         assert!(!self.dst().exists());
         assert_eq!(
             fs::read_dir(self.folder.path()).unwrap().count(),
@@ -70,7 +71,7 @@ fn two(metadata: impl Fn(usize) -> Metadata) -> Parts {
     Parts::new(&[&a, &b], metadata)
 }
 
-/// The bytes in front of the metadata: all that must equal a file packed at once.
+/// The bytes before the metadata, which must equal those of a file packed in one run.
 fn comparable(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     let metadata = bytes
@@ -81,7 +82,7 @@ fn comparable(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn joined_file_equals_one_packed_at_once() {
+fn a_joined_file_equals_one_packed_in_one_run() {
     let parts = two(|_| example_metadata());
     let mut last_bytes = 0;
     let mut progress = |bytes| {
@@ -112,7 +113,7 @@ fn joined_file_equals_one_packed_at_once() {
         Reader::open(&parts.dst()).unwrap(),
         Reader::open(&at_once).unwrap(),
     );
-    joined.verify(&mut go_on).unwrap();
+    joined.verify(&mut proceed).unwrap();
     assert_eq!(documents_of(&joined), two_parts().concat());
     assert_eq!(joined.sources().unwrap(), at_once.sources().unwrap());
     let crc = |path: &Path| Reader::open(path).unwrap().data_crc32c().unwrap().unwrap();
@@ -134,11 +135,11 @@ fn joined_file_equals_one_packed_at_once() {
 }
 
 #[test]
-fn vouched_parts_without_trailer_are_joined() {
+fn parts_without_a_trailer_are_joined_if_the_tokenizer_is_specified() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("joined.pbin");
     let parts = [golden("plain_u16.pbin"), golden("plain_legacy.pbin")];
-    let error = join(&parts, &dst, &NEVER, &mut go_on).unwrap_err();
+    let error = join(&parts, &dst, &NEVER, &mut proceed).unwrap_err();
     let text = "file does not record which tokenizer packed it; give that tokenizer to confirm it";
     assert_eq!(error.to_string(), format!("{}: {text}", parts[0].display()));
 
@@ -151,9 +152,9 @@ fn vouched_parts_without_trailer_are_joined() {
         replace: Replace::Never,
         vouched: vouched.clone(),
     };
-    join(&parts, &dst, &options, &mut go_on).unwrap();
+    join(&parts, &dst, &options, &mut proceed).unwrap();
     let joined = Reader::open(&dst).unwrap();
-    joined.verify(&mut go_on).unwrap();
+    joined.verify(&mut proceed).unwrap();
     assert_eq!(documents_of(&joined), [DOCUMENTS, DOCUMENTS].concat());
     let metadata = joined.metadata().unwrap().unwrap();
     assert_eq!(metadata.tokenizer, vouched);
@@ -172,7 +173,7 @@ fn vouched_parts_without_trailer_are_joined() {
 }
 
 #[test]
-fn parts_that_do_not_fit_are_refused() {
+fn incompatible_parts_are_rejected() {
     type Edit = fn(&mut Metadata);
     let cases: [(Edit, &str); 5] = [
         (
@@ -222,7 +223,7 @@ fn parts_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn parts_of_different_widths_are_refused() {
+fn parts_of_different_widths_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let vouched = Some(TokenizerInfo {
         name: "t".into(),
@@ -238,7 +239,7 @@ fn parts_of_different_widths_are_refused() {
         &parts,
         &folder.path().join("joined.pbin"),
         &options,
-        &mut go_on,
+        &mut proceed,
     )
     .unwrap_err();
     let (first, second) = (parts[0].display(), parts[1].display());
@@ -249,7 +250,7 @@ fn parts_of_different_widths_are_refused() {
 }
 
 #[test]
-fn damaged_part_is_found_while_it_is_copied() {
+fn copying_detects_a_damaged_part() {
     let parts = two(|_| example_metadata());
     let mut bytes = fs::read(&parts.paths[1]).unwrap();
     bytes[12] ^= 1;
@@ -262,13 +263,13 @@ fn damaged_part_is_found_while_it_is_copied() {
 }
 
 #[test]
-fn output_is_neither_a_part_nor_there_already() {
+fn an_output_that_exists_or_is_a_part_is_rejected() {
     let parts = two(|_| example_metadata());
     let replace = JoinOptions {
         replace: Replace::Existing,
         vouched: None,
     };
-    let error = join(&parts.paths, &parts.paths[1], &replace, &mut go_on).unwrap_err();
+    let error = join(&parts.paths, &parts.paths[1], &replace, &mut proceed).unwrap_err();
     let text = "file is both a part and the output of the join; choose another output";
     assert_eq!(
         error.to_string(),
@@ -276,10 +277,10 @@ fn output_is_neither_a_part_nor_there_already() {
     );
     fs::write(parts.dst(), b"old").unwrap();
     assert!(matches!(
-        join(&parts.paths, &parts.dst(), &NEVER, &mut go_on),
+        join(&parts.paths, &parts.dst(), &NEVER, &mut proceed),
         Err(Error::Exists { .. })
     ));
-    join(&parts.paths, &parts.dst(), &replace, &mut go_on).unwrap();
+    join(&parts.paths, &parts.dst(), &replace, &mut proceed).unwrap();
     assert_eq!(
         documents_of(&Reader::open(&parts.dst()).unwrap()),
         two_parts().concat()
@@ -287,9 +288,9 @@ fn output_is_neither_a_part_nor_there_already() {
 }
 
 #[test]
-fn join_of_nothing_and_cancelled_join_leave_nothing() {
+fn empty_and_cancelled_joins_leave_no_files() {
     let parts = two(|_| example_metadata());
-    let error = join(&[], &parts.dst(), &NEVER, &mut go_on).unwrap_err();
+    let error = join(&[], &parts.dst(), &NEVER, &mut proceed).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(

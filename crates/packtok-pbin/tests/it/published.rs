@@ -1,4 +1,4 @@
-//! Publication: whole files under final names, and nothing else left behind.
+//! Publication: complete files under final names, and no other files.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,7 +23,7 @@ fn filled(dst: &Path) -> TempFile {
 }
 
 #[test]
-fn published_file_has_its_name_and_the_usual_permissions() {
+fn a_published_file_has_its_final_name_and_default_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("new folder/a.pbin");
     let file = filled(&dst);
@@ -49,7 +49,7 @@ fn published_file_has_its_name_and_the_usual_permissions() {
 }
 
 #[test]
-fn existing_file_is_replaced_only_when_asked() {
+fn an_existing_file_is_replaced_only_if_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("a.pbin");
     let file = filled(&dst);
@@ -70,14 +70,14 @@ fn existing_file_is_replaced_only_when_asked() {
 }
 
 #[test]
-fn dropped_file_is_removed() {
+fn a_dropped_file_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     drop(filled(&folder.path().join("a.pbin")));
     assert_eq!(names(folder.path()), [""; 0]);
 }
 
 #[test]
-fn only_files_of_dead_owners_are_removed() {
+fn only_files_whose_owner_has_ended_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let dst = folder.path().join("a.pbin");
     let alive = filled(&dst);
@@ -106,7 +106,8 @@ fn cleaners_and_owners_do_not_lose_files() {
         let owner = threads
             .spawn(|| (0..300).for_each(|_| filled(&dst).publish(Replace::Existing).unwrap()));
         while !owner.is_finished() {
-            // Names come and go while they are listed; an owner's file never goes.
+            // Temporary files appear and disappear during the listing, but an owner's file is never
+            // removed.
             remove_abandoned(&[&dst]).unwrap();
         }
     });
@@ -114,7 +115,7 @@ fn cleaners_and_owners_do_not_lose_files() {
 }
 
 #[test]
-fn folder_of_nothing_has_nothing_to_remove() {
+fn a_missing_folder_has_nothing_to_remove() {
     let folder = tempfile::tempdir().unwrap();
     assert!(
         remove_abandoned(&[&folder.path().join("none/a.pbin")])
@@ -124,7 +125,7 @@ fn folder_of_nothing_has_nothing_to_remove() {
 }
 
 #[test]
-fn path_without_file_name_is_refused() {
+fn a_path_without_a_file_name_is_rejected() {
     let error = TempFile::create(Path::new("/")).unwrap_err();
     assert!(matches!(error, Error::NoFileName { .. }));
     assert_eq!(error.to_string(), "/: path has no file name");

@@ -1,6 +1,4 @@
-//! Runs that were killed, interrupted or stopped, and the same run again.
-
-mod fixture;
+//! Runs that were killed, interrupted or stopped, and are then started again.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -18,15 +16,15 @@ use packtok_core::pbin::{crash, write_pairs};
 use packtok_core::shard::{Choice, JoinOptions, join, pack_shard};
 use proptest::prelude::*;
 
-/// Where a child of this test finds the folder it is to pack in.
+/// The variable with the folder for a child process of these tests.
 const FOLDER: &str = "PACKTOK_TEST_FOLDER";
-/// The filter that a child of this test has instead of `.text`.
+/// The variable with the filter for a child process, instead of `.text`.
 const FIELD: &str = "PACKTOK_TEST_FIELD";
 
-/// How long the corpus is, so that there are spans in every source.
+/// Long enough that every source has several spans.
 const NUM_LINES: usize = 400;
 
-/// Plain files, a compressed one and an empty one, with lines of every kind.
+/// Uncompressed files, a compressed one and an empty one, with lines of every kind.
 fn write_sources(folder: &Path) -> Vec<PathBuf> {
     fs::create_dir_all(folder).unwrap();
     let lines = |seed: usize| -> Vec<u8> {
@@ -70,7 +68,7 @@ fn resumable(folder: &Path) -> PackOptions {
     options
 }
 
-/// Everything in a folder by name, but the corpus.
+/// The files in a folder and their content, without the corpus.
 fn files_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -90,7 +88,7 @@ fn files_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// What an undisturbed run writes.
+/// The files of a run without interruptions.
 fn undisturbed(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
@@ -99,7 +97,7 @@ fn undisturbed(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
     files_in(folder.path())
 }
 
-/// Not a test: what a child process does before it is killed.
+/// Not a test: runs in a child process, which is killed.
 #[test]
 #[ignore = "is run by other tests"]
 fn child() {
@@ -113,10 +111,11 @@ fn child() {
     run(&options).unwrap();
 }
 
-/// Packs in a child that is killed when it passes a place for the n-th time; whether it came to that.
+/// Packs in a child process that aborts when it passes a crash point for the n-th time; returns
+/// whether it aborted.
 fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--quiet"])
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .env(crash::VARIABLE, format!("{place}:{times}"))
         .output()
@@ -125,10 +124,11 @@ fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
     !status.success()
 }
 
-/// What a child leaves that is killed after it noted three spans, in all of which nothing was packed.
+/// Leaves the files of a process that was killed after it recorded three spans without any packed
+/// document.
 fn leave_nothing_packed(folder: &Path) {
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["child", "--exact", "--ignored", "--quiet"])
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .env(FIELD, ".none")
         .env(crash::VARIABLE, "span noted:3")
@@ -147,7 +147,7 @@ fn a_leftover_without_documents_is_discarded_by_a_run_with_other_options() {
     leave_nothing_packed(folder.path());
     run(&resumable(folder.path())).unwrap();
     assert!(files_in(folder.path()) == expected);
-    // Not even one that had only begun is in the way.
+    // A run that has only started does not interfere either.
     let folder = tempfile::TempDir::new().unwrap();
     assert!(killed_at("journal begun", 0, folder.path()));
     let mut other = resumable(folder.path());
@@ -184,7 +184,7 @@ fn a_leftover_without_documents_is_discarded_by_a_join() {
 }
 
 #[test]
-fn a_run_killed_anywhere_goes_on_to_the_same_files() {
+fn a_run_killed_anywhere_resumes_to_the_same_files() {
     let expected = undisturbed(|_| ());
     for place in [
         "journal opened",
@@ -208,7 +208,7 @@ fn a_run_killed_anywhere_goes_on_to_the_same_files() {
             num_kills += 1;
             let mut options = resumable(folder.path());
             if place == "journal removed" {
-                // Nothing tells that run from one that ended.
+                // Such a run cannot be distinguished from a finished one.
                 options.spec.existing = Existing::Skip;
             }
             let report = run(&options).unwrap();
@@ -224,7 +224,7 @@ fn a_run_killed_anywhere_goes_on_to_the_same_files() {
     }
 }
 
-/// Packs until so many documents are written, then stops in order.
+/// Packs until this many documents are written, then cancels the run.
 fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
     pack(
         options,
@@ -241,7 +241,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_run_interrupted_after_any_document_goes_on_to_the_same_files(
+    fn a_run_interrupted_after_any_document_resumes_to_the_same_files(
         lines in prop::collection::vec(line(), 1..80),
         num_documents in prop::collection::vec(1u64..60, 1..4),
         chunk_bytes in 1usize..100,
@@ -286,7 +286,7 @@ fn an_interrupted_run_says_that_its_work_is_kept() {
 }
 
 #[test]
-fn what_was_torn_is_made_again() {
+fn damaged_unfinished_files_are_written_again() {
     let expected = undisturbed(|_| ());
     proptest!(ProptestConfig::with_cases(64), |(
         file in prop::sample::select(vec!["journal", "data", "lengths", "rejects"]),
@@ -310,7 +310,7 @@ fn what_was_torn_is_made_again() {
 }
 
 #[test]
-fn a_mended_source_is_taken_up_where_it_changed() {
+fn a_repaired_source_is_packed_again_from_the_change_on() {
     let folder = tempfile::TempDir::new().unwrap();
     let fail = |options: &mut PackOptions| options.spec.on_bad_document = OnBadDocument::Fail;
     let mut options = resumable(folder.path());
@@ -336,7 +336,7 @@ fn a_mended_source_is_taken_up_where_it_changed() {
 }
 
 #[test]
-fn skipping_bad_documents_builds_on_what_failed_at_them_and_failing_looks_again() {
+fn skip_resumes_a_failed_run_and_fail_checks_skipped_lines_again() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
     let good = "{\"text\": \"a\"}\n".repeat(1000);
@@ -353,7 +353,7 @@ fn skipping_bad_documents_builds_on_what_failed_at_them_and_failing_looks_again(
 }
 
 #[test]
-fn limits_hold_over_interruptions() {
+fn limits_hold_across_interruptions() {
     let limited = |options: &mut PackOptions| {
         (
             options.spec.recorded.max_documents,
@@ -371,7 +371,7 @@ fn limits_hold_over_interruptions() {
 }
 
 #[test]
-fn a_run_by_index_goes_on_too() {
+fn a_run_by_index_resumes_too() {
     let index = |folder: &Path, options: &mut PackOptions| {
         let source = folder.join("corpus/part0.jsonl");
         let text = fs::read(&source).unwrap();
@@ -400,7 +400,7 @@ fn a_run_by_index_goes_on_too() {
 }
 
 #[test]
-fn another_config_is_refused_by_name_and_restart_begins_anew() {
+fn another_config_is_rejected_by_name_and_restart_starts_over() {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
     interrupted(&options, 100);
@@ -428,27 +428,27 @@ fn another_config_is_refused_by_name_and_restart_begins_anew() {
 }
 
 #[test]
-fn the_second_of_two_runs_is_told_who_has_the_output() {
+fn the_second_of_two_runs_fails_with_the_owner_of_the_output() {
     let folder = tempfile::TempDir::new().unwrap();
     let options = resumable(folder.path());
-    let mut told = None;
+    let mut message = None;
     pack(&options, &byte_tokenizer(), &mut |_| {
-        told.get_or_insert_with(|| run(&options).unwrap_err().to_string());
+        message.get_or_insert_with(|| run(&options).unwrap_err().to_string());
         ControlFlow::Continue(())
     })
     .unwrap();
-    let told = told.unwrap();
+    let message = message.unwrap();
     let me = format!(
         "{}: process {} on ",
         options.spec.output.display(),
         std::process::id()
     );
-    assert!(told.starts_with(&me), "{told}");
+    assert!(message.starts_with(&me), "{message}");
     assert!(
-        told.ends_with(
+        message.ends_with(
             " is writing this output; wait for it to finish, or stop it and run this command again"
         ),
-        "{told}"
+        "{message}"
     );
     assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
 }

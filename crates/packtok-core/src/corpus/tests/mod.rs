@@ -1,0 +1,29 @@
+mod expanding;
+mod reading;
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::error::{Error, Result};
+
+fn source(path: &Path) -> Source {
+    expand(&[path.to_str().unwrap().to_owned()])
+        .unwrap()
+        .remove(0)
+}
+
+fn file(folder: &TempDir, name: &str, bytes: &[u8]) -> Source {
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    source(&path)
+}
+
+/// The message without the folder's name, which differs from run to run.
+fn message(error: &Error, folder: &TempDir) -> String {
+    error
+        .to_string()
+        .replace(&format!("{}/", folder.path().display()), "")
+}
