@@ -153,7 +153,7 @@ def test_file_without_a_state_is_named(config: Path) -> None:
     two.write_text(json.dumps(states))
     for file, text in (
         (empty, "contains no state of a packtok.DataLoader; save one as JSON"),
-        (two, "holds several different states of a packtok.DataLoader; save one as JSON"),
+        (two, "contains several different states of a packtok.DataLoader; save one as JSON"),
         (torn, "neither JSON nor a torch.save checkpoint"),
     ):
         with pytest.raises(ConfigError, match=f"^{re.escape(f'{file}: {text}')}$"):

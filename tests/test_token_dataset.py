@@ -106,7 +106,7 @@ def test_every_field_equals_the_oracle(data: st.DataObject, tmp_path_factory: py
         )
 
     if not rows:
-        with pytest.raises(ValueError, match=r"found [01]\b"):
+        with pytest.raises(ValueError, match=r"found \d+; lower"):
             make()
         return
     dataset = make()
