@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 
-use crate::fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run, spawn, wait_for_spawns};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -111,31 +111,30 @@ fn child() {
     run(&options).unwrap();
 }
 
+/// Runs [`child`] in a process of its own.
+fn run_child(folder: &Path, variables: &[(&str, &str)]) -> ExitStatus {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
+        .env(FOLDER, folder)
+        .envs(variables.iter().copied())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    spawn(&mut command).wait().unwrap()
+}
+
 /// Packs in a child process that aborts when it passes a crash point for the n-th time; returns
 /// whether it aborted.
 fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
-        .env(FOLDER, folder)
-        .env(crash::VARIABLE, format!("{place}:{times}"))
-        .output()
-        .unwrap()
-        .status;
-    !status.success()
+    let crash_point = format!("{place}:{times}");
+    !run_child(folder, &[(crash::VARIABLE, &crash_point)]).success()
 }
 
 /// Leaves the files of a process that was killed after it recorded three spans without any packed
 /// document.
 fn leave_nothing_packed(folder: &Path) {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
-        .env(FOLDER, folder)
-        .env(FIELD, ".none")
-        .env(crash::VARIABLE, "span noted:3")
-        .output()
-        .unwrap()
-        .status;
-    assert!(!status.success());
+    let variables = [(FIELD, ".none"), (crash::VARIABLE, "span noted:3")];
+    assert!(!run_child(folder, &variables).success());
     let journal = fs::read_to_string(folder.join("out.pbin.partial/journal")).unwrap();
     assert!(journal.lines().count() > 1);
 }
@@ -226,6 +225,7 @@ fn a_run_killed_anywhere_resumes_to_the_same_files() {
 
 /// Packs until this many documents are written, then cancels the run.
 fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
+    wait_for_spawns();
     pack(
         options,
         &byte_tokenizer(),
@@ -255,6 +255,7 @@ proptest! {
         let mut options = options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes);
         options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
+            wait_for_spawns();
             let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
                 match progress.documents < num_documents {
                     true => ControlFlow::Continue(()),
@@ -418,7 +419,7 @@ fn another_config_is_rejected_by_name_and_restart_starts_over() {
     options.spec.input.remove(0);
     let error = run(&options).unwrap_err().to_string();
     assert!(
-        error.contains("differs in its source 0: found part0.jsonl, expected part1.jsonl.gz"),
+        error.contains("its source 0 is part0.jsonl, expected part1.jsonl.gz"),
         "{error}"
     );
     options.spec.restart = true;
