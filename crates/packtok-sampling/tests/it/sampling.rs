@@ -310,7 +310,7 @@ fn plans_and_splits_for_other_files_are_rejected() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{}: plans 4 tokens, the dataset has 3; delete the file to rebuild it",
+            "{}: the plan covers 4 tokens, the dataset has 3; delete the file to rebuild it",
             path.display()
         )
     );
