@@ -89,7 +89,7 @@ fn files_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The files of a run without interruptions.
-fn undisturbed(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
+fn uninterrupted(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
     change(&mut options);
@@ -141,7 +141,7 @@ fn leave_nothing_packed(folder: &Path) {
 
 #[test]
 fn a_leftover_without_documents_is_discarded_by_a_run_with_other_options() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     let folder = tempfile::TempDir::new().unwrap();
     leave_nothing_packed(folder.path());
     run(&resumable(folder.path())).unwrap();
@@ -184,7 +184,7 @@ fn a_leftover_without_documents_is_discarded_by_a_join() {
 
 #[test]
 fn a_run_killed_anywhere_resumes_to_the_same_files() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     for place in [
         "journal opened",
         "journal begun",
@@ -250,8 +250,8 @@ proptest! {
         let folder = tempfile::TempDir::new().unwrap();
         let input = folder.path().join("part.jsonl");
         fs::write(&input, lines.join(&b'\n')).unwrap();
-        let undisturbed = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
-        run(&undisturbed).unwrap();
+        let uninterrupted = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
+        run(&uninterrupted).unwrap();
         let mut options = options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes);
         options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
@@ -265,9 +265,9 @@ proptest! {
             fs::remove_file(&options.spec.output).ok();
         }
         run(&options).unwrap();
-        prop_assert_eq!(fs::read(&options.spec.output).unwrap(), fs::read(&undisturbed.spec.output).unwrap());
+        prop_assert_eq!(fs::read(&options.spec.output).unwrap(), fs::read(&uninterrupted.spec.output).unwrap());
         let rejects = |options: &PackOptions| fs::read(options.rejects_path()).ok();
-        prop_assert_eq!(rejects(&options), rejects(&undisturbed));
+        prop_assert_eq!(rejects(&options), rejects(&uninterrupted));
     }
 }
 
@@ -283,12 +283,12 @@ fn an_interrupted_run_says_that_its_work_is_kept() {
     assert!(!options.spec.output.exists());
     let report = run(&options).unwrap();
     assert!(report.resumed_bytes > 0);
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }
 
 #[test]
 fn damaged_unfinished_files_are_written_again() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     proptest!(ProptestConfig::with_cases(64), |(
         file in prop::sample::select(vec!["journal", "data", "lengths", "rejects"]),
         at in any::<prop::sample::Index>(),
@@ -368,7 +368,7 @@ fn limits_hold_across_interruptions() {
     let report = run(&options).unwrap();
     assert!(report.resumed_bytes > 0);
     assert!(report.stopped_early);
-    assert_eq!(files_in(folder.path()), undisturbed(limited));
+    assert_eq!(files_in(folder.path()), uninterrupted(limited));
 }
 
 #[test]
@@ -394,9 +394,9 @@ fn a_run_by_index_resumes_too() {
     interrupted(&options, 160);
     assert!(run(&options).unwrap().resumed_bytes > 0);
     let other = tempfile::TempDir::new().unwrap();
-    let mut undisturbed = resumable(other.path());
-    index(other.path(), &mut undisturbed);
-    run(&undisturbed).unwrap();
+    let mut uninterrupted = resumable(other.path());
+    index(other.path(), &mut uninterrupted);
+    run(&uninterrupted).unwrap();
     assert_eq!(files_in(folder.path()), files_in(other.path()));
 }
 
@@ -425,7 +425,7 @@ fn another_config_is_rejected_by_name_and_restart_starts_over() {
     options.spec.restart = true;
     options.spec.input = inputs;
     assert_eq!(run(&options).unwrap().resumed_bytes, 0);
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }
 
 #[test]
@@ -451,5 +451,5 @@ fn the_second_of_two_runs_fails_with_the_owner_of_the_output() {
         ),
         "{message}"
     );
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }

@@ -168,8 +168,8 @@ fn plan_as(options: &PackOptions, num_shards: u64) -> Result<PlanReport> {
 
 /// The files of an output, by suffix.
 fn output_files(path: &Path) -> BTreeMap<&'static str, Option<Vec<u8>>> {
-    let beside = |suffix| fs::read(format!("{}{suffix}", path.display())).ok();
+    let read = |suffix| fs::read(format!("{}{suffix}", path.display())).ok();
     ["", ".rejects.jsonl", ".tokenizer.json"]
-        .map(|suffix| (suffix, beside(suffix)))
+        .map(|suffix| (suffix, read(suffix)))
         .into()
 }
