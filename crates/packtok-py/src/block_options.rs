@@ -78,8 +78,7 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
-            }
-            .into());
+            });
         }
     }
     Files::listed(entries, verify)

@@ -206,7 +206,7 @@ impl PyBlocks {
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows.into()))
+        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows))
     }
 
     /// Number of tokens, including those that are in no item.
