@@ -9,7 +9,7 @@ use packtok_tokenizer::Tokenizer;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::pack::{Existing, is_there, publish_tokenizer, tokenizer_path_of};
+use crate::pack::{Existing, output_exists, publish_tokenizer, tokenizer_path_of};
 use crate::pipeline::{Monitor, Progress};
 
 /// Options of a merge.
@@ -63,7 +63,7 @@ pub fn merge(
             ..Progress::default()
         })
     };
-    is_there(&options.output)?;
+    output_exists(&options.output)?;
     remove_abandoned(&[&options.output])?;
     if options.existing == Existing::Skip && options.output.exists() {
         let file = Reader::open(&options.output)?;
@@ -119,14 +119,14 @@ fn copy_tokenizer(
     let recorded = merged
         .metadata()?
         .and_then(|metadata| metadata.tokenizer.as_ref());
-    let beside = |part: &PathBuf| {
+    let next_to = |part: &PathBuf| {
         Tokenizer::from_file(&tokenizer_path_of(part), None)
             .ok()
             .filter(|found| recorded.is_some_and(|made| made.fingerprint == found.fingerprint()))
     };
     let found = tokenizer
         .cloned()
-        .or_else(|| options.parts.iter().find_map(beside));
+        .or_else(|| options.parts.iter().find_map(next_to));
     found
         .map(|found| publish_tokenizer(&options.output, &found))
         .transpose()

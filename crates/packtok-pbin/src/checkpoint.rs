@@ -59,7 +59,7 @@ pub(crate) fn matching(
                     crc32c = crc32c::crc32c_append(crc32c, piece);
                 })?;
             let is_same =
-                checksums.whole() == checkpoint.data_crc32c && crc32c == checkpoint.lengths_crc32c;
+                checksums.total() == checkpoint.data_crc32c && crc32c == checkpoint.lengths_crc32c;
             Ok(is_complete && is_same)
         };
         if !is_match().map_err(Error::io(dst))? {

@@ -15,7 +15,7 @@ pub(crate) struct DataChecksums {
 pub(crate) struct ChecksumsEnd {
     num_full_pieces: usize,
     /// Checksum of all full pieces together.
-    whole: u32,
+    total: u32,
     /// Checksum of the current, incomplete piece.
     last: u32,
     last_bytes: u64,
@@ -23,7 +23,7 @@ pub(crate) struct ChecksumsEnd {
 
 impl ChecksumsEnd {
     pub(crate) fn combined(&self) -> u32 {
-        crc32c::crc32c_combine(self.whole, self.last, self.last_bytes as usize)
+        crc32c::crc32c_combine(self.total, self.last, self.last_bytes as usize)
     }
 }
 
@@ -39,7 +39,7 @@ impl DataChecksums {
                 self.full_pieces.push(end.last);
                 *end = ChecksumsEnd {
                     num_full_pieces: self.full_pieces.len(),
-                    whole: with_full_piece(end.whole, end.last),
+                    total: with_full_piece(end.total, end.last),
                     ..ChecksumsEnd::default()
                 };
             }
@@ -52,7 +52,7 @@ impl DataChecksums {
         self.full_pieces.iter().copied().chain(last)
     }
 
-    pub(crate) fn whole(&self) -> u32 {
+    pub(crate) fn total(&self) -> u32 {
         self.end.combined()
     }
 

@@ -133,7 +133,7 @@ impl Writer {
         Ok(Checkpoint {
             documents: self.num_documents(),
             data_bytes: self.data_bytes,
-            data_crc32c: self.checksums.whole(),
+            data_crc32c: self.checksums.total(),
             lengths_crc32c: self.lengths.known.crc32c,
         })
     }
@@ -209,7 +209,7 @@ impl Writer {
             documents: self.num_documents(),
             tokens: num_tokens,
             file_bytes: 0,
-            data_crc32c: self.checksums.whole(),
+            data_crc32c: self.checksums.total(),
         };
         let (out, file_bytes) = self
             .write_trailer(header, &json, sources)

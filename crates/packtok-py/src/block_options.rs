@@ -50,7 +50,7 @@ impl Sources {
     }
 
     /// Adds the arguments that recreate `files`, listed in `manifest`.
-    pub(crate) fn tell(
+    pub(crate) fn add_arguments(
         files: &Files,
         manifest: Option<&Path>,
         options: &Bound<'_, PyDict>,
@@ -78,8 +78,7 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
-            }
-            .into());
+            });
         }
     }
     Files::listed(entries, verify)
@@ -177,7 +176,7 @@ impl PackingOptions {
     }
 
     /// Adds the arguments that recreate these options.
-    pub(crate) fn tell(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
+    pub(crate) fn add_arguments(&self, options: &Bound<'_, PyDict>) -> PyResult<()> {
         options.set_item("packing", &self.packing)?;
         options.set_item("block_size", self.block_size)?;
         options.set_item("context_length", self.context_length)?;

@@ -172,11 +172,11 @@ impl PyBlocks {
         let i = self.items.ordinal(item).map_err(sampling_error)?;
         let files = self.items.stream().files();
         let parts = self.items.locate(i).map_err(sampling_error)?;
-        let told = parts.into_iter().map(|part| {
+        let parts_of_files = parts.into_iter().map(|part| {
             let path = files.path(part.file).as_os_str().to_owned();
             (path, part.document, part.tokens.start, part.tokens.end)
         });
-        Ok(told.collect())
+        Ok(parts_of_files.collect())
     }
 
     /// Advises the system how the files will be read: "normal", "sequential" or "random".
@@ -206,7 +206,7 @@ impl PyBlocks {
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows.into()))
+        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows))
     }
 
     /// Number of tokens, including those that are in no item.
@@ -271,8 +271,8 @@ impl PyBlocks {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
         let files = self.items.stream().files();
-        Sources::tell(files, self.manifest.as_deref(), &options)?;
-        self.packing.tell(&options)?;
+        Sources::add_arguments(files, self.manifest.as_deref(), &options)?;
+        self.packing.add_arguments(&options)?;
         options.set_item("verify", self.verify)?;
         if self.dtype != Dtype::File {
             options.set_item("dtype", self.dtype(py))?;

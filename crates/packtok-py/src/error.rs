@@ -70,8 +70,8 @@ fn os_error(path: &Path, error: &io::Error) -> PyErr {
         // With three arguments, OSError selects the subclass and keeps errno and file name.
         Some(errno) => {
             let text = error.to_string();
-            let said = text.split(" (os error").next().unwrap_or(&text);
-            PyOSError::new_err((errno, said.to_owned(), path.as_os_str().to_owned()))
+            let message = text.split(" (os error").next().unwrap_or(&text);
+            PyOSError::new_err((errno, message.to_owned(), path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
     }

@@ -25,7 +25,7 @@ const WHOLE_NOTE: &str = "the pbin was already complete";
 struct Watch {
     on_progress: Option<Py<PyAny>>,
     asked: Instant,
-    told: Option<Instant>,
+    last_report: Option<Instant>,
     raised: Option<PyErr>,
 }
 
@@ -34,20 +34,20 @@ impl Watch {
         Self {
             on_progress,
             asked: Instant::now(),
-            told: None,
+            last_report: None,
             raised: None,
         }
     }
 
     /// Checks for signals and reports progress; `Break` after a Python exception.
-    fn look(&mut self, progress: &Progress) -> ControlFlow<()> {
+    fn check(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.asked.elapsed() < SIGNAL_INTERVAL {
             return ControlFlow::Continue(());
         }
         self.asked = Instant::now();
         let outcome = Python::attach(|py| {
             py.check_signals()?;
-            self.tell(py, progress)
+            self.report(py, progress)
         });
         match outcome {
             Ok(()) => ControlFlow::Continue(()),
@@ -58,17 +58,17 @@ impl Watch {
         }
     }
 
-    fn tell(&mut self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
+    fn report(&mut self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
         let Some(on_progress) = &self.on_progress else {
             return Ok(());
         };
         if self
-            .told
-            .is_some_and(|told| told.elapsed() < PROGRESS_INTERVAL)
+            .last_report
+            .is_some_and(|last_report| last_report.elapsed() < PROGRESS_INTERVAL)
         {
             return Ok(());
         }
-        self.told = Some(Instant::now());
+        self.last_report = Some(Instant::now());
         let numbers = PyDict::new(py);
         numbers.set_item("bytes_read", progress.bytes_read)?;
         numbers.set_item("total_bytes", progress.total_bytes)?;
@@ -92,7 +92,7 @@ pub(crate) fn watched<R: Send>(
     call: impl FnOnce(&mut dyn FnMut(&Progress) -> ControlFlow<()>) -> Result<R> + Send,
 ) -> PyResult<R> {
     let mut watch = Watch::new(on_progress);
-    let outcome = py.detach(|| call(&mut |progress| watch.look(progress)));
+    let outcome = py.detach(|| call(&mut |progress| watch.check(progress)));
     outcome.map_err(|error| match error {
         Error::Kept { source } => {
             // Whatever exception was raised, a note says that the work is kept.
@@ -111,7 +111,7 @@ pub(crate) fn watched_planning<R: Send>(
     let mut watch = Watch::new(on_progress);
     let outcome = py.detach(|| {
         call(&mut |progress| {
-            watch.look(&Progress {
+            watch.check(&Progress {
                 bytes_read: progress.bytes_read,
                 total_bytes: progress.total_bytes,
                 documents: progress.documents,

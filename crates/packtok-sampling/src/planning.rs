@@ -67,9 +67,9 @@ pub enum Rule {
 /// Returns the path of the plan of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
-/// [`Error::BlockTokens`](crate::Error::BlockTokens),
-/// [`Error::NoWritableFolder`](crate::Error::NoWritableFolder),
-/// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of reading the files.
+/// [`Error::BlockTokens`],
+/// [`Error::NoWritableFolder`],
+/// [`Error::Cancelled`], and the errors of reading the files.
 pub fn find_or_plan(
     stream: &Stream,
     planner: Planner,
@@ -100,7 +100,7 @@ pub fn find_or_plan(
 /// Returns the path of the split of `stream`; builds it in one of `folders` if none contains it.
 ///
 /// # Errors
-/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`](crate::Error::NoSuchSplit)
+/// [`Error::Fraction`], [`Error::SplitOfSplit`], [`Error::NoSuchSplit`]
 /// if there are too few documents, and as [`find_or_plan`].
 pub fn find_or_split(
     stream: &Stream,
@@ -135,11 +135,10 @@ fn first_held_out(rule: Rule, all: u64) -> Result<u64> {
             (check_fraction(fraction)? * all as f64).round() as u64
         }
     };
-    all.checked_sub(num_held_out)
-        .ok_or_else(|| Error::TooFewDocuments {
-            expected: num_held_out,
-            found: all,
-        })
+    all.checked_sub(num_held_out).ok_or(Error::TooFewDocuments {
+        expected: num_held_out,
+        found: all,
+    })
 }
 
 fn check_fraction(found: f64) -> Result<f64> {

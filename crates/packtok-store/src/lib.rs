@@ -1,7 +1,7 @@
 //! Files in object stores (`s3://`, `gs://`, `az://`, `http://`): listing, range reads and atomic
 //! writes.
 //!
-//! All functions block. Network requests run on a runtime of this crate ([`runtime`]), which starts
+//! All functions block. Network requests run on a runtime of this crate (`runtime`), which starts
 //! lazily and again in a forked process. Credentials come only from the environment variables that
 //! the stores' own tools read. A URL that contains credentials is rejected, so that none can get
 //! into a trailer, a plan, a script or a log.

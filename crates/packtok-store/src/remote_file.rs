@@ -85,7 +85,7 @@ impl RemoteFile {
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(local)?;
         self.step = MOST_BYTES;
         while self.at < self.object.bytes {
-            self.come_near()?;
+            self.load_near()?;
             let rest = self.near.slice((self.at - self.near_start) as usize..);
             io::Write::write_all(&mut file, &rest).map_err(local)?;
             self.at += rest.len() as u64;
@@ -96,7 +96,7 @@ impl RemoteFile {
     }
 
     /// Makes `near` contain the byte at `at`, which must be within the object.
-    fn come_near(&mut self) -> Result<()> {
+    fn load_near(&mut self) -> Result<()> {
         if self.is_near() {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Read for RemoteFile {
         if buffer.is_empty() || self.at >= self.object.bytes {
             return Ok(0);
         }
-        self.come_near().map_err(io::Error::other)?;
+        self.load_near().map_err(io::Error::other)?;
         let near = &self.near[(self.at - self.near_start) as usize..];
         let n = near.len().min(buffer.len());
         buffer[..n].copy_from_slice(&near[..n]);

@@ -70,7 +70,7 @@ impl Location {
         let parts = std::iter::from_fn(move || parts.next());
         let sent = match &self.store.s3 {
             Some(s3) => runtime::wait(self.upload_to_s3(s3, parts, if_exists, tick)),
-            None => runtime::wait(self.upload_aside(parts, if_exists, tick)),
+            None => runtime::wait(self.upload_and_rename(parts, if_exists, tick)),
         };
         sent.map_err(|error| match error {
             Sending::Local(source) => local(source),
@@ -178,17 +178,17 @@ impl Location {
 
     /// Uploads under another name, then renames it on the condition that the destination does not
     /// exist.
-    async fn upload_aside(
+    async fn upload_and_rename(
         &self,
         parts: impl Iterator<Item = std::io::Result<Bytes>> + Send,
         if_exists: IfExists,
         tick: &(dyn Fn(u64) + Sync),
     ) -> std::result::Result<(), Sending> {
         let objects: &dyn ObjectStore = &*self.store.objects;
-        let aside = format!("{}.{}.partial", self.path, std::process::id());
-        let aside = object_store::path::Path::from(aside);
+        let temporary = format!("{}.{}.partial", self.path, std::process::id());
+        let temporary = object_store::path::Path::from(temporary);
         let mut upload = objects
-            .put_multipart_opts(&aside, PutMultipartOptions::default())
+            .put_multipart_opts(&temporary, PutMultipartOptions::default())
             .await?;
         let sent = async {
             let mut num_bytes = 0;
@@ -214,8 +214,8 @@ impl Location {
             mode,
             ..CopyOptions::default()
         };
-        let copied = objects.copy_opts(&aside, &self.path, options).await;
-        let _ = objects.delete(&aside).await;
+        let copied = objects.copy_opts(&temporary, &self.path, options).await;
+        let _ = objects.delete(&temporary).await;
         Ok(copied?)
     }
 }

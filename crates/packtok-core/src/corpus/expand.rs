@@ -38,7 +38,7 @@ pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
     for input in inputs {
         expand_input(input, &mut files)?;
     }
-    refuse_duplicates(&files)?;
+    reject_duplicates(&files)?;
     let labels = labels(files.iter().map(|file| file.path.as_path()))?;
     let source = |(file, label): (Found, String)| Source {
         path: file.path,
@@ -275,7 +275,7 @@ fn regular_file(
 }
 
 /// Rejects two paths to one file. Two hard links of a file are allowed.
-fn refuse_duplicates(files: &[Found]) -> Result<()> {
+fn reject_duplicates(files: &[Found]) -> Result<()> {
     let mut inodes: Vec<_> = files.iter().map(|file| file.inode).collect();
     inodes.sort_unstable();
     let is_repeated = |pair: &[_]| (pair[0] == pair[1]).then_some(pair[0]);

@@ -110,9 +110,9 @@ impl Sequential {
         if place.offset == 0 {
             return Ok(true);
         }
-        let is_there = self.pass_to(place.offset, tick)?;
+        let has_source = self.pass_to(place.offset, tick)?;
         let found = self.open.as_ref().map(|open| (open.offset_bytes, open.crc));
-        Ok(is_there && found == Some((place.offset, place.crc32c)))
+        Ok(has_source && found == Some((place.offset, place.crc32c)))
     }
 
     /// Reads the current source up to `offset_bytes` or closes it if that is beyond its end.

@@ -393,8 +393,8 @@ fn assignment<'s>(
     changed: Term<&'s str>,
 ) -> Term<&'s str> {
     let update = Term::BinOp(Box::new(path), op, Box::new(changed));
-    let looked_at = pipe(update, None, Term::Call(ASSIGNED, vec![Term::Var(OPERAND)]));
-    pipe(operand, Some(Pattern::Var(OPERAND)), looked_at)
+    let checked = pipe(update, None, Term::Call(ASSIGNED, vec![Term::Var(OPERAND)]));
+    pipe(operand, Some(Pattern::Var(OPERAND)), checked)
 }
 
 fn arithmetic<'s>(left: Term<&'s str>, op: Math, right: Term<&'s str>) -> Term<&'s str> {

@@ -42,7 +42,7 @@ pub(crate) fn folder_of(output: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`Error::Io`].
-pub(crate) fn remove_asides(output: &Path) -> Result<()> {
+pub(crate) fn remove_private_journals(output: &Path) -> Result<()> {
     let parent = output.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     let io = |error| Error::io(parent, error);
@@ -58,7 +58,7 @@ pub(crate) fn remove_asides(output: &Path) -> Result<()> {
             .strip_prefix(&prefix)
             .and_then(|rest| rest.strip_suffix(SUFFIX));
         if attempt.is_some_and(owner::is_attempt)
-            && owner::is_gone(&entry.path().join(JOURNAL_NAME))
+            && owner::has_ended(&entry.path().join(JOURNAL_NAME))
         {
             fs::remove_dir_all(entry.path()).map_err(io)?;
         }
@@ -75,7 +75,7 @@ pub(crate) struct Journal {
     /// The ends of the head and of each entry.
     ends: Vec<u64>,
     /// Whether it is private, so that no other run resumes it.
-    is_aside: bool,
+    is_private: bool,
     owner: Owner,
 }
 
@@ -97,16 +97,16 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::Io`]; the error of `tick`, which is called while waiting.
-    pub(crate) fn open_or_aside(
+    pub(crate) fn open_or_private(
         output: &Path,
         tick: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Self> {
         match Self::open(output, tick) {
             Err(Error::Journal(JournalError::OutputHeld { .. })) => {
-                let aside = with_suffix(output, &format!(".{}{SUFFIX}", owner::new_attempt()));
-                let journal = Self::open_in(aside, output, tick)?;
+                let private = with_suffix(output, &format!(".{}{SUFFIX}", owner::new_attempt()));
+                let journal = Self::open_in(private, output, tick)?;
                 Ok(Self {
-                    is_aside: true,
+                    is_private: true,
                     ..journal
                 })
             }
@@ -144,7 +144,7 @@ impl Journal {
                     folder,
                     file,
                     ends: Vec::new(),
-                    is_aside: false,
+                    is_private: false,
                     owner,
                 });
             }
@@ -158,8 +158,8 @@ impl Journal {
     }
 
     /// Whether it is private, so that no other run resumes it.
-    pub(crate) fn is_aside(&self) -> bool {
-        self.is_aside
+    pub(crate) fn is_private(&self) -> bool {
+        self.is_private
     }
 
     /// The folder of the unfinished parts.

@@ -74,7 +74,7 @@ pub(super) fn is_attempt(name: &str) -> bool {
 }
 
 /// Whether the owner of the journal at `path` was on this machine and has ended.
-pub(super) fn is_gone(path: &Path) -> bool {
+pub(super) fn has_ended(path: &Path) -> bool {
     let claim = Claim::read(&path.with_file_name(CLAIM_NAME));
     let is_of_here = claim.is_some_and(|claim| claim.boot == Claim::of_this_process().boot);
     is_of_here && File::open(path).is_ok_and(|journal| journal.try_lock().is_ok())
@@ -110,7 +110,7 @@ impl Owner {
             }
             Err(TryLockError::Error(error)) => return Err(Error::io(folder, error)),
         };
-        if !is_proven_free && beats(&path, &found, CLAIM_TIMEOUT, tick)? {
+        if !is_proven_free && is_renewed(&path, &found, CLAIM_TIMEOUT, tick)? {
             return Err(held(Claim::read(&path).as_ref()));
         }
         mine.write(&path).map_err(|error| Error::io(&path, error))?;
@@ -214,7 +214,7 @@ impl Claim {
 }
 
 /// Whether the claim at `path` changes from `found` within `timeout`.
-fn beats(
+fn is_renewed(
     path: &Path,
     found: &Option<Claim>,
     timeout: Duration,

@@ -24,7 +24,7 @@ pub(super) fn check(
     sources: &[Source],
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<PackReport>> {
-    if !is_there(&options.spec.output)? {
+    if !output_exists(&options.spec.output)? {
         return Ok(None);
     }
     match options.spec.existing {
@@ -39,7 +39,7 @@ pub(super) fn check(
 }
 
 /// Whether the output exists; it must be a file.
-pub(crate) fn is_there(output: &Path) -> Result<bool> {
+pub(crate) fn output_exists(output: &Path) -> Result<bool> {
     // A dangling link counts as existing: publishing would replace it.
     let Ok(found) = std::fs::symlink_metadata(output) else {
         return Ok(false);
@@ -60,7 +60,7 @@ impl Existing {
     /// # Errors
     /// The output exists and must be neither kept nor replaced; or it is not a file.
     pub(crate) fn keeps(self, output: &Path) -> Result<bool> {
-        match (is_there(output)?, self) {
+        match (output_exists(output)?, self) {
             (false, _) | (true, Self::Replace) => Ok(false),
             (true, Self::Skip) => Ok(true),
             (true, Self::Error) => Err(Error::Pack(PackError::OutputExists {
@@ -74,7 +74,7 @@ impl Existing {
     ///
     /// # Errors
     /// [`PackError::OutputExists`].
-    pub(crate) fn refuse_newcomer(self, output: &Path) -> Result<()> {
+    pub(crate) fn reject_new_output(self, output: &Path) -> Result<()> {
         match self != Self::Replace && output.symlink_metadata().is_ok() {
             true => Err(Error::Pack(PackError::OutputExists {
                 path: output.to_owned(),
@@ -117,7 +117,7 @@ fn prove(
             "none".to_owned(),
         )?;
     }
-    judge_rejects(options, found)?;
+    check_rejects(options, found)?;
     compare_sources(options, sources, &reader, found.stopped_early, monitor)?;
     let total_bytes = reader.data_bytes();
     reader.verify(&mut |bytes_read| {
@@ -147,8 +147,9 @@ fn prove(
 }
 
 /// Fails like the run that made the output would, if it has more rejects than allowed.
-fn judge_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
-    let fault = RejectFault::of_whole(options.spec.max_rejects, &found.counts, found.stopped_early);
+fn check_rejects(options: &PackOptions, found: &Metadata) -> Result<()> {
+    let fault =
+        RejectFault::of_complete(options.spec.max_rejects, &found.counts, found.stopped_early);
     fault.map_or(Ok(()), |fault| {
         let rejects = options.rejects_path();
         Err(Error::Pack(PackError::TooManyRejects {

@@ -25,7 +25,7 @@ mod worker;
 
 pub(crate) use companions::{publish_tokenizer, tokenizer_path_of};
 pub use error::{PackError, SpecError};
-pub(crate) use existing::is_there;
+pub(crate) use existing::output_exists;
 pub(crate) use explain::explain;
 pub(crate) use first_reject::first_reject;
 pub(crate) use job::{Job, reader};

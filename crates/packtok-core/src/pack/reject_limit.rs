@@ -144,7 +144,7 @@ impl RejectFault {
     }
 
     /// The fault of the counts of a complete corpus under `limit`.
-    pub(crate) fn of_whole(
+    pub(crate) fn of_complete(
         limit: Option<RejectLimit>,
         counts: &Counts,
         stopped_early: bool,
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_percentage_counts_lines_that_are_not_blank_and_is_inclusive() {
         let fault = |limit: &str, counts| {
-            RejectFault::of_whole(Some(limit.parse().unwrap()), &counts, false)
+            RejectFault::of_complete(Some(limit.parse().unwrap()), &counts, false)
         };
         assert_eq!(fault("25%", counts(2, 1, 90, 1)), None);
         let said = fault("24.999999999%", counts(2, 1, 90, 1))
@@ -272,7 +272,7 @@ mod tests {
     fn nothing_packed_is_a_fault_unless_all_may_be_rejected() {
         let fault = |limit: Option<&str>, counts, stopped_early| {
             let limit = limit.map(|limit| limit.parse().unwrap());
-            RejectFault::of_whole(limit, &counts, stopped_early).map(|fault| fault.to_string())
+            RejectFault::of_complete(limit, &counts, stopped_early).map(|fault| fault.to_string())
         };
         let all = Some("nothing was packed: all 2 documents were rejected".to_owned());
         assert_eq!(fault(None, counts(0, 2, 1, 0), false), all);

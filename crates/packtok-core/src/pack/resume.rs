@@ -119,7 +119,7 @@ pub(super) fn begin(
     let mut journal = match job.shard {
         None => Journal::open(&options.spec.output, &mut || tick(0))?,
         // A cluster task that is presumed dead may still run next to its replacement.
-        Some(_) => Journal::open_or_aside(&options.spec.output, &mut || tick(0))?,
+        Some(_) => Journal::open_or_private(&options.spec.output, &mut || tick(0))?,
     };
     match resume_after(options, tokenizer, job, &mut journal, &mut tick) {
         Ok(parts) => Ok(parts.started(options, journal)),
@@ -443,7 +443,7 @@ impl Notes {
 
     /// Whether the recorded spans would save work.
     pub(super) fn are_worth_keeping(&self) -> bool {
-        self.is_worth_keeping && !self.journal.is_aside()
+        self.is_worth_keeping && !self.journal.is_private()
     }
 
     /// Stops with `error`, and keeps the unfinished files if they would save work.

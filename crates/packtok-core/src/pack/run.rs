@@ -21,7 +21,7 @@ use super::sink::Sink;
 use super::worker::Sample;
 use crate::corpus::{self, Source};
 use crate::error::{Error, Result};
-use crate::journal::remove_asides;
+use crate::journal::remove_private_journals;
 use crate::pipeline::{Consume, Monitor, Progress};
 use crate::rejects::{Rejects, remove_if_exists};
 
@@ -47,7 +47,7 @@ pub fn pack(
 ) -> Result<PackReport> {
     let started = Instant::now();
     let sources = corpus::expand(&options.spec.input)?;
-    refuse_output_among(&sources, options)?;
+    reject_output_among_sources(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
         Some(report) => {
@@ -77,7 +77,7 @@ pub(crate) fn write(
         // The percentage of rejects in a shard says nothing about the corpus; joining checks it.
         match job.shard {
             Some(_) => Ok(digests),
-            None => sink.judge_rejects().map(|()| digests),
+            None => sink.check_rejects().map(|()| digests),
         }
     });
     let digests = match filled {
@@ -99,7 +99,7 @@ pub(crate) fn write(
     };
     notes.remove()?;
     if job.shard.is_some() {
-        remove_asides(&options.spec.output)?;
+        remove_private_journals(&options.spec.output)?;
     }
     let mut report = report(
         options,
@@ -150,7 +150,7 @@ fn publish(
     options
         .spec
         .existing
-        .refuse_newcomer(&options.spec.output)?;
+        .reject_new_output(&options.spec.output)?;
     let rejects_path = rejects.publish()?;
     if let Some(tokenizer_copy) = tokenizer_copy {
         tokenizer_copy.publish(Replace::Existing)?;
@@ -163,7 +163,7 @@ fn publish(
 }
 
 /// Rejects an output that is one of the sources: writing it would destroy or extend the input.
-fn refuse_output_among(sources: &[Source], options: &PackOptions) -> Result<()> {
+fn reject_output_among_sources(sources: &[Source], options: &PackOptions) -> Result<()> {
     let Ok(output) = options.spec.output.canonicalize() else {
         return Ok(());
     };

@@ -43,7 +43,7 @@ impl LineNumbers {
     }
 
     /// The line number for a file that is read from a position other than its start.
-    fn in_whole_file(
+    fn in_complete_file(
         &mut self,
         source: &Source,
         num_lines_before: u64,
@@ -168,8 +168,8 @@ impl<'a> Sink<'a> {
     }
 
     /// Fails if the counts of the complete corpus have more rejects than allowed.
-    pub(crate) fn judge_rejects(&mut self) -> Result<()> {
-        match RejectFault::of_whole(
+    pub(crate) fn check_rejects(&mut self) -> Result<()> {
+        match RejectFault::of_complete(
             self.options.spec.max_rejects,
             &self.counts,
             self.stopped_early,
@@ -275,7 +275,7 @@ impl Consume<DocBatch> for Sink<'_> {
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
             let error = Error::Pack(PackError::Document {
-                line: lines.in_whole_file(source, self.position.1, &reject)?,
+                line: lines.in_complete_file(source, self.position.1, &reject)?,
                 path: source.path.clone(),
                 offset_bytes: reject.offset_bytes,
                 reason: Box::new(reject.reason),

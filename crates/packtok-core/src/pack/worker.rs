@@ -21,7 +21,7 @@ pub(crate) const UNSAMPLED: u64 = u64::MAX;
 
 /// Number of bytes of a text that sampling encodes to determine whether it has tokens. Packing does
 /// not need this.
-const JUDGED_BYTES: usize = 256;
+const SAMPLED_BYTES: usize = 256;
 
 /// Which documents are encoded: all for packing, some for verifying.
 #[derive(Debug, Clone, Copy)]
@@ -187,7 +187,7 @@ impl Worker {
         let is_sampled = self.sample.takes(self.place.0, self.place.1);
         self.ids.clear();
         if !is_sampled {
-            let judged = &text[..text.floor_char_boundary(JUDGED_BYTES)];
+            let judged = &text[..text.floor_char_boundary(SAMPLED_BYTES)];
             self.encoder
                 .encode_into(judged, &mut self.ids)
                 .map_err(Reason::Tokenizer)?;

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
-use crate::pack::{Existing, OnBadDocument, first_reject, is_there};
+use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
 use crate::pipeline::{Monitor, Progress, report_progress};
 use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
 use crate::suffix::with_suffix;
@@ -66,8 +66,8 @@ pub fn write_raw_index(
     options: &RawIndexOptions,
     monitor: &mut Monitor<'_>,
 ) -> Result<RawIndexReport> {
-    let is_there = is_there(&options.index_path)?;
-    if is_there && options.existing == Existing::Error {
+    let exists = output_exists(&options.index_path)?;
+    if exists && options.existing == Existing::Error {
         return Err(Error::Pack(PackError::OutputExists {
             path: options.index_path.clone(),
         }));
@@ -77,7 +77,7 @@ pub fn write_raw_index(
     let mut rejects = Rejects::new(with_suffix(&options.index_path, ".rejects.jsonl"));
     let (file, mut report) = index(&source, options, &mut rejects, monitor)?;
     if report.entries == 0 && report.rejected > 0 {
-        let path = match is_there {
+        let path = match exists {
             true => failed_rejects_path(&options.index_path),
             false => with_suffix(&options.index_path, ".rejects.jsonl"),
         };
@@ -89,7 +89,7 @@ pub fn write_raw_index(
             rejects: path,
         }));
     }
-    if is_there && options.existing == Existing::Skip {
+    if exists && options.existing == Existing::Skip {
         check_same(&file, &options.index_path)?;
         report.skipped_existing = true;
         return Ok(report);
@@ -140,7 +140,7 @@ fn index(
     while let Some(chunk) = reader.next_chunk(buffer)? {
         for line in chunk.lines() {
             report.lines += 1;
-            match judge(&line, options) {
+            match check_line(&line, options) {
                 Ok(()) if line.is_blank() => report.blank += 1,
                 Ok(()) => {
                     report.entries += 1;
@@ -212,7 +212,7 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
 }
 
 /// Checks that a line is blank or JSON.
-fn judge(line: &Line<'_>, options: &RawIndexOptions) -> std::result::Result<(), BadDocument> {
+fn check_line(line: &Line<'_>, options: &RawIndexOptions) -> std::result::Result<(), BadDocument> {
     if line.is_oversize {
         return Err(BadDocument::Oversize {
             len_bytes: line.len_bytes,

@@ -71,8 +71,8 @@ pub struct JoinReport {
 /// publishing.
 pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinReport> {
     let shards = Shards::find(&options.folder)?;
-    refuse_shard_as_output(&shards, &options.output)?;
-    shards.judge_rejects(options.max_rejects)?;
+    reject_shard_as_output(&shards, &options.output)?;
+    shards.check_rejects(options.max_rejects)?;
     remove_abandoned(&[&options.output, &rejects_path(&options.output)])?;
     let (tokenizer, tokenizer_json) = shards.tokenizer()?;
     let metadata = shards.metadata();
@@ -110,7 +110,7 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
 /// As [`join`], except for faults in the content of shards.
 pub fn list(folder: &Path, max_rejects: Option<RejectLimit>) -> Result<Vec<PathBuf>> {
     let shards = Shards::find(folder)?;
-    shards.judge_rejects(max_rejects)?;
+    shards.check_rejects(max_rejects)?;
     let paths = shards
         .opened()
         .map(|part| Ok(part?.reader().path().to_owned()));
@@ -118,7 +118,7 @@ pub fn list(folder: &Path, max_rejects: Option<RejectLimit>) -> Result<Vec<PathB
 }
 
 /// Rejects an output that is one of the shards: joining would destroy it.
-fn refuse_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
+fn reject_shard_as_output(shards: &Shards, output: &Path) -> Result<()> {
     let Ok(resolved) = output.canonicalize() else {
         return Ok(());
     };
@@ -175,7 +175,7 @@ impl Shards {
             },
         )?;
         started.check_owner()?;
-        options.existing.refuse_newcomer(&options.output)?;
+        options.existing.reject_new_output(&options.output)?;
         let rejects_path = rejects.publish()?;
         let tokenizer_path = tokenizer_path_of(&options.output);
         publish_bytes(
@@ -232,7 +232,7 @@ impl Shards {
 
     /// Fails if all shards together have more rejects than `limit` allows, or without `limit`, than
     /// each of the limits that shards were packed with.
-    fn judge_rejects(&self, limit: Option<RejectLimit>) -> Result<()> {
+    fn check_rejects(&self, limit: Option<RejectLimit>) -> Result<()> {
         let counts = self.metadata().counts;
         let limits = match limit {
             Some(_) => vec![limit],
@@ -243,7 +243,7 @@ impl Shards {
                 .collect(),
         };
         let mut faults =
-            (limits.iter()).filter_map(|limit| RejectFault::of_whole(*limit, &counts, false));
+            (limits.iter()).filter_map(|limit| RejectFault::of_complete(*limit, &counts, false));
         let Some(fault) = faults.next() else {
             return Ok(());
         };

@@ -78,7 +78,7 @@ fn resume(
         Some((found, checkpoints)) if found == head => checkpoints,
         Some(_) => restarted(journal, &head)?,
         None => {
-            refuse_packing(journal)?;
+            reject_packing_run(journal)?;
             restarted(journal, &head)?
         }
     };
@@ -111,7 +111,7 @@ fn restarted(journal: &mut Journal, head: &Head) -> Result<Vec<Checkpoint>> {
 
 /// Rejects the journal of a packing run, so that a join with the same output does not discard its
 /// work.
-fn refuse_packing(journal: &mut Journal) -> Result<()> {
+fn reject_packing_run(journal: &mut Journal) -> Result<()> {
     /// The entry of a packing run, reduced to its counts.
     #[derive(Deserialize)]
     struct Packed {

@@ -92,9 +92,9 @@ impl Marker {
         };
         let marker: Self =
             serde_json::from_slice(&text).map_err(|source| ShardError::Marker { path, source })?;
-        let is_whole = std::fs::metadata(shard_path)
+        let is_complete = std::fs::metadata(shard_path)
             .is_ok_and(|metadata| metadata.is_file() && metadata.len() == marker.file_bytes);
-        Ok(is_whole.then_some(marker))
+        Ok(is_complete.then_some(marker))
     }
 
     /// Writes the marker of the shard at `shard_path`.

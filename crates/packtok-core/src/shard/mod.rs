@@ -1,7 +1,7 @@
 //! Packing in shards: a corpus is divided, each shard is packed by a separate process, and the
 //! shards are joined.
 //!
-//! A [`Plan`] fixes the corpus and the number of shards ([`division`]). [`pack_shard`] packs one
+//! A [`Plan`] fixes the corpus and the number of shards (`division`). [`pack_shard`] packs one
 //! shard and writes a [`Marker`] when it is complete. [`join`] combines all shards into exactly the
 //! file that one run would have written. All files are in one folder.
 

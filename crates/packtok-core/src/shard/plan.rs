@@ -97,7 +97,7 @@ impl Plan {
         num_shards: u64,
         monitor: &mut Monitor<'_>,
     ) -> Result<(Self, bool)> {
-        refuse_unknowable(options)?;
+        reject_unsupported_options(options)?;
         let path = plan_path(&options.spec.output);
         let sources = corpus::expand(&options.spec.input)?;
         // Report an unsupported format before any task starts. Only the first file is checked:
@@ -140,7 +140,7 @@ impl Plan {
         tokenizer: &Tokenizer,
         num_shards: Option<u64>,
     ) -> Result<()> {
-        refuse_unknowable(options)?;
+        reject_unsupported_options(options)?;
         let num_shards = num_shards.unwrap_or(self.header.num_shards);
         self.compare_headers(&expected(options, tokenizer, num_shards)?, &FROM_LISTING)
     }
@@ -317,7 +317,7 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
 
 /// Rejects options that a shard cannot evaluate: limits over the whole run, and an index with its
 /// own order.
-fn refuse_unknowable(options: &PackOptions) -> Result<()> {
+fn reject_unsupported_options(options: &PackOptions) -> Result<()> {
     let limit = "where it stops depends on the preceding shards, which a shard does not see";
     let refused = [
         (
@@ -369,7 +369,7 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
         }
         let mut names = source.path.components();
         if names.any(|name| name == Component::ParentDir) {
-            refuse_other_file(&source.path, &path)?;
+            reject_ambiguous_path(&source.path, &path)?;
         }
     }
     // Valid UTF-8, because the complete path is.
@@ -377,7 +377,7 @@ fn root_of(sources: &[Source], folder: &Path) -> Result<String> {
 }
 
 /// Rejects a path in which `..` after a symbolic link leads to another file.
-fn refuse_other_file(path: &Path, named: &Path) -> Result<()> {
+fn reject_ambiguous_path(path: &Path, named: &Path) -> Result<()> {
     let resolved = |path: &Path| path.canonicalize().map_err(|cause| Error::io(path, cause));
     match resolved(path)? == resolved(named)? {
         true => Ok(()),

@@ -64,7 +64,7 @@ pub fn verify_engines(
     };
     let sources = corpus::expand(&options.inputs)?;
     let examiners = (0..options.num_threads.max(1))
-        .map(|_| Twin::new(tokenizer, &oracle, SpecialTokensInText::Parse))
+        .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse))
         .collect::<Result<_>>()?;
     let mut differences = Differences {
         tokenizer,
@@ -88,9 +88,9 @@ pub(super) fn compare_built_in(
 ) -> Result<u64> {
     let texts = nasty_texts(tokenizer);
     let modes = [SpecialTokensInText::Parse, SpecialTokensInText::Text];
-    let twins = || {
-        let twin = |mode| Twin::new(tokenizer, oracle, mode);
-        modes.into_iter().map(twin).collect::<Result<Vec<_>>>()
+    let pairs = || {
+        let pair = |mode| EncoderPair::new(tokenizer, oracle, mode);
+        modes.into_iter().map(pair).collect::<Result<Vec<_>>>()
     };
     let total_bytes = texts.iter().map(String::len).sum::<usize>() as u64;
     let bytes_read = AtomicU64::new(0);
@@ -99,11 +99,11 @@ pub(super) fn compare_built_in(
         texts.len(),
         |item| texts[item].len(),
         num_threads,
-        twins,
-        |twins, item, found: &mut Vec<(usize, Difference)>| {
-            for twin in twins {
-                twin.encode(&texts[item])?;
-                found.extend(twin.difference(&texts[item]).map(|one| (item, one)));
+        pairs,
+        |pairs, item, found: &mut Vec<(usize, Difference)>| {
+            for pair in pairs {
+                pair.encode(&texts[item])?;
+                found.extend(pair.difference(&texts[item]).map(|one| (item, one)));
             }
             bytes_read.fetch_add(texts[item].len() as u64, Ordering::Relaxed);
             Ok(())
@@ -156,13 +156,13 @@ impl Difference {
 }
 
 /// The two encoders of one thread and their results for a text.
-struct Twin {
+struct EncoderPair {
     tokenizer: Tokenizer,
     encoders: [Encoder; 2],
     ids: [Vec<u32>; 2],
 }
 
-impl Twin {
+impl EncoderPair {
     fn new(tokenizer: &Tokenizer, oracle: &Tokenizer, mode: SpecialTokensInText) -> Result<Self> {
         let options = EncodeOptions {
             special_tokens_in_text: mode,
@@ -205,7 +205,7 @@ impl Twin {
     }
 }
 
-impl Examine for Twin {
+impl Examine for EncoderPair {
     type Found = (u64, Option<Difference>);
 
     fn examine(&mut self, text: &str) -> BpeResult<Option<Self::Found>> {
@@ -295,10 +295,10 @@ mod tests {
     #[test]
     fn a_difference_has_its_position_and_both_ids() {
         let (tokenizer, other) = unlike();
-        let mut twin = Twin::new(&tokenizer, &other, SpecialTokensInText::Parse).unwrap();
+        let mut pair = EncoderPair::new(&tokenizer, &other, SpecialTokensInText::Parse).unwrap();
         let text = "Hello w\u{f6}rld";
-        twin.encode(text).unwrap();
-        let difference = twin.difference(text).unwrap();
+        pair.encode(text).unwrap();
+        let difference = pair.difference(text).unwrap();
         let error = difference.into_error(&tokenizer, &other, "c.jsonl".into(), 7);
         assert_eq!(
             error.to_string(),

@@ -25,7 +25,8 @@ use crate::pipeline::Monitor;
 ///
 /// # Errors
 /// The reference engine cannot load the tokenizer, or has different special tokens;
-/// [`Error::Cancelled`]. Both leave the tokenizer unchanged and unproven.
+/// [`PipelineError::Cancelled`](crate::pipeline::PipelineError::Cancelled).
+/// Both leave the tokenizer unchanged and unproven.
 pub fn prove(
     tokenizer: &Tokenizer,
     folder: Option<&Path>,

@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
 
-use crate::fixture::{byte_tokenizer, line, options, run};
+use crate::fixture::{byte_tokenizer, line, options, run, spawn, wait_for_spawns};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -89,7 +89,7 @@ fn files_in(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The files of a run without interruptions.
-fn undisturbed(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
+fn uninterrupted(change: impl Fn(&mut PackOptions)) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::TempDir::new().unwrap();
     let mut options = resumable(folder.path());
     change(&mut options);
@@ -111,38 +111,37 @@ fn child() {
     run(&options).unwrap();
 }
 
+/// Runs [`child`] in a process of its own.
+fn run_child(folder: &Path, variables: &[(&str, &str)]) -> ExitStatus {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
+        .env(FOLDER, folder)
+        .envs(variables.iter().copied())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    spawn(&mut command).wait().unwrap()
+}
+
 /// Packs in a child process that aborts when it passes a crash point for the n-th time; returns
 /// whether it aborted.
 fn killed_at(place: &str, times: u32, folder: &Path) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
-        .env(FOLDER, folder)
-        .env(crash::VARIABLE, format!("{place}:{times}"))
-        .output()
-        .unwrap()
-        .status;
-    !status.success()
+    let crash_point = format!("{place}:{times}");
+    !run_child(folder, &[(crash::VARIABLE, &crash_point)]).success()
 }
 
 /// Leaves the files of a process that was killed after it recorded three spans without any packed
 /// document.
 fn leave_nothing_packed(folder: &Path) {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["resumed::child", "--exact", "--ignored", "--quiet"])
-        .env(FOLDER, folder)
-        .env(FIELD, ".none")
-        .env(crash::VARIABLE, "span noted:3")
-        .output()
-        .unwrap()
-        .status;
-    assert!(!status.success());
+    let variables = [(FIELD, ".none"), (crash::VARIABLE, "span noted:3")];
+    assert!(!run_child(folder, &variables).success());
     let journal = fs::read_to_string(folder.join("out.pbin.partial/journal")).unwrap();
     assert!(journal.lines().count() > 1);
 }
 
 #[test]
 fn a_leftover_without_documents_is_discarded_by_a_run_with_other_options() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     let folder = tempfile::TempDir::new().unwrap();
     leave_nothing_packed(folder.path());
     run(&resumable(folder.path())).unwrap();
@@ -185,7 +184,7 @@ fn a_leftover_without_documents_is_discarded_by_a_join() {
 
 #[test]
 fn a_run_killed_anywhere_resumes_to_the_same_files() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     for place in [
         "journal opened",
         "journal begun",
@@ -226,6 +225,7 @@ fn a_run_killed_anywhere_resumes_to_the_same_files() {
 
 /// Packs until this many documents are written, then cancels the run.
 fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
+    wait_for_spawns();
     pack(
         options,
         &byte_tokenizer(),
@@ -250,11 +250,12 @@ proptest! {
         let folder = tempfile::TempDir::new().unwrap();
         let input = folder.path().join("part.jsonl");
         fs::write(&input, lines.join(&b'\n')).unwrap();
-        let undisturbed = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
-        run(&undisturbed).unwrap();
+        let uninterrupted = options(std::slice::from_ref(&input), &folder.path().join("at-once.pbin"), 1, 1 << 20);
+        run(&uninterrupted).unwrap();
         let mut options = options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes);
         options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
+            wait_for_spawns();
             let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
                 match progress.documents < num_documents {
                     true => ControlFlow::Continue(()),
@@ -264,9 +265,9 @@ proptest! {
             fs::remove_file(&options.spec.output).ok();
         }
         run(&options).unwrap();
-        prop_assert_eq!(fs::read(&options.spec.output).unwrap(), fs::read(&undisturbed.spec.output).unwrap());
+        prop_assert_eq!(fs::read(&options.spec.output).unwrap(), fs::read(&uninterrupted.spec.output).unwrap());
         let rejects = |options: &PackOptions| fs::read(options.rejects_path()).ok();
-        prop_assert_eq!(rejects(&options), rejects(&undisturbed));
+        prop_assert_eq!(rejects(&options), rejects(&uninterrupted));
     }
 }
 
@@ -282,12 +283,12 @@ fn an_interrupted_run_says_that_its_work_is_kept() {
     assert!(!options.spec.output.exists());
     let report = run(&options).unwrap();
     assert!(report.resumed_bytes > 0);
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }
 
 #[test]
 fn damaged_unfinished_files_are_written_again() {
-    let expected = undisturbed(|_| ());
+    let expected = uninterrupted(|_| ());
     proptest!(ProptestConfig::with_cases(64), |(
         file in prop::sample::select(vec!["journal", "data", "lengths", "rejects"]),
         at in any::<prop::sample::Index>(),
@@ -367,7 +368,7 @@ fn limits_hold_across_interruptions() {
     let report = run(&options).unwrap();
     assert!(report.resumed_bytes > 0);
     assert!(report.stopped_early);
-    assert_eq!(files_in(folder.path()), undisturbed(limited));
+    assert_eq!(files_in(folder.path()), uninterrupted(limited));
 }
 
 #[test]
@@ -393,9 +394,9 @@ fn a_run_by_index_resumes_too() {
     interrupted(&options, 160);
     assert!(run(&options).unwrap().resumed_bytes > 0);
     let other = tempfile::TempDir::new().unwrap();
-    let mut undisturbed = resumable(other.path());
-    index(other.path(), &mut undisturbed);
-    run(&undisturbed).unwrap();
+    let mut uninterrupted = resumable(other.path());
+    index(other.path(), &mut uninterrupted);
+    run(&uninterrupted).unwrap();
     assert_eq!(files_in(folder.path()), files_in(other.path()));
 }
 
@@ -424,7 +425,7 @@ fn another_config_is_rejected_by_name_and_restart_starts_over() {
     options.spec.restart = true;
     options.spec.input = inputs;
     assert_eq!(run(&options).unwrap().resumed_bytes, 0);
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }
 
 #[test]
@@ -450,5 +451,5 @@ fn the_second_of_two_runs_fails_with_the_owner_of_the_output() {
         ),
         "{message}"
     );
-    assert_eq!(files_in(folder.path()), undisturbed(|_| ()));
+    assert_eq!(files_in(folder.path()), uninterrupted(|_| ()));
 }

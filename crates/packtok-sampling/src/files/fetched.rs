@@ -227,8 +227,7 @@ impl Limits {
             false => Err(Error::CacheFull {
                 folder: self.folder.clone(),
                 bytes: self.bytes,
-            }
-            .into()),
+            }),
         }
     }
 

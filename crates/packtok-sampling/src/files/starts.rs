@@ -101,8 +101,8 @@ impl Starts {
         if last - first <= 1 {
             return first + usize::from(self.starts[first + 1] <= position);
         }
-        let behind = &self.starts[first + 1..=last];
-        first + behind.partition_point(|&start| start <= position)
+        let after = &self.starts[first + 1..=last];
+        first + after.partition_point(|&start| start <= position)
     }
 }
 

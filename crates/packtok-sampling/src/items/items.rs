@@ -219,7 +219,7 @@ impl Items {
     /// file.
     ///
     /// # Errors
-    /// As [`Items::spans`] and [`crate::files::file_set::Files::tokens`].
+    /// The errors of opening its file; damaged offsets or a damaged plan; a checksum that does not match.
     #[inline]
     pub fn one_piece(&self, i: u64) -> Result<Option<&[u8]>> {
         // The fast path returns an `Option`: a `Result` with the error type is returned through
@@ -271,7 +271,7 @@ impl Items {
     /// The tokens of item `i`, which must be below [`Items::len`], converted to another type.
     ///
     /// # Errors
-    /// As [`Items::spans`]; [`Error::IdTooLarge`].
+    /// The errors of opening its files; damaged offsets or a damaged plan; [`Error::IdTooLarge`].
     pub fn copied<T: Id + Default>(&self, i: u64) -> Result<Vec<T>> {
         let mut ids = Vec::new();
         for piece in self.pieces(i)? {
@@ -306,7 +306,7 @@ impl Items {
     /// The documents that item `i`, which must be below [`Items::len`], has tokens of.
     ///
     /// # Errors
-    /// As [`Items::spans`].
+    /// The errors of opening files; damaged offsets or a damaged plan.
     pub fn locate(&self, i: u64) -> Result<Vec<DocumentPart>> {
         let mut parts = Vec::new();
         for piece in self.pieces(i)? {
@@ -333,7 +333,7 @@ impl Items {
     /// Number of tokens that are in no item.
     ///
     /// # Errors
-    /// As [`Items::spans`].
+    /// The errors of opening files; damaged offsets or a damaged plan.
     pub fn num_dropped_tokens(&self) -> Result<u64> {
         let num_tokens = self.stream.num_tokens();
         match &self.layout {
@@ -358,7 +358,7 @@ impl Items {
     /// Number of padding inputs in a batch of all items.
     ///
     /// # Errors
-    /// As [`Items::spans`].
+    /// The errors of opening files; damaged offsets or a damaged plan.
     pub fn num_padding_tokens(&self) -> Result<u64> {
         match &self.layout {
             Layout::Planned(plan) => Ok(plan.num_padding_tokens()),
@@ -378,7 +378,7 @@ impl Items {
     /// asynchronously.
     ///
     /// # Errors
-    /// As [`Items::spans`]; the system call fails.
+    /// The errors of opening its files; damaged offsets or a damaged plan; the system call fails.
     pub fn prefetch(&self, i: u64) -> Result<()> {
         for piece in self.pieces(i)? {
             let Piece { file, tokens } = piece?;

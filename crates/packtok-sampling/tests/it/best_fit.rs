@@ -6,11 +6,11 @@ use packtok_sampling::Error;
 use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
 use proptest::prelude::*;
 
-use crate::twins;
+use crate::reference;
 
 fn plan(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>> {
-    let documents = twins::results(lens);
-    twins::collect(|mut emit| plan_best_fit(documents, context_length, &mut emit)).0
+    let documents = reference::results(lens);
+    reference::collect(|mut emit| plan_best_fit(documents, context_length, &mut emit)).0
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn the_longest_context_is_planned() {
     let lens = [context_length - 1, 2 * context_length + 5, 1, 3];
     assert_eq!(
         plan(&lens, context_length),
-        twins::best_fit(&lens, context_length)
+        reference::best_fit(&lens, context_length)
     );
 }
 
@@ -62,7 +62,7 @@ fn windows_are_packed_independently() {
 #[test]
 fn unsupported_lengths_are_rejected() {
     for context_length in [0, (1 << 24) + 1] {
-        let error = plan_best_fit(twins::results(&[1]), context_length, &mut |_| Ok(()))
+        let error = plan_best_fit(reference::results(&[1]), context_length, &mut |_| Ok(()))
             .expect_err("the length is out of range");
         assert!(
             matches!(error, Error::BlockTokens { name: "context_length", found } if found == context_length)
@@ -88,7 +88,7 @@ proptest! {
         lens in prop::collection::vec(prop_oneof![0u64..40, 0u64..8, Just(16)], 0..120),
         context_length in 1u64..40,
     ) {
-        prop_assert_eq!(plan(&lens, context_length), twins::best_fit(&lens, context_length));
+        prop_assert_eq!(plan(&lens, context_length), reference::best_fit(&lens, context_length));
     }
 
     #[test]
@@ -105,7 +105,7 @@ proptest! {
         prop_assert!(blocks.is_sorted_by_key(|block| block[0].start));
         let mut pieces: Vec<_> = blocks.into_iter().flatten().collect();
         pieces.sort_by_key(|piece| piece.start);
-        let expected: Vec<_> = twins::documents(&lens)
+        let expected: Vec<_> = reference::documents(&lens)
             .into_iter()
             .flat_map(|document| {
                 let full = (document.end - document.start) / context_length;

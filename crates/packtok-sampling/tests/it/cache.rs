@@ -37,7 +37,7 @@ fn refuse(_: &Path, _: &mut Monitor<'_>) -> Result<()> {
     panic!("nothing is to be built")
 }
 
-fn go_on(_: &packtok_sampling::Progress) -> ControlFlow<()> {
+fn proceed(_: &packtok_sampling::Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
@@ -45,7 +45,7 @@ fn find(
     folders: &[PathBuf],
     mut build: impl FnMut(&Path, &mut Monitor<'_>) -> Result<()>,
 ) -> Result<PathBuf> {
-    find_or_build(folders, &KEY, &mut go_on, &mut build)
+    find_or_build(folders, &KEY, &mut proceed, &mut build)
 }
 
 fn assert_right(path: &Path) {

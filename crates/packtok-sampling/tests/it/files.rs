@@ -12,7 +12,7 @@ use packtok_sampling::plans::whole_documents::plan_whole_documents;
 use packtok_sampling::{Error, Result};
 use proptest::prelude::*;
 
-use crate::twins;
+use crate::reference;
 
 const DATA: [u8; 32] = [7; 32];
 
@@ -113,7 +113,7 @@ fn written_plans_equal_the_golden_files() {
         let mut writer = PlanWriter::create(&path, Key { kind, ..key(10) })
             .expect("a temporary file can be written");
         let mut emit = |pieces: &[Piece]| writer.push(pieces);
-        let documents = twins::results(&lens);
+        let documents = reference::results(&lens);
         let num_dropped = match kind {
             Kind::WholeDocuments => plan_whole_documents(documents, 10, &mut emit),
             _ => plan_best_fit(documents, 10, &mut emit).map(|()| 0),

@@ -7,7 +7,7 @@
 mod best_fit;
 mod cache;
 mod files;
+mod reference;
 mod sampling;
 mod split;
-mod twins;
 mod whole_documents;

@@ -60,7 +60,7 @@ fn open(paths: &[PathBuf]) -> Files {
     Files::open(paths, false).unwrap()
 }
 
-/// The stream of one side, and the documents that the reference puts there.
+/// The stream of one side, and the documents that the reference implementation puts there.
 fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (Stream, Documents) {
     let split = folder.join("split");
     let key = key_by_hash(open(paths).fingerprint(), FRACTION, SEED);
@@ -74,13 +74,13 @@ fn side(folder: &Path, paths: &[PathBuf], files: &[Documents], side: Side) -> (S
     });
     write_by_hash(&split, key, spans, TokenWidth::U8).unwrap();
     let runs = Runs::open(&split, &open(paths).fingerprint(), side).unwrap();
-    let is_there = |document: &Vec<u8>| {
+    let is_on_side = |document: &Vec<u8>| {
         let is_held_out =
             document_hash(document, TokenWidth::U8, SEED) < least_train_hash(FRACTION);
         is_held_out == (side == Side::Validation)
     };
-    let there = documents.into_iter().filter(is_there).collect();
-    (Stream::selected(open(paths), runs).unwrap(), there)
+    let expected = documents.into_iter().filter(is_on_side).collect();
+    (Stream::selected(open(paths), runs).unwrap(), expected)
 }
 
 /// Ranges of contiguous documents.

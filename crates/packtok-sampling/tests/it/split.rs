@@ -14,7 +14,7 @@ use packtok_sampling::{Error, Result};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::twins;
+use crate::reference;
 
 const DATA: [u8; 32] = [7; 32];
 const SIDES: [Side; 2] = [Side::Train, Side::Validation];
@@ -38,7 +38,7 @@ impl Split {
 
     fn by_hash(documents: &[Vec<u8>], fraction: f64, seed: u64) -> Self {
         let lens: Vec<u64> = documents.iter().map(|ids| ids.len() as u64).collect();
-        let spans = twins::documents(&lens);
+        let spans = reference::documents(&lens);
         let documents = spans
             .into_iter()
             .zip(documents)
@@ -83,7 +83,7 @@ fn documents() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 fn tokens_of(lens: &[u64], documents: &[u64]) -> Vec<u64> {
-    let spans = twins::documents(lens);
+    let spans = reference::documents(lens);
     documents
         .iter()
         .flat_map(|&i| spans[i as usize].clone())

@@ -4,13 +4,13 @@ use packtok_sampling::Error;
 use packtok_sampling::plans::whole_documents::plan_whole_documents;
 use proptest::prelude::*;
 
-use crate::twins;
+use crate::reference;
 
 /// Starts of the blocks and the number of dropped tokens.
 fn plan(lens: &[u64], block_size: u64) -> (Vec<u64>, u64) {
-    let documents = twins::results(lens);
+    let documents = reference::results(lens);
     let (blocks, num_dropped) =
-        twins::collect(|mut emit| plan_whole_documents(documents, block_size, &mut emit));
+        reference::collect(|mut emit| plan_whole_documents(documents, block_size, &mut emit));
     for block in &blocks {
         assert_eq!(block.len(), 1);
         assert_eq!(block[0].end - block[0].start, block_size);
@@ -48,7 +48,7 @@ fn a_block_past_the_end_is_dropped() {
 #[test]
 fn unsupported_lengths_are_rejected() {
     for block_size in [0, (1 << 24) + 1, u64::MAX] {
-        let error = plan_whole_documents(twins::results(&[1]), block_size, &mut |_| Ok(()))
+        let error = plan_whole_documents(reference::results(&[1]), block_size, &mut |_| Ok(()))
             .expect_err("the length is out of range");
         assert!(matches!(error, Error::BlockTokens { found, .. } if found == block_size));
         assert_eq!(
@@ -64,7 +64,7 @@ proptest! {
         lens in prop::collection::vec(prop_oneof![0u64..20, Just(0), Just(7)], 0..60),
         block_size in 1u64..30,
     ) {
-        let (blocks, num_dropped) = twins::megatron(&lens, block_size);
+        let (blocks, num_dropped) = reference::megatron(&lens, block_size);
         let starts: Vec<u64> = blocks.iter().map(|block| block.start).collect();
         prop_assert_eq!(plan(&lens, block_size), (starts, num_dropped));
     }

@@ -10,7 +10,7 @@ use packtok_core::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
 use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};
-use crate::fixture::{byte_tokenizer, line, run};
+use crate::fixture::{byte_tokenizer, line, run, wait_for_spawns};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
@@ -104,9 +104,9 @@ fn joining_verifies_every_byte_of_a_shard() {
     let setting = Setting::small();
     setting.pack_all(2);
     let path = setting.path("out/shard-00001-of-00002.pbin");
-    let whole = fs::read(&path).unwrap();
-    for place in (0..whole.len()).step_by(13) {
-        let mut damaged = whole.clone();
+    let original = fs::read(&path).unwrap();
+    for place in (0..original.len()).step_by(13) {
+        let mut damaged = original.clone();
         damaged[place] ^= 0x10;
         fs::write(&path, &damaged).unwrap();
         assert!(setting.join().is_err(), "byte {place}");
@@ -120,11 +120,11 @@ fn an_existing_output_is_kept_verified_or_replaced() {
     setting.pack_all(2);
     let output = setting.path("joined.pbin");
     setting.join().unwrap();
-    let whole = fs::read(&output).unwrap();
+    let original = fs::read(&output).unwrap();
     let exists = "joined.pbin: the output already exists; choose another path, or set --existing (existing in a config) to skip or replace";
     assert_eq!(setting.message(setting.join()), exists);
-    for place in (0..whole.len()).step_by(13) {
-        let mut damaged = whole.clone();
+    for place in (0..original.len()).step_by(13) {
+        let mut damaged = original.clone();
         damaged[place] ^= 0x10;
         fs::write(&output, &damaged).unwrap();
         assert!(
@@ -140,7 +140,7 @@ fn an_existing_output_is_kept_verified_or_replaced() {
         "other.pbin: the existing output differs from what this run would write: its counts.tokens is 80, expected 240; set existing to replace, or choose another output"
     );
     setting.join_as("joined.pbin", Existing::Replace).unwrap();
-    assert_eq!(fs::read(&output).unwrap(), whole);
+    assert_eq!(fs::read(&output).unwrap(), original);
     assert_eq!(
         setting.message(setting.join_as("out/shard-00001-of-00002.pbin", Existing::Replace)),
         "out/shard-00001-of-00002.pbin: file is both input and output; choose another output"
@@ -167,6 +167,7 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
     let mut most_resumed = 0;
     for num_calls in 0.. {
         let mut calls = 0;
+        wait_for_spawns();
         let stopped = join(&options, &mut |_| {
             calls += 1;
             match calls > num_calls {
@@ -174,14 +175,15 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
                 false => PROCEED,
             }
         });
-        let is_whole = stopped.is_ok();
-        if !is_whole {
+        let is_complete = stopped.is_ok();
+        if !is_complete {
             assert!(!options.output.exists());
             // As after a power failure while the next shard was written.
             if let Ok(mut data) = fs::File::options().append(true).open(partial.join("data")) {
                 data.write_all(b"torn").unwrap();
             }
             let mut resumed = 0;
+            wait_for_spawns();
             join(&options, &mut |progress| {
                 resumed = resumed.max(progress.resumed_bytes);
                 PROCEED
@@ -192,7 +194,7 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
         assert_eq!(fs::read(&options.output).unwrap(), expected);
         assert!(!partial.exists());
         fs::remove_file(&options.output).unwrap();
-        if is_whole {
+        if is_complete {
             break;
         }
     }

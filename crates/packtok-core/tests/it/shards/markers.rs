@@ -45,8 +45,8 @@ fn a_marker_without_its_shard_is_ignored() {
     let setting = Setting::small();
     setting.pack_all(2);
     let path = setting.path("out/shard-00001-of-00002.pbin");
-    let whole = fs::read(&path).unwrap();
-    for damage in [None, Some(&whole[..whole.len() - 1])] {
+    let original = fs::read(&path).unwrap();
+    for damage in [None, Some(&original[..original.len() - 1])] {
         fs::remove_file(&path).unwrap();
         if let Some(bytes) = damage {
             fs::write(&path, bytes).unwrap();
@@ -57,7 +57,7 @@ fn a_marker_without_its_shard_is_ignored() {
             "out: shards are missing: 1 of 2; pack them, then join again"
         );
         assert!(!setting.pack(1, None).unwrap().skipped_existing);
-        assert_eq!(fs::read(&path).unwrap(), whole);
+        assert_eq!(fs::read(&path).unwrap(), original);
     }
 }
 
@@ -86,7 +86,7 @@ fn shards_of_another_run_are_rejected() {
     let setting = Setting::small();
     setting.pack_all(2);
     let marker = "out/shard-00001-of-00002.done.json";
-    let whole = fs::read(setting.path(marker)).unwrap();
+    let original = fs::read(setting.path(marker)).unwrap();
     let again = "pack the shard again with existing set to replace";
     for (field, value, what) in [
         ("packtok_shard", 2.into(), "its version is 2, expected 1"),
@@ -104,7 +104,7 @@ fn shards_of_another_run_are_rejected() {
         let expected = format!("{marker}: {what}; {again}");
         assert_eq!(setting.message(setting.join()), expected);
         assert_eq!(setting.message(setting.pack(1, None)), expected);
-        fs::write(setting.path(marker), &whole).unwrap();
+        fs::write(setting.path(marker), &original).unwrap();
     }
     setting.edit(marker, |marker| marker["plan"] = "other".into());
     let message = setting.message(setting.join());
@@ -126,9 +126,9 @@ fn a_marker_is_compared_with_its_shard() {
     let setting = Setting::small();
     setting.pack_all(3);
     let marker = "out/shard-00001-of-00003.done.json";
-    let whole = fs::read(setting.path(marker)).unwrap();
+    let original = fs::read(setting.path(marker)).unwrap();
     let shard = "out/shard-00001-of-00003.pbin";
-    let found: Marker = serde_json::from_slice(&whole).unwrap();
+    let found: Marker = serde_json::from_slice(&original).unwrap();
     type Edit = fn(&mut serde_json::Value);
     let edits: [(Edit, String); 5] = [
         (
@@ -166,7 +166,7 @@ fn a_marker_is_compared_with_its_shard() {
         setting.edit(marker, edit);
         let again = "pack the shard again with existing set to replace";
         assert_eq!(setting.message(setting.join()), format!("{what}; {again}"));
-        fs::write(setting.path(marker), &whole).unwrap();
+        fs::write(setting.path(marker), &original).unwrap();
     }
     setting.join().unwrap();
 }
@@ -177,14 +177,14 @@ fn missing_rejects_are_an_error() {
     let setting = Setting::new(&[line.repeat(20)]);
     setting.pack_all(3);
     let path = setting.path("out/shard-00001-of-00003.pbin.rejects.jsonl");
-    let whole = fs::read_to_string(&path).unwrap();
+    let original = fs::read_to_string(&path).unwrap();
     assert!(
-        whole.starts_with("{\"source\":\"part0.jsonl\",\"line_in_shard\":1,"),
-        "{whole}"
+        original.starts_with("{\"source\":\"part0.jsonl\",\"line_in_shard\":1,"),
+        "{original}"
     );
     fs::write(
         &path,
-        whole
+        original
             .lines()
             .skip(1)
             .map(|line| format!("{line}\n"))

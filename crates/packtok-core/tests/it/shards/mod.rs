@@ -16,7 +16,7 @@ use packtok_core::{Error, Result, chain};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::fixture::{byte_tokenizer, options};
+use crate::fixture::{byte_tokenizer, options, wait_for_spawns};
 
 const PROCEED: ControlFlow<()> = ControlFlow::Continue(());
 
@@ -121,6 +121,7 @@ impl Setting {
             // Some of these corpora consist of rejects only.
             max_rejects: Some("100%".parse().unwrap()),
         };
+        wait_for_spawns();
         join(&options, &mut |_| PROCEED)
     }
 
@@ -157,6 +158,7 @@ fn pack_one(options: &PackOptions, index: u64, count: Option<u64>) -> Result<Pac
         count,
         default_count: None,
     };
+    wait_for_spawns();
     pack_shard(options, &byte_tokenizer(), choice, &mut |_| PROCEED)
 }
 
@@ -166,8 +168,8 @@ fn plan_as(options: &PackOptions, num_shards: u64) -> Result<PlanReport> {
 
 /// The files of an output, by suffix.
 fn output_files(path: &Path) -> BTreeMap<&'static str, Option<Vec<u8>>> {
-    let beside = |suffix| fs::read(format!("{}{suffix}", path.display())).ok();
+    let read = |suffix| fs::read(format!("{}{suffix}", path.display())).ok();
     ["", ".rejects.jsonl", ".tokenizer.json"]
-        .map(|suffix| (suffix, beside(suffix)))
+        .map(|suffix| (suffix, read(suffix)))
         .into()
 }

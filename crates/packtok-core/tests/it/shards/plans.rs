@@ -234,11 +234,11 @@ fn a_damaged_plan_is_detected() {
     let setting = Setting::small();
     let path = setting.path("out/plan.jsonl");
     let planned = plan_as(&setting.options("out"), 2).unwrap();
-    let whole = fs::read_to_string(&path).unwrap();
+    let original = fs::read_to_string(&path).unwrap();
     let remedy = "remove the plan and write it again";
     let after = |from: &str, to: &str| {
-        assert!(whole.contains(from));
-        fs::write(&path, whole.replace(from, to)).unwrap();
+        assert!(original.contains(from));
+        fs::write(&path, original.replace(from, to)).unwrap();
         setting.message(setting.pack(0, None))
     };
     assert_eq!(
