@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,13 @@ const CLAIM_TIMEOUT: Duration = Duration::from_millis(30_000 / SPEEDUP);
 
 /// Polling interval while a claim is watched.
 const POLL_INTERVAL: Duration = Duration::from_millis(500 / SPEEDUP);
+
+/// How long a lock without a claim is waited for. A child process of another thread has a copy of the lock from
+/// its fork until its exec, and an owner that has just taken the lock has no claim yet.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Polling interval while such a lock is waited for.
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// File name of the claim in the journal's folder.
 pub(super) const CLAIM_NAME: &str = "owner";
@@ -94,21 +101,29 @@ impl Owner {
     ) -> Result<Self> {
         let path = folder.join(CLAIM_NAME);
         let mine = Claim::of_this_process();
-        let found = Claim::read(&path);
+        let mut found = Claim::read(&path);
         let held = |found: Option<&Claim>| {
             Error::Journal(JournalError::OutputHeld {
                 path: output.to_owned(),
                 holder: found.map_or_else(|| "another process".to_owned(), Claim::shown),
             })
         };
-        let is_proven_free = match journal.try_lock() {
-            // On this machine no other process owns it: locks do not outlive their process.
-            Ok(()) => found.as_ref().is_none_or(|found| found.boot == mine.boot),
-            Err(TryLockError::WouldBlock) => return Err(held(found.as_ref())),
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-                found.is_none()
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        let is_proven_free = loop {
+            match journal.try_lock() {
+                // On this machine no other process owns it: locks do not outlive their process.
+                Ok(()) => break found.as_ref().is_none_or(|found| found.boot == mine.boot),
+                Err(TryLockError::WouldBlock) if found.is_none() && Instant::now() < deadline => {
+                    tick()?;
+                    std::thread::sleep(LOCK_INTERVAL);
+                    found = Claim::read(&path);
+                }
+                Err(TryLockError::WouldBlock) => return Err(held(found.as_ref())),
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                    break found.is_none();
+                }
+                Err(TryLockError::Error(error)) => return Err(Error::io(folder, error)),
             }
-            Err(TryLockError::Error(error)) => return Err(Error::io(folder, error)),
         };
         if !is_proven_free && is_renewed(&path, &found, CLAIM_TIMEOUT, tick)? {
             return Err(held(Claim::read(&path).as_ref()));
@@ -262,6 +277,27 @@ mod tests {
         let claim = partial.join(CLAIM_NAME);
         elsewhere(3).write(&claim).unwrap();
         (folder, output, claim)
+    }
+
+    #[test]
+    fn a_lock_without_a_claim_is_waited_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let open = || File::create(folder.path().join("journal")).unwrap();
+        let inherited = open();
+        inherited.lock().unwrap();
+        // As a child process does that has not got to its exec.
+        let child = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            drop(inherited);
+        });
+        let taken = Owner::take(
+            Path::new("out.pbin"),
+            folder.path(),
+            &open(),
+            &mut || Ok(()),
+        );
+        child.join().unwrap();
+        taken.unwrap();
     }
 
     #[test]
