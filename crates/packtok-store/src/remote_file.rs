@@ -104,8 +104,8 @@ impl RemoteFile {
         let (range, fetching) = match self.ahead.take() {
             Some((range, fetching)) if range.contains(&self.at) => (range, fetching),
             other => {
-                // A jump: start again with short requests, because random access rarely reads on
-                // for long.
+                // After a jump, the bytes fetched ahead are useless. `seek` has made the next
+                // request short, because random access rarely reads on for long.
                 if let Some((_, fetching)) = other {
                     fetching.abort();
                 }

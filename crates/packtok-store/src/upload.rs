@@ -70,7 +70,7 @@ impl Location {
         let parts = std::iter::from_fn(move || parts.next());
         let sent = match &self.store.s3 {
             Some(s3) => runtime::wait(self.upload_to_s3(s3, parts, if_exists, tick)),
-            None => runtime::wait(self.upload_and_rename(parts, if_exists, tick)),
+            None => runtime::wait(self.upload_and_copy(parts, if_exists, tick)),
         };
         sent.map_err(|error| match error {
             Sending::Local(source) => local(source),
@@ -176,9 +176,9 @@ impl Location {
         meta.is_ok_and(|meta| meta.size == bytes)
     }
 
-    /// Uploads under another name, then renames it on the condition that the destination does not
-    /// exist.
-    async fn upload_and_rename(
+    /// Uploads under a temporary name, then copies the object to its name, if required on the
+    /// condition that it does not exist.
+    async fn upload_and_copy(
         &self,
         parts: impl Iterator<Item = std::io::Result<Bytes>> + Send,
         if_exists: IfExists,

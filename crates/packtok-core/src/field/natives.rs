@@ -193,7 +193,7 @@ fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
         }),
         check!(MATCHED, 2, |meter: &Meter, value: &Val, pop: Pop<'_>| {
             let (_flags, regex) = (pop(), pop());
-            meter.will_make(len_of(value) as u64 * BYTES_PER_MATCHED);
+            meter.will_make(len_of(value) as u64 * MATCH_BYTES_PER_BYTE);
             meter.step(regex_steps(value, &regex));
         }),
         check!(SEARCHED, 1, |meter: &Meter, value: &Val, pop: Pop<'_>| {
@@ -215,9 +215,9 @@ fn checks() -> impl Iterator<Item = Filter<Native<Metered>>> {
 /// Steps per element of an array that an index searches for in another array.
 const STEPS_PER_NEEDLE: u64 = 1000;
 
-/// Strings longer than the maximum value size divided by this are not searched for matches, because
-/// each match becomes an object. Lines may contain longer strings than that.
-const BYTES_PER_MATCHED: u64 = 16;
+/// Bytes of matches assumed per byte of a text before it is searched: each match becomes an object.
+/// The texts of a line always pass, because the size limit grows by as much per byte of the line.
+const MATCH_BYTES_PER_BYTE: u64 = 16;
 
 /// The length of a string in bytes, or the number of elements of an array.
 fn len_of(value: &Val) -> usize {
@@ -255,10 +255,10 @@ fn regex_steps(text: &Val, regex: &Val) -> u64 {
 
 /// Steps for searching for `needle` at each position of `value`.
 fn search_steps(value: &Val, needle: &Val) -> u64 {
-    let (value_len, sought_len) = (len_of(value) as u64, len_of(needle) as u64);
+    let (value_len, needle_len) = (len_of(value) as u64, len_of(needle) as u64);
     match value {
-        Val::Arr(_) => value_len.saturating_mul(sought_len + 1) / 4,
-        _ => value_len.saturating_mul(sought_len / 1024 + 1) / 16,
+        Val::Arr(_) => value_len.saturating_mul(needle_len + 1) / 4,
+        _ => value_len.saturating_mul(needle_len / 1024 + 1) / 16,
     }
 }
 

@@ -118,9 +118,8 @@ fn run_child(folder: &Path, variables: &[(&str, &str)]) -> ExitStatus {
         .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .envs(variables.iter().copied())
-        .stdout(Stdio::null())
         .stderr(Stdio::null());
-    spawn(&mut command).wait().unwrap()
+    spawn(&mut command).wait_with_output().unwrap().status
 }
 
 /// Packs in a child process that aborts when it passes a crash point for the n-th time; returns
