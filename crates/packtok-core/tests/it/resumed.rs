@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::fixture::{byte_tokenizer, line, options, run, spawn, wait_for_spawns};
+use crate::fixture::{byte_tokenizer, line, options, run};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packtok_core::Error;
@@ -113,13 +113,14 @@ fn child() {
 
 /// Runs [`child`] in a process of its own.
 fn run_child(folder: &Path, variables: &[(&str, &str)]) -> ExitStatus {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
+    Command::new(std::env::current_exe().unwrap())
         .args(["resumed::child", "--exact", "--ignored", "--quiet"])
         .env(FOLDER, folder)
         .envs(variables.iter().copied())
-        .stderr(Stdio::null());
-    spawn(&mut command).wait_with_output().unwrap().status
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
 }
 
 /// Packs in a child process that aborts when it passes a crash point for the n-th time; returns
@@ -224,7 +225,6 @@ fn a_run_killed_anywhere_resumes_to_the_same_files() {
 
 /// Packs until this many documents are written, then cancels the run.
 fn interrupted(options: &PackOptions, num_documents: u64) -> Error {
-    wait_for_spawns();
     pack(
         options,
         &byte_tokenizer(),
@@ -254,7 +254,6 @@ proptest! {
         let mut options = options(&[input], &folder.path().join("out.pbin"), 2, chunk_bytes);
         options.spec.span_bytes = span_bytes;
         for num_documents in num_documents {
-            wait_for_spawns();
             let _ = pack(&options, &byte_tokenizer(), &mut |progress| {
                 match progress.documents < num_documents {
                     true => ControlFlow::Continue(()),

@@ -10,7 +10,7 @@ use packtok_core::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
 
 use super::{Kind, PROCEED, Setting, bytes_of, kind, output_files, pack_one};
-use crate::fixture::{byte_tokenizer, line, run, wait_for_spawns};
+use crate::fixture::{byte_tokenizer, line, run};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
@@ -167,7 +167,6 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
     let mut most_resumed = 0;
     for num_calls in 0.. {
         let mut calls = 0;
-        wait_for_spawns();
         let stopped = join(&options, &mut |_| {
             calls += 1;
             match calls > num_calls {
@@ -183,7 +182,6 @@ fn a_stopped_join_resumes_after_the_shards_in_the_file() {
                 data.write_all(b"torn").unwrap();
             }
             let mut resumed = 0;
-            wait_for_spawns();
             join(&options, &mut |progress| {
                 resumed = resumed.max(progress.resumed_bytes);
                 PROCEED

@@ -16,7 +16,7 @@ use packtok_core::{Error, Result, chain};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::fixture::{byte_tokenizer, options, wait_for_spawns};
+use crate::fixture::{byte_tokenizer, options};
 
 const PROCEED: ControlFlow<()> = ControlFlow::Continue(());
 
@@ -121,7 +121,6 @@ impl Setting {
             // Some of these corpora consist of rejects only.
             max_rejects: Some("100%".parse().unwrap()),
         };
-        wait_for_spawns();
         join(&options, &mut |_| PROCEED)
     }
 
@@ -158,7 +157,6 @@ fn pack_one(options: &PackOptions, index: u64, count: Option<u64>) -> Result<Pac
         count,
         default_count: None,
     };
-    wait_for_spawns();
     pack_shard(options, &byte_tokenizer(), choice, &mut |_| PROCEED)
 }
 
