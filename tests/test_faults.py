@@ -65,7 +65,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
 
 
 def failed(cli: PacktokCli, *arguments: object, cwd: Path, code: int = 1) -> str:
-    """Returns the one line that a failing run prints; the run must leave no files behind."""
+    """Returns the one line that a failing run prints; no files of the run may remain."""
     before = names(cwd)
     done = cli("pack", "-o", "o.pbin", "-t", "gpt2", *arguments, cwd=cwd, code=code)
     assert done.stdout == ""

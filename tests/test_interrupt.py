@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: an answer within a second, exit code 130, no files left behind."""
+"""Ctrl-C at any moment: an answer within a second, exit code 130, no files remain."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class ToolError(RuntimeError):
 
 
 class Server:
-    """A tool that waits on its core for requests; it is told to use one thread."""
+    """A tool that waits on its core for requests; it runs with one thread."""
 
     def __init__(self, command: Sequence[str | Path], core: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process

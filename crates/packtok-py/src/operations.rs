@@ -1,4 +1,4 @@
-//! The functions behind the commands: convert the arguments, call the core without the GIL, convert
+//! The functions that the commands call: convert the arguments, call the core without the GIL, convert
 //! the result.
 
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The functions behind packing in shards: convert the arguments, call the core without the GIL,
+//! The functions for packing in shards: convert the arguments, call the core without the GIL,
 //! convert the result.
 
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
-from packtok.config.option import GIB
+from packtok.config.options import OPTIONS
 from packtok.progress import Progress
 
 
@@ -14,7 +14,7 @@ def index(
     *,
     on_bad_document: str = "fail",
     existing: str = "error",
-    max_document_bytes: int = GIB,
+    max_document_bytes: int = OPTIONS["max_document_bytes"].default,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Writes the raw index of a JSONL file and returns its counts.

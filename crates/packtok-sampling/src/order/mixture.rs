@@ -332,7 +332,7 @@ mod tests {
                             .cmp(&(urgency(b) * i128::from(weights[a])))
                             .then(a.cmp(&b))
                     })
-                    .expect("some source is behind its share");
+                    .expect("some source is below its share");
                 counts[chosen] += 1;
                 chosen
             })
