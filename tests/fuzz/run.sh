@@ -27,16 +27,25 @@ fuzz() {
     local corpus=$here/corpus/$target
     mkdir -p "$corpus" "$here/crashes" "$work/$target"
     find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
-    echo "== $target, $seconds s"
+    local status=0
     "$targets/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
         -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$here/crashes/$target-" \
-        "$corpus" "$work/$target"
+        "$corpus" "$work/$target" >"$work/$target.log" 2>&1 || status=$?
+    # At once, so that the output of two targets does not mix.
+    echo "== $target, $seconds s"$'\n'"$(cat "$work/$target.log")"
+    # 255 tells xargs to start no other target.
+    return $((status == 0 ? 0 : 255))
 }
+export -f fuzz
+export here seconds golden targets work
 
-fuzz engine '*.text'
-fuzz field '*.line'
-fuzz model_file '*.model_file'
-fuzz open_pbin '*.pbin'
-fuzz plan_file '*.plan'
-fuzz raw_index '*.pickle'
-fuzz tokenizer_file '*.tokenizer_file'
+# A target uses one CPU.
+xargs -n 2 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
+engine *.text
+field *.line
+model_file *.model_file
+open_pbin *.pbin
+plan_file *.plan
+raw_index *.pickle
+tokenizer_file *.tokenizer_file
+TARGETS
