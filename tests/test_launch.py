@@ -18,6 +18,8 @@ from processes import write_corpus
 
 import packtok
 from packtok.cli.wrapped import wrapped
+from packtok.commands.run import RunStart, pack_arguments
+from packtok.config.options import OPTIONS
 from packtok.errors import OUTPUT_EXISTS, ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
 from packtok.launch.script import (
@@ -223,7 +225,7 @@ def test_two_environments_are_rejected(one: str, other: str) -> None:
 def test_arguments_have_one_canonical_form() -> None:
     command = ["pack", "cfg.yaml", "-i", "a b", "--input", "-c", "-o", "x.pbin", "--no-add-special-tokens"]
     found = wrapped([*command, "-f", ".t\n$(x)", "-j3", "--existing", "skip", "--set", "a=1", "-q"])
-    assert found.arguments == (
+    assert found.command.arguments == (
         "cfg.yaml",
         "--input=a b",
         "--input=-c",
@@ -232,19 +234,44 @@ def test_arguments_have_one_canonical_form() -> None:
         "--no-add-special-tokens",
         "--set=a=1",
     )
-    assert (found.config, found.options["output"], found.options["existing"]) == (
+    assert (
+        found.command.config,
+        found.command.overrides["settings.dst_path"],
+        found.command.overrides["settings.existing"],
+    ) == (
         "cfg.yaml",
         "x.pbin",
         "skip",
     )
-    assert wrapped(["pack", "--", "-c.yaml"]).arguments == ("./-c.yaml",)
+    assert wrapped(["pack", "--", "-c.yaml"]).command.arguments == ("./-c.yaml",)
+
+
+def test_options_become_the_arguments_that_the_program_accepts() -> None:
+    options: dict[str, Any] = {
+        "input": [Path("a b"), "-c"],
+        "output": "x.pbin",
+        "num_cpus": 3,
+        "span_bytes": 1 << 20,
+        "restart": False,
+        "truncation": True,
+        "max_rejects": "1%",
+    }
+    arguments = pack_arguments(None, options)
+    assert arguments == (
+        *("--input=a b", "--input=-c", "--truncation", "--num-cpus=3", "--max-rejects=1%"),
+        "--set=settings.span_bytes=1048576",
+    )
+    options["input"] = ["a b", "-c"]
+    assert wrapped(["pack", *arguments]).command.overrides == {
+        OPTIONS[name].key: value for name, value in options.items() if name not in ("output", "restart")
+    }
 
 
 def test_tokenize_accepts_the_arguments_of_tatm() -> None:
     command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
-    assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
-    assert found.options["output"] == "/o/p.pbin"
+    assert found.command.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
+    assert found.command.overrides["settings.dst_path"] == "/o/p.pbin"
     assert found.remarks == (
         "--num-workers has no effect: --cpus-per-task sets the threads of each task",
         "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",
@@ -681,6 +708,42 @@ def test_no_submit_plans_and_writes_scripts_and_prints_the_commands(
     script = (outdir / "pack.sbatch").read_text(encoding="utf-8")
     assert "#SBATCH --mem=4G\n" in script
     assert f"#SBATCH --chdir={tmp_path}\n" in script
+
+
+def test_run_and_retry_in_python_return_the_commands_of_the_program(
+    packtok_cli: PacktokCli, tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"tokenizer": "gpt2", "special_tokens_in_text": "text", "add_special_tokens": False}
+    flags = ("-t", "gpt2", "--special-tokens-in-text", "text", "--no-add-special-tokens")
+    conf = ["slurm.shards=5", "slurm.mem=2G"]
+    packtok_cli(
+        *("run", "--no-submit", "--conf", conf[0], "--conf", conf[1], "--outdir", "a"),
+        *("pack", "-i", corpus, "-o", "train.pbin", *flags),
+        cwd=tmp_path,
+    )
+    monkeypatch.chdir(tmp_path)
+    started: list[RunStart] = []
+    report = packtok.run(
+        settings=conf,
+        outdir="b",
+        submit=False,
+        on_start=started.append,
+        input=[corpus],
+        output="train.pbin",
+        **options,
+    )
+    assert (report.finished, report.num_shards, report.submissions, report.joined) == (0, 5, (), None)
+    assert started == [RunStart(5, 0, (), (), None, None)]
+    for name in ("pack.sbatch", "join.sbatch", "plan.jsonl"):
+        by_program = (tmp_path / "a" / name).read_text(encoding="utf-8")
+        by_function = (tmp_path / "b" / name).read_text(encoding="utf-8")
+        assert by_function.replace(f"{tmp_path}/b", f"{tmp_path}/a") == by_program
+    packtok.pack(input=corpus, output="b", shard=3, **options)
+    assert report.commands is not None
+    assert "--array=0-4 " in report.commands[0]
+    again = packtok.retry("b", submit=False)
+    assert again.commands is not None
+    assert "--array=0-2,4 " in again.commands[0]
 
 
 def test_only_missing_shards_are_submitted(packtok_cli: PacktokCli, tmp_path: Path, corpus: Path) -> None:

@@ -122,7 +122,7 @@ def test_failed_shard_is_named_and_a_fixed_corpus_completes(site: Site) -> None:
     _, err = ended(site.run(corpus, field=".text"), code=1)
     lines = err.splitlines()
     assert lines[-1] == (
-        f"packtok: {site.outdir}: 1 of {NUM_SHARDS} shards failed; fix the errors above, then run: packtok "
+        f"packtok: {site.outdir}: 1 of {NUM_SHARDS} shards failed; fix the errors, then run: packtok "
         f"retry {site.outdir}"
     )
     log = site.outdir / "logs" / "ray_3.out"

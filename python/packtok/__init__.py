@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from packtok.commands.merge import merge
     from packtok.commands.pack import pack
     from packtok.commands.plan import plan
+    from packtok.commands.run import retry, run
     from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
     from packtok.data.fields import document_mask
@@ -75,6 +76,8 @@ __all__ = [
     "merge",
     "pack",
     "plan",
+    "retry",
+    "run",
     "verify",
     "verify_corpus",
     "write_manifest",
@@ -100,6 +103,8 @@ _HOME = {
     "merge": "packtok.commands.merge",
     "pack": "packtok.commands.pack",
     "plan": "packtok.commands.plan",
+    "retry": "packtok.commands.run",
+    "run": "packtok.commands.run",
     "verify": "packtok.commands.verify",
     "verify_corpus": "packtok.commands.verify",
     "write_manifest": "packtok.commands.manifest",

@@ -1,5 +1,6 @@
 """`packtok pack`: turns flags into config values and calls `packtok.commands.pack`."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,13 +81,23 @@ def pack_encoded_data(
 
 def checked_config(config: str | None, options: dict[str, Any], set_values: list[str]) -> "PackConfig":
     """Returns the config with ``options``, named as in `PackOptions`, and the values of ``--set`` applied."""
+    return checked_overrides(config, overrides(options, set_values))
+
+
+def overrides(options: dict[str, Any], set_values: Iterable[str]) -> dict[str, Any]:
+    """Returns values by dotted config key: options, named as in `PackOptions`, and those of ``--set``."""
     from packtok.commands.pack import option_overrides
+
+    return option_overrides(options) | dict(_assignment(text) for text in set_values)
+
+
+def checked_overrides(config: str | None, values: Mapping[str, Any]) -> "PackConfig":
+    """Returns the config with values by dotted key applied, after checking all paths in it."""
     from packtok.config import load_config
 
     if config is not None:
         check_inputs("CONFIG", [config])
-    overrides = option_overrides(options) | dict(_assignment(text) for text in set_values)
-    checked = load_config(config, overrides)
+    checked = load_config(config, values)
     settings = checked.settings
     with checked.redactor.guard():
         check_inputs("--input", settings.src_path)

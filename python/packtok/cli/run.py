@@ -1,20 +1,23 @@
 """`packtok run`: runs a packtok command as tasks of a Slurm or Ray cluster."""
 
-import os
-import sys
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from packtok.cli import console
-from packtok.cli.on_ray import pack_on_ray, ray_at_hand
+from packtok.cli.merge import show_counts
 from packtok.cli.options import JsonOption, check_output
-from packtok.cli.progress import engine_checks
-from packtok.cli.wrapped import Wrapped, wrapped
+from packtok.cli.pack import check_whole, checked_overrides
+from packtok.cli.progress import engine_checks, progress
+from packtok.cli.wrapped import wrapped
+from packtok.errors import PacktokError
 
 if TYPE_CHECKING:
-    from packtok.config import PackConfig
+    from packtok.commands.run import OnStart, RunReport, RunStart
+    from packtok.launch.record import Submission
+    from packtok.progress import Progress
 
 ConfOption = Annotated[
     list[str] | None,
@@ -108,6 +111,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Pack a corpus with many tasks on a cluster; the result is the file that one process would write."""
+    from packtok.commands.run import run_command
     from packtok.launch.settings import load_settings
 
     flags: dict[str, Any] = {
@@ -133,12 +137,20 @@ def run(
         raise typer.BadParameter("--num-workers needs --engine ray; for Slurm use --array-tasks N%M")
     check_output("--outdir", outdir, is_folder=True)
     check_output("--submit-script", submit_script)
-    start(
-        wrapped(command),
-        settings,
-        outdir=outdir,
-        submit_script=submit_script,
-        submit=submit,
+    given = wrapped(command)
+    check_whole(checked_overrides(given.command.config, given.command.overrides))
+    console.remarks(given.remarks)
+    show_run(
+        lambda on_start, on_progress: run_command(
+            given.command,
+            settings,
+            outdir=outdir,
+            submit_script=submit_script,
+            submit=submit,
+            on_warnings=console.remarks,
+            on_start=on_start,
+            on_progress=on_progress,
+        ),
         as_json=as_json,
     )
 
@@ -154,136 +166,82 @@ def _array(text: str | None) -> dict[str, int]:
         raise typer.BadParameter(f"--array-tasks {text}: expected a number such as 64, or 64%8") from None
 
 
-def start(
-    command: Wrapped,
-    settings: Any,
-    *,
-    outdir: str | None,
-    submit_script: str | None,
-    submit: bool,
-    as_json: bool,
-) -> None:
-    """Plans the shards, writes the scripts, and submits them or prints the commands that would."""
-    from packtok.cli.pack import check_whole, checked_config
-    from packtok.errors import ConfigError
-    from packtok.launch import ray_engine
-    from packtok.launch import submit as launching
-    from packtok.launch.script import Launch
-    from packtok.store.staging import is_url
+def show_run(start: "Callable[[OnStart, Progress | None], RunReport]", *, as_json: bool) -> None:
+    """Calls `packtok.commands.run` with callbacks that report to stderr, and prints the result."""
+    show: Progress | None = None
+    try:
+        with engine_checks(quiet=False), ExitStack() as stack:
 
-    checked = checked_config(command.config, command.options, list(command.set_values))
-    check_whole(checked)
-    if checked.settings.report is not None:
-        raise ConfigError(
-            "--report: settings.report is set, but packtok run writes no report; remove it, and use "
-            "packtok status"
-        )
-    output = checked.settings.dst_path
-    if outdir is not None and is_url(outdir):
-        raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
-    if not is_url(output):
-        output = os.path.abspath(output)
-    elif outdir is None:
-        raise ConfigError(
-            f"--outdir: is missing, and the output {output} is in an object store; give a folder for the "
-            "shards that all nodes share"
-        )
-    folder = Path(os.path.abspath(outdir or f"{output}.shards"))
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
-    if submit_script is not None and os.path.isdir(submit_script):
-        raise ConfigError(f"--submit-script: {submit_script} is a folder; give a file in it")
-    with ray_at_hand(settings, submit=submit) as ray:
-        num_nodes = None if ray is None else ray_engine.num_nodes(ray)
-        launch = Launch(
-            outdir=folder,
-            output=output,
-            num_shards=launching.num_shards(folder, settings, num_nodes),
-            pack_arguments=command.arguments,
-            join_arguments=_join_arguments(checked, settings.slurm.join),
-            working_folder=os.getcwd(),
-            python=sys.executable,
-            settings=settings,
-        )
-        launching.check(launch)
-        _plan(launch, command)
-        script = None if submit_script is None else Path(os.path.abspath(submit_script))
-        carry_out(launch, ray, script=script, submit=submit, as_json=as_json)
+            def on_progress(counts: dict[str, int]) -> None:
+                nonlocal show
+                if show is None:
+                    # Only now, because a run that submits jobs shows no progress.
+                    show = stack.enter_context(progress(quiet=False))
+                if show is not None:
+                    show(counts)
+
+            report = start(_show_start, on_progress)
+    except PacktokError as error:
+        reasons: dict[int, str] = getattr(error, "reasons", {})
+        for shard, reason in reasons.items():
+            console.remark(f"shard {shard}: {reason}")
+        raise
+    if report.joined is not None:
+        # What the join prints is the result of the whole run.
+        show_counts(report.joined, as_json=as_json, quiet=False)
+    elif as_json:
+        console.as_json(_json(report))
+    else:
+        _show(report)
 
 
-def _plan(launch: Any, command: Wrapped) -> None:
-    """Writes the plan into the folder of shards."""
-    from packtok.cli.pack import checked_config
-    from packtok.commands.plan import plan_packing
-    from packtok.packing import prepare
-
-    into_folder = {**command.options, "output": str(launch.outdir)}
-    with engine_checks(quiet=False):
-        packing = prepare(checked_config(command.config, into_folder, list(command.set_values)))
-    console.remarks([*command.remarks, *packing.notes])
-    plan_packing(packing, launch.num_shards)
+def _show_start(start: "RunStart") -> None:
+    parts = [f"{start.finished:,} of {start.num_shards:,} shards are done"]
+    if start.under_way:
+        parts.append(f", {len(start.under_way):,} queued or running")
+    if start.released:
+        parts.append(f"; released tasks that Slurm held: {', '.join(start.released)}")
+    if start.num_nodes is not None:
+        parts.append(f"; Ray: {start.num_nodes:,} nodes, {start.num_cpus:,} CPUs")
+    console.remark("".join(parts))
 
 
-def _join_arguments(checked: "PackConfig", join: str) -> tuple[str, ...]:
-    existing, limit = checked.settings.existing, checked.max_rejects
-    arguments = [f"--existing={existing}"] if existing != "error" else []
-    if limit is not None:
-        arguments.append(f"--max-rejects={limit}")
-    if join == "manifest":
-        arguments.append("--manifest")
-    return tuple(arguments)
+def _json(report: "RunReport") -> dict[str, Any]:
+    result = {"output": report.output, "outdir": report.outdir, "shards": report.num_shards}
+    if report.engine == "ray":
+        return result | {"joined": False}
+    result["finished"] = report.finished
+    if report.commands is not None:
+        return result | {"commands": list(report.commands)}
+    jobs = [{"job": one.job, "kind": one.kind, "shards": one.shards} for one in report.submissions]
+    return result | {"jobs": jobs, "replaced": list(report.replaced)}
 
 
-def carry_out(launch: Any, ray: Any, *, script: Path | None, submit: bool, as_json: bool) -> None:
-    """Packs the missing shards with Ray, or submits them and prints the jobs, or prints the commands."""
-    if ray is not None:
-        pack_on_ray(ray, launch, as_json=as_json)
-        return
-    from packtok.launch import submit as launching
-    from packtok.launch.record import Record, read_record, write_record
-    from packtok.launch.script import compact
-    from packtok.launch.slurm import Slurm
-
-    slurm = Slurm(launch.settings.slurm.slurm_bin_dir)
-    todo = launching.plan_jobs(launch, script=script, slurm=slurm if submit else None)
-    console.remark(
-        f"{todo.finished:,} of {launch.num_shards:,} shards are done"
-        + (f", {len(todo.under_way):,} queued or running" if todo.under_way else "")
-        + (f"; released tasks that Slurm held: {', '.join(todo.held)}" if todo.held else "")
-    )
-    result = {"output": launch.output, "outdir": str(launch.outdir), "shards": launch.num_shards}
-    result["finished"] = todo.finished
-    if not todo.jobs and todo.join is None and not todo.held:
-        if as_json:
-            console.as_json(result | {"jobs": [], "replaced": []})
-            return
-        print(console.printable(f"nothing to submit; see packtok status {launch.outdir}"))
-        return
-    if not submit:
-        record = read_record(launch.outdir)
-        write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
-        commands = launching.lines(todo, slurm)
-        if as_json:
-            console.as_json(result | {"commands": list(commands)})
-            return
-        for line in commands:
+def _show(report: "RunReport") -> None:
+    if report.engine == "ray":
+        print(console.printable(f"all shards are done: {report.outdir}"))
+    elif report.commands is not None:
+        for line in report.commands:
             print(line)
-        return
-    done = launching.submit(launch, todo, slurm)
-    if as_json:
-        jobs = [{"job": one.job, "kind": one.kind, "shards": one.shards} for one in done.submissions]
-        console.as_json(result | {"jobs": jobs, "replaced": list(done.replaced)})
-        return
-    rows = []
-    for one in done.submissions:
-        shards = compact(k for first, last in one.shards for k in range(first, last + 1))
-        rows.append(
-            (f"job {one.job}", "joins when all tasks have ended" if one.kind == "join" else f"packs {shards}")
-        )
-    rows += [(f"job {job}", "cancelled; a later job joins") for job in done.replaced]
-    rows += [
-        ("output", launch.output),
-        ("shards", str(launch.outdir)),
-        ("status", f"packtok status {launch.outdir}"),
+    elif not report.has_work:
+        print(console.printable(f"nothing to submit; see packtok status {report.outdir}"))
+    else:
+        console.table(_rows(report))
+
+
+def _rows(report: "RunReport") -> list[tuple[str, str]]:
+    return [
+        *((f"job {one.job}", _purpose(one)) for one in report.submissions),
+        *((f"job {job}", "cancelled; a later job joins") for job in report.replaced),
+        ("output", report.output),
+        ("shards", report.outdir),
+        ("status", f"packtok status {report.outdir}"),
     ]
-    console.table(rows)
+
+
+def _purpose(job: "Submission") -> str:
+    from packtok.launch.script import compact
+
+    if job.kind == "join":
+        return "joins when all tasks have ended"
+    return f"packs {compact(shard for first, last in job.shards for shard in range(first, last + 1))}"

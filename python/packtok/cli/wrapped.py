@@ -1,15 +1,16 @@
 """The command that `packtok run` gives its tasks: `pack` unchanged, `tokenize` with the options of tatm."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from packtok.cli.options import PACK_FLAGS, existing_policy
-from packtok.cli.pack import pack
+from packtok.cli.pack import overrides, pack
 
-# Options that concern the run as a whole, or only the terminal.
-_OF_THE_WHOLE = ("output", "existing", "file_existence_policy", "quiet", "report", "print_config", "as_json")
+if TYPE_CHECKING:
+    from packtok.commands.run import TaskCommand
+
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
     "print_config": "use it with packtok pack, without run",
@@ -19,14 +20,9 @@ _NOT_FOR_SHARDS = {
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A command for the tasks of a run."""
+    """A command for the tasks of a run, and remarks on options of it that have no effect."""
 
-    arguments: tuple[str, ...]
-    """Arguments of `packtok pack`, without the output."""
-    config: str | None
-    options: dict[str, Any]
-    """All options of `packtok pack` that belong in its config."""
-    set_values: tuple[str, ...]
+    command: "TaskCommand"
     remarks: tuple[str, ...] = ()
 
 
@@ -45,29 +41,29 @@ def wrapped(command: list[str]) -> Wrapped:
 
 
 def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
-    context = _parsed(pack, "pack", arguments)
-    params = context.params
+    from packtok.commands.run import TaskCommand, pack_arguments
+
+    params = _parsed(pack, "pack", arguments)
     for name, reason in _NOT_FOR_SHARDS.items():
         if params[name]:
             flag = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
             raise typer.BadParameter(f"{flag} cannot be given here; {reason}")
+    options = {
+        # A repeatable option that was not given is an empty list here.
+        name: None if isinstance(value, list | tuple) and not value else value
+        for name, value in params.items()
+        if name in PACK_FLAGS
+    }
+    options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
+    config, set_values = params["config"], params["set_values"] or ()
     return Wrapped(
-        arguments=tuple(_written(context)),
-        config=params["config"],
-        options={
-            # A repeatable option that was not given is an empty list here.
-            name: None if isinstance(value, list | tuple) and not value else value
-            for name, value in params.items()
-            if name in PACK_FLAGS
-        }
-        | {"existing": existing_policy(params["existing"], params["file_existence_policy"])},
-        set_values=tuple(params["set_values"] or ()),
-        remarks=remarks,
+        TaskCommand(config, overrides(options, set_values), pack_arguments(config, options, set_values)),
+        remarks,
     )
 
 
 def _tokenize(arguments: list[str]) -> Wrapped:
-    params = _parsed(_tatm_tokenize, "tokenize", arguments).params
+    params = _parsed(_tatm_tokenize, "tokenize", arguments)
     remarks = [
         f"--{name.replace('_', '-')} has no effect: {reason}"
         for name, reason in (
@@ -97,27 +93,8 @@ def _tatm_tokenize(
     """Pack data sets into one pbin, with the option names of tatm."""
 
 
-def _parsed(function: Any, name: str, arguments: list[str]) -> Any:
+def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:
+    """Returns the values of a command's parameters."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name)(function)
-    return typer.main.get_command(app).make_context(f"packtok run {name}", list(arguments))
-
-
-def _written(context: Any) -> list[str]:
-    """Returns the given parameters as arguments, each in one unambiguous form."""
-    written = []
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        value, source = context.params.get(name), context.get_parameter_source(name)
-        if source is None or source.name != "COMMANDLINE" or name in _OF_THE_WHOLE:
-            continue
-        if parameter.param_type_name == "argument":
-            # After the options, it could be parsed as one of them.
-            written.append(f"./{value}" if str(value).startswith("-") else str(value))
-        elif getattr(parameter, "is_flag", False):
-            written.append((parameter.opts if value else parameter.secondary_opts)[0])
-        else:
-            values = value if isinstance(value, list | tuple) else [value]
-            flag = max(parameter.opts, key=len)
-            written += [f"{flag}={item}" for item in values]
-    return written
+    return typer.main.get_command(app).make_context(f"packtok run {name}", list(arguments)).params

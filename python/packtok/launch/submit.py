@@ -187,7 +187,7 @@ def _job(path: Path, script: Script, arguments: Sequence[str], submission: Submi
     return Job(path, (*script.arguments, *arguments), given, submission)
 
 
-def submit(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
+def submit_jobs(launch: Launch, todo: Todo, slurm: Slurm) -> Submitted:
     """Submits the jobs, and records each at once, so that none is lost if Slurm rejects the next.
 
     Releases tasks that Slurm holds.
@@ -229,7 +229,7 @@ def _take_back(slurm: Slurm, joins: Sequence[str]) -> tuple[str, ...]:
 
 
 def lines(todo: Todo, slurm: Slurm) -> list[str]:
-    """Returns shell commands that are equivalent to `submit`."""
+    """Returns shell commands that are equivalent to `submit_jobs`."""
     texts = []
     for i, job in enumerate(todo.jobs):
         command = shlex.join(slurm.submit_line([*job.arguments, str(job.script)], job.given))

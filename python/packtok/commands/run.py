@@ -1,0 +1,402 @@
+"""Implements `packtok run` and `packtok retry`: packs a corpus with the tasks of a Slurm or Ray cluster."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from packtok.commands.join import join
+from packtok.commands.pack import option_overrides
+from packtok.commands.plan import plan_packing
+from packtok.config import PackConfig, load_config
+from packtok.config.keywords import PackOptions
+from packtok.config.options import OPTIONS
+from packtok.errors import ConfigError, PacktokError
+from packtok.launch import ray_engine
+from packtok.launch.record import Record, Submission, read_record, write_record
+from packtok.launch.script import Launch
+from packtok.launch.settings import LaunchSettings, changed, load_settings
+from packtok.launch.slurm import Slurm
+from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
+from packtok.packing import prepare
+from packtok.progress import Progress
+from packtok.shard_folder import ShardFolder
+from packtok.sources import StrPath
+from packtok.store.staging import exists, is_url
+
+# Options that concern the run as a whole, so tasks do not get them.
+_OF_THE_WHOLE = ("output", "existing", "report")
+
+
+@dataclass(frozen=True)
+class TaskCommand:
+    """The command that every task runs, with its own shard: `packtok pack`."""
+
+    config: str | None
+    """Path of the config file."""
+    overrides: Mapping[str, Any]
+    """Values by dotted key that override the config, including the output of the whole run."""
+    arguments: tuple[str, ...]
+    """Arguments of `packtok pack` that stand for both, without the output."""
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What is known before tasks are started."""
+
+    num_shards: int
+    finished: int
+    """Number of shards that earlier tasks packed."""
+    under_way: tuple[int, ...]
+    """Shards that earlier jobs are packing."""
+    released: tuple[str, ...]
+    """Tasks of earlier jobs that Slurm held and that are released now."""
+    num_nodes: int | None
+    """Nodes of the Ray cluster; ``None`` with Slurm."""
+    num_cpus: int | None
+    """CPUs of the Ray cluster; ``None`` with Slurm."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """The result of `run` and `retry`."""
+
+    output: str
+    outdir: str
+    engine: Literal["slurm", "ray"]
+    """What starts the tasks: with ``"ray"``, this process packed on a Ray cluster itself."""
+    num_shards: int
+    finished: int
+    """Number of shards that earlier tasks packed."""
+    submissions: tuple[Submission, ...]
+    """Jobs that were submitted."""
+    replaced: tuple[str, ...]
+    """Join jobs of earlier submissions that were cancelled, because a new job joins."""
+    commands: tuple[str, ...] | None
+    """Shell commands that submit the jobs; ``None`` if `run` submitted them itself."""
+    joined: Mapping[str, Any] | None
+    """The report of the join if this process joined the shards; see `packtok.join`."""
+    has_work: bool
+    """Whether jobs were left to submit or shards to pack."""
+
+
+class ShardsFailedError(PacktokError):
+    """Shards failed on a Ray cluster."""
+
+    def __init__(self, launch: Launch, failures: Mapping[int, str]) -> None:
+        super().__init__(
+            f"{launch.outdir}: {len(failures):,} of {launch.num_shards:,} shards failed; fix the errors, "
+            f"then run: packtok retry {launch.outdir}"
+        )
+        self.reasons = {
+            shard: f"{reason} (log: {ray_engine.log_of(launch.outdir, shard)})"
+            for shard, reason in sorted(failures.items())
+        }
+        """Why each shard failed, and where its log is."""
+
+
+OnStart = Callable[[RunStart], None]
+OnWarnings = Callable[[Sequence[str]], None]
+
+
+def run(
+    config: StrPath | None = None,
+    /,
+    *,
+    settings: LaunchSettings | Sequence[str] = (),
+    outdir: StrPath | None = None,
+    submit_script: StrPath | None = None,
+    submit: bool = True,
+    on_warnings: OnWarnings | None = None,
+    on_start: OnStart | None = None,
+    on_progress: Progress | None = None,
+    **options: Unpack[PackOptions],
+) -> RunReport:
+    """Packs a corpus with many tasks on a cluster; the result is the file that one process would write.
+
+    With Slurm it submits jobs and returns. With Ray, if ``RAY_ADDRESS`` names a cluster, it packs there and
+    returns when the file is complete. The same call resumes a run whose tasks failed.
+
+    Args:
+        config: Path of a config file that all nodes can read, as in `packtok.pack`.
+        settings: Settings of the cluster, or arguments as of ``--conf``: files, and overrides such as
+            ``"slurm.partition=long"``.
+        outdir: Folder for the shards that all nodes share. Default: the output's name plus ``.shards``.
+        submit_script: The script to write. Default: ``pack.sbatch`` in ``outdir``.
+        submit: Whether to submit the jobs; if not, the report contains the commands that do.
+        on_warnings: Called with the remarks on the config and the tokenizer, before tasks are started.
+        on_start: Called when it is known which shards are missing, before tasks are started.
+        on_progress: With Ray, called every second with the counts of the finished shards, then as in
+            `packtok.join`.
+        **options: As in `packtok.pack`.
+
+    Raises:
+        ConfigError: If a key or a value is invalid.
+        FileExistsError: If the output exists, must not be replaced, and was not made from these shards.
+        ShardsFailedError: If shards fail with Ray.
+        SlurmError: If Slurm rejects a job or does not respond.
+    """
+    path = None if config is None else os.fspath(config)
+    command = TaskCommand(path, option_overrides(options), pack_arguments(path, options))
+    if not isinstance(settings, LaunchSettings):
+        settings = load_settings(settings)
+    return run_command(
+        command,
+        settings,
+        outdir=None if outdir is None else os.fspath(outdir),
+        submit_script=None if submit_script is None else os.fspath(submit_script),
+        submit=submit,
+        on_warnings=on_warnings,
+        on_start=on_start,
+        on_progress=on_progress,
+    )
+
+
+def pack_arguments(
+    config: str | None, options: Mapping[str, Any], set_values: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Returns the arguments of `packtok pack` for a task, each in one unambiguous form.
+
+    Args:
+        config: Path of the config file.
+        options: As in `packtok.pack`; those that concern the run as a whole are left out.
+        set_values: Arguments of ``--set``.
+    """
+    arguments = []
+    if config is not None:
+        # A name like that could be parsed as an option.
+        arguments.append(f"./{config}" if config.startswith("-") else config)
+    for name, option in OPTIONS.items():
+        value = options.get(name)
+        if value is None or name in _OF_THE_WHOLE:
+            continue
+        if option.flags is None:
+            arguments.append(f"--set={option.key}={value}")
+            continue
+        flag = max(option.flags, key=len)
+        if isinstance(value, bool):
+            arguments += [flag] if value else [f"--no-{flag[2:]}"] if option.has_no_form else []
+        else:
+            values = [value] if isinstance(value, str | os.PathLike | int) else value
+            arguments += [
+                f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values
+            ]
+    return (*arguments, *(f"--set={text}" for text in set_values))
+
+
+def run_command(
+    command: TaskCommand,
+    settings: LaunchSettings,
+    *,
+    outdir: str | None = None,
+    submit_script: str | None = None,
+    submit: bool = True,
+    on_warnings: OnWarnings | None = None,
+    on_start: OnStart | None = None,
+    on_progress: Progress | None = None,
+) -> RunReport:
+    """Plans the shards, writes the scripts, and submits them or returns the commands that do; see `run`."""
+    checked = load_config(command.config, command.overrides)
+    output, folder = _paths(checked, outdir)
+    if submit_script is not None and os.path.isdir(submit_script):
+        raise ConfigError(f"--submit-script: {submit_script} is a folder; give a file in it")
+    with _ray_at_hand(settings, submit=submit) as ray:
+        launch = Launch(
+            outdir=folder,
+            output=output,
+            num_shards=num_shards(folder, settings, None if ray is None else ray_engine.num_nodes(ray)),
+            pack_arguments=command.arguments,
+            join_arguments=_join_arguments(checked, settings.slurm.join),
+            working_folder=os.getcwd(),
+            python=sys.executable,
+            settings=settings,
+        )
+        check(launch)
+        warnings = _plan(launch, command)
+        if on_warnings is not None:
+            on_warnings(warnings)
+        script = None if submit_script is None else Path(os.path.abspath(submit_script))
+        return _carry_out(launch, ray, script, submit=submit, on_start=on_start, on_progress=on_progress)
+
+
+def retry(
+    outdir: StrPath,
+    *,
+    settings: Sequence[str] = (),
+    submit: bool = True,
+    on_start: OnStart | None = None,
+    on_progress: Progress | None = None,
+) -> RunReport:
+    """Packs the missing shards of a `run` with new tasks.
+
+    Args:
+        outdir: The folder of the shards.
+        settings: Changes of the recorded settings, as arguments of ``--conf``.
+        submit: As in `run`.
+        on_start: As in `run`.
+        on_progress: As in `run`.
+
+    Raises:
+        ConfigError: If a key or a value is invalid.
+        PacktokError: If no run was started from the folder.
+        ShardsFailedError: If shards fail with Ray.
+        SlurmError: If Slurm rejects a job or does not respond.
+    """
+    launch = relaunch(Path(outdir))
+    new = changed(launch.settings, settings)
+    with _ray_at_hand(new, submit=submit) as ray:
+        changed_launch = launch.model_copy(update={"settings": new})
+        return _carry_out(
+            changed_launch, ray, None, submit=submit, on_start=on_start, on_progress=on_progress
+        )
+
+
+def _paths(checked: PackConfig, outdir: str | None) -> tuple[str, Path]:
+    """Returns the output of the whole run and the folder of its shards."""
+    if checked.settings.report is not None:
+        raise ConfigError(
+            "--report: settings.report is set, but packtok run writes no report; remove it, and use "
+            "packtok status"
+        )
+    output = checked.settings.dst_path
+    if outdir is not None and is_url(outdir):
+        raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
+    if not is_url(output):
+        output = os.path.abspath(output)
+    elif outdir is None:
+        raise ConfigError(
+            f"--outdir: is missing, and the output {output} is in an object store; give a folder for the "
+            "shards that all nodes share"
+        )
+    folder = Path(os.path.abspath(outdir or f"{output}.shards"))
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
+    return output, folder
+
+
+def _plan(launch: Launch, command: TaskCommand) -> tuple[str, ...]:
+    """Writes the plan into the folder of shards and returns the remarks on the packing."""
+    into_folder = {**command.overrides, OPTIONS["output"].key: str(launch.outdir)}
+    packing = prepare(command.config, into_folder)
+    plan_packing(packing, launch.num_shards)
+    return packing.notes
+
+
+def _join_arguments(checked: PackConfig, kind: str) -> tuple[str, ...]:
+    existing, limit = checked.settings.existing, checked.max_rejects
+    arguments = [f"--existing={existing}"] if existing != "error" else []
+    if limit is not None:
+        arguments.append(f"--max-rejects={limit}")
+    if kind == "manifest":
+        arguments.append("--manifest")
+    return tuple(arguments)
+
+
+@contextmanager
+def _ray_at_hand(settings: LaunchSettings, *, submit: bool) -> Iterator[Any]:
+    """Yields the connected Ray module if this process packs on a cluster itself, otherwise ``None``."""
+    if settings.engine != "ray" or not submit:
+        yield None
+    elif ray_engine.is_at_hand():
+        with ray_engine.connected() as ray:
+            yield ray
+    elif shutil.which(Slurm(settings.slurm.slurm_bin_dir).program("sbatch")) is not None:
+        yield None
+    else:
+        raise PacktokError(
+            "the ray engine needs a cluster: set RAY_ADDRESS to its address (RAY_ADDRESS=local starts one "
+            "on this machine), or run packtok where the Slurm commands are installed"
+        )
+
+
+def _carry_out(
+    launch: Launch,
+    ray: Any,
+    script: Path | None,
+    *,
+    submit: bool,
+    on_start: OnStart | None,
+    on_progress: Progress | None,
+) -> RunReport:
+    """Packs the missing shards with Ray, or submits them, or returns the commands that do."""
+    if ray is not None:
+        return _pack_on_ray(launch, ray, on_start, on_progress)
+    slurm = Slurm(launch.settings.slurm.slurm_bin_dir)
+    todo = plan_jobs(launch, script=script, slurm=slurm if submit else None)
+    if on_start is not None:
+        on_start(RunStart(launch.num_shards, todo.finished, todo.under_way, todo.held, None, None))
+    if not todo.jobs and todo.join is None and not todo.held:
+        return _report(launch, "slurm", todo.finished, has_work=False)
+    if not submit:
+        _record(launch)
+        return _report(launch, "slurm", todo.finished, commands=tuple(lines(todo, slurm)))
+    done = submit_jobs(launch, todo, slurm)
+    return _report(launch, "slurm", todo.finished, submissions=done.submissions, replaced=done.replaced)
+
+
+def _pack_on_ray(
+    launch: Launch, ray: Any, on_start: OnStart | None, on_progress: Progress | None
+) -> RunReport:
+    """Packs the missing shards on a Ray cluster and joins them."""
+    _record(launch)
+    finished = ShardFolder.open(launch.outdir).finished()
+    missing = [shard for shard in range(launch.num_shards) if shard not in finished]
+    if on_start is not None:
+        num_nodes, num_cpus = ray_engine.num_nodes(ray), int(ray.cluster_resources().get("CPU", 0))
+        on_start(RunStart(launch.num_shards, len(finished), (), (), num_nodes, num_cpus))
+    failures = ray_engine.pack_shards(ray, launch, missing, on_progress)
+    if failures:
+        raise ShardsFailedError(launch, failures)
+    # A limit on rejects alone does not ask for joining again.
+    asks_to_join = any(not text.startswith("--max-rejects=") for text in launch.join_arguments)
+    is_joined = not missing and exists(launch.output) and not asks_to_join
+    if launch.settings.slurm.join == "none" or is_joined:
+        return _report(launch, "ray", len(finished), has_work=bool(missing))
+    joined = join(
+        launch.outdir, launch.output, on_progress=on_progress, **_join_options(launch.join_arguments)
+    )
+    return _report(launch, "ray", len(finished), joined=joined)
+
+
+def _join_options(arguments: Sequence[str]) -> dict[str, Any]:
+    """Returns the arguments of `packtok join` as options of `packtok.join`."""
+    options: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, value = argument.removeprefix("--").partition("=")
+        options[name.replace("-", "_")] = value if equals else True
+    return options
+
+
+def _record(launch: Launch) -> None:
+    """Records the request, and keeps the jobs that are already recorded."""
+    record = read_record(launch.outdir)
+    write_record(launch.outdir, Record.of(launch, record.submissions if record is not None else ()))
+
+
+def _report(
+    launch: Launch,
+    engine: Literal["slurm", "ray"],
+    finished: int,
+    *,
+    submissions: tuple[Submission, ...] = (),
+    replaced: tuple[str, ...] = (),
+    commands: tuple[str, ...] | None = None,
+    joined: Mapping[str, Any] | None = None,
+    has_work: bool = True,
+) -> RunReport:
+    return RunReport(
+        output=launch.output,
+        outdir=str(launch.outdir),
+        engine=engine,
+        num_shards=launch.num_shards,
+        finished=finished,
+        submissions=submissions,
+        replaced=replaced,
+        commands=commands,
+        joined=joined,
+        has_work=has_work,
+    )
