@@ -26,6 +26,7 @@ _AFFECTED = {
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
+    "crates/packtok-formats/": "dataset manifest reader stores token_dataset",
     "crates/packtok-sampling/": (
         "batch_memory dataset loader locate manifest mixture permutation plans sampler token_dataset"
     ),
@@ -46,6 +47,7 @@ _AFFECTED = {
     "python/packtok/commands/merge.py": "merge",
     "python/packtok/commands/pack.py": "cli config docstrings newcomer pack shards",
     "python/packtok/commands/plan.py": "launch shards",
+    "python/packtok/commands/run.py": "launch ray slurm",
     "python/packtok/commands/tokenizer.py": "count engines",
     "python/packtok/commands/verify.py": "cli reader",
     "python/packtok/config/": "cli config newcomer options pack secrets",
@@ -96,6 +98,7 @@ _AFFECTED = {
 CRATES = (
     "benches",
     "packtok-core",
+    "packtok-formats",
     "packtok-pbin",
     "packtok-sampling",
     "packtok-store",

@@ -23,12 +23,14 @@ CRATES: dict[str, tuple[str, ...]] = {
     "packtok-pbin": (),
     "packtok-tokenizer": (),
     "packtok-store": (),
-    "packtok-sampling": ("packtok-pbin", "packtok-store"),
+    "packtok-formats": ("packtok-pbin",),
+    "packtok-sampling": ("packtok-pbin", "packtok-store", "packtok-formats"),
     "packtok-core": ("packtok-pbin", "packtok-tokenizer", "packtok-store", "packtok-sampling"),
     "packtok-py": (
         "packtok-pbin",
         "packtok-tokenizer",
         "packtok-store",
+        "packtok-formats",
         "packtok-sampling",
         "packtok-core",
     ),
@@ -40,12 +42,12 @@ ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
-        *("count", "texts", "merge", "raw_index", "shard", "verify"),
+        *("count", "batch", "merge", "raw_index", "shard", "verify"),
     ),
     "python": (
         *("errors", "interrupts", "_packtok", "integers", "fingerprint", "sources", "config", "progress"),
-        *("distributed", "tokenizer", "packing", "shard_folder", "store", "collate", "data", "commands"),
-        *("launch", "cli"),
+        *("distributed", "tokenizer", "packing", "shard_folder", "store", "collate", "data", "launch"),
+        *("commands", "cli"),
     ),
 }
 

@@ -44,7 +44,7 @@ fn main() {
     let one = open(vec![path.clone()]);
     bench_batches(&mut criterion, &one);
 
-    let entry = Entry::of(one.stream().files().reader(0).expect("it was opened"));
+    let entry = Entry::of(one.stream().files().token_file(0).expect("it was opened"));
     let manifest = folder.path().join("all.jsonl");
     let entries = vec![entry; NUM_FILES];
     write_manifest(&manifest, &entries, Replace::Never).expect("the manifest can be written");

@@ -246,7 +246,7 @@ impl PyBlocks {
     fn eod_id(&self, py: Python<'_>) -> PyResult<Option<u32>> {
         let files = self.items.stream().files();
         let metadata = py
-            .detach(|| Ok(files.reader(0)?.metadata()?))
+            .detach(|| Ok(files.token_file(0)?.metadata()?))
             .map_err(sampling_error)?;
         Ok(metadata.and_then(|metadata| metadata.eod.as_ref().map(|eod| eod.id)))
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use numpy::PyArrayDescr;
 use packtok_core::pbin::{Dialect, Reader};
-use packtok_sampling::files::opened::Opened;
+use packtok_formats::TokenFile;
+use packtok_sampling::files::checked_file::CheckedFile;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
@@ -19,23 +20,24 @@ use crate::{json, views};
 pub(crate) struct PyPbinReader {
     /// The path or URL given.
     path: PathBuf,
-    opened: Opened,
+    file: CheckedFile,
 }
 
 impl PyPbinReader {
     fn reader(&self) -> &Reader {
-        self.opened.reader()
+        let TokenFile::Pbin(reader) = self.file.token_file();
+        reader
     }
 
     /// Bytes of the file. If they must be fetched first, waits without the GIL.
     fn read<'a>(
         &'a self,
         py: Python<'_>,
-        call: impl FnOnce(&'a Opened) -> packtok_sampling::Result<&'a [u8]> + Send,
+        call: impl FnOnce(&'a CheckedFile) -> packtok_sampling::Result<&'a [u8]> + Send,
     ) -> PyResult<&'a [u8]> {
-        match self.opened.is_ready() {
-            true => call(&self.opened),
-            false => py.detach(|| call(&self.opened)),
+        match self.file.is_ready() {
+            true => call(&self.file),
+            false => py.detach(|| call(&self.file)),
         }
         .map_err(sampling_error)
     }
@@ -48,10 +50,10 @@ impl PyPbinReader {
     /// verified.
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let opened = py
-            .detach(|| Opened::open(&path, false))
+        let file = py
+            .detach(|| CheckedFile::open(&path, false))
             .map_err(sampling_error)?;
-        Ok(Self { path, opened })
+        Ok(Self { path, file })
     }
 
     /// Number of documents.
@@ -76,7 +78,7 @@ impl PyPbinReader {
                 this.path.display()
             )));
         }
-        let bytes = this.read(slf.py(), |opened| opened.document(position))?;
+        let bytes = this.read(slf.py(), |file| file.document(position))?;
         Ok(view(&slf, bytes))
     }
 
@@ -90,7 +92,7 @@ impl PyPbinReader {
                 this.reader().num_tokens()
             )));
         };
-        let bytes = this.read(slf.py(), |opened| opened.tokens(first..end))?;
+        let bytes = this.read(slf.py(), |file| file.tokens(first..end))?;
         Ok(view(&slf, bytes))
     }
 

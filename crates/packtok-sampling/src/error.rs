@@ -320,6 +320,14 @@ pub enum Error {
     Pbin(#[from] packtok_pbin::Error),
 }
 
+impl From<packtok_formats::Error> for Error {
+    fn from(error: packtok_formats::Error) -> Self {
+        match error {
+            packtok_formats::Error::Pbin(error) => Self::Pbin(error),
+        }
+    }
+}
+
 /// A file and the number of files after it.
 fn shown(path: &std::path::Path, more: usize) -> String {
     match more {

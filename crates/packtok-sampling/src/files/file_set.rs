@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use packtok_pbin::{AccessPattern, Reader, TokenWidth};
+use packtok_formats::TokenFile;
+use packtok_pbin::{AccessPattern, TokenWidth};
 
 use crate::error::{Error, Result};
+use crate::files::checked_file::CheckedFile;
 use crate::files::fingerprint::DataFingerprint;
 use crate::files::manifest::{self, Entry};
-use crate::files::opened::Opened;
-use crate::files::starts::Starts;
+use crate::files::ranges::Ranges;
 
 /// Pbins of one token width.
 #[derive(Debug)]
@@ -26,16 +27,16 @@ pub struct Files {
     /// Advice for files opened from now on, an index into [`PATTERNS`].
     pattern: AtomicU8,
     /// Token ranges of the files in the overall sequence.
-    tokens: Starts,
+    tokens: Ranges,
     /// Document ranges of the files in the overall sequence.
-    documents: Starts,
+    documents: Ranges,
 }
 
 /// A slot for an open file. It fills one cache line, the only one that an item of an open file
 /// touches.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-struct Slot(OnceLock<Opened>);
+struct Slot(OnceLock<CheckedFile>);
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
@@ -56,12 +57,12 @@ impl Files {
         let mut entries = Vec::with_capacity(paths.len());
         let mut slots = Vec::with_capacity(paths.len());
         for path in paths {
-            let opened = Opened::open(path, verify)?;
+            let file = CheckedFile::open(path, verify)?;
             entries.push(Entry {
                 path: path.clone(),
-                ..Entry::of(opened.reader())
+                ..Entry::of(file.token_file())
             });
-            slots.push(Slot(opened.into()));
+            slots.push(Slot(file.into()));
         }
         check_alike(slots.iter().filter_map(|slot| slot.0.get()))?;
         Self::new(entries, slots, verify)
@@ -96,8 +97,8 @@ impl Files {
                 2 => TokenWidth::U16,
                 _ => TokenWidth::U32,
             },
-            tokens: starts(&entries, |entry| entry.tokens)?,
-            documents: starts(&entries, |entry| entry.documents)?,
+            tokens: ranges(&entries, |entry| entry.tokens)?,
+            documents: ranges(&entries, |entry| entry.documents)?,
             entries,
             slots,
             verify,
@@ -165,50 +166,49 @@ impl Files {
         self.documents.find(document)
     }
 
-    /// The reader of a file; opens the file at first use.
+    /// A file by its number; it is opened at first use.
     ///
     /// # Errors
     /// [`Error::FileReplaced`], [`Error::NoChecksums`], and the errors of opening a pbin.
-    pub fn reader(&self, file: usize) -> Result<&Reader> {
-        Ok(self.opened(file)?.reader())
+    pub fn token_file(&self, file: usize) -> Result<&TokenFile> {
+        Ok(self.checked_file(file)?.token_file())
     }
 
-    fn opened(&self, file: usize) -> Result<&Opened> {
+    fn checked_file(&self, file: usize) -> Result<&CheckedFile> {
         match self.slots[file].0.get() {
-            Some(opened) => Ok(opened),
+            Some(open) => Ok(open),
             None => self.open_now(file),
         }
     }
 
     #[cold]
-    fn open_now(&self, file: usize) -> Result<&Opened> {
+    fn open_now(&self, file: usize) -> Result<&CheckedFile> {
         let entry = &self.entries[file];
-        let opened = Opened::open(&entry.path, self.verify)?;
-        entry.compare(&Entry::of(opened.reader()))?;
-        opened
-            .reader()
+        let open = CheckedFile::open(&entry.path, self.verify)?;
+        entry.compare(&Entry::of(open.token_file()))?;
+        open.token_file()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;
         // Another thread may have opened it first; both opened the same file.
-        Ok(self.slots[file].0.get_or_init(|| opened))
+        Ok(self.slots[file].0.get_or_init(|| open))
     }
 
     /// Tokens `tokens` of a file as little-endian bytes, verified if requested.
     ///
     /// # Errors
-    /// As [`Files::reader`]; [`packtok_pbin::Error::Checksum`].
+    /// As [`Files::token_file`]; [`packtok_pbin::Error::Checksum`].
     pub fn tokens(&self, file: usize, tokens: Range<u64>) -> Result<&[u8]> {
-        self.opened(file)?.tokens(tokens)
+        self.checked_file(file)?.tokens(tokens)
     }
 
     /// Fast path of [`Files::tokens`] for an open file without verification, the common case;
     /// `None` otherwise.
     #[inline]
     pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
-        let opened = self.slots.get(file)?.0.get()?;
-        if !opened.is_ready() {
+        let open = self.slots.get(file)?.0.get()?;
+        if !open.is_ready() {
             return None;
         }
-        opened.reader().tokens_if_there(tokens)
+        open.token_file().tokens_if_there(tokens)
     }
 
     /// Advises the system how the files will be read, now for open files and at opening for the
@@ -220,25 +220,25 @@ impl Files {
         let code = PATTERNS.iter().position(|&known| known == pattern);
         self.pattern
             .store(code.unwrap_or(0) as u8, Ordering::Relaxed);
-        for opened in self.slots.iter().filter_map(|slot| slot.0.get()) {
-            opened.reader().advise(pattern)?;
+        for open in self.slots.iter().filter_map(|slot| slot.0.get()) {
+            open.token_file().advise(pattern)?;
         }
         Ok(())
     }
 }
 
 /// Checks that ids have the same meaning in all files that record it.
-fn check_alike<'a>(files: impl Iterator<Item = &'a Opened>) -> Result<()> {
-    let mut first: Option<(&Reader, Meaning)> = None;
-    for opened in files {
-        let reader = opened.reader();
-        let Some(found) = Meaning::of(reader)? else {
+fn check_alike<'a>(files: impl Iterator<Item = &'a CheckedFile>) -> Result<()> {
+    let mut first: Option<(&TokenFile, Meaning)> = None;
+    for checked in files {
+        let file = checked.token_file();
+        let Some(found) = Meaning::of(file)? else {
             continue;
         };
-        let (first, expected) = first.get_or_insert_with(|| (reader, found.clone()));
+        let (first, expected) = first.get_or_insert_with(|| (file, found.clone()));
         if let Some((what, found, expected)) = found.difference(expected) {
             return Err(packtok_pbin::Error::PartDiffers {
-                path: reader.path().into(),
+                path: file.path().into(),
                 what,
                 found: found.to_owned(),
                 first: first.path().into(),
@@ -268,7 +268,7 @@ impl Meaning {
         .find(|(_, here, there)| here != there)
     }
 
-    fn of(file: &Reader) -> Result<Option<Self>> {
+    fn of(file: &TokenFile) -> Result<Option<Self>> {
         let metadata = file.metadata()?;
         Ok(metadata.and_then(|metadata| {
             Some(Self {
@@ -279,9 +279,9 @@ impl Meaning {
     }
 }
 
-/// The start of each file in the concatenation of all, counted in what `number` returns.
-fn starts(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Starts> {
-    Starts::new(entries.iter().map(number)).map_err(|file| {
+/// The range of each file in the concatenation of all, counted in what `number` returns.
+fn ranges(entries: &[Entry], number: impl Fn(&Entry) -> u64) -> Result<Ranges> {
+    Ranges::new(entries.iter().map(number)).map_err(|file| {
         let path = entries[file].path.clone();
         Error::TooMany { path }
     })

@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use packtok_pbin::{HEADER_BYTES, Reader, Replace, publish_bytes};
+use packtok_formats::TokenFile;
+use packtok_pbin::{HEADER_BYTES, Replace, publish_bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -38,13 +39,13 @@ pub struct Entry {
 
 impl Entry {
     /// The entry of an open file.
-    pub fn of(file: &Reader) -> Self {
-        let trailer_crc32c = file.trailer_crc32c();
+    pub fn of(file: &TokenFile) -> Self {
+        let trailer_crc32c = file.content_crc32c();
         Self {
             path: file.path().to_owned(),
             file_bytes: file.file_bytes(),
             token_bytes: file.width().bytes(),
-            documents: file.len(),
+            documents: file.num_documents(),
             tokens: file.num_tokens(),
             trailer_crc32c,
             index_crc32c: trailer_crc32c.is_none().then(|| file.index_crc32c()),

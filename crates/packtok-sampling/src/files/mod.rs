@@ -1,13 +1,13 @@
 //! Token files: opened individually or as a set, listed in manifests, fetched from object stores.
 
 #[cfg(feature = "remote")]
-mod fetched;
+mod cached_object;
+pub mod checked_file;
 pub mod file_set;
 pub mod fingerprint;
 mod location;
 pub mod manifest;
-pub mod opened;
-pub(crate) mod starts;
+pub(crate) mod ranges;
 mod user_cache;
 
 pub use location::is_url;

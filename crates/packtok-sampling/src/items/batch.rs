@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use packtok_pbin::{Reader, TokenWidth};
+use packtok_formats::TokenFile;
+use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
 use crate::items::ids::{IdsMut, write_ids};
@@ -176,7 +177,7 @@ impl<'a> Row<'a> {
                 let num_inputs = (piece.len() as usize).min(end - at);
                 if num_inputs > 0 && (wants_segments || last_label == LastLabel::NextOfDocument) {
                     let inputs = piece.tokens.start..piece.tokens.start + num_inputs as u64;
-                    let goes_on = self.find_segments(files.reader(file)?, inputs)?;
+                    let goes_on = self.find_segments(files.token_file(file)?, inputs)?;
                     if last_label == LastLabel::NextOfDocument {
                         is_labelled = goes_on;
                         piece.tokens.end += u64::from(goes_on);
@@ -203,9 +204,9 @@ impl<'a> Row<'a> {
 
     /// Appends the starts of documents among the inputs `tokens` of a file, which come next in the
     /// row. Returns whether the last document continues after them.
-    fn find_segments(&mut self, reader: &Reader, tokens: Range<u64>) -> Result<bool> {
+    fn find_segments(&mut self, file: &TokenFile, tokens: Range<u64>) -> Result<bool> {
         let mut start = tokens.start;
-        for document in reader.documents_from(start)? {
+        for document in file.documents_from(start)? {
             let (_, document) = document?;
             // Empty documents are skipped: no segment is empty.
             if document.end > start {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::files::starts::Starts;
+use crate::files::ranges::Ranges;
 use crate::items::blocks::BlockLayout;
 use crate::items::ids::Id;
 use crate::items::stream::{Piece, Span, Stream};
@@ -59,7 +59,7 @@ enum Layout {
         /// The blocks of the first file; those of other files differ only in number.
         layout: BlockLayout,
         /// Block ranges of the files in the overall sequence.
-        blocks: Starts,
+        blocks: Ranges,
         /// Tokens that are in a block.
         num_tokens_in_blocks: u64,
     },
@@ -311,8 +311,8 @@ impl Items {
         let mut parts = Vec::new();
         for piece in self.pieces(i)? {
             let Piece { file, tokens } = piece?;
-            let reader = self.stream.files().reader(file)?;
-            for document in reader.documents_from(tokens.start)? {
+            let token_file = self.stream.files().token_file(file)?;
+            for document in token_file.documents_from(tokens.start)? {
                 let (document, span) = document?;
                 if span.start >= tokens.end {
                     break;
@@ -382,7 +382,7 @@ impl Items {
     pub fn prefetch(&self, i: u64) -> Result<()> {
         for piece in self.pieces(i)? {
             let Piece { file, tokens } = piece?;
-            self.stream.files().reader(file)?.prefetch(tokens)?;
+            self.stream.files().token_file(file)?.prefetch(tokens)?;
         }
         Ok(())
     }
@@ -458,7 +458,7 @@ fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Resul
     if num_tokens_in_blocks == 0 {
         return Err(too_few(tokens.into_iter().max().unwrap_or(0)));
     }
-    let blocks = Starts::new(layouts.iter().map(BlockLayout::len));
+    let blocks = Ranges::new(layouts.iter().map(BlockLayout::len));
     Ok(Layout::ByFile {
         layout: layouts[0],
         blocks: blocks.expect("a block has tokens, and the tokens of the files could be counted"),

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use packtok_pbin::Reader;
+use packtok_formats::TokenFile;
 
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
@@ -129,7 +129,7 @@ impl Stream {
             let file = self.files.file_of_document(i);
             let documents = self.files.documents_of(file);
             return Ok(Neighbours {
-                reader: self.files.reader(file)?,
+                token_file: self.files.token_file(file)?,
                 first_in_file: 0,
                 first_token: self.files.tokens_of(file).start,
                 first_token_in_file: 0,
@@ -146,7 +146,7 @@ impl Stream {
         let first_token = run.tokens.start.max(tokens_of_file.start);
         let virtual_document = run.first_virtual_document + (first - run.documents.start);
         Ok(Neighbours {
-            reader: self.files.reader(file)?,
+            token_file: self.files.token_file(file)?,
             documents: virtual_document..virtual_document + (stop - first),
             first_in_file: first - of_file.start,
             first_token: run.first_virtual_token + (first_token - run.tokens.start),
@@ -237,7 +237,7 @@ impl Stream {
 
 /// Documents that are adjacent both in a file and in the stream.
 struct Neighbours<'a> {
-    reader: &'a Reader,
+    token_file: &'a TokenFile,
     /// Their range in the stream.
     documents: Range<u64>,
     /// The number of the first in the file.
@@ -254,7 +254,7 @@ impl Neighbours<'_> {
     /// Virtual tokens of document `i` of the stream, which must be one of them.
     fn tokens(&self, i: u64) -> Result<Range<u64>> {
         let in_file = self.first_in_file + (i - self.documents.start);
-        let tokens = self.reader.document_tokens(in_file)?;
+        let tokens = self.token_file.document_tokens(in_file)?;
         match (
             tokens.start.checked_sub(self.first_token_in_file),
             self.runs,

@@ -14,7 +14,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header, Reader};
+use packtok_formats::TokenFile;
+use packtok_pbin::{CHECKED_DATA_BYTES, HEADER_BYTES, Header};
 use packtok_store::{Location, Object, RemoteFile};
 use sha2::{Digest, Sha256};
 
@@ -29,12 +30,12 @@ const UNFINISHED: &str = ".tmp";
 
 /// The cache folder and its size limit.
 #[derive(Debug, Clone)]
-pub(crate) struct Limits {
+pub(crate) struct CacheLimits {
     folder: PathBuf,
     bytes: u64,
 }
 
-impl Limits {
+impl CacheLimits {
     /// `PACKTOK_CACHE_DIR`, or `packtok/pbins` in the user's cache; `PACKTOK_CACHE_BYTES`, or 100
     /// GiB.
     pub(crate) fn of_environment() -> Result<Self> {
@@ -62,18 +63,18 @@ impl Limits {
 
 /// The local file of one version of an object.
 #[derive(Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct CachedObject {
     url: String,
     object: Object,
-    limits: Limits,
+    limits: CacheLimits,
     /// Locked while open, so that no process evicts it.
     file: File,
 }
 
-impl Fetched {
-    /// Opens or creates the local file of the object at `url`, and a reader for it. The data may
+impl CachedObject {
+    /// Opens or creates the local file of the object at `url`, and the token file in it. The data may
     /// not be present yet.
-    pub(crate) fn open(url: &str, limits: Limits) -> Result<(Self, Reader)> {
+    pub(crate) fn open(url: &str, limits: CacheLimits) -> Result<(Self, TokenFile)> {
         let mut builder = DirBuilder::new();
         let folder = &limits.folder;
         builder
@@ -91,41 +92,41 @@ impl Fetched {
                 locked(&path)?.ok_or_else(|| Error::io(&path, io::ErrorKind::NotFound.into()))?
             }
         };
-        let reader = Reader::open(&path)?;
-        let fetched = Self {
+        let token_file = TokenFile::open(&path)?;
+        let cached = Self {
             url: url.to_owned(),
             object,
             limits,
             file,
         };
-        Ok((fetched, reader))
+        Ok((cached, token_file))
     }
 
     /// Makes a complete piece of the data present.
-    pub(crate) fn ensure_piece(&self, reader: &Reader, piece: u64) -> Result<()> {
-        if reader.verify_data_piece(piece).is_ok() {
+    pub(crate) fn ensure_piece(&self, token_file: &TokenFile, piece: u64) -> Result<()> {
+        if token_file.verify_data_piece(piece).is_ok() {
             return Ok(());
         }
         let start = piece * CHECKED_DATA_BYTES;
-        let stop = (start + CHECKED_DATA_BYTES).min(reader.data_bytes());
+        let stop = (start + CHECKED_DATA_BYTES).min(token_file.data_bytes());
         self.limits.make_room(stop - start)?;
         // A new connection each time, because a forked process cannot use its parent's.
         let remote = RemoteFile::of(Location::parse(&self.url)?, self.object.clone());
         let bytes = remote.bytes(HEADER_BYTES + start..HEADER_BYTES + stop)?;
         self.file
             .write_all_at(&bytes, HEADER_BYTES + start)
-            .map_err(|cause| Error::io(reader.path(), cause))?;
+            .map_err(|cause| Error::io(token_file.path(), cause))?;
         // Verify the fetched bytes where they will be read. An error names the object, not the
         // local file.
-        match reader.verify_data_piece(piece) {
-            Err(packtok_pbin::Error::Checksum {
+        match token_file.verify_data_piece(piece) {
+            Err(packtok_formats::Error::Pbin(packtok_pbin::Error::Checksum {
                 what,
                 start,
                 stop,
                 found,
                 expected,
                 ..
-            }) => Err(packtok_pbin::Error::Checksum {
+            })) => Err(packtok_pbin::Error::Checksum {
                 path: PathBuf::from(&self.url),
                 what,
                 start,
@@ -171,7 +172,7 @@ fn locked(path: &Path) -> Result<Option<File>> {
 }
 
 /// Creates the file with everything but the data, and renames it to its final name.
-fn make(remote: &RemoteFile, path: &Path, limits: &Limits) -> Result<()> {
+fn make(remote: &RemoteFile, path: &Path, limits: &CacheLimits) -> Result<()> {
     let file_bytes = remote.object().bytes;
     let head = remote.bytes(0..HEADER_BYTES.min(file_bytes))?;
     let shown = Path::new(&remote.object().url);
@@ -205,7 +206,7 @@ fn make(remote: &RemoteFile, path: &Path, limits: &Limits) -> Result<()> {
     }
 }
 
-impl Limits {
+impl CacheLimits {
     /// Evicts files that no process has open, least recently used first, until `bytes` more fit.
     fn make_room(&self, bytes: u64) -> Result<()> {
         let mut files = self.files()?;

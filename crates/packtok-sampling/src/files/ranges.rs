@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// The start of each of several contiguous ranges, and the end of the last one.
 #[derive(Debug)]
-pub(crate) struct Starts {
+pub(crate) struct Ranges {
     starts: Vec<u64>,
     /// Positions are divided into sections of 2^shift. Holds for each section the last range that
     /// starts at or before its start, plus one more entry that bounds the search in the last
@@ -18,7 +18,7 @@ pub(crate) struct Starts {
     per_position: u64,
 }
 
-impl Starts {
+impl Ranges {
     /// Concatenates ranges of these lengths.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Starts {
         self.starts[range_index]..self.starts[range_index + 1]
     }
 
-    /// The range that contains `position`, which must be below [`Starts::total`]. Empty ranges are
+    /// The range that contains `position`, which must be below [`Ranges::total`]. Empty ranges are
     /// never returned.
     #[inline]
     pub(crate) fn find(&self, position: u64) -> usize {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn check(lens: &[u64]) {
-        let starts = Starts::new(lens.iter().copied()).unwrap();
+        let starts = Ranges::new(lens.iter().copied()).unwrap();
         assert_eq!(starts.total(), lens.iter().sum::<u64>());
         let mut start = 0;
         for (range_index, &len) in lens.iter().enumerate() {
@@ -144,7 +144,7 @@ mod tests {
         for (num_ranges, len) in [(1, 1), (1, 1 << 40), (7, 3), (10_000, 15), (999, 31_690)] {
             let lens = vec![len; num_ranges];
             check(&lens);
-            let starts = Starts::new(lens).unwrap();
+            let starts = Ranges::new(lens).unwrap();
             for range_index in 0..num_ranges {
                 assert_eq!(starts.find(starts.range(range_index).end - 1), range_index);
             }
@@ -153,14 +153,14 @@ mod tests {
 
     #[test]
     fn sums_above_64_bits_are_rejected() {
-        assert_eq!(Starts::new([1, u64::MAX - 1, 1, 5]).unwrap_err(), 2);
+        assert_eq!(Ranges::new([1, u64::MAX - 1, 1, 5]).unwrap_err(), 2);
         check(&[1, u64::MAX - 2, 1]);
         check(&[u64::MAX]);
     }
 
     #[test]
     fn there_may_be_no_ranges() {
-        let starts = Starts::new([0, 0]).unwrap();
+        let starts = Ranges::new([0, 0]).unwrap();
         assert_eq!((starts.total(), starts.range(1)), (0, 0..0));
     }
 

@@ -1,0 +1,11 @@
+//! Token files, in every format that packtok reads, behind one type: [`TokenFile`].
+//!
+//! Everything that reads tokens for training uses [`TokenFile`] and does not know the format. Each
+//! format is a variant; a new one is a module here and an arm in each method.
+#![forbid(unsafe_code)]
+
+mod error;
+mod token_file;
+
+pub use error::{Error, Result};
+pub use token_file::TokenFile;

@@ -1,0 +1,236 @@
+//! An open token file of any format.
+
+use std::ops::Range;
+use std::path::Path;
+
+use packtok_pbin::{AccessPattern, Metadata, Reader, TokenWidth};
+
+use crate::error::Result;
+
+/// An open token file: tokens of one width, divided into documents.
+///
+/// An enum and not a trait object, so that reading tokens is inlined. A dataset keeps ten thousand
+/// of these open and has one cache line for each, so no variant may exceed [`TokenFile::MAX_BYTES`];
+/// what reading tokens does not need belongs in a box.
+#[derive(Debug)]
+pub enum TokenFile {
+    /// A pbin.
+    Pbin(Reader),
+}
+
+const _: () = assert!(size_of::<TokenFile>() <= TokenFile::MAX_BYTES);
+
+impl TokenFile {
+    /// The largest size of this type in bytes.
+    pub const MAX_BYTES: usize = 48;
+
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self::Pbin(Reader::open(path)?))
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Pbin(reader) => reader.path(),
+        }
+    }
+
+    /// Bytes of one token.
+    pub fn width(&self) -> TokenWidth {
+        match self {
+            Self::Pbin(reader) => reader.width(),
+        }
+    }
+
+    /// Number of documents.
+    pub fn num_documents(&self) -> u64 {
+        match self {
+            Self::Pbin(reader) => reader.len(),
+        }
+    }
+
+    /// Number of tokens in all documents.
+    #[inline]
+    pub fn num_tokens(&self) -> u64 {
+        match self {
+            Self::Pbin(reader) => reader.num_tokens(),
+        }
+    }
+
+    /// Bytes of all tokens.
+    pub fn data_bytes(&self) -> u64 {
+        match self {
+            Self::Pbin(reader) => reader.data_bytes(),
+        }
+    }
+
+    /// Bytes of the file.
+    pub fn file_bytes(&self) -> u64 {
+        match self {
+            Self::Pbin(reader) => reader.file_bytes(),
+        }
+    }
+
+    /// Tokens `tokens` as little-endian bytes.
+    ///
+    /// # Errors
+    /// A range that is out of bounds or decreasing.
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.tokens(tokens)?),
+        }
+    }
+
+    /// Like [`TokenFile::tokens`], but returns `None` instead of an error.
+    #[inline]
+    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        match self {
+            Self::Pbin(reader) => reader.tokens_if_there(tokens),
+        }
+    }
+
+    /// The tokens of document `i`, as a range.
+    ///
+    /// # Errors
+    /// There is no such document, or the index is damaged there.
+    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
+        }
+    }
+
+    /// The documents starting with the one that contains token `token`, each with its tokens,
+    /// including empty ones.
+    ///
+    /// # Errors
+    /// There is no such token. The iterator returns an error where the index is damaged.
+    pub fn documents_from(
+        &self,
+        token: u64,
+    ) -> Result<impl Iterator<Item = Result<(u64, Range<u64>)>> + '_> {
+        match self {
+            Self::Pbin(reader) => {
+                let documents = reader.documents_from(token)?;
+                Ok(documents.map(|document| Ok(document?)))
+            }
+        }
+    }
+
+    /// The meaning of the ids, or `None` if the file does not record it.
+    ///
+    /// # Errors
+    /// The metadata is damaged.
+    pub fn metadata(&self) -> Result<Option<&Metadata>> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.metadata()?),
+        }
+    }
+
+    /// Whether the file has checksums of its data.
+    pub fn has_data_checksums(&self) -> bool {
+        match self {
+            Self::Pbin(reader) => reader.has_data_checksums(),
+        }
+    }
+
+    /// Verifies the checksum of a piece of the data, of
+    /// [`CHECKED_DATA_BYTES`](packtok_pbin::CHECKED_DATA_BYTES).
+    ///
+    /// # Errors
+    /// The checksum differs.
+    pub fn verify_data_piece(&self, piece: u64) -> Result<()> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.verify_data_piece(piece)?),
+        }
+    }
+
+    /// Verifies the checksum of the document offsets.
+    ///
+    /// # Errors
+    /// The checksum differs.
+    pub fn verify_offsets(&self) -> Result<()> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.verify_offsets()?),
+        }
+    }
+
+    /// The checksum that identifies the complete content; `None` if the file records none.
+    pub fn content_crc32c(&self) -> Option<u32> {
+        match self {
+            Self::Pbin(reader) => reader.trailer_crc32c(),
+        }
+    }
+
+    /// CRC32C of the index of the documents, computed from its bytes.
+    pub fn index_crc32c(&self) -> u32 {
+        match self {
+            Self::Pbin(reader) => reader.index_crc32c(),
+        }
+    }
+
+    /// Advises the system how the tokens will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.advise(pattern)?),
+        }
+    }
+
+    /// Advises the system that `tokens` are needed next.
+    ///
+    /// # Errors
+    /// The range is out of bounds, or the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
+        match self {
+            Self::Pbin(reader) => Ok(reader.prefetch(tokens)?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    fn golden(name: &str) -> std::path::PathBuf {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden")).join(name)
+    }
+
+    #[test]
+    fn a_pbin_reads_the_same_through_both_types() {
+        for name in ["example.pbin", "plain_u8.pbin", "plain_u32.pbin"] {
+            let path = golden(name);
+            let file = TokenFile::open(&path).unwrap();
+            let reader = Reader::open(&path).unwrap();
+            assert_eq!(file.path(), path);
+            assert_eq!(file.width(), reader.width());
+            assert_eq!(file.num_tokens(), reader.num_tokens());
+            assert_eq!(file.num_documents(), reader.len());
+            assert_eq!(file.data_bytes(), reader.data_bytes());
+            assert_eq!(file.content_crc32c(), reader.trailer_crc32c());
+            let all = 0..file.num_tokens();
+            assert_eq!(file.tokens(all.clone()).unwrap(), reader.data());
+            assert_eq!(file.tokens_if_there(all), Some(reader.data()));
+            assert_eq!(file.tokens_if_there(0..file.num_tokens() + 1), None);
+            let first = reader.document_at(0).unwrap();
+            let expected = (first..reader.len()).map(|i| (i, reader.document_tokens(i).unwrap()));
+            let found = file.documents_from(0).unwrap().map(Result::unwrap);
+            assert!(found.eq(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_that_of_the_format() {
+        let Error::Pbin(error) = TokenFile::open(&golden("README.md")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            Reader::open(&golden("README.md")).unwrap_err().to_string()
+        );
+    }
+}
