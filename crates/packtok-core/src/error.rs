@@ -62,7 +62,7 @@ pub enum Error {
     RawIndex(#[from] crate::raw_index::RawIndexError),
     /// An error of encoding or decoding texts.
     #[error(transparent)]
-    Texts(#[from] crate::texts::TextsError),
+    Batch(#[from] crate::batch::BatchError),
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),

@@ -2,11 +2,12 @@
 //!
 //! Data flows one way: [`corpus`] reads lines, [`field`] extracts the text of a line, the engine
 //! encodes it, and [`pack`] writes the file. [`verify`] follows the same path to compare and
-//! [`count`] to count; [`texts`] processes texts in memory. `packtok-sampling` makes batches of the
+//! [`count`] to count; [`batch`] processes texts in memory. `packtok-sampling` makes batches of the
 //! files. This crate knows nothing of YAML or Python, reads no environment variables except those
 //! for the user's cache, and has no defaults: callers specify everything.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod corpus;
 pub mod count;
 mod error;
@@ -21,7 +22,6 @@ mod rejects;
 pub mod scan;
 pub mod shard;
 mod suffix;
-pub mod texts;
 pub mod verify;
 
 pub use error::{Error, Result};

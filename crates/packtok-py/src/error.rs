@@ -8,11 +8,11 @@
 use std::io;
 use std::path::Path;
 
+use packtok_core::batch::BatchError;
 use packtok_core::corpus::CorpusError;
 use packtok_core::pack::PackError;
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
-use packtok_core::texts::TextsError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_sampling::Error as SamplingError;
 use packtok_store::Error as StoreError;
@@ -204,7 +204,7 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Journal(error) => PacktokError::new_err(chain(&error)),
         E::RawIndex(error) => PacktokError::new_err(chain(&error)),
         E::Verify(error) => PacktokError::new_err(chain(&error)),
-        E::Texts(error) => texts_error(&error),
+        E::Batch(error) => batch_error(&error),
         E::Shard(error) => shard_error(&error),
     }
 }
@@ -254,8 +254,8 @@ fn pack_error(error: &PackError) -> PyErr {
     }
 }
 
-fn texts_error(error: &TextsError) -> PyErr {
-    use TextsError as E;
+fn batch_error(error: &BatchError) -> PyErr {
+    use BatchError as E;
     match error {
         E::NoSuchId { .. } | E::OffsetsFall { .. } | E::OffsetsBeyond { .. } => {
             PyValueError::new_err(chain(error))

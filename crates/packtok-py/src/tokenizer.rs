@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use numpy::{IntoPyArray, PyArray1};
+use packtok_core::batch::Encoders;
 use packtok_core::pbin::TokenWidth;
 use packtok_core::pipeline::Progress;
-use packtok_core::texts::Encoders;
 use packtok_tokenizer::{BUILTIN_NAMES, EncodeOptions, Tokenizer, Vocabulary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -1,12 +1,18 @@
-//! The pipeline for everything that reads a corpus: ordered parallel work, progress, cancellation.
+//! Ordered parallel work, progress and cancellation, for everything that runs on several threads.
+//!
+//! [`run`] processes the chunks of a corpus, [`run_tasks`] numbered tasks that may borrow from the
+//! caller. Both deliver results in order, so that no output depends on the number of threads.
 
+mod chunks;
 mod error;
-mod ordered;
+mod results;
+mod tasks;
 
 use std::ops::ControlFlow;
 
+pub(crate) use chunks::{Work, run};
 pub use error::PipelineError;
-pub(crate) use ordered::{Consume, Flow, Work, run};
+pub(crate) use tasks::run_tasks;
 
 use crate::corpus::Source;
 use crate::error::{Error, Result};
@@ -29,6 +35,24 @@ pub struct Progress {
 /// Receives the progress 10 to 20 times a second; `Break` ends the run with
 /// [`PipelineError::Cancelled`].
 pub type Monitor<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// Whether a consumer wants more results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// Continue.
+    Continue,
+    /// Stop: the rest of the work is not done.
+    Stop,
+}
+
+/// The calling thread's side.
+pub(crate) trait Consume<T> {
+    /// Consumes the next result in order. Its memory is reused afterwards.
+    fn consume(&mut self, result: &mut T) -> Result<Flow>;
+
+    /// Called at least every 50 ms with the bytes read so far; an error ends the run.
+    fn tick(&mut self, bytes_read: u64) -> Result<()>;
+}
 
 /// Reports progress; returns [`PipelineError::Cancelled`] if the caller requests to stop.
 pub(crate) fn report_progress(monitor: &mut Monitor<'_>, progress: &Progress) -> Result<()> {

@@ -10,11 +10,11 @@ use packtok_tokenizer::{
 use serde::Serialize;
 
 use super::error::EnginesDiffer;
+use crate::batch::in_runs;
 use crate::corpus;
 use crate::error::{Error, Result};
 use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
-use crate::texts::in_runs;
 
 /// The name of the built-in texts in errors.
 const BUILT_IN: &str = "built-in texts";

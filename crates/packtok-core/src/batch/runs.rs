@@ -1,20 +1,17 @@
 //! Divides the items of a call into runs of adjacent items and processes them on threads.
 //!
-//! Threads take runs in order, and the calling thread receives the results in order, so results do
-//! not depend on the number of threads. Meanwhile the calling thread polls for an interruption.
-//! Threads live for one call.
+//! The calling thread receives the results in order, so they do not depend on the number of threads.
+//! Meanwhile it polls for an interruption.
 
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use packtok_tokenizer::Result as BpeResult;
 
-use super::error::TextsError;
+use super::error::BatchError;
 use crate::error::{Error, Result};
-use crate::pipeline::PipelineError;
+use crate::pipeline::{Consume, Flow, PipelineError, run_tasks};
 
 /// How often the calling thread polls for an interruption.
 const TICK: Duration = Duration::from_millis(50);
@@ -105,12 +102,12 @@ impl Items {
         }));
         match outcome {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(source)) => Err(Error::Texts(TextsError::Item {
+            Ok(Err(source)) => Err(Error::Batch(BatchError::Item {
                 argument,
                 item: at,
                 source: Box::new(source),
             })),
-            Err(_) => Err(Error::Texts(TextsError::ItemPanicked {
+            Err(_) => Err(Error::Batch(BatchError::ItemPanicked {
                 argument,
                 item: at,
             })),
@@ -140,142 +137,46 @@ impl Items {
         num_threads: usize,
         new_worker: impl Fn() -> Result<W> + Sync,
         work: impl Fn(&mut W, usize, &mut R) -> BpeResult<()> + Sync,
-        mut receive: impl FnMut(&mut R),
+        receive: impl FnMut(&mut R),
         tick: &mut Tick<'_>,
     ) -> Result<()> {
-        let num_threads = num_threads.min(self.runs.len());
-        let shared = Shared::new(self.runs.len(), num_threads);
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(num_threads)
-            .thread_name(|i| format!("packtok-{i}"))
-            .build()
-            .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))?;
-        let work_all = || {
-            let Some(first) = shared.take() else { return };
-            let mut worker = match new_worker() {
-                Ok(worker) => worker,
-                Err(error) => return shared.put(first, Err(error)),
-            };
-            let mut taken = Some(first);
-            while let Some(at) = taken {
-                let mut result: R = shared.spare();
-                let outcome = self.run(self.runs[at].clone(), |item| {
-                    work(&mut worker, item, &mut result)
-                });
-                shared.put(at, outcome.map(|()| result));
-                taken = shared.take();
-            }
+        let mut receiver = Receiver {
+            receive,
+            tick,
+            ticked: Instant::now(),
         };
-        pool.in_place_scope(|scope| {
-            for _ in 0..num_threads {
-                scope.spawn(|_| {
-                    work_all();
-                    shared.leave();
-                });
-            }
-            shared.receive_all(&mut receive, tick)
-        })
+        run_tasks(
+            self.runs.len(),
+            num_threads,
+            new_worker,
+            |worker, at, result| self.run(self.runs[at].clone(), |item| work(worker, item, result)),
+            &mut receiver,
+        )
     }
 }
 
-/// State of a call that its threads share.
-struct Shared<R> {
-    state: Mutex<State<R>>,
-    changed: Condvar,
-    num_runs: usize,
-    next: AtomicUsize,
-    is_over: AtomicBool,
+/// Receives the results of runs on the calling thread.
+struct Receiver<'a, 't, F> {
+    receive: F,
+    tick: &'a mut Tick<'t>,
+    /// When `tick` was called last. Under Python it waits for the interpreter, too long for each run.
+    ticked: Instant,
 }
 
-struct State<R> {
-    results: Vec<Option<Result<R>>>,
-    /// The first run whose result was not received yet.
-    awaited: usize,
-    /// Empty results to reuse.
-    spare: Vec<R>,
-    num_active: usize,
-}
-
-impl<R: Default> Shared<R> {
-    fn new(num_runs: usize, num_threads: usize) -> Self {
-        Self {
-            state: Mutex::new(State {
-                results: (0..num_runs).map(|_| None).collect(),
-                awaited: 0,
-                spare: Vec::new(),
-                num_active: num_threads,
-            }),
-            changed: Condvar::new(),
-            num_runs,
-            next: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
-        }
+impl<R, F: FnMut(&mut R)> Consume<R> for Receiver<'_, '_, F> {
+    fn consume(&mut self, result: &mut R) -> Result<Flow> {
+        (self.receive)(result);
+        Ok(Flow::Continue)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State<R>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Claims the next run, unless all are claimed or the call is over.
-    fn take(&self) -> Option<usize> {
-        // `Acquire` keeps the claim below from moving before this load.
-        let is_over = self.is_over.load(Ordering::Acquire);
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        (at < self.num_runs && !is_over).then_some(at)
-    }
-
-    fn spare(&self) -> R {
-        self.state().spare.pop().unwrap_or_default()
-    }
-
-    fn put(&self, at: usize, result: Result<R>) {
-        if result.is_err() {
-            // All runs before this one are claimed already, so the first error in order is still found.
-            self.is_over.store(true, Ordering::Release);
-        }
-        let mut state = self.state();
-        state.results[at] = Some(result);
-        if at == state.awaited {
-            self.changed.notify_one();
-        }
-    }
-
-    fn leave(&self) {
-        self.state().num_active -= 1;
-        self.changed.notify_one();
-    }
-
-    /// Calls `receive` with each result, in order, until all threads have left. Returns the first error.
-    fn receive_all(&self, receive: &mut impl FnMut(&mut R), tick: &mut Tick<'_>) -> Result<()> {
-        let mut outcome = Ok(());
-        let mut state = self.state();
-        loop {
-            let awaited = state.awaited;
-            if let Some(result) = state.results.get_mut(awaited).and_then(Option::take) {
-                state.awaited += 1;
-                match result {
-                    Ok(mut result) if outcome.is_ok() => {
-                        drop(state);
-                        receive(&mut result);
-                        state = self.state();
-                        state.spare.push(result);
-                    }
-                    Err(error) if outcome.is_ok() => outcome = Err(error),
-                    _ => {}
-                }
-                continue;
+    fn tick(&mut self, _bytes_read: u64) -> Result<()> {
+        if self.ticked.elapsed() >= TICK {
+            self.ticked = Instant::now();
+            if (self.tick)().is_break() {
+                return Err(Error::Pipeline(PipelineError::Cancelled));
             }
-            if state.num_active == 0 {
-                return outcome;
-            }
-            let waited = self.changed.wait_timeout(state, TICK);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
-            if outcome.is_ok() && tick().is_break() {
-                self.is_over.store(true, Ordering::Release);
-                outcome = Err(Error::Pipeline(PipelineError::Cancelled));
-            }
-            state = self.state();
         }
+        Ok(())
     }
 }
 

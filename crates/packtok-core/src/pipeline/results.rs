@@ -1,0 +1,173 @@
+//! Results of parallel work, received by one thread in the order of the work.
+//!
+//! At most `window` results are between a worker that starts one and the receiver. That bounds
+//! memory, however uneven the work is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Consume, Flow};
+use crate::error::Result;
+
+/// How often the receiver polls for an interruption while it waits.
+const TICK: Duration = Duration::from_millis(50);
+
+/// The results of some workers, each with its number in the order of the work.
+pub(super) struct OrderedResults<T> {
+    state: Mutex<State<T>>,
+    /// Signals workers: room in the window, or the end of the run.
+    room: Condvar,
+    /// Signals the receiver: a result, or a worker that ended.
+    ready: Condvar,
+    is_over: AtomicBool,
+    window: u64,
+}
+
+struct State<T> {
+    results: BTreeMap<u64, Result<T>>,
+    /// Results that workers have started.
+    num_started: u64,
+    num_received: u64,
+    num_workers: usize,
+    /// Received results, to be filled again.
+    spare: Vec<T>,
+}
+
+/// Locks a mutex even if it is poisoned: every critical section here keeps its data consistent at
+/// each step.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T: Default> OrderedResults<T> {
+    pub(super) fn new(num_workers: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                results: BTreeMap::new(),
+                num_started: 0,
+                num_received: 0,
+                num_workers,
+                spare: Vec::new(),
+            }),
+            room: Condvar::new(),
+            ready: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            window: 2 * num_workers as u64 + 2,
+        }
+    }
+
+    /// Waits until another result may be started and returns one to fill, which may contain an
+    /// earlier result; `None` when the run is over.
+    pub(super) fn wait_for_room(&self) -> Option<T> {
+        let mut state = lock(&self.state);
+        while state.num_started >= state.num_received + self.window {
+            if self.is_over() {
+                return None;
+            }
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.is_over() {
+            return None;
+        }
+        state.num_started += 1;
+        Some(state.spare.pop().unwrap_or_default())
+    }
+
+    /// Hands over result `number`.
+    pub(super) fn put(&self, number: u64, result: Result<T>) {
+        lock(&self.state).results.insert(number, result);
+        self.ready.notify_one();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Tells all workers to end.
+    fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // Taking the lock ensures that no worker is between its check of `is_over` and its wait.
+        drop(lock(&self.state));
+        self.room.notify_all();
+    }
+
+    /// A worker must hold this while it works.
+    pub(super) fn working(&self) -> Working<'_, T> {
+        Working(self)
+    }
+
+    /// Passes the results to `consumer`, in order, until it stops or all workers have ended.
+    /// Returns the number of results if all workers have ended, otherwise `None`. Then, and after an
+    /// error, the run is over: workers end after their current result.
+    ///
+    /// # Errors
+    /// The first error in order, or the error of `consumer`.
+    pub(super) fn receive(
+        &self,
+        consumer: &mut impl Consume<T>,
+        bytes_read: &AtomicU64,
+    ) -> Result<Option<u64>> {
+        let _ending = Ending(self);
+        let mut next = 0;
+        loop {
+            consumer.tick(bytes_read.load(Ordering::Relaxed))?;
+            let mut state = lock(&self.state);
+            let result = loop {
+                if let Some(result) = state.results.remove(&next) {
+                    break result;
+                }
+                if state.num_workers == 0 {
+                    return Ok(Some(next));
+                }
+                let (waited, timeout) = self
+                    .ready
+                    .wait_timeout(state, TICK)
+                    .unwrap_or_else(PoisonError::into_inner);
+                state = waited;
+                if timeout.timed_out() {
+                    drop(state);
+                    consumer.tick(bytes_read.load(Ordering::Relaxed))?;
+                    state = lock(&self.state);
+                }
+            };
+            drop(state);
+            let mut result = result?;
+            let flow = consumer.consume(&mut result)?;
+            next += 1;
+            let mut state = lock(&self.state);
+            state.num_received = next;
+            state.spare.push(result);
+            drop(state);
+            self.room.notify_one();
+            if flow == Flow::Stop {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Ends the run when it is dropped: without it, a panic of the consumer would leave workers waiting.
+struct Ending<'a, T: Default>(&'a OrderedResults<T>);
+
+impl<T: Default> Drop for Ending<'_, T> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Decrements the count of workers when it is dropped, also by a panic.
+pub(super) struct Working<'a, T>(&'a OrderedResults<T>);
+
+impl<T> Drop for Working<'_, T> {
+    fn drop(&mut self) {
+        lock(&self.0.state).num_workers -= 1;
+        self.0.ready.notify_one();
+        // Wake the workers that wait for room, so that they end too.
+        self.0.room.notify_all();
+    }
+}
