@@ -184,9 +184,9 @@ impl<E: Examine> Work for Worker<E> {
         out.outcomes.clear();
         out.found.clear();
         out.fatal = None;
-        for (i, line) in chunk.lines().enumerate() {
-            self.place = (chunk.source(), line.offset_bytes);
-            let examined = match text_of(&mut self.extractor, &line, self.max_document_bytes) {
+        for (i, record) in chunk.records().enumerate() {
+            self.place = (chunk.source(), record.offset_bytes);
+            let examined = match text_of(&mut self.extractor, &record, self.max_document_bytes) {
                 Ok(Some(text)) => self.examiner.examine(text).map_err(Reason::Tokenizer),
                 Ok(None) => {
                     out.outcomes.push(Outcome::Blank);
@@ -206,8 +206,8 @@ impl<E: Examine> Work for Worker<E> {
                 Err(reason) => {
                     out.fatal = Some(Reject {
                         line: i,
-                        offset_bytes: line.offset_bytes,
-                        len_bytes: line.len_bytes,
+                        offset_bytes: record.offset_bytes,
+                        len_bytes: record.len_bytes,
                         reason,
                     });
                     return;

@@ -1,12 +1,12 @@
-//! A buffer of complete lines of one source, and its lines.
+//! A buffer of complete lines of one source, and the records in it.
 
 use memchr::memchr;
 
-use super::Place;
+use super::{Body, Place, Record};
 
-/// Complete lines of one source, in order.
+/// Complete records of one source, in order.
 ///
-/// A chunk may have no lines: while the reader skips a very long line it returns such chunks, so
+/// A chunk may have none: while the reader skips a very long line it returns such chunks, so
 /// that the caller can check for an interruption.
 #[derive(Debug)]
 pub struct Chunk {
@@ -20,16 +20,16 @@ pub struct Chunk {
     pub(super) closed: Vec<u32>,
 }
 
-/// The lines of a chunk.
+/// Where the records of a chunk are.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// Contiguous in `buffer[start..stop]`; `offset_bytes` is the offset of `start` in the source.
+    /// Lines, contiguous in `buffer[start..stop]`; `offset_bytes` is the offset of `start` in the source.
     Consecutive {
         start: usize,
         stop: usize,
         offset_bytes: u64,
     },
-    /// Listed one by one.
+    /// Lines, listed one by one.
     Spans(Vec<Span>),
 }
 
@@ -42,35 +42,14 @@ pub(super) struct Span {
     pub(super) start: Option<usize>,
 }
 
-/// One line of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line<'a> {
-    /// Offset of its first byte in the uncompressed source.
-    pub offset_bytes: u64,
-    /// Its bytes, without the `\n` and one `\r` before it; empty if it is oversize.
-    pub bytes: &'a [u8],
-    /// Its length in the source, in bytes without the `\n`.
-    pub len_bytes: u64,
-    /// Whether it is longer than `max_document_bytes`.
-    pub is_oversize: bool,
-}
-
-impl Line<'_> {
-    /// Whether the line contains only JSON whitespace.
-    pub fn is_blank(&self) -> bool {
-        let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
-        !self.is_oversize && self.bytes.iter().all(is_space)
-    }
-}
-
 impl Chunk {
-    /// Index of the source of the lines.
+    /// Index of the source of the records.
     pub fn source(&self) -> usize {
         self.source
     }
 
-    /// Its lines in order, including blank ones.
-    pub fn lines(&self) -> Lines<'_> {
+    /// Its records in order, including blank ones.
+    pub fn records(&self) -> Records<'_> {
         let state = match &self.content {
             Content::Consecutive {
                 start,
@@ -82,7 +61,7 @@ impl Chunk {
             },
             Content::Spans(spans) => State::Spans(spans.iter()),
         };
-        Lines { chunk: self, state }
+        Records { chunk: self, state }
     }
 
     /// Start of the next chunk; `None` inside a skipped line.
@@ -112,24 +91,22 @@ impl Chunk {
         self.buffer
     }
 
-    fn line<'a>(&self, offset_bytes: u64, bytes: &'a [u8]) -> Line<'a> {
-        let is_oversize = bytes.len() as u64 > self.max_document_bytes;
-        Line {
+    fn line<'a>(&self, offset_bytes: u64, bytes: &'a [u8]) -> Record<'a> {
+        Record {
             offset_bytes,
-            bytes: match bytes {
-                _ if is_oversize => &[],
-                [bytes @ .., b'\r'] => bytes,
-                bytes => bytes,
-            },
             len_bytes: bytes.len() as u64,
-            is_oversize,
+            body: match bytes {
+                _ if bytes.len() as u64 > self.max_document_bytes => Body::Oversize,
+                [bytes @ .., b'\r'] => Body::JsonLine(bytes),
+                bytes => Body::JsonLine(bytes),
+            },
         }
     }
 }
 
-/// Iterator over the lines of a chunk, returned by [`Chunk::lines`].
+/// Iterator over the records of a chunk, returned by [`Chunk::records`].
 #[derive(Debug)]
-pub struct Lines<'a> {
+pub struct Records<'a> {
     chunk: &'a Chunk,
     state: State<'a>,
 }
@@ -140,10 +117,10 @@ enum State<'a> {
     Spans(std::slice::Iter<'a, Span>),
 }
 
-impl<'a> Iterator for Lines<'a> {
-    type Item = Line<'a>;
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
 
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<Record<'a>> {
         match &mut self.state {
             State::Consecutive { rest, offset_bytes } => {
                 if rest.is_empty() {
@@ -161,11 +138,10 @@ impl<'a> Iterator for Lines<'a> {
             State::Spans(spans) => {
                 let span = spans.next()?;
                 let Some(start) = span.start else {
-                    return Some(Line {
+                    return Some(Record {
                         offset_bytes: span.offset_bytes,
-                        bytes: &[],
                         len_bytes: span.len_bytes,
-                        is_oversize: true,
+                        body: Body::Oversize,
                     });
                 };
                 let bytes = &self.chunk.buffer[start..start + span.len_bytes as usize];

@@ -1,8 +1,9 @@
-//! Reads corpora: expands inputs into files, and reads the lines in them with their positions.
+//! Reads corpora: expands inputs into files, and reads the records in them with their positions.
 //!
 //! A corpus is a list of files of JSON lines, plain or compressed. This module finds them
-//! ([`expand`]), reads them in order and divides them into chunks of complete lines ([`Reader`]).
-//! [`crate::field`] and the packer interpret lines; this module never parses them.
+//! ([`expand`]), reads them in order and divides them into chunks of complete records ([`Reader`]).
+//! A record is a line of JSON, which this module does not parse, or a text: [`crate::field`] and the
+//! packer take either, so that a reader of another source format needs no change there.
 
 mod chunk;
 mod digest;
@@ -18,6 +19,7 @@ mod natural;
 mod place;
 mod reader;
 mod recognize;
+mod record;
 mod sequential;
 mod stream;
 mod text_format;
@@ -25,7 +27,7 @@ mod text_format;
 use std::ops::Range;
 use std::path::PathBuf;
 
-pub use chunk::{Chunk, Line, Lines};
+pub use chunk::{Chunk, Records};
 pub use digest::digests;
 pub use error::CorpusError;
 pub use expand::expand;
@@ -38,6 +40,7 @@ pub(crate) use line_counter::LineCounter;
 pub use natural::sort_naturally;
 pub use place::Place;
 pub use reader::Reader;
+pub use record::{Body, Record};
 pub(crate) use stream::{Compression, compression};
 pub(crate) use text_format::text_format;
 

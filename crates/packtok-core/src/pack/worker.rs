@@ -1,5 +1,5 @@
-//! The work of one thread: turns the lines of a chunk into token bytes, document lengths and an
-//! outcome per line.
+//! The work of one thread: turns the records of a chunk into token bytes, document lengths and an
+//! outcome per record.
 
 use packtok_pbin::{EmptyDocument, TokenWidth};
 use packtok_sampling::order::splitmix::mixed;
@@ -7,7 +7,7 @@ use packtok_tokenizer::{Encoder, Tokenizer};
 
 use super::reason::Reason;
 use super::{OnBadDocument, PackOptions};
-use crate::corpus::{Chunk, Line, Place};
+use crate::corpus::{Body, Chunk, Place, Record};
 use crate::error::Result;
 use crate::field::{BadDocument, Extractor};
 use crate::pipeline::Work;
@@ -119,22 +119,21 @@ impl DocBatch {
     }
 }
 
-/// The text of the document in a line; `None` if the line is blank.
+/// The text of the document in a record; `None` if the record is blank.
 pub(crate) fn text_of<'a>(
     extractor: &'a mut Extractor,
-    line: &Line<'a>,
+    record: &Record<'a>,
     max_document_bytes: u64,
 ) -> std::result::Result<Option<&'a str>, BadDocument> {
-    if line.is_oversize {
-        return Err(BadDocument::Oversize {
-            len_bytes: line.len_bytes,
+    match record.body {
+        _ if record.is_blank() => Ok(None),
+        Body::JsonLine(line) => extractor.text(line).map(Some),
+        Body::Text(text) => Ok(Some(text)),
+        Body::Oversize => Err(BadDocument::Oversize {
+            len_bytes: record.len_bytes,
             max_document_bytes,
-        });
+        }),
     }
-    if line.is_blank() {
-        return Ok(None);
-    }
-    extractor.text(line.bytes).map(Some)
 }
 
 /// Turns chunks into doc_batches.
@@ -175,13 +174,13 @@ impl Worker {
         })
     }
 
-    /// Packs one line into `out`, or returns why not.
-    fn pack_line(
+    /// Packs one record into `out`, or returns why not.
+    fn pack_record(
         &mut self,
-        line: &Line<'_>,
+        record: &Record<'_>,
         out: &mut DocBatch,
     ) -> std::result::Result<Outcome, Reason> {
-        let Some(text) = text_of(&mut self.extractor, line, self.max_document_bytes)? else {
+        let Some(text) = text_of(&mut self.extractor, record, self.max_document_bytes)? else {
             return Ok(Outcome::Blank);
         };
         let is_sampled = self.sample.takes(self.place.0, self.place.1);
@@ -243,9 +242,9 @@ impl Work for Worker {
 
     fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
         out.start(chunk);
-        for (i, line) in chunk.lines().enumerate() {
-            self.place = (chunk.source(), line.offset_bytes);
-            match self.pack_line(&line, out) {
+        for (i, record) in chunk.records().enumerate() {
+            self.place = (chunk.source(), record.offset_bytes);
+            match self.pack_record(&record, out) {
                 Ok(outcome) => out.outcomes.push(outcome),
                 Err(reason) => {
                     // Empty documents are forbidden by an option of their own.
@@ -254,8 +253,8 @@ impl Work for Worker {
                     out.outcomes.push(Outcome::Rejected);
                     out.rejects.push(Reject {
                         line: i,
-                        offset_bytes: line.offset_bytes,
-                        len_bytes: line.len_bytes,
+                        offset_bytes: record.offset_bytes,
+                        len_bytes: record.len_bytes,
                         reason,
                     });
                     if out.is_fatal {
@@ -316,5 +315,36 @@ fn append<const N: usize>(ids: &[u32], data: &mut Vec<u8>, token_of: impl Fn(u32
     }
     for &id in rest {
         data.extend_from_slice(&token_of(id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Field;
+
+    fn text(body: Body<'_>) -> std::result::Result<Option<String>, String> {
+        let record = Record {
+            offset_bytes: 0,
+            len_bytes: 9,
+            body,
+        };
+        let mut extractor = Field::compile(".text").unwrap().extractor();
+        match text_of(&mut extractor, &record, 8) {
+            Ok(text) => Ok(text.map(str::to_owned)),
+            Err(reason) => Err(reason.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_text_is_taken_as_it_is_and_a_line_through_the_field() {
+        let line = r#"{"text": "a"}"#;
+        assert_eq!(text(Body::JsonLine(line.as_bytes())), Ok(Some("a".into())));
+        assert_eq!(text(Body::Text(line)), Ok(Some(line.into())));
+        assert_eq!(text(Body::JsonLine(b" \t")), Ok(None));
+        // Not blank but a document without ids, to which `empty_document` applies.
+        assert_eq!(text(Body::Text(" \t")), Ok(Some(" \t".into())));
+        assert_eq!(text(Body::Text("")), Ok(Some(String::new())));
+        assert!(text(Body::Oversize).is_err());
     }
 }

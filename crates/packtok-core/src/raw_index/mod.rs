@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
-use crate::corpus::{self, Compression, Line, ReadOptions, Reader, Source, compression};
+use crate::corpus::{self, Body, Compression, ReadOptions, Reader, Record, Source, compression};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
@@ -138,17 +138,19 @@ fn index(
     };
     let mut buffer = Vec::new();
     while let Some(chunk) = reader.next_chunk(buffer)? {
-        for line in chunk.lines() {
+        for record in chunk.records() {
             report.lines += 1;
-            match check_line(&line, options) {
-                Ok(()) if line.is_blank() => report.blank += 1,
+            match check_record(&record, options) {
+                Ok(()) if record.is_blank() => report.blank += 1,
                 Ok(()) => {
                     report.entries += 1;
-                    pairs.push(line.offset_bytes, line.len_bytes).map_err(io)?;
+                    pairs
+                        .push(record.offset_bytes, record.len_bytes)
+                        .map_err(io)?;
                 }
                 Err(reason) => {
                     report.rejected += 1;
-                    reject(source, &line, report.lines, reason, options, rejects)?;
+                    reject(source, &record, report.lines, reason, options, rejects)?;
                 }
             }
         }
@@ -170,7 +172,7 @@ fn index(
 /// Records a rejected line, or ends the run.
 fn reject(
     source: &Source,
-    line: &Line<'_>,
+    record: &Record<'_>,
     number: u64,
     reason: BadDocument,
     options: &RawIndexOptions,
@@ -180,15 +182,15 @@ fn reject(
         OnBadDocument::Skip => rejects.write(&RejectRecord {
             source: source.label.as_str().into(),
             number: LineNumber::Line(number),
-            offset_bytes: line.offset_bytes,
-            len_bytes: line.len_bytes,
+            offset_bytes: record.offset_bytes,
+            len_bytes: record.len_bytes,
             reason: reason.to_string().into(),
         }),
         OnBadDocument::Fail => {
             let error = Error::Pack(PackError::Document {
                 path: source.path.clone(),
                 line: number,
-                offset_bytes: line.offset_bytes,
+                offset_bytes: record.offset_bytes,
                 reason: Box::new(reason.into()),
             });
             Err(crate::pack::explain(error, source))
@@ -211,18 +213,19 @@ fn check_same(new: &TempFile, existing: &Path) -> Result<()> {
     }))
 }
 
-/// Checks that a line is blank or JSON.
-fn check_line(line: &Line<'_>, options: &RawIndexOptions) -> std::result::Result<(), BadDocument> {
-    if line.is_oversize {
-        return Err(BadDocument::Oversize {
-            len_bytes: line.len_bytes,
+/// Checks that a record is blank or JSON.
+fn check_record(
+    record: &Record<'_>,
+    options: &RawIndexOptions,
+) -> std::result::Result<(), BadDocument> {
+    match record.body {
+        Body::Oversize => Err(BadDocument::Oversize {
+            len_bytes: record.len_bytes,
             max_document_bytes: options.read.max_document_bytes,
-        });
+        }),
+        Body::JsonLine(line) if !record.is_blank() => check_json(line).map(drop),
+        Body::JsonLine(_) | Body::Text(_) => Ok(()),
     }
-    if line.is_blank() {
-        return Ok(());
-    }
-    check_json(line.bytes).map(drop)
 }
 
 #[cfg(test)]

@@ -240,15 +240,15 @@ mod tests {
         let mut seen = Vec::new();
         let mut buffer = Vec::new();
         while let Some(chunk) = reader.next_chunk(buffer).unwrap() {
-            seen.extend(chunk.lines().map(|line| {
+            seen.extend(chunk.records().map(|record| {
                 let number = first + chunk.source();
-                let bytes = line.bytes.to_vec();
+                let (bytes, is_oversize) = record.line();
                 (
                     number,
-                    line.offset_bytes,
+                    record.offset_bytes,
                     bytes,
-                    line.len_bytes,
-                    line.is_oversize,
+                    record.len_bytes,
+                    is_oversize,
                 )
             }));
             buffer = chunk.into_buffer();

@@ -22,15 +22,11 @@ fn read_all(mut reader: Reader) -> Result<AllSeen> {
     let mut lines = Vec::new();
     let mut buffer = Vec::new();
     while let Some(chunk) = reader.next_chunk(buffer)? {
-        let seen = |line: Line| {
-            (
-                line.offset_bytes,
-                line.bytes.to_vec(),
-                line.len_bytes,
-                line.is_oversize,
-            )
+        let seen = |record: Record| {
+            let (bytes, is_oversize) = record.line();
+            (record.offset_bytes, bytes, record.len_bytes, is_oversize)
         };
-        lines.extend(chunk.lines().map(|line| (chunk.source(), seen(line))));
+        lines.extend(chunk.records().map(|record| (chunk.source(), seen(record))));
         buffer = chunk.into_buffer();
     }
     Ok((lines, reader.digests().to_vec()))
