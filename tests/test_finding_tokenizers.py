@@ -186,6 +186,27 @@ def test_unreachable_hub_is_an_error(offline_cache: Path) -> None:
     )
 
 
+def test_hub_without_an_address_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library would repeat its requests for half a minute."""
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://no-such-host.invalid")
+    download = huggingface_hub.hf_hub_download
+
+    def download_from_the_cache(*args: Any, **options: Any) -> Any:
+        assert options.get("local_files_only"), "a request to the hub"
+        return download(*args, **options)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download_from_the_cache)
+    assert "the hub cannot be reached" in error_of("some/model")
+    # A tokenizer in the cache works without its config file, which may not exist on the hub either.
+    cache(tmp_path, None)
+    assert find_tokenizer("some/model").tokenizer.vocab_size == 258
+
+
 def test_name_similar_to_a_built_in_one_gets_a_suggestion(offline_cache: Path) -> None:
     assert error_of("gpt-2") == (
         "tokenizer 'gpt-2': neither a path, nor built in, nor in the hub's cache, and the hub cannot be "

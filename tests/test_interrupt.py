@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PacktokCli
+from extent import extent
 from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing, write_corpus, write_one_line
 from test_faults import small_tokenizer
 
@@ -28,6 +29,8 @@ ANSWER_SECONDS = 4.0
 # Seconds of work on two cores, so that no interrupt comes after the end.
 LARGE_BYTES = 400_000_000
 HUGE_BYTES = 100_000_000
+# Each takes some seconds, most of them for the check of the engine.
+STARTUP_MOMENTS = extent(24, 5)
 
 
 @pytest.fixture(scope="module")
@@ -374,13 +377,13 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
     whole_seconds = time.monotonic() - started
     # Python itself handles the signal until it has found the package.
     begin_seconds = 0.25 * whole_seconds
-    for i in range(12):
+    for i in range(STARTUP_MOMENTS):
         shutil.rmtree(cache, ignore_errors=True)
         process = subprocess.Popen(
             command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         # The timing is the point of the test; nothing is waited for.
-        time.sleep(begin_seconds + (whole_seconds - begin_seconds) * i / 12)
+        time.sleep(begin_seconds + (whole_seconds - begin_seconds) * i / STARTUP_MOMENTS)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
         if process.returncode == 0:

@@ -3,12 +3,19 @@
 This is the only module that imports `huggingface_hub`. It downloads nothing but the two tokenizer files.
 """
 
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from packtok.config.redact import Redactor
 from packtok.errors import TokenizerError
 
 _FILES = ("tokenizer.json", "tokenizer_config.json")
+_UNREACHABLE = (
+    "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; download it with "
+    "network access, or give the path of a tokenizer.json"
+)
 
 
 def fetch_tokenizer(name: str) -> tuple[Path, Path | None]:
@@ -51,6 +58,8 @@ def _download_if_there(name: str, file: str, revision: str) -> Path | None:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
+    if not _has_address():
+        return None
     try:
         return Path(hf_hub_download(name, file, revision=revision))
     except (EntryNotFoundError, ConnectionError):
@@ -63,11 +72,31 @@ def _download_if_there(name: str, file: str, revision: str) -> Path | None:
 def _download(name: str, file: str, revision: str | None) -> Path:
     from huggingface_hub import hf_hub_download
 
+    if not _has_address():
+        raise TokenizerError(f"tokenizer {name!r}: {_UNREACHABLE}")
     try:
         return Path(hf_hub_download(name, file, revision=revision))
     except (OSError, ValueError) as error:
         # Every error of the hub and of its HTTP clients is an OSError or a ValueError.
         raise _error(name, file, error) from _root(error)
+
+
+def _has_address() -> bool:
+    """Returns whether the name of the hub's host can be resolved, or a proxy does that.
+
+    Without this, every misspelt name takes half a minute on a machine without network access: the library
+    repeats requests that fail in this way.
+    """
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname
+    if host is None or getproxies():
+        return True
+    try:
+        socket.getaddrinfo(host, None)
+    except socket.gaierror:
+        return False
+    return True
 
 
 def _error(name: str, file: str, error: Exception) -> TokenizerError:
@@ -82,10 +111,7 @@ def _error(name: str, file: str, error: Exception) -> TokenizerError:
             "login`"
         )
     elif isinstance(error, errors.LocalEntryNotFoundError | ConnectionError):
-        text = (
-            "neither a path, nor built in, nor in the hub's cache, and the hub cannot be reached; download "
-            "it with network access, or give the path of a tokenizer.json"
-        )
+        text = _UNREACHABLE
     elif isinstance(error, errors.EntryNotFoundError):
         text = f"the hub has no {file} under this name; give the path of a converted tokenizer.json"
     else:
