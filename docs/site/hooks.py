@@ -4,6 +4,7 @@ Pages are written to be read in the repository, with relative links. On the site
 to that page, and a link to any other file, such as examples/corpus.jsonl, to a copy of it.
 """
 
+import html
 import os
 import re
 from collections.abc import Iterator
@@ -37,6 +38,10 @@ PAGES = {
 SOURCES = {site: repository for repository, site in PAGES.items()}
 # Folder for copies of other files.
 COPIES = "repository/"
+# Public members of classes that also have members for the rest of the package.
+MEMBERS = {"PackConfig": ("to_yaml", "to_dict")}
+# Code of 100 columns fits.
+STYLE = ".md-grid { max-width: 76rem; }"
 
 _FENCE = re.compile(r"^( *)(```+)([^\n]*)\n(.*?\n)?\1\2 *$", re.M | re.S)
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
@@ -70,6 +75,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         re.sub(r"\A( *```+\w*)[^\n]*", r"\1", text) if is_code else _LINK.sub(rewrite, text)
         for is_code, text in _split(markdown)
     )
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Writes the style sheet."""
+    path = Path(config.site_dir) / str(config.extra_css[0])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(STYLE, encoding="utf-8")
 
 
 def _split(markdown: str) -> Iterator[tuple[bool, str]]:
@@ -117,8 +129,8 @@ def command_line() -> str:
         lines += [command.get_usage(path).removeprefix("Usage: "), "```", ""]
         records = [record for param in command.get_params(path) if (record := param.get_help_record(path))]
         if records:
-            lines += ["| | |", "| --- | --- |"]
-            lines += [f"| {_code(name)} | {_plain(text)} |" for name, text in records]
+            # As HTML, because code in a Markdown table cannot contain a vertical bar.
+            lines += ["<table>", *(_row(name, text) for name, text in records), "</table>"]
         lines.append("")
     return "\n".join(lines)
 
@@ -130,9 +142,8 @@ def _commands(command: Any, context: Any) -> Iterator[tuple[Any, Any]]:
             yield from _commands(child, child.context_class(child, info_name=name, parent=context))
 
 
-def _code(text: str) -> str:
-    escaped = text.replace("|", "\\|")
-    return f"`{escaped}`"
+def _row(name: str, text: str) -> str:
+    return f"<tr><td><code>{html.escape(name)}</code></td><td>{html.escape(text)}</td></tr>"
 
 
 def _plain(text: str | None) -> str:
@@ -151,9 +162,16 @@ def python_api() -> str:
     lines = ["# Python API", "", "The public names of `packtok`, and all of their arguments.", ""]
     for title, names in groups.items():
         lines += [f"## {title}", ""]
-        for name in names:
+        for name in sorted(names, key=_rank):
             lines += [f"::: packtok.{name}", ""]
+            if name in MEMBERS:
+                lines[-1:] = ["    options:", f"      members: [{', '.join(MEMBERS[name])}]", ""]
     return "\n".join(lines)
+
+
+def _rank(name: str) -> tuple[bool, bool, str]:
+    """Returns the position of a name in its group: `pack`, other functions, classes."""
+    return name != "pack", name[0].isupper(), name
 
 
 def _group(name: str) -> str:

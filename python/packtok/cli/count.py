@@ -27,6 +27,7 @@ def count(
         typer.Option(
             "--tokenizer",
             "-t",
+            metavar="NAME|FILE",
             help="tokenizer.json or its folder, built-in name, or hub name. Repeatable.",
         ),
     ],

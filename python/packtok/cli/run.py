@@ -58,7 +58,9 @@ def run(
     qos: Annotated[str | None, typer.Option("--qos", "-q", help="Quality of service.")] = None,
     constraint: Annotated[
         list[str] | None,
-        typer.Option("--constraint", "--constraints", "-C", help="Features of nodes. Repeatable."),
+        typer.Option(
+            "--constraint", "--constraints", "-C", metavar="NAME", help="Features of nodes. Repeatable."
+        ),
     ] = None,
     gpus_per_node: Annotated[
         str | None, typer.Option("--gpus-per-node", help="GPUs, if the partition requires them.")

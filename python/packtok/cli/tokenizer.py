@@ -105,7 +105,10 @@ def verify(
     corpus: Annotated[
         list[str] | None,
         typer.Option(
-            "--corpus", "-c", help="File, glob or folder whose documents are also compared. Repeatable."
+            "--corpus",
+            "-c",
+            metavar="PATH",
+            help="File, glob or folder whose documents are also compared. Repeatable.",
         ),
     ] = None,
     *,

@@ -42,6 +42,7 @@ class Settings:
         changes_bytes=True,
         keyword="input",
         flags=("--input", "-i"),
+        metavar="PATH",
         limits=Limits(kind="paths"),
         accepts="StrPath | Sequence[StrPath]",
     )
@@ -51,6 +52,7 @@ class Settings:
         changes_bytes=False,
         keyword="output",
         flags=("--output", "-o"),
+        metavar="FILE",
         accepts="StrPath",
     )
     jq_pattern: str = option(
@@ -88,6 +90,7 @@ class Settings:
         changes_bytes=True,
         default=None,
         flags=("--index-path", "--index_path"),
+        metavar="FILE",
         accepts="StrPath",
     )
     num_cpus: int = option(
@@ -260,6 +263,7 @@ class HfTokenizer:
         changes_bytes=True,
         keyword="tokenizer",
         flags=("--tokenizer", "-t"),
+        metavar="NAME|FILE",
         is_for_core=False,
     )
     truncation: bool = option(
