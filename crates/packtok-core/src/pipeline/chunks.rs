@@ -64,7 +64,7 @@ pub(crate) fn run<W: Work>(
             num_chunks: 0,
             is_at_end: false,
         }),
-        results: OrderedResults::new(workers.len()),
+        results: OrderedResults::new(workers.len(), 2 * workers.len() + 2),
         bytes_read: AtomicU64::new(0),
         kept_buffer_bytes,
     });

@@ -42,7 +42,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<T: Default> OrderedResults<T> {
-    pub(super) fn new(num_workers: usize) -> Self {
+    /// At most `window` results are in flight.
+    pub(super) fn new(num_workers: usize, window: usize) -> Self {
         Self {
             state: Mutex::new(State {
                 results: BTreeMap::new(),
@@ -54,7 +55,7 @@ impl<T: Default> OrderedResults<T> {
             room: Condvar::new(),
             ready: Condvar::new(),
             is_over: AtomicBool::new(false),
-            window: 2 * num_workers as u64 + 2,
+            window: window as u64,
         }
     }
 
@@ -80,8 +81,15 @@ impl<T: Default> OrderedResults<T> {
 
     /// Hands over result `number`.
     pub(super) fn put(&self, number: u64, result: Result<T>) {
-        lock(&self.state).results.insert(number, result);
-        self.ready.notify_one();
+        let mut state = lock(&self.state);
+        state.results.insert(number, result);
+        // The receiver only waits for the next result; waking it for others would take a core from
+        // a worker.
+        let is_next = number == state.num_received;
+        drop(state);
+        if is_next {
+            self.ready.notify_one();
+        }
     }
 
     pub(super) fn is_over(&self) -> bool {

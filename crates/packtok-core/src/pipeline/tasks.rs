@@ -8,6 +8,10 @@ use super::results::OrderedResults;
 use super::{Consume, PipelineError};
 use crate::error::{Error, Result};
 
+/// Results in flight for each thread. Many, because tasks are small and the receiver is one thread
+/// more than there may be cores: workers must not wait for it.
+const WINDOW_PER_THREAD: usize = 32;
+
 /// Applies `work` to the numbers below `num_tasks`, on `num_threads` threads, and passes the results
 /// to `consumer` in order.
 ///
@@ -23,7 +27,7 @@ pub(crate) fn run_tasks<W, R: Default + Send>(
     consumer: &mut impl Consume<R>,
 ) -> Result<()> {
     let num_threads = num_threads.min(num_tasks).max(1);
-    let results = OrderedResults::new(num_threads);
+    let results = OrderedResults::new(num_threads, WINDOW_PER_THREAD * num_threads);
     let next = AtomicU64::new(0);
     let work_until_over = || {
         let _working = results.working();
@@ -106,7 +110,10 @@ mod tests {
                 let ahead = started.fetch_add(1, Ordering::SeqCst) + 1;
                 let ahead = ahead.saturating_sub(received.load(Ordering::SeqCst));
                 // One more can be received but not yet counted here.
-                assert!(ahead <= 2 * num_threads + 3, "{ahead} results in flight");
+                assert!(
+                    ahead <= WINDOW_PER_THREAD * num_threads + 1,
+                    "{ahead} results in flight"
+                );
                 *result = task;
                 Ok(())
             };
