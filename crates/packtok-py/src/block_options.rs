@@ -7,6 +7,7 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use packtok_core::pbin::TokenWidth;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::Result;
+use packtok_sampling::files::FilesError;
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::files::manifest::{self, Entry};
 use packtok_sampling::items::items::Packing;
@@ -74,11 +75,11 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
     if let Some(expected) = fingerprint {
         let found = manifest::hex(&manifest::fingerprint(&entries));
         if found != expected {
-            return Err(SamplingError::ManifestReplaced {
+            return Err(SamplingError::Files(FilesError::ManifestReplaced {
                 path: path.into(),
                 found,
                 expected: expected.to_owned(),
-            });
+            }));
         }
     }
     Files::listed(entries, verify)

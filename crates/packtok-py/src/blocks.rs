@@ -6,11 +6,10 @@ use std::sync::OnceLock;
 
 use numpy::{PyArray1, PyArrayDescr, PyReadonlyArray1};
 use packtok_core::pbin::{AccessPattern, TokenWidth};
-use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::manifest;
-use packtok_sampling::items::Id;
 use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::items::Items;
+use packtok_sampling::items::{Id, ItemsError};
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PySlice, PyTuple};
@@ -206,7 +205,7 @@ impl PyBlocks {
     #[getter]
     fn context_length(&self) -> PyResult<u64> {
         let context_length = self.items.context_length();
-        context_length.ok_or_else(|| sampling_error(SamplingError::NoRows))
+        context_length.ok_or_else(|| sampling_error(ItemsError::NoRows.into()))
     }
 
     /// Number of tokens, including those that are in no item.

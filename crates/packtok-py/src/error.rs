@@ -15,6 +15,9 @@ use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_sampling::Error as SamplingError;
+use packtok_sampling::files::FilesError;
+use packtok_sampling::items::ItemsError;
+use packtok_sampling::plans::PlansError;
 use packtok_store::Error as StoreError;
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -151,39 +154,57 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
         E::Io { path, source } => os_error(&path, &source),
         E::Store(error) => store_error(&error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
-        E::NoWritableFolder { .. } => PyOSError::new_err(chain(&error)),
-        E::NoSuchItem { .. } | E::NoSuchBlock { .. } => PyIndexError::new_err(chain(&error)),
-        E::NoFiles
-        | E::BlockTokens { .. }
-        | E::NoSuchSplit { .. }
-        | E::NotUtf8 { .. }
-        | E::NoChecksums { .. }
-        | E::CacheBytes { .. }
-        | E::BlockTooSmall { .. }
+        E::Files(error) => files_error(&error),
+        E::Items(error) => items_error(&error),
+        E::Order(error) => PyValueError::new_err(chain(&error)),
+        E::Plans(error) => plans_error(&error),
+    }
+}
+
+fn files_error(error: &FilesError) -> PyErr {
+    use FilesError as E;
+    match error {
+        E::NoFiles | E::NotUtf8 { .. } | E::NoChecksums { .. } | E::CacheBytes { .. } => {
+            PyValueError::new_err(chain(error))
+        }
+        E::WidthDiffers { .. }
+        | E::CacheFull { .. }
+        | E::FileReplaced { .. }
+        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(error)),
+        E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
+            PbinFormatError::new_err(chain(error))
+        }
+    }
+}
+
+fn items_error(error: &ItemsError) -> PyErr {
+    use ItemsError as E;
+    match error {
+        E::NoSuchItem { .. } => PyIndexError::new_err(chain(error)),
+        E::BlockTooSmall { .. }
         | E::Overlap { .. }
-        | E::SplitOfSplit
-        | E::Fraction { .. }
-        | E::TooFewDocuments { .. }
         | E::TooFewTokens { .. }
         | E::TooFewTokensForRow { .. }
         | E::IdTooLarge { .. }
         | E::BatchTooLong { .. }
         | E::ByFileOfSplit
         | E::NoRows
-        | E::RowsDiffer { .. }
-        | E::MixtureWithoutSources
-        | E::MixtureWeightZero { .. }
-        | E::MixtureWeightsTooLarge { .. } => PyValueError::new_err(chain(&error)),
-        E::WidthDiffers { .. }
-        | E::PlanTokens { .. }
-        | E::PlanFile { .. }
-        | E::CacheFull { .. }
-        | E::SplitDisagrees { .. }
-        | E::FileReplaced { .. }
-        | E::ManifestReplaced { .. } => PacktokError::new_err(chain(&error)),
-        E::ManifestLine { .. } | E::ImpossibleEntry { .. } | E::TooMany { .. } => {
-            PbinFormatError::new_err(chain(&error))
-        }
+        | E::RowsDiffer { .. } => PyValueError::new_err(chain(error)),
+        E::PlanTokens { .. } | E::SplitDisagrees { .. } => PacktokError::new_err(chain(error)),
+    }
+}
+
+fn plans_error(error: &PlansError) -> PyErr {
+    use PlansError as E;
+    match error {
+        E::NoWritableFolder { .. } => PyOSError::new_err(chain(error)),
+        E::NoSuchBlock { .. } => PyIndexError::new_err(chain(error)),
+        E::BlockTokens { .. }
+        | E::NoSuchSplit { .. }
+        | E::SplitOfSplit
+        | E::Fraction { .. }
+        | E::TooFewDocuments { .. } => PyValueError::new_err(chain(error)),
+        E::PlanFile { .. } => PacktokError::new_err(chain(error)),
     }
 }
 

@@ -20,6 +20,7 @@ use packtok_store::{Location, Object, RemoteFile};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::files::FilesError;
 
 /// Default size limit of the cache.
 const DEFAULT_BYTES: u64 = 100 << 30;
@@ -49,8 +50,10 @@ impl CacheLimits {
             None => DEFAULT_BYTES,
             Some(text) => {
                 let text = text.to_string_lossy();
-                text.parse().map_err(|_| Error::CacheBytes {
-                    found: text.into_owned(),
+                text.parse().map_err(|_| {
+                    Error::Files(FilesError::CacheBytes {
+                        found: text.into_owned(),
+                    })
                 })?
             }
         };
@@ -225,10 +228,10 @@ impl CacheLimits {
         }
         match taken + bytes <= self.bytes {
             true => Ok(()),
-            false => Err(Error::CacheFull {
+            false => Err(Error::Files(FilesError::CacheFull {
                 folder: self.folder.clone(),
                 bytes: self.bytes,
-            }),
+            })),
         }
     }
 

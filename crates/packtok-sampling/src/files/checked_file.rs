@@ -9,6 +9,7 @@ use packtok_formats::TokenFile;
 use packtok_pbin::CHECKED_DATA_BYTES;
 
 use crate::error::{Error, Result};
+use crate::files::FilesError;
 #[cfg(feature = "remote")]
 use crate::files::cached_object::{CacheLimits, CachedObject};
 
@@ -34,7 +35,7 @@ impl CheckedFile {
     /// Opens the file at a path or URL. The data of a URL is always verified.
     ///
     /// # Errors
-    /// [`Error::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
+    /// [`FilesError::NoChecksums`] if it cannot be verified; the errors of opening or fetching it.
     pub fn open(path: &Path, verify: bool) -> Result<Self> {
         #[cfg(feature = "remote")]
         if crate::files::location::is_url(path) && !path.exists() {
@@ -55,9 +56,9 @@ impl CheckedFile {
 
     fn checked(file: TokenFile) -> Result<Self> {
         if !file.has_data_checksums() {
-            return Err(Error::NoChecksums {
+            return Err(Error::Files(FilesError::NoChecksums {
                 path: file.path().into(),
-            });
+            }));
         }
         file.verify_offsets()?;
         let words = file.data_bytes().div_ceil(CHECKED_DATA_BYTES).div_ceil(64);

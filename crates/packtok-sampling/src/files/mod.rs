@@ -3,6 +3,7 @@
 #[cfg(feature = "remote")]
 mod cached_object;
 pub mod checked_file;
+mod error;
 pub mod file_set;
 pub mod fingerprint;
 mod location;
@@ -10,5 +11,6 @@ pub mod manifest;
 pub(crate) mod ranges;
 mod user_cache;
 
+pub use error::FilesError;
 pub use location::is_url;
 pub use user_cache::user_cache;

@@ -9,6 +9,7 @@ use packtok_formats::TokenFile;
 use packtok_pbin::TokenWidth;
 
 use crate::error::{Error, Result};
+use crate::items::ItemsError;
 use crate::items::ids::{IdsMut, write_ids};
 use crate::items::items::{Items, LastLabel};
 use crate::items::stream::{Piece, Stream};
@@ -57,7 +58,7 @@ pub struct Segments {
 /// sources must have rows of the same length.
 ///
 /// # Errors
-/// [`Error::NoRows`], [`Error::RowsDiffer`], [`Error::BatchTooLong`], [`Error::IdTooLarge`], and
+/// [`ItemsError::NoRows`], [`ItemsError::RowsDiffer`], [`ItemsError::BatchTooLong`], [`ItemsError::IdTooLarge`], and
 /// the errors of reading files. The content of the arrays is unspecified afterwards.
 ///
 /// # Panics
@@ -70,7 +71,9 @@ pub fn fill<'a>(
     let len = context_length(rows.iter().map(|&(source, _)| source))?.unwrap_or(0) as usize;
     let num_tokens = (rows.len() as u64).saturating_mul(len as u64);
     if filling.segments && num_tokens > i32::MAX as u64 {
-        return Err(Error::BatchTooLong { tokens: num_tokens });
+        return Err(Error::Items(ItemsError::BatchTooLong {
+            tokens: num_tokens,
+        }));
     }
     let wants_segments =
         filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
@@ -106,18 +109,20 @@ pub fn fill<'a>(
 /// Number of inputs in a row of each of `sources`; `None` if there are no sources.
 ///
 /// # Errors
-/// [`Error::NoRows`]; [`Error::RowsDiffer`].
+/// [`ItemsError::NoRows`]; [`ItemsError::RowsDiffer`].
 pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Result<Option<u64>> {
-    let mut lengths = sources
-        .into_iter()
-        .map(|source| source.context_length().ok_or(Error::NoRows));
+    let mut lengths = sources.into_iter().map(|source| {
+        source
+            .context_length()
+            .ok_or(Error::Items(ItemsError::NoRows))
+    });
     let Some(first) = lengths.next().transpose()? else {
         return Ok(None);
     };
     for found in lengths {
         let found = found?;
         if found != first {
-            return Err(Error::RowsDiffer { first, found });
+            return Err(Error::Items(ItemsError::RowsDiffer { first, found }));
         }
     }
     Ok(Some(first))

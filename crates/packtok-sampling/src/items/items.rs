@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::files::ranges::Ranges;
+use crate::items::ItemsError;
 use crate::items::blocks::BlockLayout;
 use crate::items::ids::Id;
 use crate::items::stream::{Piece, Span, Stream};
@@ -114,8 +115,8 @@ impl Items {
     /// Divides `stream` into items according to `packing`.
     ///
     /// # Errors
-    /// [`Error::BlockTooSmall`], [`Error::Overlap`], [`Error::TooFewTokens`],
-    /// [`Error::TooFewTokensForRow`], [`Error::PlanTokens`].
+    /// [`ItemsError::BlockTooSmall`], [`ItemsError::Overlap`], [`ItemsError::TooFewTokens`],
+    /// [`ItemsError::TooFewTokensForRow`], [`ItemsError::PlanTokens`].
     pub fn new(stream: Stream, packing: Packing) -> Result<Self> {
         let layout = match packing {
             Packing::Whole => Layout::Whole,
@@ -172,7 +173,7 @@ impl Items {
     /// The ordinal of `item`, which counts from the end if it is negative.
     ///
     /// # Errors
-    /// [`Error::NoSuchItem`].
+    /// [`ItemsError::NoSuchItem`].
     #[inline]
     pub fn ordinal(&self, item: i64) -> Result<u64> {
         let items = self.len();
@@ -185,7 +186,7 @@ impl Items {
         if ordinal < items {
             Ok(ordinal)
         } else {
-            Err(Error::NoSuchItem { item, items })
+            Err(Error::Items(ItemsError::NoSuchItem { item, items }))
         }
     }
 
@@ -271,7 +272,7 @@ impl Items {
     /// The tokens of item `i`, which must be below [`Items::len`], converted to another type.
     ///
     /// # Errors
-    /// The errors of opening its files; damaged offsets or a damaged plan; [`Error::IdTooLarge`].
+    /// The errors of opening its files; damaged offsets or a damaged plan; [`ItemsError::IdTooLarge`].
     pub fn copied<T: Id + Default>(&self, i: u64) -> Result<Vec<T>> {
         let mut ids = Vec::new();
         for piece in self.pieces(i)? {
@@ -393,18 +394,18 @@ fn planned(stream: &Stream, plan: Plan) -> Result<Layout> {
     let (found, expected) = (plan.num_tokens(), stream.num_tokens());
     if found != expected {
         let path = plan.path().into();
-        return Err(Error::PlanTokens {
+        return Err(Error::Items(ItemsError::PlanTokens {
             path,
             found,
             expected,
-        });
+        }));
     }
     Ok(Layout::Planned(plan))
 }
 
 fn check_block_size(block_size: u64) -> Result<()> {
     if block_size < 2 {
-        return Err(Error::BlockTooSmall { block_size });
+        return Err(Error::Items(ItemsError::BlockTooSmall { block_size }));
     }
     Ok(())
 }
@@ -412,14 +413,14 @@ fn check_block_size(block_size: u64) -> Result<()> {
 /// Restates `error` in terms of rows, because the caller did not ask for blocks.
 fn in_rows(error: Error, context_length: u64) -> Error {
     match error {
-        Error::TooFewTokens {
+        Error::Items(ItemsError::TooFewTokens {
             path, more, tokens, ..
-        } => Error::TooFewTokensForRow {
+        }) => Error::Items(ItemsError::TooFewTokensForRow {
             path,
             more,
             context_length,
             tokens,
-        },
+        }),
         error => error,
     }
 }
@@ -429,17 +430,19 @@ fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Resul
     check_block_size(block_size)?;
     let layout = |num_tokens| {
         let blocks = BlockLayout::new(num_tokens, block_size, overlap);
-        blocks.ok_or(Error::Overlap {
+        blocks.ok_or(Error::Items(ItemsError::Overlap {
             overlap,
             block_size,
-        })
+        }))
     };
     let files = stream.files();
-    let too_few = |tokens| Error::TooFewTokens {
-        path: files.path(0).into(),
-        more: files.len() - 1,
-        block_size,
-        tokens,
+    let too_few = |tokens| {
+        Error::Items(ItemsError::TooFewTokens {
+            path: files.path(0).into(),
+            more: files.len() - 1,
+            block_size,
+            tokens,
+        })
     };
     if !by_file {
         let blocks = layout(stream.num_tokens())?;
@@ -449,7 +452,7 @@ fn fixed(stream: &Stream, block_size: u64, overlap: u64, by_file: bool) -> Resul
         return Ok(Layout::Blocks(blocks));
     }
     if stream.is_selected() {
-        return Err(Error::ByFileOfSplit);
+        return Err(Error::Items(ItemsError::ByFileOfSplit));
     }
     let tokens: Vec<u64> = files.entries().map(|entry| entry.tokens).collect();
     let layouts = tokens.iter().map(|&tokens| layout(tokens));

@@ -2,9 +2,11 @@
 
 pub mod batch;
 pub mod blocks;
+mod error;
 mod ids;
 #[expect(clippy::module_inception, reason = "the items of this module")]
 pub mod items;
 pub mod stream;
 
+pub use error::ItemsError;
 pub use ids::{Id, IdsMut};

@@ -10,6 +10,7 @@ use packtok_formats::TokenFile;
 use crate::error::{Error, Result};
 use crate::files::file_set::Files;
 use crate::files::fingerprint::DataFingerprint;
+use crate::items::ItemsError;
 use crate::items::ids::{Id, write_ids};
 use crate::plans::split::Runs;
 
@@ -68,7 +69,7 @@ impl Stream {
     /// The tokens of the documents of `files` on one side of a split.
     ///
     /// # Errors
-    /// [`Error::SplitDisagrees`] if the split is for other files.
+    /// [`ItemsError::SplitDisagrees`] if the split is for other files.
     pub fn selected(files: Files, runs: Runs) -> Result<Self> {
         if runs.totals() != (files.num_documents(), files.num_tokens()) {
             return Err(disagrees(&runs));
@@ -202,7 +203,7 @@ impl Stream {
     /// Writes the tokens of `range`, which must be within the stream, to the start of `out`.
     ///
     /// # Errors
-    /// [`Error::IdTooLarge`], and the errors of reading files.
+    /// [`ItemsError::IdTooLarge`], and the errors of reading files.
     ///
     /// # Panics
     /// If `out` is too short.
@@ -225,13 +226,13 @@ impl Stream {
 
     /// The error that `T` cannot hold `id`, which is among the tokens of `piece`.
     pub(crate) fn too_large<T: Id>(&self, piece: &Piece, id: u32) -> crate::Error {
-        Error::IdTooLarge {
+        Error::Items(ItemsError::IdTooLarge {
             path: self.files.path(piece.file).into(),
             start: piece.tokens.start,
             stop: piece.tokens.end,
             id,
             dtype: T::DTYPE,
-        }
+        })
     }
 }
 
@@ -272,5 +273,5 @@ impl Neighbours<'_> {
 
 fn disagrees(runs: &Runs) -> crate::Error {
     let path = runs.path().into();
-    Error::SplitDisagrees { path }
+    Error::Items(ItemsError::SplitDisagrees { path })
 }

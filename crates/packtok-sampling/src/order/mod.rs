@@ -1,5 +1,6 @@
 //! Order: which item comes at which position of which epoch, for one dataset or a mixture.
 
+mod error;
 pub(crate) mod limits;
 pub mod mixture;
 #[expect(clippy::module_inception, reason = "the order of this module")]
@@ -7,3 +8,5 @@ pub mod order;
 pub mod passes;
 pub mod permutation;
 pub mod splitmix;
+
+pub use error::OrderError;

@@ -14,6 +14,7 @@ use packtok_pbin::remove_abandoned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::plans::PlansError;
 use crate::plans::plan_file::{Key, PlanFile};
 use crate::progress::{Monitor, Progress, report};
 
@@ -43,7 +44,7 @@ pub fn file_name(key: &Key) -> String {
 /// again for the next folder if writing to a folder fails.
 ///
 /// # Errors
-/// [`Error::NoWritableFolder`]; [`Error::Cancelled`] if `monitor` breaks while waiting for another
+/// [`PlansError::NoWritableFolder`]; [`Error::Cancelled`] if `monitor` breaks while waiting for another
 /// process; the errors of `build`.
 pub fn find_or_build(
     folders: &[PathBuf],
@@ -60,11 +61,14 @@ pub fn find_or_build(
     for path in paths() {
         match build_or_wait(&path, key, monitor, build) {
             Ok(()) => return Ok(path),
-            Err(error) if is_about(&error, &path) => refusals.push(error),
+            Err(error) if is_about(&error, &path) => refusals.push(packtok_pbin::chain(&error)),
             Err(error) => return Err(error),
         }
     }
-    Err(Error::NoWritableFolder { name, refusals })
+    Err(Error::Plans(PlansError::NoWritableFolder {
+        name,
+        refusals,
+    }))
 }
 
 /// Whether `path` contains a valid file for `key`.

@@ -7,6 +7,7 @@ use packtok_sampling::plans::best_fit::{WINDOW_PIECES, plan_best_fit};
 use proptest::prelude::*;
 
 use crate::reference;
+use packtok_sampling::plans::PlansError;
 
 fn plan(lens: &[u64], context_length: u64) -> Vec<Vec<Range<u64>>> {
     let documents = reference::results(lens);
@@ -65,7 +66,7 @@ fn unsupported_lengths_are_rejected() {
         let error = plan_best_fit(reference::results(&[1]), context_length, &mut |_| Ok(()))
             .expect_err("the length is out of range");
         assert!(
-            matches!(error, Error::BlockTokens { name: "context_length", found } if found == context_length)
+            matches!(error, Error::Plans(PlansError::BlockTokens { name: "context_length", found }) if found == context_length)
         );
     }
 }

@@ -13,6 +13,7 @@ use packtok_sampling::{Error, Result};
 use proptest::prelude::*;
 
 use crate::reference;
+use packtok_sampling::plans::PlansError;
 
 const DATA: [u8; 32] = [7; 32];
 
@@ -50,7 +51,7 @@ fn read(plan: &Plan) -> Result<Vec<Vec<Range<u64>>>> {
 
 fn fault_of<T>(outcome: Result<T>) -> PlanFault {
     match outcome {
-        Err(Error::PlanFile { fault, .. }) => fault,
+        Err(Error::Plans(PlansError::PlanFile { fault, .. })) => fault,
         Err(error) => panic!("another error: {error}"),
         Ok(_) => panic!("no error"),
     }

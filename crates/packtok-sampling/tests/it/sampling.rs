@@ -10,9 +10,11 @@ use packtok_pbin::{Counts, Metadata, Replace, TokenWidth, Writer};
 use packtok_sampling::Error;
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::items::IdsMut;
+use packtok_sampling::items::ItemsError;
 use packtok_sampling::items::batch::{Batch, Filling, Segments, fill};
 use packtok_sampling::items::items::{Items, Packing};
 use packtok_sampling::items::stream::Stream;
+use packtok_sampling::plans::PlansError;
 use packtok_sampling::plans::best_fit::plan_best_fit;
 use packtok_sampling::plans::plan::{Plan, PlanWriter};
 use packtok_sampling::plans::plan_file::{Key, Kind};
@@ -288,13 +290,19 @@ fn plans_and_splits_for_other_files_are_rejected() {
     planned(folder.path(), Stream::new(open(&paths)), 4);
     let plan = |data| Plan::open(&folder.path().join("plan"), &data);
     let error = plan(stream.fingerprint()).unwrap_err();
-    assert!(matches!(error, Error::PlanFile { .. }), "{error}");
+    assert!(
+        matches!(error, Error::Plans(PlansError::PlanFile { .. })),
+        "{error}"
+    );
 
     write(folder.path(), &[vec![vec![1, 2, 3]]]);
     let other = open(&paths);
     let split = folder.path().join("split");
     let error = Runs::open(&split, &other.fingerprint(), Side::Train).unwrap_err();
-    assert!(matches!(error, Error::PlanFile { .. }), "{error}");
+    assert!(
+        matches!(error, Error::Plans(PlansError::PlanFile { .. })),
+        "{error}"
+    );
 
     // The totals expose files with a wrong fingerprint.
     let key = Key {
@@ -328,7 +336,7 @@ fn blocks_of_a_side_do_not_stay_within_files() {
         by_file: true,
     };
     let error = Items::new(stream, packing).unwrap_err();
-    assert!(matches!(error, Error::ByFileOfSplit));
+    assert!(matches!(error, Error::Items(ItemsError::ByFileOfSplit)));
 }
 
 #[test]

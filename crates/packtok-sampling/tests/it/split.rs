@@ -15,6 +15,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use crate::reference;
+use packtok_sampling::plans::PlansError;
 
 const DATA: [u8; 32] = [7; 32];
 const SIDES: [Side; 2] = [Side::Train, Side::Validation];
@@ -184,10 +185,10 @@ fn sides_options_and_data_have_distinct_fingerprints() {
     let error = Runs::open(&split.path, &[8; 32], Side::Train).expect_err("the data are others");
     assert!(matches!(
         error,
-        Error::PlanFile {
+        Error::Plans(PlansError::PlanFile {
             fault: PlanFault::Key { .. },
             ..
-        }
+        })
     ));
 }
 

@@ -5,6 +5,7 @@ use packtok_sampling::plans::whole_documents::plan_whole_documents;
 use proptest::prelude::*;
 
 use crate::reference;
+use packtok_sampling::plans::PlansError;
 
 /// Starts of the blocks and the number of dropped tokens.
 fn plan(lens: &[u64], block_size: u64) -> (Vec<u64>, u64) {
@@ -50,7 +51,9 @@ fn unsupported_lengths_are_rejected() {
     for block_size in [0, (1 << 24) + 1, u64::MAX] {
         let error = plan_whole_documents(reference::results(&[1]), block_size, &mut |_| Ok(()))
             .expect_err("the length is out of range");
-        assert!(matches!(error, Error::BlockTokens { found, .. } if found == block_size));
+        assert!(
+            matches!(error, Error::Plans(PlansError::BlockTokens { found, .. }) if found == block_size)
+        );
         assert_eq!(
             error.to_string(),
             format!("block_size is {block_size}, expected 1 to 16777216")

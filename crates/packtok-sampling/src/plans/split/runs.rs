@@ -92,7 +92,7 @@ impl Runs {
     /// Opens one side of the split at `path`, which must be for `data`, in constant time.
     ///
     /// # Errors
-    /// [`Error::PlanFile`](crate::Error::PlanFile) if the file is damaged, of another kind or for
+    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the file is damaged, of another kind or for
     /// other data; [`Error::Pbin`](crate::Error::Pbin) if it cannot be read.
     pub fn open(path: &Path, data: &DataFingerprint, side: Side) -> Result<Self> {
         let file = PlanFile::open(path)?;
@@ -179,7 +179,7 @@ impl Runs {
     /// Reads the complete file and verifies its checksum.
     ///
     /// # Errors
-    /// [`Error::PlanFile`](crate::Error::PlanFile) if it is damaged.
+    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if it is damaged.
     pub fn verify(&self) -> Result<()> {
         self.file.verify()
     }
@@ -188,7 +188,7 @@ impl Runs {
     /// [`Runs::num_documents`].
     ///
     /// # Errors
-    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
+    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
     pub fn run_of_document(&self, i: u64) -> Result<Run> {
         let number = self.last_run(|record| record.before(self.side).0 <= i);
         self.run(number, |run| {
@@ -199,7 +199,7 @@ impl Runs {
     /// The run that contains token `i` of this side, which must be below [`Runs::num_tokens`].
     ///
     /// # Errors
-    /// [`Error::PlanFile`](crate::Error::PlanFile) if the entries are damaged.
+    /// [`PlansError::PlanFile`](crate::Error::Plans(PlansError::PlanFile)) if the entries are damaged.
     pub fn run_of_token(&self, i: u64) -> Result<Run> {
         let number = self.last_run(|record| record.before(self.side).1 <= i);
         self.run(number, |run| {
