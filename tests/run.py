@@ -278,8 +278,8 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     ]
     if is_thorough:
         # Only this crate: ignored tests of others are processes that their tests start.
-        whole = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
-        steps.append(Step("cargo test of wholes", whole, ["clippy"], niceness=LAST))
+        many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
+        steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=LAST))
     if _is_ci():
         for step in steps:
             step.environment = {"CARGO_INCREMENTAL": "0"}
