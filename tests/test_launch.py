@@ -225,7 +225,7 @@ def test_two_environments_are_rejected(one: str, other: str) -> None:
 def test_arguments_have_one_canonical_form() -> None:
     command = ["pack", "cfg.yaml", "-i", "a b", "--input", "-c", "-o", "x.pbin", "--no-add-special-tokens"]
     found = wrapped([*command, "-f", ".t\n$(x)", "-j3", "--existing", "skip", "--set", "a=1", "-q"])
-    assert found.command.arguments == (
+    assert found.arguments == (
         "cfg.yaml",
         "--input=a b",
         "--input=-c",
@@ -235,15 +235,15 @@ def test_arguments_have_one_canonical_form() -> None:
         "--set=a=1",
     )
     assert (
-        found.command.config,
-        found.command.overrides["settings.dst_path"],
-        found.command.overrides["settings.existing"],
+        found.config,
+        found.overrides["settings.dst_path"],
+        found.overrides["settings.existing"],
     ) == (
         "cfg.yaml",
         "x.pbin",
         "skip",
     )
-    assert wrapped(["pack", "--", "-c.yaml"]).command.arguments == ("./-c.yaml",)
+    assert wrapped(["pack", "--", "-c.yaml"]).arguments == ("./-c.yaml",)
 
 
 def test_options_become_the_arguments_that_the_program_accepts() -> None:
@@ -262,7 +262,7 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
         "--set=settings.span_bytes=1048576",
     )
     options["input"] = ["a b", "-c"]
-    assert wrapped(["pack", *arguments]).command.overrides == {
+    assert wrapped(["pack", *arguments]).overrides == {
         OPTIONS[name].key: value for name, value in options.items() if name not in ("output", "restart")
     }
 
@@ -270,8 +270,8 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
 def test_tokenize_accepts_the_arguments_of_tatm() -> None:
     command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
     found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
-    assert found.command.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
-    assert found.command.overrides["settings.dst_path"] == "/o/p.pbin"
+    assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
+    assert found.overrides["settings.dst_path"] == "/o/p.pbin"
     assert found.remarks == (
         "--num-workers has no effect: --cpus-per-task sets the threads of each task",
         "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",

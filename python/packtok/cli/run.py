@@ -12,7 +12,6 @@ from packtok.cli.options import JsonOption, check_output
 from packtok.cli.pack import check_whole, checked_overrides
 from packtok.cli.progress import engine_checks, progress
 from packtok.cli.wrapped import wrapped
-from packtok.errors import PacktokError
 
 if TYPE_CHECKING:
     from packtok.commands.run import OnStart, RunReport, RunStart
@@ -113,7 +112,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Pack a corpus with many tasks on a cluster; the result is the file that one process would write."""
-    from packtok.commands.run import run_command
+    from packtok.commands.run import run_tasks
     from packtok.launch.settings import load_settings
 
     flags: dict[str, Any] = {
@@ -140,11 +139,13 @@ def run(
     check_output("--outdir", outdir, is_folder=True)
     check_output("--submit-script", submit_script)
     given = wrapped(command)
-    check_whole(checked_overrides(given.command.config, given.command.overrides))
+    checked = checked_overrides(given.config, given.overrides)
+    check_whole(checked)
     console.remarks(given.remarks)
     show_run(
-        lambda on_start, on_progress: run_command(
-            given.command,
+        lambda on_start, on_progress: run_tasks(
+            checked,
+            given.arguments,
             settings,
             outdir=outdir,
             submit_script=submit_script,
@@ -170,6 +171,8 @@ def _array(text: str | None) -> dict[str, int]:
 
 def show_run(start: "Callable[[OnStart, Progress | None], RunReport]", *, as_json: bool) -> None:
     """Calls `packtok.commands.run` with callbacks that report to stderr, and prints the result."""
+    from packtok.commands.run import ShardsFailedError
+
     show: Progress | None = None
     try:
         with engine_checks(quiet=False), ExitStack() as stack:
@@ -183,9 +186,8 @@ def show_run(start: "Callable[[OnStart, Progress | None], RunReport]", *, as_jso
                     show(counts)
 
             report = start(_show_start, on_progress)
-    except PacktokError as error:
-        reasons: dict[int, str] = getattr(error, "reasons", {})
-        for shard, reason in reasons.items():
+    except ShardsFailedError as error:
+        for shard, reason in error.reasons.items():
             console.remark(f"shard {shard}: {reason}")
         raise
     if report.joined is not None:

@@ -1,15 +1,12 @@
 """The command that `packtok run` gives its tasks: `pack` unchanged, `tokenize` with the options of tatm."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from packtok.cli.options import PACK_FLAGS, existing_policy
 from packtok.cli.pack import overrides, pack
-
-if TYPE_CHECKING:
-    from packtok.commands.run import TaskCommand
 
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
@@ -20,10 +17,16 @@ _NOT_FOR_SHARDS = {
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A command for the tasks of a run, and remarks on options of it that have no effect."""
+    """A command for the tasks of a run."""
 
-    command: "TaskCommand"
+    config: str | None
+    """Path of the config file."""
+    overrides: dict[str, Any]
+    """Values by dotted key that override the config."""
+    arguments: tuple[str, ...]
+    """Arguments of `packtok pack` that stand for both, without the output."""
     remarks: tuple[str, ...] = ()
+    """Options that have no effect, each with the reason."""
 
 
 def wrapped(command: list[str]) -> Wrapped:
@@ -41,7 +44,7 @@ def wrapped(command: list[str]) -> Wrapped:
 
 
 def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
-    from packtok.commands.run import TaskCommand, pack_arguments
+    from packtok.commands.run import pack_arguments
 
     params = _parsed(pack, "pack", arguments)
     for name, reason in _NOT_FOR_SHARDS.items():
@@ -57,8 +60,7 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
     options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
     config, set_values = params["config"], params["set_values"] or ()
     return Wrapped(
-        TaskCommand(config, overrides(options, set_values), pack_arguments(config, options, set_values)),
-        remarks,
+        config, overrides(options, set_values), pack_arguments(config, options, set_values), remarks
     )
 
 

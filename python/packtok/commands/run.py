@@ -33,18 +33,6 @@ _OF_THE_WHOLE = ("output", "existing", "report")
 
 
 @dataclass(frozen=True)
-class TaskCommand:
-    """The command that every task runs, with its own shard: `packtok pack`."""
-
-    config: str | None
-    """Path of the config file."""
-    overrides: Mapping[str, Any]
-    """Values by dotted key that override the config, including the output of the whole run."""
-    arguments: tuple[str, ...]
-    """Arguments of `packtok pack` that stand for both, without the output."""
-
-
-@dataclass(frozen=True)
 class RunStart:
     """What is known before tasks are started."""
 
@@ -141,11 +129,11 @@ def run(
         SlurmError: If Slurm rejects a job or does not respond.
     """
     path = None if config is None else os.fspath(config)
-    command = TaskCommand(path, option_overrides(options), pack_arguments(path, options))
     if not isinstance(settings, LaunchSettings):
         settings = load_settings(settings)
-    return run_command(
-        command,
+    return run_tasks(
+        load_config(path, option_overrides(options)),
+        pack_arguments(path, options),
         settings,
         outdir=None if outdir is None else os.fspath(outdir),
         submit_script=None if submit_script is None else os.fspath(submit_script),
@@ -188,8 +176,9 @@ def pack_arguments(
     return (*arguments, *(f"--set={text}" for text in set_values))
 
 
-def run_command(
-    command: TaskCommand,
+def run_tasks(
+    config: PackConfig,
+    arguments: tuple[str, ...],
     settings: LaunchSettings,
     *,
     outdir: str | None = None,
@@ -199,9 +188,20 @@ def run_command(
     on_start: OnStart | None = None,
     on_progress: Progress | None = None,
 ) -> RunReport:
-    """Plans the shards, writes the scripts, and submits them or returns the commands that do; see `run`."""
-    checked = load_config(command.config, command.overrides)
-    output, folder = _paths(checked, outdir)
+    """Plans the shards, writes the scripts, and submits them or returns the commands that do.
+
+    Args:
+        config: The checked config.
+        arguments: Arguments of `packtok pack` that stand for it, without the output.
+        settings: Settings of the cluster.
+        outdir: As in `run`.
+        submit_script: As in `run`.
+        submit: As in `run`.
+        on_warnings: As in `run`.
+        on_start: As in `run`.
+        on_progress: As in `run`.
+    """
+    output, folder = _paths(config, outdir)
     if submit_script is not None and os.path.isdir(submit_script):
         raise ConfigError(f"--submit-script: {submit_script} is a folder; give a file in it")
     with _ray_at_hand(settings, submit=submit) as ray:
@@ -209,14 +209,14 @@ def run_command(
             outdir=folder,
             output=output,
             num_shards=num_shards(folder, settings, None if ray is None else ray_engine.num_nodes(ray)),
-            pack_arguments=command.arguments,
-            join_arguments=_join_arguments(checked, settings.slurm.join),
+            pack_arguments=arguments,
+            join_arguments=_join_arguments(config, settings.slurm.join),
             working_folder=os.getcwd(),
             python=sys.executable,
             settings=settings,
         )
         check(launch)
-        warnings = _plan(launch, command)
+        warnings = _plan(launch, config)
         if on_warnings is not None:
             on_warnings(warnings)
         script = None if submit_script is None else Path(os.path.abspath(submit_script))
@@ -255,14 +255,14 @@ def retry(
         )
 
 
-def _paths(checked: PackConfig, outdir: str | None) -> tuple[str, Path]:
+def _paths(config: PackConfig, outdir: str | None) -> tuple[str, Path]:
     """Returns the output of the whole run and the folder of its shards."""
-    if checked.settings.report is not None:
+    if config.settings.report is not None:
         raise ConfigError(
             "--report: settings.report is set, but packtok run writes no report; remove it, and use "
             "packtok status"
         )
-    output = checked.settings.dst_path
+    output = config.settings.dst_path
     if outdir is not None and is_url(outdir):
         raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
     if not is_url(output):
@@ -278,16 +278,15 @@ def _paths(checked: PackConfig, outdir: str | None) -> tuple[str, Path]:
     return output, folder
 
 
-def _plan(launch: Launch, command: TaskCommand) -> tuple[str, ...]:
+def _plan(launch: Launch, config: PackConfig) -> tuple[str, ...]:
     """Writes the plan into the folder of shards and returns the remarks on the packing."""
-    into_folder = {**command.overrides, OPTIONS["output"].key: str(launch.outdir)}
-    packing = prepare(command.config, into_folder)
+    packing = prepare(config).into(launch.outdir, config.settings.existing)
     plan_packing(packing, launch.num_shards)
     return packing.notes
 
 
-def _join_arguments(checked: PackConfig, kind: str) -> tuple[str, ...]:
-    existing, limit = checked.settings.existing, checked.max_rejects
+def _join_arguments(config: PackConfig, kind: str) -> tuple[str, ...]:
+    existing, limit = config.settings.existing, config.max_rejects
     arguments = [f"--existing={existing}"] if existing != "error" else []
     if limit is not None:
         arguments.append(f"--max-rejects={limit}")
