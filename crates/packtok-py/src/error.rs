@@ -19,6 +19,7 @@ use packtok_sampling::files::FilesError;
 use packtok_sampling::items::ItemsError;
 use packtok_sampling::plans::PlansError;
 use packtok_store::Error as StoreError;
+use packtok_tokenizer::{EncodeError, LoadError};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyException, PyFileExistsError, PyFileNotFoundError, PyIndexError, PyKeyboardInterrupt,
@@ -125,24 +126,30 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
 pub(crate) fn tokenizer_error(error: packtok_tokenizer::Error) -> PyErr {
     use packtok_tokenizer::Error as E;
     match &error {
-        E::Io { path, source } => os_error(path, source),
-        E::UnknownBuiltin { .. }
-        | E::TruncationTooShort { .. }
-        | E::NotFast { .. }
-        | E::WideIds { .. } => PyValueError::new_err(chain(&error)),
-        E::NotUtf8 { .. }
-        | E::NotJson { .. }
-        | E::Shape { .. }
-        | E::Dropout { .. }
-        | E::Unloadable { .. }
-        | E::Disagreement { .. }
-        | E::SameAddedTokens { .. }
-        | E::EmptyAddedToken { .. }
-        | E::Ranks { .. }
-        | E::SentencePiece { .. }
-        | E::Tekken { .. }
+        E::Load(LoadError::Io { path, source }) => os_error(path, source),
+        E::Load(LoadError::UnknownBuiltin { .. })
+        | E::Encode(
+            EncodeError::TruncationTooShort { .. }
+            | EncodeError::NotFast { .. }
+            | EncodeError::WideIds { .. },
+        ) => PyValueError::new_err(chain(&error)),
+        E::Load(
+            LoadError::NotUtf8 { .. }
+            | LoadError::NotJson { .. }
+            | LoadError::Shape { .. }
+            | LoadError::Dropout { .. }
+            | LoadError::Unloadable { .. }
+            | LoadError::Disagreement { .. }
+            | LoadError::SameAddedTokens { .. }
+            | LoadError::EmptyAddedToken { .. }
+            | LoadError::Ranks { .. }
+            | LoadError::SentencePiece { .. }
+            | LoadError::Tekken { .. },
+        )
         | E::Decode { .. } => TokenizerError::new_err(chain(&error)),
-        E::SpecialTokenInText { .. } | E::Encode { .. } => DocumentError::new_err(chain(&error)),
+        E::Encode(EncodeError::SpecialTokenInText { .. } | EncodeError::Engine { .. }) => {
+            DocumentError::new_err(chain(&error))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::encode_error::EncodeError;
 use crate::engines::choose::FastScratch;
 use crate::error::{Error, Result};
 use crate::loaded::Loaded;
@@ -31,10 +32,10 @@ impl Encoder {
         };
         let truncate_text_to = match options.truncate_to {
             Some(max_length) if max_length < num_special => {
-                return Err(Error::TruncationTooShort {
+                return Err(Error::Encode(EncodeError::TruncationTooShort {
                     max_length,
                     num_special,
-                });
+                }));
             }
             Some(max_length) => max_length - num_special,
             None => usize::MAX,
@@ -46,10 +47,10 @@ impl Encoder {
             }
             (_, Ok(fast)) => Some(fast.scratch(options.cache_bytes)),
             (EngineChoice::Fast, Err(reason)) => {
-                return Err(Error::NotFast {
+                return Err(Error::Encode(EncodeError::NotFast {
                     name: tokenizer.name.clone(),
                     reason: reason.to_owned(),
-                });
+                }));
             }
         };
         Ok(Self {
@@ -74,7 +75,7 @@ impl Encoder {
     /// Allocates nothing once the buffers have grown, unless the reference engine encodes.
     ///
     /// # Errors
-    /// [`Error::SpecialTokenInText`] if the options refuse special tokens; [`Error::Encode`] if the engine refuses the
+    /// [`EncodeError::SpecialTokenInText`] if the options refuse special tokens; [`EncodeError::Engine`] if the engine refuses the
     /// text.
     pub fn encode_into(&mut self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
         let start = ids.len();
@@ -97,15 +98,15 @@ impl Encoder {
     /// [`Encoder::encode_into`] for ids of two bytes, which take half the memory.
     ///
     /// # Errors
-    /// Those of [`Encoder::encode_into`]; [`Error::WideIds`] if some id of the tokenizer needs more than two bytes,
+    /// Those of [`Encoder::encode_into`]; [`EncodeError::WideIds`] if some id of the tokenizer needs more than two bytes,
     /// whatever the text.
     pub fn encode_u16_into(&mut self, text: &str, ids: &mut Vec<u16>) -> Result<()> {
         let vocab_size = self.tokenizer.description.vocab_size;
         if vocab_size > 1 << 16 {
-            return Err(Error::WideIds {
+            return Err(Error::Encode(EncodeError::WideIds {
                 name: self.tokenizer.name.clone(),
                 vocab_size,
-            });
+            }));
         }
         let mut wide_ids = std::mem::take(&mut self.wide_ids);
         wide_ids.clear();
@@ -123,9 +124,9 @@ impl Encoder {
             // SentencePiece models never turn the name of a special token into its id, so the ids do not show it.
             let mut special = self.tokenizer.special_tokens();
             if let Some(token) = special.find(|token| text.contains(&token.content)) {
-                return Err(Error::SpecialTokenInText {
+                return Err(Error::Encode(EncodeError::SpecialTokenInText {
                     token: token.content.clone(),
-                });
+                }));
             }
         }
         let by_fallback =
@@ -140,7 +141,7 @@ impl Encoder {
             true => Ok(()),
             false => by_fallback(text, ids),
         });
-        done.map_err(|source| Error::Encode { source })?;
+        done.map_err(|source| Error::Encode(EncodeError::Engine { source }))?;
         if refuses {
             self.refuse_special_tokens(&ids[start..])?;
         }
@@ -150,9 +151,9 @@ impl Encoder {
     fn refuse_special_tokens(&self, ids: &[u32]) -> Result<()> {
         for token in self.tokenizer.special_tokens() {
             if ids.contains(&token.id) {
-                return Err(Error::SpecialTokenInText {
+                return Err(Error::Encode(EncodeError::SpecialTokenInText {
                     token: token.content.clone(),
-                });
+                }));
             }
         }
         Ok(())

@@ -10,6 +10,7 @@
 
 mod byte_decoder;
 mod components;
+mod encode_error;
 mod encoder;
 mod engines;
 mod error;
@@ -22,11 +23,12 @@ mod tokenizer;
 mod vocabulary;
 
 pub use components::Component;
+pub use encode_error::EncodeError;
 pub use encoder::Encoder;
 pub use engines::kind::EngineKind;
 pub use engines::reference::is_panic_contained;
 pub use error::{Cause, Error, Result};
-pub use load::{AddedToken, BUILTIN_NAMES, builtin_json, fingerprint_of};
+pub use load::{AddedToken, BUILTIN_NAMES, LoadError, builtin_json, fingerprint_of};
 pub use nasty::nasty_texts;
 pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};
 pub use tokenizer::Tokenizer;

@@ -6,6 +6,7 @@ use crate::byte_decoder::ByteDecoder;
 use crate::engines::choose::FastEngine;
 use crate::engines::fallback::Fallback;
 use crate::error::{Cause, Error, Result};
+use crate::load::LoadError;
 use crate::load::{AddedToken, Description, described, parsed};
 
 /// What all clones of a tokenizer share.
@@ -37,10 +38,10 @@ impl Loaded {
         let fallback = OnceLock::new();
         if fast.as_ref().map_or(true, FastEngine::needs_fallback) {
             let engine = Fallback::load(&json, description.is_sentencepiece).map_err(|source| {
-                Error::Unloadable {
+                Error::Load(LoadError::Unloadable {
                     name: name.to_owned(),
                     source,
-                }
+                })
             })?;
             fast = fast.and_then(|fast| {
                 fast.check(&mut |word, ids| engine.encode_into(word, false, ids))?;
@@ -116,9 +117,11 @@ impl Loaded {
             loaded.map_err(|cause| cause.to_string())
         };
         let loaded = self.fallback.get_or_init(load);
-        loaded.as_ref().map_err(|cause| Error::Unloadable {
-            name: self.name.clone(),
-            source: cause.clone().into(),
+        loaded.as_ref().map_err(|cause| {
+            Error::Load(LoadError::Unloadable {
+                name: self.name.clone(),
+                source: cause.clone().into(),
+            })
         })
     }
 
@@ -136,12 +139,12 @@ impl Loaded {
         for token in &self.description.added_tokens {
             let found = engine.token_to_id(&token.content);
             if found != Some(token.id) {
-                return Err(Error::Disagreement {
+                return Err(Error::Load(LoadError::Disagreement {
                     name: self.name.clone(),
                     token: token.content.clone(),
                     expected: token.id,
                     found,
-                });
+                }));
             }
         }
         Ok(())

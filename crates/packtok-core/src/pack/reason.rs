@@ -1,6 +1,7 @@
 //! Why a line is not packed, and the remedy.
 
 use packtok_pbin::chain;
+use packtok_tokenizer::EncodeError;
 
 use crate::field::BadDocument;
 
@@ -24,7 +25,9 @@ impl Reason {
         const SKIP: &str = "or set on_bad_document to skip";
         match self {
             Self::Field(reason) => reason.remedy().to_string(),
-            Self::Tokenizer(packtok_tokenizer::Error::SpecialTokenInText { .. }) => {
+            Self::Tokenizer(packtok_tokenizer::Error::Encode(
+                EncodeError::SpecialTokenInText { .. },
+            )) => {
                 format!("fix the text, set special_tokens_in_text to parse or text, {SKIP}")
             }
             Self::Tokenizer(_) => format!("fix the text {SKIP}"),

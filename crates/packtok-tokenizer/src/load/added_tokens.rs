@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::LoadError;
 use super::sentencepiece_types::is_sentencepiece;
 use super::vocab::vocab_id;
 use crate::engines::reference::Normalizer;
@@ -105,18 +106,18 @@ pub(super) fn check_normalized_tokens(
         };
         let first = *first_with.entry(normalized).or_insert(content);
         if first != content {
-            return Err(Error::SameAddedTokens {
+            return Err(Error::Load(LoadError::SameAddedTokens {
                 name: name.to_owned(),
                 first: first.to_owned(),
                 second: content.to_owned(),
-            });
+            }));
         }
     }
     match first_with.get("") {
-        Some(&token) if first_with.len() > 1 => Err(Error::EmptyAddedToken {
+        Some(&token) if first_with.len() > 1 => Err(Error::Load(LoadError::EmptyAddedToken {
             name: name.to_owned(),
             token: token.to_owned(),
-        }),
+        })),
         _ => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
+use super::LoadError;
 use crate::engines::byte_bpe::{CL100K_PATTERN, O200K_PATTERN};
 use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
@@ -48,13 +49,17 @@ pub(crate) fn builtin_json_of_ranks(ranks: &[Vec<u8>]) -> Result<Option<String>>
 
 /// A built-in tokenizer, and the bytes of every rank, in order.
 fn load(name: &str) -> Result<(Encoding, Vec<Vec<u8>>)> {
-    let unknown = || Error::UnknownBuiltin {
-        name: name.to_owned(),
-        known: BUILTIN_NAMES,
+    let unknown = || {
+        Error::Load(LoadError::UnknownBuiltin {
+            name: name.to_owned(),
+            known: BUILTIN_NAMES,
+        })
     };
-    let unloadable = |source| Error::Unloadable {
-        name: name.to_owned(),
-        source,
+    let unloadable = |source| {
+        Error::Load(LoadError::Unloadable {
+            name: name.to_owned(),
+            source,
+        })
     };
     let encoding = encoding(name).ok_or_else(unknown)?.map_err(unloadable)?;
     let tokens = ranks(name, &encoding.bpe).map_err(unloadable)?;

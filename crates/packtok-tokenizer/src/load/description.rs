@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::LoadError;
 use super::added_tokens::{AddedToken, added_tokens, check_normalized_tokens};
 use super::component_type::model_type;
 use super::fingerprint::fingerprint;
@@ -70,9 +71,11 @@ pub(crate) fn described(name: &str, mut file: Value) -> Result<(Description, Val
         true => None,
         false => {
             let understood = reference::understood(&file, model_type(&file["model"]));
-            Some(understood.map_err(|source| Error::Unloadable {
-                name: name.to_owned(),
-                source,
+            Some(understood.map_err(|source| {
+                Error::Load(LoadError::Unloadable {
+                    name: name.to_owned(),
+                    source,
+                })
             })?)
         }
     };

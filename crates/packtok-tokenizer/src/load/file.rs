@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::LoadError;
 use super::{rank_file, sentencepiece_file};
 use crate::error::{Error, Result};
 
@@ -10,9 +11,11 @@ use crate::error::{Error, Result};
 /// # Errors
 /// The file cannot be read, or is invalid.
 pub(crate) fn json_of_file(path: &Path, name: &str) -> Result<String> {
-    let io = |source| Error::Io {
-        path: path.to_owned(),
-        source,
+    let io = |source| {
+        Error::Load(LoadError::Io {
+            path: path.to_owned(),
+            source,
+        })
     };
     let bytes = std::fs::read(path).map_err(io)?;
     let is_model = path
@@ -37,8 +40,10 @@ pub(crate) fn json_of_file(path: &Path, name: &str) -> Result<String> {
 /// # Errors
 /// The bytes are not UTF-8.
 pub(crate) fn json_of_bytes(name: &str, bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|error| Error::NotUtf8 {
-        name: name.to_owned(),
-        source: error.utf8_error(),
+    String::from_utf8(bytes).map_err(|error| {
+        Error::Load(LoadError::NotUtf8 {
+            name: name.to_owned(),
+            source: error.utf8_error(),
+        })
     })
 }

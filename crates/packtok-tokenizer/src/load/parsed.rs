@@ -2,14 +2,17 @@
 
 use serde_json::Value;
 
+use super::LoadError;
 use super::tekken;
 use crate::error::{Error, Result};
 
 /// The parsed tokenizer.json; and its text, if it was converted from a tekken.json.
 pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> {
-    let mut file: Value = serde_json::from_str(json).map_err(|source| Error::NotJson {
-        name: name.to_owned(),
-        source,
+    let mut file: Value = serde_json::from_str(json).map_err(|source| {
+        Error::Load(LoadError::NotJson {
+            name: name.to_owned(),
+            source,
+        })
     })?;
     let made = tekken::tokenizer_json(name, &file)?;
     let text = made.as_ref().map(Value::to_string);
@@ -19,11 +22,13 @@ pub(crate) fn parsed(name: &str, json: &str) -> Result<(Value, Option<String>)> 
 }
 
 fn check_shape(name: &str, file: &Value) -> Result<()> {
-    let shape = |key, value: &Value, expected| Error::Shape {
-        name: name.to_owned(),
-        key,
-        found: json_type(value),
-        expected,
+    let shape = |key, value: &Value, expected| {
+        Error::Load(LoadError::Shape {
+            name: name.to_owned(),
+            key,
+            found: json_type(value),
+            expected,
+        })
     };
     if !file["model"].is_object() {
         return Err(shape("model", &file["model"], "an object"));
@@ -37,10 +42,10 @@ fn check_shape(name: &str, file: &Value) -> Result<()> {
         return Err(shape("added_tokens", added, "an array"));
     }
     match file["model"]["dropout"].as_f64() {
-        Some(dropout) if dropout > 0.0 => Err(Error::Dropout {
+        Some(dropout) if dropout > 0.0 => Err(Error::Load(LoadError::Dropout {
             name: name.to_owned(),
             dropout,
-        }),
+        })),
         _ => Ok(()),
     }
 }

@@ -11,6 +11,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
+use super::LoadError;
 use crate::error::{Error, Result};
 use crate::load::builtin::{BUILTIN_NAMES, builtin_json_of_ranks};
 
@@ -25,9 +26,11 @@ pub(crate) fn is_one(bytes: &[u8]) -> bool {
 /// # Errors
 /// A line is invalid, or the ranks are not OpenAI's.
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
-    let refused = |reason: String| Error::Ranks {
-        name: name.to_owned(),
-        reason,
+    let refused = |reason: String| {
+        Error::Load(LoadError::Ranks {
+            name: name.to_owned(),
+            reason,
+        })
     };
     let mut tokens = Vec::new();
     for (number, line) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {

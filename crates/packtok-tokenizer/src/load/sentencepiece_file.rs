@@ -20,6 +20,7 @@ use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use serde_json::{Value, json};
 
+use super::LoadError;
 use super::sentencepiece_types::{Kind, ModelType, NORMALIZER};
 use crate::error::{Error, Result};
 
@@ -82,12 +83,12 @@ const EOS_PIECE: &str = "</s>";
 pub(crate) fn tokenizer_json(name: &str, bytes: &[u8]) -> Result<String> {
     let proto = ModelProto::decode(bytes).map_err(|error| error.to_string());
     let written = proto.and_then(|proto| written_out(&proto));
-    written
-        .map(|file| file.to_string())
-        .map_err(|reason| Error::SentencePiece {
+    written.map(|file| file.to_string()).map_err(|reason| {
+        Error::Load(LoadError::SentencePiece {
             name: name.to_owned(),
             reason,
         })
+    })
 }
 
 fn written_out(proto: &ModelProto) -> std::result::Result<Value, String> {

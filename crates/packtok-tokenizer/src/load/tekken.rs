@@ -16,6 +16,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
+use super::LoadError;
 use crate::error::{Error, Result};
 use crate::load::ranks::{Ranked, split_by};
 
@@ -54,9 +55,11 @@ pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> 
     if !file["vocab"].is_array() || !file["config"].is_object() {
         return Ok(None);
     }
-    let ranked = ranked(file).map_err(|reason| Error::Tekken {
-        name: name.to_owned(),
-        reason,
+    let ranked = ranked(file).map_err(|reason| {
+        Error::Load(LoadError::Tekken {
+            name: name.to_owned(),
+            reason,
+        })
     })?;
     Ok(Some(ranked.tokenizer_json()))
 }

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+use super::LoadError;
 use crate::engines::reference::PostProcessor;
 use crate::error::{Error, Result};
 
@@ -25,9 +26,11 @@ impl Template {
         if processor.is_null() {
             return Ok(Self::default());
         }
-        let unloadable = |source| Error::Unloadable {
-            name: name.to_owned(),
-            source,
+        let unloadable = |source| {
+            Error::Load(LoadError::Unloadable {
+                name: name.to_owned(),
+                source,
+            })
         };
         let processor = PostProcessor::read(processor).map_err(unloadable)?;
         // Two documents that differ in their only id: the results differ where the document is.
@@ -42,12 +45,12 @@ impl Template {
                 prefix: one[..place].to_vec(),
                 suffix: one[place + 1..].to_vec(),
             }),
-            _ => Err(Error::Shape {
+            _ => Err(Error::Load(LoadError::Shape {
                 name: name.to_owned(),
                 key: "post_processor",
                 found: "something else",
                 expected: "special tokens around exactly one sequence A",
-            }),
+            })),
         }
     }
 

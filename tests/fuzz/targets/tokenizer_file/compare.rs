@@ -1,6 +1,8 @@
 //! Compares packtok with `tokenizers` on one case.
 
-use packtok_tokenizer::{EncodeOptions, Encoder, EngineChoice, Error, SpecialTokensInText};
+use packtok_tokenizer::{
+    EncodeError, EncodeOptions, Encoder, EngineChoice, Error, LoadError, SpecialTokensInText,
+};
 use serde_json::Value;
 
 use crate::generate::{Case, Limits};
@@ -39,20 +41,24 @@ fn own<T>(
 fn is_documented(error: &Error, oracle: &Oracle) -> bool {
     match error {
         // Ids would depend on chance.
-        Error::Dropout { .. } => true,
-        Error::SameAddedTokens { .. } | Error::EmptyAddedToken { .. } => !oracle.has_ids_of_texts(),
+        Error::Load(LoadError::Dropout { .. }) => true,
+        Error::Load(LoadError::SameAddedTokens { .. } | LoadError::EmptyAddedToken { .. }) => {
+            !oracle.has_ids_of_texts()
+        }
         // The template does not put fixed tokens around one text.
-        Error::Shape { key, .. } => *key == "post_processor",
+        Error::Load(LoadError::Shape { key, .. }) => *key == "post_processor",
         // The post-processor fails on every text, with special tokens or without.
-        Error::Unloadable { .. } => [false, true].iter().any(|&add_special_tokens| {
-            let options = EncodeOptions {
-                add_special_tokens,
-                ..EncodeOptions::default()
-            };
-            ["", "a"]
-                .iter()
-                .all(|text| oracle.encode(text, &options).is_err())
-        }),
+        Error::Load(LoadError::Unloadable { .. }) => {
+            [false, true].iter().any(|&add_special_tokens| {
+                let options = EncodeOptions {
+                    add_special_tokens,
+                    ..EncodeOptions::default()
+                };
+                ["", "a"]
+                    .iter()
+                    .all(|text| oracle.encode(text, &options).is_err())
+            })
+        }
         _ => false,
     }
 }
@@ -193,7 +199,10 @@ impl Pair {
             Ok(encoder)
         })?;
         // `tokenizers` accepts a limit below the number of special tokens; its ids are of no use then.
-        if !matches!(encoder, Err(Error::TruncationTooShort { .. })) {
+        if !matches!(
+            encoder,
+            Err(Error::Encode(EncodeError::TruncationTooShort { .. }))
+        ) {
             self.encoders.push((options, encoder));
         }
         Ok(())
