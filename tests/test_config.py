@@ -101,6 +101,8 @@ def test_defaults_match_the_documentation() -> None:
         "dst_path": "a.pbin",
         "index_path": None,
         "jq_pattern": ".text",
+        "format": None,
+        "text_separator": None,
         "eod_token": None,
         "bos_token": None,
         "add_special_tokens": True,

@@ -1,4 +1,4 @@
-"""Files that are not JSON lines, and endless filters: each fails with one helpful line."""
+"""Files of another format than they are read as, and endless filters: each fails with one helpful line."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def tarred() -> bytes:
 
 # File contents, and their names in the message. These are errors regardless of `on_bad_document`.
 BINARY = {
-    "a.parquet": (b"PAR1" + bytes(99), "a Parquet file"),
-    "a.arrow": (b"ARROW1\0\0" + bytes(99), "an Arrow (Feather) file"),
+    "parquet.jsonl": (b"PAR1" + bytes(99), "a Parquet file"),
+    "arrow.jsonl": (b"ARROW1\0\0" + bytes(99), "an Arrow (Feather) file"),
     "a.jsonl.xz": (lzma.compress(GOOD), "compressed with xz"),
     "a.jsonl.bz2": (bz2.compress(GOOD), "compressed with bzip2"),
     "a.jsonl.lz4": (b"\x04\x22\x4d\x18" + bytes(99), "compressed with lz4"),
     "a.zip": (zipped(), "a zip archive"),
     "a.tar": (tarred(), "a tar archive"),
     "a.tar.gz": (gzip.compress(tarred()), "a tar archive"),
-    "a.parquet.zst": (zstandard.compress(b"PAR1" + bytes(99)), "a Parquet file"),
+    "parquet.jsonl.zst": (zstandard.compress(b"PAR1" + bytes(99)), "a Parquet file"),
     "twice.jsonl.gz": (gzip.compress(gzip.compress(GOOD)), "a gzip file within a compressed file"),
     "twice.jsonl.zst": (zstandard.compress(zstandard.compress(GOOD)), "a zstd file within a compressed file"),
     "bom16.jsonl": (GOOD.decode().encode("utf-16"), "UTF-16 text (little-endian)"),
@@ -56,13 +56,13 @@ BINARY = {
 }
 # These are detected only once their first line is bad; when skipping, their lines are bad documents.
 TEXT = {
-    "a.csv": (b'id,text\n1,hello\n2,"a, b"\n', "a table of comma-separated values (CSV)"),
-    "a.tsv": (b"id\ttext\n1\thello\n", "a table of tab-separated values (TSV)"),
+    "csv.jsonl": (b'id,text\n1,hello\n2,"a, b"\n', "a table of comma-separated values (CSV)"),
+    "tsv.jsonl": (b"id\ttext\n1\thello\n", "a table of tab-separated values (TSV)"),
     "array.json": (b'[\n {"text": "a"},\n {"text": "b"}\n]\n', "a JSON array"),
     "line.json": (b'[{"text": "a"}, {"text": "b"}]', "a JSON array"),
     "array.json.gz": (gzip.compress(b'[\n{"text": "a"}\n]'), "a JSON array"),
     "pretty.json": (b'{\n  "text": "a"\n}\n', "JSON with objects that span several lines"),
-    "book.txt": (b"Once upon a time\nthere was a fox.\n", "plain text"),
+    "book.jsonl": (b"Once upon a time\nthere was a fox.\n", "plain text"),
 }
 
 
@@ -90,7 +90,7 @@ def test_file_of_another_format_is_named(tmp_path: Path, name: str) -> None:
 def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     bad = tmp_path / "a.jsonl"
     common = ["--tokenizer", "gpt2", "--eod", "<|endoftext|>"]
-    for content, what in (BINARY["a.parquet"], TEXT["a.csv"]):
+    for content, what in (BINARY["parquet.jsonl"], TEXT["csv.jsonl"]):
         bad.write_bytes(content)
         for arguments in (
             ["pack", "-i", bad, "-o", tmp_path / "x.pbin", *common],
@@ -100,10 +100,10 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
         ):
             done = packtok_cli(*arguments, code=1)
             lines = done.stderr.strip().splitlines()
-            assert f"{bad}: is {what}, not JSON lines; convert it" in lines[-1], arguments
+            assert f"{bad}: is {what}, not JSON lines; rename it" in lines[-1], arguments
             assert "Traceback" not in done.stderr
     # Planning reads no lines: it sees only the first bytes of its first file.
-    bad.write_bytes(BINARY["a.parquet"][0])
+    bad.write_bytes(BINARY["parquet.jsonl"][0])
     done = packtok_cli("plan", "-i", bad, "-o", tmp_path / "y.pbin", *common, "--shards", 2, code=1)
     assert f"{bad}: is a Parquet file, not JSON lines" in done.stderr
 
@@ -118,7 +118,7 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
         pytest.param(zstandard.compress(GOOD), id="zstd"),
     ],
 )
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.csv"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.json", "a"])
 def test_json_lines_are_read_under_any_file_name(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)

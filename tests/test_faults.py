@@ -473,7 +473,8 @@ def special_files(tmp_path: Path) -> Path:
         ("dangling.jsonl", "No such file or directory"),
         (
             "folder.jsonl",
-            "the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
+            "the folder contains no *.jsonl, *.parquet, *.arrow, *.feather, *.csv, *.tsv or *.txt file; "
+            "give the files or a glob",
         ),
     ],
 )

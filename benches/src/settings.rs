@@ -46,11 +46,7 @@ pub fn token_counter(
 
 /// How corpora are read.
 pub fn read_options() -> ReadOptions {
-    ReadOptions {
-        chunk_bytes: CHUNK_BYTES,
-        max_document_bytes: 1 << 30,
-        zstd_window_log_max: 27,
-    }
+    ReadOptions::for_json_lines(1 << 30)
 }
 
 /// The options for packing the texts of `input` into `output`, which may be replaced.

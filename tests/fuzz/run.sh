@@ -23,10 +23,12 @@ trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work
 
 fuzz() {
-    local target=$1 seeds=$2
+    local target=$1 seeds
     local corpus=$here/corpus/$target
     mkdir -p "$corpus" "$here/crashes" "$work/$target"
-    find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
+    for seeds in "${@:2}"; do
+        find "$golden" "$here/seeds" -name "$seeds" -exec cp -t "$work/$target" {} +
+    done
     local status=0
     "$targets/$target" -max_total_time="$seconds" -max_len=65536 -timeout=10 \
         -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="$here/crashes/$target-" \
@@ -40,12 +42,13 @@ export -f fuzz
 export here seconds golden targets work
 
 # A target uses one CPU.
-xargs -n 2 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
+xargs -L 1 -P "$(nproc)" bash -c 'set -euo pipefail; fuzz "$@"' fuzz <<'TARGETS'
 engine *.text
 field *.line
 model_file *.model_file
 open_pbin *.pbin
 plan_file *.plan
 raw_index *.pickle
+table_file *.parquet *.arrow
 tokenizer_file *.tokenizer_file
 TARGETS

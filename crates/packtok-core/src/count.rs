@@ -62,7 +62,7 @@ pub fn count(
     monitor: &mut Monitor<'_>,
 ) -> Result<CountReport> {
     let started = Instant::now();
-    let sources = corpus::expand(&options.inputs)?;
+    let sources = corpus::expand(&options.inputs, options.format)?;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| Counter::new(tokenizers, encode))
         .collect::<Result<_>>()?;

@@ -1,4 +1,4 @@
-//! The rejects file: one JSON line per skipped line of the corpus.
+//! The rejects file: one JSON line per skipped record of the corpus.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,32 +8,24 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{Replace, TempFile, crash};
 use serde::{Deserialize, Serialize};
 
+use crate::corpus::RecordNumber;
 use crate::error::{Error, Result};
 use crate::suffix::with_suffix;
 
-/// The record of a skipped line; its text stays in the corpus.
+/// A skipped record; its text stays in the corpus.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RejectRecord<'a> {
     /// The source, relative to the common folder of all sources.
     pub(crate) source: Cow<'a, str>,
-    /// Number of the line.
+    /// Its number in the source.
     #[serde(flatten)]
-    pub(crate) number: LineNumber,
-    /// Offset of its first byte in the uncompressed source.
-    pub(crate) offset_bytes: u64,
-    /// Its length without the `\n`.
+    pub(crate) number: RecordNumber,
+    /// Offset of its first byte in the uncompressed source; absent for tables of row groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) offset_bytes: Option<u64>,
+    /// Its length in bytes; that of a line without the `\n`.
     pub(crate) len_bytes: u64,
     pub(crate) reason: Cow<'a, str>,
-}
-
-/// 1-based number of a line.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LineNumber {
-    /// Counted from the start of the source.
-    Line(u64),
-    /// Counted from the first line of the source in the shard.
-    LineInShard(u64),
 }
 
 /// Identifies the rejects written so far.

@@ -7,7 +7,7 @@ use crate::pack::PackError;
 use packtok_tokenizer::Result as BpeResult;
 use serde::Serialize;
 
-use crate::corpus::{Chunk, ReadOptions, Reader, Source};
+use crate::corpus::{Chunk, Format, Location, ReadOptions, Reader, Source};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
@@ -18,6 +18,8 @@ use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, report
 pub struct ScanOptions {
     /// Files, globs and folders, in order.
     pub inputs: Vec<String>,
+    /// The format of all inputs; `None` to determine that of each.
+    pub format: Option<Format>,
     /// The filter that extracts the text of a line.
     pub field: Field,
     /// What to do with a line that is not a document.
@@ -38,6 +40,7 @@ impl ScanOptions {
     pub fn of(spec: &PackSpec) -> Result<Self> {
         Ok(Self {
             inputs: spec.input.clone(),
+            format: spec.recorded.format,
             field: Field::compile(&spec.recorded.field)?,
             on_bad_document: spec.on_bad_document,
             max_documents: spec.recorded.max_documents,
@@ -136,7 +139,7 @@ pub(crate) fn scan<E: Examine>(
         },
         monitor,
     };
-    let reader = Reader::new(sources.to_vec(), options.read);
+    let reader = Reader::new(sources.to_vec(), options.read.clone());
     run(
         reader,
         workers,
@@ -185,7 +188,7 @@ impl<E: Examine> Work for Worker<E> {
         out.found.clear();
         out.fatal = None;
         for (i, record) in chunk.records().enumerate() {
-            self.place = (chunk.source(), record.offset_bytes);
+            self.place = (chunk.source(), record.offset);
             let examined = match text_of(&mut self.extractor, &record, self.max_document_bytes) {
                 Ok(Some(text)) => self.examiner.examine(text).map_err(Reason::Tokenizer),
                 Ok(None) => {
@@ -206,7 +209,7 @@ impl<E: Examine> Work for Worker<E> {
                 Err(reason) => {
                     out.fatal = Some(Reject {
                         line: i,
-                        offset_bytes: record.offset_bytes,
+                        offset: record.offset,
                         len_bytes: record.len_bytes,
                         reason,
                     });
@@ -256,9 +259,8 @@ impl<F, R: Receive<F>> Consume<LineBatch<F>> for Collector<'_, '_, R> {
             Some(reject) => {
                 let source = &self.sources[batch.source];
                 let error = Error::Pack(PackError::Document {
-                    line: lines.lines + 1,
-                    path: source.path.clone(),
-                    offset_bytes: reject.offset_bytes,
+                    location: Location::of(source, lines.lines + 1),
+                    offset_bytes: source.offset_bytes(reject.offset),
                     reason: Box::new(reject.reason),
                 });
                 Err(explain(error, source))

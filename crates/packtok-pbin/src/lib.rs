@@ -37,8 +37,8 @@ pub use index::{Dialect, read_raw_index};
 pub use join::{JoinOptions, OpenPart, join, join_as};
 pub use map::MappedFile;
 pub use metadata::{
-    Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo, Source, SpecialToken,
-    SpecialTokensInText, TokenizerInfo, WriterInfo,
+    CorpusFormat, Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo, Source,
+    SpecialToken, SpecialTokensInText, TokenizerInfo, WriterInfo,
 };
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};

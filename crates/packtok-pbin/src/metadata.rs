@@ -139,9 +139,41 @@ pub enum EmptyDocument {
     Fail,
 }
 
+/// The format of a corpus. Its `Display` is the name.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum CorpusFormat {
+    /// A JSON value per line.
+    #[error("JSON lines")]
+    Jsonl,
+    /// A table in row groups.
+    #[error("Parquet")]
+    Parquet,
+    /// A table in record batches: an Arrow (Feather) file or stream.
+    #[error("Arrow")]
+    Arrow,
+    /// A table of comma-separated values with a header.
+    #[error("CSV")]
+    Csv,
+    /// A table of tab-separated values with a header.
+    #[error("TSV")]
+    Tsv,
+    /// Text without structure: one document, or several with a separator between them.
+    #[error("plain text")]
+    Text,
+}
+
 /// The options of a run that change the file's bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
+    /// The format of all sources; `None` if each has that of its name or content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<CorpusFormat>,
+    /// The text between two documents of a plain text; `None` if each file is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_separator: Option<String>,
     /// The filter that extracts the text of a record.
     pub field: String,
     /// Whether the tokenizer's post-processor adds its tokens.

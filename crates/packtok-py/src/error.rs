@@ -247,11 +247,18 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::BadGlob { .. }
         | E::NoStores
         | E::DuplicateInput { .. }
-        | E::IndexedCompressed { .. } => PyValueError::new_err(chain(error)),
-        E::NotJsonLines { .. } => DocumentError::new_err(chain(error)),
+        | E::IndexedCompressed { .. }
+        | E::JsonLinesOrNot { .. }
+        | E::MixedFolder { .. }
+        | E::NoColumn { .. }
+        | E::ColumnMissing { .. }
+        | E::NoTables { .. } => PyValueError::new_err(chain(error)),
+        E::OtherFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
+        | E::DamagedTable { .. }
+        | E::UnsupportedTable { .. }
         | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(error)),
     }
 }
@@ -289,10 +296,9 @@ fn batch_error(error: &BatchError) -> PyErr {
             PyValueError::new_err(chain(error))
         }
         E::Item { source, .. } => match **source {
-            packtok_tokenizer::Error::Encode { .. }
-            | packtok_tokenizer::Error::SpecialTokenInText { .. } => {
-                DocumentError::new_err(chain(error))
-            }
+            packtok_tokenizer::Error::Encode(
+                EncodeError::Engine { .. } | EncodeError::SpecialTokenInText { .. },
+            ) => DocumentError::new_err(chain(error)),
             _ => TokenizerError::new_err(chain(error)),
         },
         E::ItemPanicked { .. } => PacktokError::new_err(chain(error)),

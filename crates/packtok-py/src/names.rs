@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use packtok_core::corpus::sort_naturally;
+use packtok_core::corpus::{is_corpus_name as core_is_corpus_name, sort_naturally};
 use packtok_core::shard::folder;
 use packtok_sampling::files::user_cache as core_user_cache;
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shard_name, module)?)?;
     module.add_function(wrap_pyfunction!(marker_name, module)?)?;
     module.add_function(wrap_pyfunction!(natural_sorted, module)?)?;
+    module.add_function(wrap_pyfunction!(is_corpus_name, module)?)?;
     module.add_function(wrap_pyfunction!(user_cache, module)?)
 }
 
@@ -36,6 +37,12 @@ fn marker_name(name: PathBuf) -> OsString {
 fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
     sort_naturally(&mut paths);
     paths
+}
+
+/// Whether a file name is that of a corpus, such as `a.jsonl.gz` or `a.parquet`.
+#[pyfunction]
+fn is_corpus_name(name: &str) -> bool {
+    core_is_corpus_name(name)
 }
 
 /// The folder of packtok in the user's cache; None if there is no home folder.

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use packtok_core::corpus::{CHUNK_BYTES, ReadOptions};
+use packtok_core::corpus::ReadOptions;
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{PackOptions, PackSpec};
 use packtok_core::pbin::{self, Replace};
@@ -116,12 +116,7 @@ fn write_raw_index<'py>(
         index_path,
         on_bad_document: choice("on_bad_document", on_bad_document)?,
         existing: choice("existing", existing)?,
-        read: ReadOptions {
-            chunk_bytes: CHUNK_BYTES,
-            max_document_bytes,
-            // A raw index requires an uncompressed file, so the limit is never used.
-            zstd_window_log_max: 27,
-        },
+        read: ReadOptions::for_json_lines(max_document_bytes),
     };
     run(py, on_progress, |monitor| {
         packtok_core::raw_index::write_raw_index(&options, monitor)

@@ -1,6 +1,6 @@
 //! The errors of encoding.
 
-use crate::error::Cause;
+use crate::cause::Cause;
 
 /// Why a text cannot be encoded, or an encoder not be made.
 #[derive(Debug, thiserror::Error)]

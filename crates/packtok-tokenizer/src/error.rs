@@ -1,10 +1,8 @@
 //! The errors of this crate: unites those of its modules.
 
+use crate::cause::Cause;
 use crate::encode_error::EncodeError;
 use crate::load::LoadError;
-
-/// An error of a tokenizer library.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a tokenizer cannot be loaded, or a text or ids cannot be processed.
 #[derive(Debug, thiserror::Error)]

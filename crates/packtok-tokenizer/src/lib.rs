@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod byte_decoder;
+mod cause;
 mod components;
 mod encode_error;
 mod encoder;
@@ -22,12 +23,13 @@ mod options;
 mod tokenizer;
 mod vocabulary;
 
+pub use cause::Cause;
 pub use components::Component;
 pub use encode_error::EncodeError;
 pub use encoder::Encoder;
 pub use engines::kind::EngineKind;
 pub use engines::reference::is_panic_contained;
-pub use error::{Cause, Error, Result};
+pub use error::{Error, Result};
 pub use load::{AddedToken, BUILTIN_NAMES, LoadError, builtin_json, fingerprint_of};
 pub use nasty::nasty_texts;
 pub use options::{EncodeOptions, EngineChoice, SpecialTokensInText};

@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 use crate::byte_decoder::ByteDecoder;
+use crate::cause::Cause;
 use crate::engines::choose::FastEngine;
 use crate::engines::fallback::Fallback;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Error, Result};
 use crate::load::LoadError;
 use crate::load::{AddedToken, Description, described, parsed};
 

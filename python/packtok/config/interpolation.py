@@ -20,11 +20,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.basecontainer import BaseContainer
 from omegaconf.errors import OmegaConfBaseException
 
+from packtok._packtok import is_corpus_name
 from packtok.errors import ConfigError
 
 _RANKS = ("LOCAL_RANK", "WORLD_SIZE", "RANK")
 _REFERENCE = re.compile(r"\$\{(?:oc\.[\w.]+:)?\s*\.*([\w-]+)\s*(?=[.}\[,])")
-_CORPUS_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _MAX_CONFIG_BYTES = 16 << 20
 _CORPUS_HINT = "give the corpus with --input or in a config; packtok pack --print-config prints a config"
 _LOCK = threading.Lock()
@@ -38,7 +38,7 @@ def read_yaml(path: Path) -> DictConfig:
             corpus or is larger than 16 MiB.
         OSError: If it cannot be read.
     """
-    if path.name.endswith(_CORPUS_ENDINGS):
+    if is_corpus_name(path.name):
         raise ConfigError(f"{path}: is a corpus, but a config was expected; {_CORPUS_HINT}")
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder, but a config was expected; {_CORPUS_HINT}")

@@ -21,6 +21,10 @@ class PackOptions(TypedDict, total=False):
     """Ids a document keeps under --truncation."""
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
+    format: str | None
+    """Format of the corpus. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by name and content."""
+    text_separator: str | None
+    """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
     """Token that closes each document. Default: the tokenizer's EOS, else <|endoftext|>."""
     bos: str | None
@@ -68,6 +72,10 @@ class ScanOptions(TypedDict, total=False):
 
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
+    format: str | None
+    """Format of the corpus. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by name and content."""
+    text_separator: str | None
+    """Text between two documents of a plain text. Default: each file is one document."""
     num_cpus: int | None
     """Threads. Default: all CPUs that this process may use."""
     on_bad_document: str | None

@@ -63,6 +63,26 @@ class Settings:
         keyword="field",
         flags=("--field", "-f"),
     )
+    format: Literal["jsonl", "parquet", "arrow", "csv", "tsv", "text"] | None = option(
+        "Format of the corpus.",
+        meaning=(
+            "the format of all inputs: `jsonl`, `parquet`, `arrow` (files and streams, Feather), `csv`, "
+            "`tsv` or `text` ([corpus.md](corpus.md#formats))"
+        ),
+        changes_bytes=True,
+        default=None,
+        default_text="by name and content",
+    )
+    text_separator: str | None = option(
+        "Text between two documents of a plain text.",
+        meaning=(
+            "what separates the documents of a plain text, such as `\\n\\n`; `\\n`, `\\r`, `\\t` and `\\\\` "
+            "stand for a line feed, a carriage return, a tab and a backslash"
+        ),
+        changes_bytes=True,
+        default=None,
+        default_text="each file is one document",
+    )
     eod_token: str | None = option(
         "Token that closes each document.",
         meaning=(
@@ -318,6 +338,8 @@ OPTIONS: dict[str, Option] = {one.keyword: one for one in _ordered()}
 # Options that also apply to commands that read a corpus without packing it.
 SCAN_OPTIONS = (
     "field",
+    "format",
+    "text_separator",
     "num_cpus",
     "on_bad_document",
     "max_document_bytes",

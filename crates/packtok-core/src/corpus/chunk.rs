@@ -3,6 +3,7 @@
 use memchr::memchr;
 
 use super::{Body, Place, Record};
+use crate::field::NoText;
 
 /// Complete records of one source, in order.
 ///
@@ -29,17 +30,30 @@ pub(super) enum Content {
         stop: usize,
         offset_bytes: u64,
     },
-    /// Lines, listed one by one.
+    /// Records, listed one by one.
     Spans(Vec<Span>),
 }
 
-/// A line listed in an index.
+/// A record listed by itself.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
-    pub(super) offset_bytes: u64,
+    /// As [`Record::offset`].
+    pub(super) offset: u64,
     pub(super) len_bytes: u64,
-    /// Start of the line in the buffer; `None` if it was too long to read.
-    pub(super) start: Option<usize>,
+    pub(super) content: SpanContent,
+}
+
+/// What a listed record contains.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SpanContent {
+    /// A line, with its start in the buffer.
+    Line(usize),
+    /// A text, with its start in the buffer.
+    Text(usize),
+    /// No text.
+    NoText(NoText),
+    /// A record that was too long to read.
+    Oversize,
 }
 
 impl Chunk {
@@ -80,7 +94,7 @@ impl Chunk {
             Content::Consecutive { start, stop, .. } => stop - start,
             Content::Spans(spans) => spans
                 .iter()
-                .filter(|span| span.start.is_some())
+                .filter(|span| matches!(span.content, SpanContent::Line(_) | SpanContent::Text(_)))
                 .map(|span| span.len_bytes as usize)
                 .sum(),
         }
@@ -91,9 +105,9 @@ impl Chunk {
         self.buffer
     }
 
-    fn line<'a>(&self, offset_bytes: u64, bytes: &'a [u8]) -> Record<'a> {
+    fn line<'a>(&self, offset: u64, bytes: &'a [u8]) -> Record<'a> {
         Record {
-            offset_bytes,
+            offset,
             len_bytes: bytes.len() as u64,
             body: match bytes {
                 _ if bytes.len() as u64 > self.max_document_bytes => Body::Oversize,
@@ -137,15 +151,21 @@ impl<'a> Iterator for Records<'a> {
             }
             State::Spans(spans) => {
                 let span = spans.next()?;
-                let Some(start) = span.start else {
-                    return Some(Record {
-                        offset_bytes: span.offset_bytes,
-                        len_bytes: span.len_bytes,
-                        body: Body::Oversize,
-                    });
+                let bytes = |start| &self.chunk.buffer[start..start + span.len_bytes as usize];
+                let is_oversize = span.len_bytes > self.chunk.max_document_bytes;
+                let body = match span.content {
+                    SpanContent::Line(start) => {
+                        return Some(self.chunk.line(span.offset, bytes(start)));
+                    }
+                    SpanContent::NoText(reason) => Body::NoText(reason),
+                    SpanContent::Text(start) if !is_oversize => Body::Text(bytes(start)),
+                    SpanContent::Text(_) | SpanContent::Oversize => Body::Oversize,
                 };
-                let bytes = &self.chunk.buffer[start..start + span.len_bytes as usize];
-                Some(self.chunk.line(span.offset_bytes, bytes))
+                Some(Record {
+                    offset: span.offset,
+                    len_bytes: span.len_bytes,
+                    body,
+                })
             }
         }
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::format::FORMATS;
+
 /// Why a corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
@@ -19,12 +21,15 @@ pub enum CorpusError {
     },
     /// A folder contains no corpus file.
     #[error(
-        "{}: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
-        path.display()
+        "{}: the folder contains no {} file; give the files or a glob",
+        path.display(),
+        extensions(*format)
     )]
     EmptyFolder {
         /// The folder.
         path: PathBuf,
+        /// The format of the files, if the user chose one.
+        format: Option<super::Format>,
     },
     /// A glob matches no file.
     #[error("{pattern:?}: no file matches; globs skip hidden files, give those by name")]
@@ -121,12 +126,131 @@ pub enum CorpusError {
         /// Length of the file.
         file_bytes: u64,
     },
-    /// A file is not JSON lines.
-    #[error("{}: is {format}, not JSON lines; {}", path.display(), format.remedy())]
-    NotJsonLines {
+    /// A file has another format than the one it is read as.
+    #[error("{}: is {found}, not {expected}; {}", path.display(), found.remedy())]
+    OtherFormat {
         /// The source.
         path: PathBuf,
         /// Its format.
-        format: super::format::Format,
+        found: super::OtherFormat,
+        /// The format it is read as.
+        expected: super::Format,
     },
+    /// A file has the name of another text format and the content of JSON lines.
+    #[error(
+        "{}: is named as {named} but starts with a JSON object; set --format (format) to say what it is",
+        path.display()
+    )]
+    JsonLinesOrNot {
+        /// The source.
+        path: PathBuf,
+        /// The format that the name stands for.
+        named: super::Format,
+    },
+    /// A folder contains files of several formats.
+    #[error("{}: the folder contains files of several formats: {}; set --format (format) to the one to read", path.display(), listed(counts))]
+    MixedFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Number of files of each format.
+        counts: Vec<(super::Format, usize)>,
+    },
+    /// A table has no text column, because the pattern is not a plain path.
+    #[error(
+        "{}: is {format}, whose text column is a plain path of names such as .text, but --field (jq_pattern) is {pattern:?}",
+        path.display()
+    )]
+    NoColumn {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        format: super::Format,
+        /// The pattern.
+        pattern: String,
+    },
+    /// A table does not have the text column.
+    #[error(
+        "{}: no column {column:?}; the table has {}; set --field (jq_pattern) to one of them{}",
+        path.display(),
+        quoted(columns),
+        example(columns)
+    )]
+    ColumnMissing {
+        /// The source.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The existing columns.
+        columns: Vec<String>,
+    },
+    /// A table cannot be read.
+    #[error("{}: {format}: {reason}; the file is damaged or truncated: write it again", path.display())]
+    DamagedTable {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        format: super::Format,
+        /// What is wrong, and where.
+        reason: String,
+    },
+    /// A table uses something that packtok cannot read.
+    #[error("{}: {format}: {reason}", path.display())]
+    UnsupportedTable {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        format: super::Format,
+        /// What it uses, and the remedy.
+        reason: String,
+    },
+    /// This build does not read tables.
+    #[error("{}: is {format}, but packtok was built without it; build it with the feature tables", path.display())]
+    NoTables {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        format: super::Format,
+    },
+}
+
+/// The numbers of files of several formats, as in "3 Parquet, 1 CSV".
+fn listed(counts: &[(super::Format, usize)]) -> String {
+    let counts = counts
+        .iter()
+        .map(|(format, count)| format!("{count} {format}"));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+/// An example of a pattern, if one of the columns can be written without quotes.
+fn example(columns: &[String]) -> String {
+    let is_plain = |name: &&String| {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+        name.bytes().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let plain = columns.iter().find(is_plain);
+    plain.map_or_else(String::new, |name| format!(", such as .{name}"))
+}
+
+/// Names in quotes, as in `"a", "b"`; at most the first 20.
+fn quoted(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown = names.iter().take(SHOWN).map(|name| format!("{name:?}"));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    text
+}
+
+/// The extensions of the corpus files in a folder, as in `*.csv or *.tsv`.
+fn extensions(format: Option<super::Format>) -> String {
+    let formats = FORMATS
+        .into_iter()
+        .filter(|one| format.is_none_or(|format| format == *one));
+    let names = formats.flat_map(super::format::extensions);
+    let names: Vec<String> = names.map(|extension| format!("*{extension}")).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }

@@ -11,48 +11,58 @@ use std::path::{Path, PathBuf};
 use glob::MatchOptions;
 use rustix::fs::{Access, AtFlags, access, accessat};
 
+use super::detect::{format_of, reject_json_lines};
+use super::format::{FORMATS, format_of_name};
 use super::kind::kind;
 use super::label::labels;
 use super::natural::{name_key, path_key};
-use super::{Source, is_url};
+use super::{Format, Source, is_url};
 use crate::error::{Error, Result};
-
-/// The file names collected from a folder.
-const EXTENSIONS: [&str; 3] = [".jsonl", ".jsonl.gz", ".jsonl.zst"];
 
 /// The sources for `inputs` (files, globs and folders), in the order of `inputs`.
 ///
 /// Files of a glob or folder are in natural order (`part2` before `part10`), component by
-/// component. A folder stands for the `*.jsonl`, `*.jsonl.gz` and `*.jsonl.zst` files in it and its
-/// subfolders. Globs and folders skip names that start with a dot. An input that exists as a path
-/// is never treated as a glob.
+/// component. A folder stands for the files in it and its subfolders whose names end like those of
+/// a format (`extensions` in `format.rs`), which must be one format, or of `format` if that is given.
+/// Globs and folders skip names that start with a dot. An input that exists as a path is never
+/// treated as a glob.
+///
+/// All sources have the format `format`; without one, each has that of its name or content.
 ///
 /// # Errors
-/// An input is missing, unreadable, not a regular file, or a folder or glob without files; or a
-/// file is given twice.
-pub fn expand(inputs: &[String]) -> Result<Vec<Source>> {
+/// An input is missing, unreadable, not a regular file, a folder or glob without files, or a folder
+/// with files of several formats; or a file is given twice.
+pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> {
     if inputs.is_empty() {
         return Err(Error::Corpus(CorpusError::NoInput));
     }
     let mut files = Vec::new();
     for input in inputs {
-        expand_input(input, &mut files)?;
+        expand_input(input, format, &mut files)?;
     }
     reject_duplicates(&files)?;
     let labels = labels(files.iter().map(|file| file.path.as_path()))?;
-    let source = |(file, label): (Found, String)| Source {
-        path: file.path,
-        label,
-        bytes: file.bytes,
-        range: None,
+    let source = |(file, label): (Found, String)| {
+        Ok(Source {
+            format: match format.or(file.format) {
+                Some(format) => format,
+                None => format_of(&file.path, file.bytes)?,
+            },
+            path: file.path,
+            label,
+            bytes: file.bytes,
+            range: None,
+        })
     };
-    Ok(files.into_iter().zip(labels).map(source).collect())
+    files.into_iter().zip(labels).map(source).collect()
 }
 
 /// A file that an input names.
 struct Found {
     path: PathBuf,
     bytes: u64,
+    /// The format, if it was found by its name in a folder.
+    format: Option<Format>,
     /// Device and inode of the target, to detect duplicate paths.
     inode: (u64, u64),
 }
@@ -68,28 +78,30 @@ impl Found {
             ),
             path: object.url.into(),
             bytes: object.bytes,
+            format: None,
         }
     }
 }
 
-fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
+fn expand_input(input: &str, format: Option<Format>, files: &mut Vec<Found>) -> Result<()> {
     let path = Path::new(input);
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
-            let found = in_folder(path)?;
+            let found = in_folder(path, format)?;
             if found.is_empty() {
                 return Err(Error::Corpus(CorpusError::EmptyFolder {
                     path: path.into(),
+                    format,
                 }));
             }
             files.extend(found);
         }
         Ok(metadata) => files.push(regular_file(path.into(), &metadata, None)?),
-        Err(_) if is_url(path) => files.extend(in_store(input)?),
+        Err(_) if is_url(path) => files.extend(in_store(input, format)?),
         Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
             // In the glob library this matches the subfolders, but not the files in the folder.
-            Some(folder) => expand_input(folder, files)?,
-            None => files.extend(matching(input)?),
+            Some(folder) => expand_input(folder, format, files)?,
+            None => files.extend(matching(input, format)?),
         },
         Err(cause) => return Err(Error::io(path, cause)),
     }
@@ -99,20 +111,26 @@ fn expand_input(input: &str, files: &mut Vec<Found>) -> Result<()> {
 /// The objects for a URL: a single object, the matches of a pattern, or the corpus files of a
 /// folder.
 #[cfg(feature = "remote")]
-fn in_store(url: &str) -> Result<Vec<Found>> {
+fn in_store(url: &str, format: Option<Format>) -> Result<Vec<Found>> {
     use packtok_store::{Error as StoreError, Location};
 
     let location = Location::parse(url)?;
-    let mut objects = match location.object() {
+    let objects = match location.object() {
         Ok(object) => return Ok(vec![Found::object(object)]),
         Err(StoreError::Absent { .. }) if url.contains(['*', '?', '[']) => Location::matching(url)?,
         Err(error @ StoreError::Absent { .. }) => {
-            let mut objects = location.list()?;
-            objects.retain(|object| is_corpus_below(&object.url, url));
-            if objects.is_empty() {
-                return Err(error.into());
-            }
-            objects
+            let below = location.list()?.into_iter().filter_map(|object| {
+                let found = format_below(&object.url, url)?;
+                format.is_none_or(|format| format == found).then(|| Found {
+                    format: Some(found),
+                    ..Found::object(object)
+                })
+            });
+            let below = of_one_format(Path::new(url), below.collect())?;
+            return match below.is_empty() {
+                true => Err(error.into()),
+                false => Ok(sorted(below)),
+            };
         }
         Err(error) => return Err(error.into()),
     };
@@ -121,25 +139,56 @@ fn in_store(url: &str) -> Result<Vec<Found>> {
             pattern: url.to_owned(),
         }));
     }
-    objects.sort_by_cached_key(|object| path_key(Path::new(&object.url)));
-    Ok(objects.into_iter().map(Found::object).collect())
+    Ok(sorted(objects.into_iter().map(Found::object).collect()))
+}
+
+/// Files in natural order.
+#[cfg(feature = "remote")]
+fn sorted(mut files: Vec<Found>) -> Vec<Found> {
+    files.sort_by_cached_key(|file| path_key(&file.path));
+    files
 }
 
 #[cfg(not(feature = "remote"))]
-fn in_store(_: &str) -> Result<Vec<Found>> {
+fn in_store(_: &str, _: Option<Format>) -> Result<Vec<Found>> {
     Err(Error::Corpus(CorpusError::NoStores))
 }
 
-/// Whether an object is one of the corpus files that the folder stands for.
+/// The format of an object, if it is one of the files that the folder may stand for.
 #[cfg(feature = "remote")]
-fn is_corpus_below(url: &str, folder: &str) -> bool {
+fn format_below(url: &str, folder: &str) -> Option<Format> {
     let name = url.strip_prefix(folder).unwrap_or(url);
-    EXTENSIONS.iter().any(|extension| name.ends_with(extension))
-        && !name.split('/').any(|part| part.starts_with('.'))
+    let is_hidden = name.split('/').any(|part| part.starts_with('.'));
+    format_of_name(name.as_bytes()).filter(|_| !is_hidden)
+}
+
+/// The `files` of a folder, which must have one format.
+///
+/// Plain texts are taken for notes on the corpus, unless there are more of them than of its files.
+fn of_one_format(folder: &Path, mut files: Vec<Found>) -> Result<Vec<Found>> {
+    let is_text = |file: &Found| file.format == Some(Format::Text);
+    let num_texts = files.iter().filter(|file| is_text(file)).count();
+    if 2 * num_texts <= files.len() {
+        files.retain(|file| !is_text(file));
+    }
+    let count = |format: Format| {
+        let of_format = files.iter().filter(|file| file.format == Some(format));
+        (format, of_format.count())
+    };
+    let mut counts: Vec<_> = FORMATS.into_iter().map(count).collect();
+    counts.retain(|(_, count)| *count > 0);
+    if counts.len() > 1 {
+        let path = folder.to_owned();
+        return Err(Error::Corpus(CorpusError::MixedFolder { path, counts }));
+    }
+    if let (Some(first), [(format, _)]) = (files.first(), &counts[..]) {
+        reject_json_lines(&first.path, first.bytes, *format)?;
+    }
+    Ok(files)
 }
 
 /// The matches of a glob; the files of a matched folder count as matches.
-fn matching(pattern: &str) -> Result<Vec<Found>> {
+fn matching(pattern: &str, format: Option<Format>) -> Result<Vec<Found>> {
     let options = MatchOptions {
         case_sensitive: true,
         require_literal_separator: true,
@@ -157,7 +206,7 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
             path.map_err(|cause| Error::io(cause.path(), io::Error::from(cause.error().kind())))?;
         let metadata = fs::metadata(&path).map_err(|cause| Error::io(&path, cause))?;
         if metadata.is_dir() {
-            found.extend(in_folder(&path)?);
+            found.extend(in_folder(&path, format)?);
         } else {
             found.push(regular_file(path, &metadata, None)?);
         }
@@ -174,15 +223,20 @@ fn matching(pattern: &str) -> Result<Vec<Found>> {
 }
 
 /// The corpus files in a folder and its subfolders, sorted.
-fn in_folder(folder: &Path) -> Result<Vec<Found>> {
+fn in_folder(folder: &Path, format: Option<Format>) -> Result<Vec<Found>> {
     let mut found = Vec::new();
-    walk(folder, &mut Vec::new(), &mut found)?;
-    Ok(found)
+    walk(folder, format, &mut Vec::new(), &mut found)?;
+    of_one_format(folder, found)
 }
 
 /// Collects the files below `folder` in order. `ancestors` contains the folders above it with links
 /// resolved, to avoid following a link cycle.
-fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> Result<()> {
+fn walk(
+    folder: &Path,
+    format: Option<Format>,
+    ancestors: &mut Vec<PathBuf>,
+    found: &mut Vec<Found>,
+) -> Result<()> {
     let io = |cause| Error::io(folder, cause);
     let canonical = folder.canonicalize().map_err(io)?;
     if ancestors.contains(&canonical) {
@@ -191,18 +245,21 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
     ancestors.push(canonical);
     let opened = File::open(folder).map_err(io)?;
     let entries = fs::read_dir(folder).map_err(io)?;
-    let entries = entries.filter_map(|entry| Entry::of(entry).map_err(io).transpose());
+    let entries = entries.filter_map(|entry| Entry::of(entry, format).map_err(io).transpose());
     let mut entries = entries.collect::<Result<Vec<_>>>()?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     for entry in entries {
         let path = entry.entry.path();
         match entry.metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => walk(&path, ancestors, found)?,
-            Ok(metadata) if entry.is_corpus => {
+            Ok(metadata) if metadata.is_dir() => walk(&path, format, ancestors, found)?,
+            Ok(metadata) if entry.format.is_some() => {
                 let name = entry.entry.file_name();
-                found.push(regular_file(path, &metadata, Some((&opened, &name)))?);
+                found.push(Found {
+                    format: entry.format,
+                    ..regular_file(path, &metadata, Some((&opened, &name)))?
+                });
             }
-            Err(cause) if entry.is_corpus => return Err(Error::io(&path, cause)),
+            Err(cause) if entry.format.is_some() => return Err(Error::io(&path, cause)),
             // A dangling link or similar; not a corpus file.
             Ok(_) | Err(_) => {}
         }
@@ -215,27 +272,27 @@ fn walk(folder: &Path, ancestors: &mut Vec<PathBuf>, found: &mut Vec<Found>) -> 
 struct Entry {
     entry: DirEntry,
     file_type: FileType,
-    is_corpus: bool,
+    /// The format that its name stands for.
+    format: Option<Format>,
     key: Vec<u8>,
 }
 
 impl Entry {
-    fn of(entry: io::Result<DirEntry>) -> io::Result<Option<Self>> {
+    fn of(entry: io::Result<DirEntry>, wanted: Option<Format>) -> io::Result<Option<Self>> {
         let entry = entry?;
         let name = entry.file_name();
         let bytes = name.as_encoded_bytes();
-        let is_corpus = EXTENSIONS
-            .iter()
-            .any(|extension| bytes.ends_with(extension.as_bytes()));
+        let format = format_of_name(bytes);
+        let format = format.filter(|format| wanted.is_none_or(|wanted| wanted == *format));
         // Available from the listing on most file systems.
         let file_type = entry.file_type()?;
-        if bytes.starts_with(b".") || (file_type.is_file() && !is_corpus) {
+        if bytes.starts_with(b".") || (file_type.is_file() && format.is_none()) {
             return Ok(None);
         }
         Ok(Some(Self {
             entry,
             file_type,
-            is_corpus,
+            format,
             key: name_key(&name),
         }))
     }
@@ -268,6 +325,7 @@ fn regular_file(
         Ok(()) => Ok(Found {
             path,
             bytes: metadata.len(),
+            format: None,
             inode: (metadata.dev(), metadata.ino()),
         }),
         Err(cause) => Err(Error::io(&path, cause.into())),

@@ -1,110 +1,54 @@
-//! Formats other than JSON lines: their names, and how to convert such a file.
+//! What packtok knows of each format of a corpus: file extensions, and how positions are counted.
 
-/// A format other than JSON lines. Its `Display` is the name with an article.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the names are self-explanatory")]
-pub enum Format {
-    #[error("a Parquet file")]
-    Parquet,
-    #[error("an Arrow (Feather) file")]
-    Arrow,
-    #[error("an Avro file")]
-    Avro,
-    #[error("an ORC file")]
-    Orc,
-    #[error("a NumPy file")]
-    Numpy,
-    #[error("an HDF5 file")]
-    Hdf5,
-    #[error("an SQLite database")]
-    Sqlite,
-    #[error("a PDF file")]
-    Pdf,
-    #[error("a zip archive")]
-    Zip,
-    #[error("a 7z archive")]
-    SevenZip,
-    #[error("a tar archive")]
-    Tar,
-    #[error("compressed with xz")]
-    Xz,
-    #[error("compressed with bzip2")]
-    Bzip2,
-    #[error("compressed with lz4")]
-    Lz4,
-    #[error("compressed with Snappy")]
-    Snappy,
-    #[error("a gzip file within a compressed file")]
-    TwiceGzip,
-    #[error("a zstd file within a compressed file")]
-    TwiceZstd,
-    #[error("UTF-16 text (little-endian)")]
-    Utf16Le,
-    #[error("UTF-16 text (big-endian)")]
-    Utf16Be,
-    #[error("UTF-32 text")]
-    Utf32,
-    #[error("a JSON array")]
-    JsonArray,
-    #[error("JSON with objects that span several lines")]
-    PrettyJson,
-    #[error("a table of comma-separated values (CSV)")]
-    Csv,
-    #[error("a table of tab-separated values (TSV)")]
-    Tsv,
-    #[error("plain text")]
-    PlainText,
+pub use packtok_pbin::CorpusFormat as Format;
+
+/// The extensions that a compression adds to that of a format.
+const COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
+
+/// All formats, in the order in which messages list them.
+pub(crate) const FORMATS: [Format; 6] = [
+    Format::Jsonl,
+    Format::Parquet,
+    Format::Arrow,
+    Format::Csv,
+    Format::Tsv,
+    Format::Text,
+];
+
+/// The extensions of the files that a folder of this format stands for.
+pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
+    match format {
+        Format::Jsonl => &[".jsonl"],
+        Format::Parquet => &[".parquet"],
+        Format::Arrow => &[".arrow", ".feather"],
+        Format::Csv => &[".csv"],
+        Format::Tsv => &[".tsv"],
+        Format::Text => &[".txt"],
+    }
 }
 
-impl Format {
-    /// How to handle such a file.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Parquet => {
-                "convert it: python -c \"import pandas; pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', lines=True)\""
-            }
-            Self::Arrow => {
-                "convert it: python -c \"import pandas; pandas.read_feather('FILE').to_json('FILE.jsonl', orient='records', lines=True)\""
-            }
-            Self::Orc => {
-                "convert it: python -c \"import pandas; pandas.read_orc('FILE').to_json('FILE.jsonl', orient='records', lines=True)\""
-            }
-            Self::Avro => "convert it: avro-tools tojson FILE > FILE.jsonl",
-            Self::Numpy | Self::Hdf5 | Self::Sqlite | Self::Pdf => {
-                "write its texts to a .jsonl file, one JSON object per line, such as {\"text\": \"...\"}"
-            }
-            Self::Zip => {
-                "unpack it: unzip -p FILE | zstd > FILE.jsonl.zst, or unzip it and give the extracted files"
-            }
-            Self::SevenZip => "unpack it: 7z x FILE, and give the extracted files",
-            Self::Tar => "unpack it: tar -xf FILE, and give the extracted files or their folder",
-            Self::Xz => {
-                "decompress it: xz -d FILE, or convert it to zstd: xz -dc FILE | zstd > FILE.jsonl.zst"
-            }
-            Self::Bzip2 => {
-                "decompress it: bzip2 -d FILE, or convert it to zstd: bzip2 -dc FILE | zstd > FILE.jsonl.zst"
-            }
-            Self::Lz4 => {
-                "decompress it: lz4 -d FILE, or convert it to zstd: lz4 -dc FILE | zstd > FILE.jsonl.zst"
-            }
-            Self::Snappy => "decompress it: snzip -d FILE",
-            Self::TwiceGzip | Self::TwiceZstd => {
-                "remove the outer compression: gzip -dc FILE (or zstd -dc FILE) into a new file"
-            }
-            Self::Utf16Le => "convert it: iconv -f UTF-16LE -t UTF-8 FILE > FILE.jsonl",
-            Self::Utf16Be => "convert it: iconv -f UTF-16BE -t UTF-8 FILE > FILE.jsonl",
-            Self::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8 FILE > FILE.jsonl",
-            Self::JsonArray => "write each element on its own line: jq -c '.[]' FILE > FILE.jsonl",
-            Self::PrettyJson => "write each object on one line: jq -c . FILE > FILE.jsonl",
-            Self::Csv => {
-                "convert it: python -c \"import pandas; pandas.read_csv('FILE').to_json('FILE.jsonl', orient='records', lines=True)\""
-            }
-            Self::Tsv => {
-                "convert it: python -c \"import pandas; pandas.read_csv('FILE', sep='\\t').to_json('FILE.jsonl', orient='records', lines=True)\""
-            }
-            Self::PlainText => {
-                "convert it: jq -Rc '{text: .}' FILE > FILE.jsonl for one document per line, or jq -Rsc '{text: .}' FILE > FILE.jsonl for one document per file"
-            }
-        }
-    }
+/// Whether the rows are in groups. Positions are then counted in rows rather than in bytes, and a
+/// file is not compressed as a whole, because its columns are.
+pub(crate) fn has_row_groups(format: Format) -> bool {
+    matches!(format, Format::Parquet | Format::Arrow)
+}
+
+/// Whether a file name is that of a corpus.
+pub fn is_corpus_name(name: &str) -> bool {
+    format_of_name(name.as_bytes()).is_some()
+}
+
+/// The format that a file name stands for.
+pub(crate) fn format_of_name(name: &[u8]) -> Option<Format> {
+    let bare = COMPRESSIONS
+        .iter()
+        .find_map(|end| name.strip_suffix(end.as_bytes()));
+    let has_extension = |name: &[u8], format: &Format| {
+        let mut extensions = extensions(*format).iter();
+        extensions.any(|end| name.ends_with(end.as_bytes()))
+    };
+    FORMATS.into_iter().find(|format| match bare {
+        Some(bare) => !has_row_groups(*format) && has_extension(bare, format),
+        None => has_extension(name, format),
+    })
 }

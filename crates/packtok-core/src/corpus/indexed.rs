@@ -4,7 +4,7 @@ use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use super::chunk::{Chunk, Content, Span};
+use super::chunk::{Chunk, Content, Span, SpanContent};
 use super::stream::{Compression, open};
 use super::{BOM, CorpusFile, Place, ReadOptions, Source};
 use crate::error::{Error, Result};
@@ -123,9 +123,9 @@ impl Indexed {
         if len_bytes > self.options.max_document_bytes {
             self.next += 1;
             spans.push(Span {
-                offset_bytes,
+                offset: offset_bytes,
                 len_bytes,
-                start: None,
+                content: SpanContent::Oversize,
             });
             return Ok(());
         }
@@ -141,9 +141,9 @@ impl Indexed {
             let has_bom = entry.0 == 0 && buffer[start..start + entry.1 as usize].starts_with(BOM);
             let skip = if has_bom { BOM.len() } else { 0 };
             spans.push(Span {
-                offset_bytes: entry.0 + skip as u64,
+                offset: entry.0 + skip as u64,
                 len_bytes: entry.1 - skip as u64,
-                start: Some(start + skip),
+                content: SpanContent::Line(start + skip),
             });
         }
         Ok(())

@@ -6,6 +6,9 @@
 //! packer take either, so that a reader of another source format needs no change there.
 
 mod chunk;
+mod column;
+mod csv;
+mod detect;
 mod digest;
 mod error;
 mod expand;
@@ -15,33 +18,52 @@ mod indexed;
 mod kind;
 mod label;
 mod line_counter;
+mod lines;
+mod location;
 mod natural;
+mod open;
+mod other_format;
 mod place;
 mod reader;
 mod recognize;
 mod record;
 mod sequential;
+mod source_reader;
 mod stream;
+#[cfg(feature = "tables")]
+mod table;
+mod text;
 mod text_format;
 
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use chunk::{Chunk, Records};
+pub use column::Column;
 pub use digest::digests;
 pub use error::CorpusError;
 pub use expand::expand;
 pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
-pub use format::Format;
+pub use format::{Format, is_corpus_name};
+pub(crate) use format::has_row_groups;
 pub(crate) use kind::kind;
 pub(crate) use label::CurrentFolder;
 pub(crate) use line_counter::LineCounter;
+pub use location::{Location, RecordNumber};
 pub use natural::sort_naturally;
+pub(crate) use open::check;
+pub use other_format::OtherFormat;
 pub use place::Place;
 pub use reader::Reader;
 pub use record::{Body, Record};
 pub(crate) use stream::{Compression, compression};
+#[cfg(feature = "tables")]
+pub(crate) use table::group_starts;
+#[cfg(feature = "tables")]
+pub use table::is_panic_contained;
+pub use text::unescaped;
 pub(crate) use text_format::text_format;
 
 /// The byte order mark that some tools write at the start of a file. It is not part of the text.
@@ -57,7 +79,10 @@ pub struct Source {
     pub label: String,
     /// Its length on disk when the inputs were expanded, in bytes.
     pub bytes: u64,
-    /// The byte range to read, complete lines of an uncompressed file; `None` for the whole file.
+    /// The format it is read as.
+    pub format: Format,
+    /// The byte range to read, complete lines of an uncompressed file or complete groups of rows;
+    /// `None` for the whole file.
     pub range: Option<Range<u64>>,
 }
 
@@ -79,8 +104,8 @@ impl Source {
 /// on code and multi, within noise on prose; one core of an AMD EPYC, Zen 4).
 pub const CHUNK_BYTES: usize = 1 << 18;
 
-/// How sources are read. No option changes the lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How sources are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Target length of a chunk of lines in bytes; a longer line gets its own chunk.
     pub chunk_bytes: usize,
@@ -88,6 +113,23 @@ pub struct ReadOptions {
     pub max_document_bytes: u64,
     /// Base-2 logarithm of the largest window in bytes that a zstd frame may request.
     pub zstd_window_log_max: u32,
+    /// The column of a table that contains the texts.
+    pub column: Column,
+    /// The text between two documents of a plain text; `None` if a file is one document.
+    pub text_separator: Option<Arc<[u8]>>,
+}
+
+impl ReadOptions {
+    /// For JSON lines that need not be decompressed with an unusually large window.
+    pub fn for_json_lines(max_document_bytes: u64) -> Self {
+        Self {
+            chunk_bytes: CHUNK_BYTES,
+            max_document_bytes,
+            zstd_window_log_max: 27,
+            column: Column::of_pattern(""),
+            text_separator: None,
+        }
+    }
 }
 
 #[cfg(test)]

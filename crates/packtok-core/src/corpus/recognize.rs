@@ -7,7 +7,7 @@ use std::io;
 
 use super::Source;
 use super::error::CorpusError;
-use super::format::Format;
+use super::other_format::OtherFormat;
 use crate::error::{Error, Result};
 
 /// Number of bytes that [`binary`] needs; the magic of a tar archive is in its first block.
@@ -18,20 +18,22 @@ pub(super) const HEAD_BYTES: usize = 512;
 ///
 /// gzip and zstd are not included, because packtok reads them. `is_within` is set for the content
 /// of a compressed file.
-pub(super) fn binary(head: &[u8], is_within: bool) -> Option<Format> {
+pub(super) fn binary(head: &[u8], is_within: bool) -> Option<OtherFormat> {
     Some(match head {
-        [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [b'F', b'E', b'A', b'1', ..] => Format::Arrow,
-        [b'O', b'b', b'j', 1, ..] => Format::Avro,
-        [b'O', b'R', b'C', ..] if head.get(3).is_some_and(|byte| *byte < b' ') => Format::Orc,
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Format::Numpy,
-        [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n', ..] => Format::Hdf5,
-        _ if head.starts_with(b"SQLite format 3\0") => Format::Sqlite,
-        [b'%', b'P', b'D', b'F', b'-', ..] => Format::Pdf,
-        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Format::Zip,
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => Format::SevenZip,
-        _ if head.get(257..262) == Some(b"ustar") => Format::Tar,
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Format::Xz,
+        [b'P', b'A', b'R', b'1', ..] => OtherFormat::Parquet,
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] | [b'F', b'E', b'A', b'1', ..] => {
+            OtherFormat::Arrow
+        }
+        [b'O', b'b', b'j', 1, ..] => OtherFormat::Avro,
+        [b'O', b'R', b'C', ..] if head.get(3).is_some_and(|byte| *byte < b' ') => OtherFormat::Orc,
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => OtherFormat::Numpy,
+        [0x89, b'H', b'D', b'F', b'\r', b'\n', 0x1a, b'\n', ..] => OtherFormat::Hdf5,
+        _ if head.starts_with(b"SQLite format 3\0") => OtherFormat::Sqlite,
+        [b'%', b'P', b'D', b'F', b'-', ..] => OtherFormat::Pdf,
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => OtherFormat::Zip,
+        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => OtherFormat::SevenZip,
+        _ if head.get(257..262) == Some(b"ustar") => OtherFormat::Tar,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => OtherFormat::Xz,
         [
             b'B',
             b'Z',
@@ -44,7 +46,7 @@ pub(super) fn binary(head: &[u8], is_within: bool) -> Option<Format> {
             0x53,
             0x59,
             ..,
-        ] => Format::Bzip2,
+        ] => OtherFormat::Bzip2,
         [
             b'B',
             b'Z',
@@ -57,16 +59,16 @@ pub(super) fn binary(head: &[u8], is_within: bool) -> Option<Format> {
             0x50,
             0x90,
             ..,
-        ] => Format::Bzip2,
-        [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => Format::Lz4,
-        _ if head.starts_with(b"\xff\x06\x00\x00sNaPpY") => Format::Snappy,
-        [0x1f, 0x8b, 8, ..] if is_within => Format::TwiceGzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] if is_within => Format::TwiceZstd,
-        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => Format::Utf32,
-        [0xff, 0xfe, ..] => Format::Utf16Le,
-        [0xfe, 0xff, ..] => Format::Utf16Be,
-        [a, 0, b, 0, ..] if is_text(*a) && is_text(*b) => Format::Utf16Le,
-        [0, a, 0, b, ..] if is_text(*a) && is_text(*b) => Format::Utf16Be,
+        ] => OtherFormat::Bzip2,
+        [0x04, 0x22, 0x4d, 0x18, ..] | [0x02, 0x21, 0x4c, 0x18, ..] => OtherFormat::Lz4,
+        _ if head.starts_with(b"\xff\x06\x00\x00sNaPpY") => OtherFormat::Snappy,
+        [0x1f, 0x8b, 8, ..] if is_within => OtherFormat::TwiceGzip,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] if is_within => OtherFormat::TwiceZstd,
+        [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => OtherFormat::Utf32,
+        [0xff, 0xfe, ..] => OtherFormat::Utf16Le,
+        [0xfe, 0xff, ..] => OtherFormat::Utf16Be,
+        [a, 0, b, 0, ..] if is_text(*a) && is_text(*b) => OtherFormat::Utf16Le,
+        [0, a, 0, b, ..] if is_text(*a) && is_text(*b) => OtherFormat::Utf16Be,
         _ => return None,
     })
 }
@@ -76,13 +78,22 @@ fn is_text(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')
 }
 
-/// Checks that the start of a file can be that of JSON lines.
+/// The first bytes of a file, enough for [`binary`].
+pub(super) fn first_bytes(file: &mut impl io::Read) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; HEAD_BYTES];
+    let len = fill(&mut head, |buffer| file.read(buffer))?;
+    head.truncate(len);
+    Ok(head)
+}
+
+/// Checks that the start of a file can be that of the format it is read as.
 pub(super) fn check(source: &Source, head: &[u8], is_within: bool) -> Result<()> {
     match binary(head, is_within) {
         None => Ok(()),
-        Some(format) => Err(Error::Corpus(CorpusError::NotJsonLines {
+        Some(format) => Err(Error::Corpus(CorpusError::OtherFormat {
             path: source.path.clone(),
-            format,
+            found: format,
+            expected: source.format,
         })),
     }
 }

@@ -1,10 +1,12 @@
 //! One record of a corpus: its place, and a document whose text may still have to be extracted.
 
+use crate::field::NoText;
+
 /// A record of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Offset of its first byte in the uncompressed source.
-    pub offset_bytes: u64,
+    /// Offset of its first byte in the uncompressed source; in a table of row groups, its row from 0.
+    pub offset: u64,
     /// Its length in the source in bytes; for a line, without the `\n`.
     pub len_bytes: u64,
     /// Its content.
@@ -16,8 +18,10 @@ pub struct Record<'a> {
 pub enum Body<'a> {
     /// A line of JSON, without the `\n` and one `\r` before it; [`crate::field`] finds the text.
     JsonLine(&'a [u8]),
-    /// The text itself, of a source that is not JSON.
-    Text(&'a str),
+    /// The bytes of the text itself, which may not be UTF-8, of a source that is not JSON.
+    Text(&'a [u8]),
+    /// A row of a table without text.
+    NoText(NoText),
     /// Longer than `max_document_bytes`, so it was not kept.
     Oversize,
 }
@@ -34,7 +38,7 @@ impl Record<'_> {
     pub(crate) fn line(&self) -> (Vec<u8>, bool) {
         match self.body {
             Body::JsonLine(line) => (line.to_vec(), false),
-            Body::Text(text) => panic!("expected a line, found the text {text:?}"),
+            body @ (Body::Text(_) | Body::NoText(_)) => panic!("expected a line, found {body:?}"),
             Body::Oversize => (Vec::new(), true),
         }
     }

@@ -53,20 +53,19 @@ pub(crate) fn compression(source: &Source) -> Result<Compression> {
 /// Opens `source` and reads its first bytes; the file position stays at the start.
 pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
     let mut file = CorpusFile::open(&source.path)?;
-    let mut head = [0; recognize::HEAD_BYTES];
-    let len = recognize::fill(&mut head, |buffer| file.read(buffer))
-        .map_err(|cause| Error::io(&source.path, cause))?;
+    let head = recognize::first_bytes(&mut file);
+    let head = head.map_err(|cause| Error::io(&source.path, cause))?;
     file.rewind()
         .map_err(|cause| Error::io(&source.path, cause))?;
-    if len == 0 && is_named_compressed(source) {
+    if head.is_empty() && is_named_compressed(source) {
         return Err(Error::Corpus(CorpusError::DamagedCompression {
             path: source.path.clone(),
             position_bytes: 0,
             source: io::ErrorKind::UnexpectedEof.into(),
         }));
     }
-    recognize::check(source, &head[..len], false)?;
-    Ok((file, Compression::of(&head[..len])))
+    recognize::check(source, &head, false)?;
+    Ok((file, Compression::of(&head)))
 }
 
 /// Whether the name implies a compression header. An empty file of such a name is damaged, not
@@ -123,7 +122,7 @@ impl Stream {
         }
     }
 
-    /// Checks that the first decompressed bytes can be those of JSON lines; uncompressed files were
+    /// Checks that the first decompressed bytes can be those of the format; uncompressed files were
     /// checked when they were opened.
     pub(super) fn check_head(&self, head: &[u8]) -> Result<()> {
         match &self.decoder {
@@ -161,6 +160,28 @@ impl Stream {
                 return Ok(false);
             }
             rest -= n as u64;
+        }
+        Ok(true)
+    }
+
+    /// Reads on to `offset`; returns false if the source ends before it. The reader has read to the
+    /// offset `read.0`, with the CRC32C `read.1`, and both move on.
+    pub(super) fn pass_to(
+        &mut self,
+        offset: u64,
+        read: (&mut u64, &mut u32),
+        tick: &mut dyn FnMut(u64) -> Result<()>,
+    ) -> Result<bool> {
+        let mut buffer = vec![0; RAW_BUFFER_BYTES];
+        while *read.0 < offset {
+            let room = (offset - *read.0).min(RAW_BUFFER_BYTES as u64) as usize;
+            let n = self.read(&mut buffer[..room])?;
+            if n == 0 {
+                return Ok(false);
+            }
+            *read.0 += n as u64;
+            *read.1 = crc32c::crc32c_append(*read.1, &buffer[..n]);
+            tick(self.raw_bytes())?;
         }
         Ok(true)
     }

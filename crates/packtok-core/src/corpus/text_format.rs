@@ -1,23 +1,27 @@
 //! Recognizes text formats other than JSON lines (arrays, tables, plain text) after the first line
 //! was invalid.
 
-use super::format::Format;
+use super::other_format::OtherFormat;
 use super::stream::Stream;
-use super::{BOM, ReadOptions, Source};
+use super::{BOM, Column, ReadOptions, Source};
 use crate::error::Result;
 use crate::field::{BadDocument, check_json};
 
 /// Bytes of a file read to recognize its text format.
-const TEXT_BYTES: usize = 64 << 10;
+pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 /// Number of lines compared to recognize a table.
 const TABLE_LINES: usize = 5;
 
 /// The text format of a file that is not JSON lines. `bad` is the fault of the line at
 /// `offset_bytes`. `None` if that is not the first line, or if the file may be JSON lines.
-pub(crate) fn text_format(source: &Source, offset_bytes: u64, bad: &BadDocument) -> Option<Format> {
+pub(crate) fn text_format(
+    source: &Source,
+    offset_bytes: u64,
+    bad: &BadDocument,
+) -> Option<OtherFormat> {
     // Only a few blank lines can precede the first line.
-    if offset_bytes >= TEXT_BYTES as u64 {
+    if offset_bytes >= HEAD_BYTES as u64 {
         return None;
     }
     // If the file cannot be read now, keep the error of the line.
@@ -26,18 +30,20 @@ pub(crate) fn text_format(source: &Source, offset_bytes: u64, bad: &BadDocument)
 }
 
 /// The start of the text of a file.
-fn read_head(source: &Source) -> Result<Vec<u8>> {
+pub(super) fn read_head(source: &Source) -> Result<Vec<u8>> {
     let whole = Source {
         range: None,
         ..source.clone()
     };
     let options = ReadOptions {
-        chunk_bytes: TEXT_BYTES,
-        max_document_bytes: TEXT_BYTES as u64,
+        chunk_bytes: HEAD_BYTES,
+        max_document_bytes: HEAD_BYTES as u64,
         zstd_window_log_max: 31,
+        column: Column::of_pattern(""),
+        text_separator: None,
     };
     let mut stream = Stream::open(&whole, &options)?;
-    let mut head = vec![0; TEXT_BYTES];
+    let mut head = vec![0; HEAD_BYTES];
     let mut len = 0;
     while len < head.len() {
         match stream.read(&mut head[len..])? {
@@ -56,14 +62,14 @@ fn format_of_head(
     offset_bytes: usize,
     bad: &BadDocument,
     source: &Source,
-) -> Option<Format> {
+) -> Option<OtherFormat> {
     let is_blank = |line: &&[u8]| line.trim_ascii().is_empty();
     let before = head.get(..offset_bytes)?;
     let before = before.strip_prefix(BOM).unwrap_or(before);
     if !before.trim_ascii().is_empty() {
         return None;
     }
-    let is_cut = head.len() == TEXT_BYTES;
+    let is_cut = head.len() == HEAD_BYTES;
     let mut lines: Vec<&[u8]> = head[offset_bytes..]
         .split(|&byte| byte == b'\n')
         .filter(|line| !is_blank(line))
@@ -80,7 +86,7 @@ fn format_of_head(
             let is_bracket = first == b"[";
             let holds_objects = first[1..].trim_ascii_start().first() == Some(&b'{');
             let goes_on = !rest.first().is_some_and(is_json);
-            (is_bracket || holds_objects && goes_on).then_some(Format::JsonArray)
+            (is_bracket || holds_objects && goes_on).then_some(OtherFormat::JsonArray)
         }
         _ if !is_malformed => None,
         b'{' => {
@@ -89,7 +95,7 @@ fn format_of_head(
                 .first()
                 .filter(is_key)
                 .is_some_and(|line| !is_json(line));
-            (first == b"{" || goes_on).then_some(Format::PrettyJson)
+            (first == b"{" || goes_on).then_some(OtherFormat::PrettyJson)
         }
         _ if rest.iter().any(is_json) => None,
         _ => table(first, rest, source).or_else(|| plain_text(head, first, is_cut)),
@@ -97,7 +103,7 @@ fn format_of_head(
 }
 
 /// The table format of lines that all have as many separators as the first one.
-fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<Format> {
+fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<OtherFormat> {
     let extension = source.path.extension().and_then(|name| name.to_str());
     let has = |separator, name| {
         let expected = separators(first, separator);
@@ -108,8 +114,8 @@ fn table(first: &[u8], rest: &[&[u8]], source: &Source) -> Option<Format> {
         expected > 0 && (extension == Some(name) || is_even && !rest.is_empty())
     };
     match () {
-        () if has(b'\t', "tsv") => Some(Format::Tsv),
-        () if has(b',', "csv") || has(b';', "csv") => Some(Format::Csv),
+        () if has(b'\t', "tsv") => Some(OtherFormat::Tsv),
+        () if has(b',', "csv") || has(b';', "csv") => Some(OtherFormat::Csv),
         () => None,
     }
 }
@@ -126,7 +132,7 @@ fn separators(line: &[u8], separator: u8) -> usize {
 
 /// Whether a text is prose. A text whose only line ends like JSON may be the rest of a truncated
 /// one.
-fn plain_text(head: &[u8], first: &[u8], is_cut: bool) -> Option<Format> {
+fn plain_text(head: &[u8], first: &[u8], is_cut: bool) -> Option<OtherFormat> {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
         Err(cause) if is_cut && cause.error_len().is_none() => {
@@ -136,14 +142,14 @@ fn plain_text(head: &[u8], first: &[u8], is_cut: bool) -> Option<Format> {
     };
     let is_control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}');
     let ends_as_json = matches!(first.last(), Some(b'}' | b']'));
-    (!ends_as_json && !text.contains(is_control)).then_some(Format::PlainText)
+    (!ends_as_json && !text.contains(is_control)).then_some(OtherFormat::PlainText)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::CorpusError;
     use crate::corpus::recognize::binary;
+    use crate::corpus::{CorpusError, Format};
     use crate::error::Error;
 
     fn source(name: &str) -> Source {
@@ -151,12 +157,13 @@ mod tests {
             path: name.into(),
             label: name.to_owned(),
             bytes: 0,
+            format: Format::Jsonl,
             range: None,
         }
     }
 
     /// The format of a text whose first line is not JSON.
-    fn of(name: &str, text: &[u8]) -> Option<Format> {
+    fn of(name: &str, text: &[u8]) -> Option<OtherFormat> {
         let start = text.len() - text.trim_ascii_start().len();
         let first = text[start..].split(|&byte| byte == b'\n').next().unwrap();
         let bad = check_json(first).err().unwrap_or(BadDocument::Missing {
@@ -170,37 +177,37 @@ mod tests {
     fn binary_formats_are_recognized_by_their_first_bytes() {
         let tar = [&b"a.jsonl"[..], &[0; 250], b"ustar"].concat();
         for (head, expected) in [
-            (&b"PAR1\x15\x04"[..], Format::Parquet),
-            (b"ARROW1\0\0", Format::Arrow),
-            (b"FEA1\0\0\0\0", Format::Arrow),
-            (b"Obj\x01\x04", Format::Avro),
-            (b"ORC\x08", Format::Orc),
-            (b"\x93NUMPY\x01", Format::Numpy),
-            (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
-            (b"SQLite format 3\0", Format::Sqlite),
-            (b"%PDF-1.7", Format::Pdf),
-            (b"PK\x03\x04", Format::Zip),
-            (b"PK\x05\x06", Format::Zip),
-            (b"7z\xbc\xaf\x27\x1c", Format::SevenZip),
-            (&tar, Format::Tar),
-            (b"\xfd7zXZ\0\0", Format::Xz),
-            (b"BZh91AY&SY", Format::Bzip2),
-            (b"BZh9\x17\x72\x45\x38\x50\x90", Format::Bzip2),
-            (b"\x04\x22\x4d\x18", Format::Lz4),
-            (b"\xff\x06\0\0sNaPpY", Format::Snappy),
-            (b"\xff\xfe{\0\"\0", Format::Utf16Le),
-            (b"\xfe\xff\0{\0\"", Format::Utf16Be),
-            (b"{\0\"\0t\0", Format::Utf16Le),
-            (b"\0{\0\"\0t", Format::Utf16Be),
-            (b"\xff\xfe\0\0{\0\0\0", Format::Utf32),
+            (&b"PAR1\x15\x04"[..], OtherFormat::Parquet),
+            (b"ARROW1\0\0", OtherFormat::Arrow),
+            (b"FEA1\0\0\0\0", OtherFormat::Arrow),
+            (b"Obj\x01\x04", OtherFormat::Avro),
+            (b"ORC\x08", OtherFormat::Orc),
+            (b"\x93NUMPY\x01", OtherFormat::Numpy),
+            (b"\x89HDF\r\n\x1a\n", OtherFormat::Hdf5),
+            (b"SQLite format 3\0", OtherFormat::Sqlite),
+            (b"%PDF-1.7", OtherFormat::Pdf),
+            (b"PK\x03\x04", OtherFormat::Zip),
+            (b"PK\x05\x06", OtherFormat::Zip),
+            (b"7z\xbc\xaf\x27\x1c", OtherFormat::SevenZip),
+            (&tar, OtherFormat::Tar),
+            (b"\xfd7zXZ\0\0", OtherFormat::Xz),
+            (b"BZh91AY&SY", OtherFormat::Bzip2),
+            (b"BZh9\x17\x72\x45\x38\x50\x90", OtherFormat::Bzip2),
+            (b"\x04\x22\x4d\x18", OtherFormat::Lz4),
+            (b"\xff\x06\0\0sNaPpY", OtherFormat::Snappy),
+            (b"\xff\xfe{\0\"\0", OtherFormat::Utf16Le),
+            (b"\xfe\xff\0{\0\"", OtherFormat::Utf16Be),
+            (b"{\0\"\0t\0", OtherFormat::Utf16Le),
+            (b"\0{\0\"\0t", OtherFormat::Utf16Be),
+            (b"\xff\xfe\0\0{\0\0\0", OtherFormat::Utf32),
         ] {
             for is_within in [false, true] {
                 assert_eq!(binary(head, is_within), Some(expected), "{head:?}");
             }
         }
         for (head, expected) in [
-            (&b"\x1f\x8b\x08\0"[..], Format::TwiceGzip),
-            (b"\x28\xb5\x2f\xfd", Format::TwiceZstd),
+            (&b"\x1f\x8b\x08\0"[..], OtherFormat::TwiceGzip),
+            (b"\x28\xb5\x2f\xfd", OtherFormat::TwiceZstd),
         ] {
             assert_eq!(binary(head, false), None);
             assert_eq!(binary(head, true), Some(expected));
@@ -229,25 +236,29 @@ mod tests {
     #[test]
     fn text_formats_are_recognized() {
         for (name, text, expected) in [
-            ("x", "[\n{\"a\":1},\n{\"a\":2}\n]\n", Format::JsonArray),
-            ("x", "[\n{\"a\":1}\n]\n", Format::JsonArray),
-            ("x", "[{\"a\":1},\n{\"a\":2}]\n", Format::JsonArray),
-            ("x", "[{\"a\":1},{\"a\":2}]", Format::JsonArray),
-            ("x", " \n [ {\"a\":1},\n{\"a\":2}]\n", Format::JsonArray),
-            ("x", "{\n  \"a\": 1\n}\n", Format::PrettyJson),
-            ("x", "{\"a\": 1,\n \"b\": 2}\n", Format::PrettyJson),
-            ("x", "id,text\n1,a\n2,\"b,c\"\n", Format::Csv),
-            ("x", "\"id\",\"text\"\n1,a\n", Format::Csv),
-            ("x", "\n\nid;text\n1;a\n", Format::Csv),
-            ("x.csv", "id,text\n", Format::Csv),
-            ("x", "id\ttext\n1\ta, b\n", Format::Tsv),
-            ("x.tsv", "id\ttext\n", Format::Tsv),
+            ("x", "[\n{\"a\":1},\n{\"a\":2}\n]\n", OtherFormat::JsonArray),
+            ("x", "[\n{\"a\":1}\n]\n", OtherFormat::JsonArray),
+            ("x", "[{\"a\":1},\n{\"a\":2}]\n", OtherFormat::JsonArray),
+            ("x", "[{\"a\":1},{\"a\":2}]", OtherFormat::JsonArray),
+            (
+                "x",
+                " \n [ {\"a\":1},\n{\"a\":2}]\n",
+                OtherFormat::JsonArray,
+            ),
+            ("x", "{\n  \"a\": 1\n}\n", OtherFormat::PrettyJson),
+            ("x", "{\"a\": 1,\n \"b\": 2}\n", OtherFormat::PrettyJson),
+            ("x", "id,text\n1,a\n2,\"b,c\"\n", OtherFormat::Csv),
+            ("x", "\"id\",\"text\"\n1,a\n", OtherFormat::Csv),
+            ("x", "\n\nid;text\n1;a\n", OtherFormat::Csv),
+            ("x.csv", "id,text\n", OtherFormat::Csv),
+            ("x", "id\ttext\n1\ta, b\n", OtherFormat::Tsv),
+            ("x.tsv", "id\ttext\n", OtherFormat::Tsv),
             (
                 "x",
                 "Once upon a time\nthere was, I think, a fox.\n",
-                Format::PlainText,
+                OtherFormat::PlainText,
             ),
-            ("x", "hello", Format::PlainText),
+            ("x", "hello", OtherFormat::PlainText),
         ] {
             assert_eq!(of(name, text.as_bytes()), Some(expected), "{text:?}");
         }
@@ -291,27 +302,28 @@ mod tests {
     #[test]
     fn messages_name_the_format_and_the_remedy() {
         let error = |format| {
-            Error::Corpus(CorpusError::NotJsonLines {
+            Error::Corpus(CorpusError::OtherFormat {
                 path: "x".into(),
-                format,
+                found: format,
+                expected: Format::Jsonl,
             })
         };
         for (format, expected) in [
             (
-                Format::Xz,
+                OtherFormat::Xz,
                 "x: is compressed with xz, not JSON lines; decompress it: xz -d FILE, or convert it to zstd: xz -dc FILE | zstd > FILE.jsonl.zst",
             ),
             (
-                Format::TwiceGzip,
+                OtherFormat::TwiceGzip,
                 "x: is a gzip file within a compressed file, not JSON lines; remove the outer compression: gzip -dc FILE (or zstd -dc FILE) into a new file",
             ),
             (
-                Format::JsonArray,
+                OtherFormat::JsonArray,
                 "x: is a JSON array, not JSON lines; write each element on its own line: jq -c '.[]' FILE > FILE.jsonl",
             ),
             (
-                Format::Parquet,
-                "x: is a Parquet file, not JSON lines; convert it: python -c \"import pandas; pandas.read_parquet('FILE').to_json('FILE.jsonl', orient='records', lines=True)\"",
+                OtherFormat::Parquet,
+                "x: is a Parquet file, not JSON lines; rename it to *.parquet, or set --format parquet (format: parquet)",
             ),
         ] {
             assert_eq!(error(format).to_string(), expected);

@@ -7,6 +7,24 @@ use std::sync::Arc;
 /// Parsing JSON recurses, and no line may exhaust the stack.
 pub const MAX_NESTING: usize = 128;
 
+/// Why a row of a table has no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoText {
+    /// The value is null, or the structure that contains it is.
+    Null,
+    /// The column has another type, which is named.
+    NotText(&'static str),
+    /// The file ends inside a quoted field.
+    OpenQuote,
+    /// The row has another number of fields than the header.
+    FieldCount {
+        /// Fields of the row.
+        found: usize,
+        /// Fields of the header.
+        expected: usize,
+    },
+}
+
 /// Why a line has no text. `Display` gives only the reason; [`BadDocument::remedy`] says what to
 /// do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -89,6 +107,15 @@ pub enum BadDocument {
         /// The limit.
         used: Excess,
     },
+    /// A text that is not JSON has bytes that are not UTF-8.
+    #[error("the text is not UTF-8 at byte {at_byte}")]
+    TextNotUtf8 {
+        /// 1-based position of the first invalid byte.
+        at_byte: usize,
+    },
+    /// A row of a table has no text.
+    #[error("{}", no_text(.0))]
+    NoText(NoText),
     /// The line is longer than `max_document_bytes`.
     #[error("line of {len_bytes} bytes exceeds max_document_bytes {max_document_bytes}")]
     Oversize {
@@ -137,7 +164,25 @@ pub enum Excess {
     Value,
 }
 
+/// Why a row has no text.
+fn no_text(reason: &NoText) -> String {
+    match reason {
+        NoText::Null => "the text is null".to_owned(),
+        NoText::NotText(found) => format!("the column is {found}, not a text"),
+        NoText::OpenQuote => "the file ends inside a quoted field".to_owned(),
+        NoText::FieldCount { found, expected } => {
+            format!("the row has {found} fields, the header {expected}")
+        }
+    }
+}
+
 impl BadDocument {
+    /// The fault of a text that is not UTF-8.
+    pub(crate) fn text_not_utf8(text: &[u8]) -> Self {
+        let valid = std::str::from_utf8(text).map_or_else(|error| error.valid_up_to(), str::len);
+        Self::TextNotUtf8 { at_byte: valid + 1 }
+    }
+
     /// What the user can do.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -159,6 +204,13 @@ impl BadDocument {
             }
             Self::Runaway { .. } => {
                 "simplify --field (jq_pattern), or skip such documents with --on-bad-document skip (on_bad_document: skip)"
+            }
+            Self::TextNotUtf8 { .. } => {
+                "convert the text to UTF-8, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
+            }
+            Self::NoText(NoText::NotText(_)) => "change --field (jq_pattern) to a column of texts",
+            Self::NoText(_) => {
+                "repair the row, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::Oversize { .. } => {
                 "raise --max-document-bytes (max_document_bytes), or skip such lines with --on-bad-document skip (on_bad_document: skip)"

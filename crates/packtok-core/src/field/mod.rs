@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use jaq_json::Val;
 
-pub use bad::{BadDocument, Excess, Keys, MAX_NESTING, PatternError};
+pub use bad::{BadDocument, Excess, Keys, MAX_NESTING, NoText, PatternError};
 pub use error::FieldError;
 pub(crate) use json::check as check_json;
 
@@ -82,6 +82,11 @@ impl Field {
             output: Val::Null,
         }
     }
+}
+
+/// The names in `pattern` if it is a plain path of names, such as `a` and `b` in `.a.b`.
+pub(crate) fn names_of_path(pattern: &str) -> Option<Vec<String>> {
+    PlainPath::parse(pattern)?.names()
 }
 
 /// Applies a [`Field`] to lines, reusing its memory.

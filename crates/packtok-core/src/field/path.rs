@@ -43,6 +43,16 @@ impl PlainPath {
         (!steps.is_empty()).then_some(Self(steps))
     }
 
+    /// The names, if all steps are keys and there is at least one.
+    pub(super) fn names(self) -> Option<Vec<String>> {
+        let name = |step| match step {
+            Step::Key(key) => Some(key),
+            Step::Index(_) | Step::FromEnd(_) => None,
+        };
+        let names: Option<Vec<String>> = self.0.into_iter().map(name).collect();
+        names.filter(|names| !names.is_empty())
+    }
+
     /// The steps, starting at the root.
     pub(super) fn steps(&self) -> &[Step] {
         &self.0

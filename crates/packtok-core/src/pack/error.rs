@@ -5,19 +5,17 @@ use std::path::PathBuf;
 /// Why a corpus cannot be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// A line cannot be packed.
+    /// A record cannot be packed.
     #[error(
-        "{}:{line}: byte {offset_bytes}: {reason}; {}",
-        path.display(),
+        "{location}: {}{reason}; {}",
+        offset_bytes.map_or_else(String::new, |byte| format!("byte {byte}: ")),
         reason.remedy()
     )]
     Document {
-        /// The source.
-        path: PathBuf,
-        /// 1-based number of the line.
-        line: u64,
-        /// Offset of its first byte in the uncompressed source.
-        offset_bytes: u64,
+        /// The record.
+        location: crate::corpus::Location,
+        /// Offset of its first byte in the uncompressed source; `None` for tables of row groups.
+        offset_bytes: Option<u64>,
         /// The reason.
         reason: Box<super::reason::Reason>,
     },

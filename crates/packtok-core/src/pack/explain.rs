@@ -2,7 +2,7 @@
 
 use super::error::PackError;
 use super::reason::Reason;
-use crate::corpus::{CorpusError, Source, text_format};
+use crate::corpus::{CorpusError, Format, Source, text_format};
 use crate::error::Error;
 
 /// The error of a bad line. If it is the first line of a file that is not JSON lines, the error
@@ -19,11 +19,15 @@ pub(crate) fn explain(error: Error, source: &Source) -> Error {
     let Reason::Field(bad) = &**reason else {
         return error;
     };
-    match text_format(source, *offset_bytes, bad) {
+    let (Format::Jsonl, Some(offset_bytes)) = (source.format, *offset_bytes) else {
+        return error;
+    };
+    match text_format(source, offset_bytes, bad) {
         None => error,
-        Some(format) => Error::Corpus(CorpusError::NotJsonLines {
+        Some(format) => Error::Corpus(CorpusError::OtherFormat {
             path: source.path.clone(),
-            format,
+            found: format,
+            expected: source.format,
         }),
     }
 }

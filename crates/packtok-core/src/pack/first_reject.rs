@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::rejects::{LineNumber, RejectRecord};
+use crate::corpus::RecordNumber;
+use crate::rejects::RejectRecord;
 
 /// Position and reason of the first line in the rejects file at `path`, for the end of a message.
 ///
@@ -16,17 +17,12 @@ pub(crate) fn first_reject(path: &Path) -> String {
         .ok()
         .and_then(|_| serde_json::from_slice::<RejectRecord<'_>>(&line).ok());
     record.map_or_else(String::new, |record| {
-        let RejectRecord {
-            source,
-            offset_bytes,
-            reason,
-            ..
-        } = &record;
-        match record.number {
-            LineNumber::Line(number) => format!("; the first is {source}:{number}: {reason}"),
-            LineNumber::LineInShard(_) => {
-                format!("; the first is {source}: byte {offset_bytes}: {reason}")
-            }
-        }
+        let RejectRecord { source, reason, .. } = &record;
+        let place = match (record.number, record.offset_bytes) {
+            // The line in the shard is of no use for finding it in the source.
+            (RecordNumber::LineInShard(_), Some(byte)) => format!("{source}: byte {byte}"),
+            (number, _) => number.shown_in(source),
+        };
+        format!("; the first is {place}: {reason}")
     })
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
-use crate::corpus::{CHUNK_BYTES, ReadOptions};
+use crate::corpus::{CHUNK_BYTES, Column, ReadOptions, unescaped};
 use crate::error::Result;
 use crate::field::Field;
 use crate::rejects::failed_rejects_path;
@@ -115,6 +115,9 @@ impl PackSpec {
             chunk_bytes: self.chunk_bytes,
             max_document_bytes: self.recorded.max_document_bytes,
             zstd_window_log_max: self.zstd_window_log,
+            column: Column::of_pattern(&self.recorded.field),
+            text_separator: (self.recorded.text_separator.as_deref())
+                .map(|separator| unescaped(separator).into()),
         }
     }
 

@@ -46,7 +46,7 @@ pub fn pack(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let started = Instant::now();
-    let sources = corpus::expand(&options.spec.input)?;
+    let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
     reject_output_among_sources(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {

@@ -11,11 +11,11 @@ use super::recorded::redacted;
 use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
-use crate::corpus::{LineCounter, Reader, Source};
+use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, has_row_groups};
 use crate::error::{Error, Result};
 use crate::pipeline::{Consume, Flow};
 use crate::pipeline::{Monitor, Progress, report_progress};
-use crate::rejects::{LineNumber, RejectRecord, Rejects};
+use crate::rejects::{RejectRecord, Rejects};
 
 /// 1-based line numbers of rejects. If a run does not read all lines, because it uses an index or
 /// starts inside a file, lines are counted separately.
@@ -33,11 +33,17 @@ impl LineNumbers {
         }
     }
 
-    /// The line number of a reject in a batch, given the number of lines of its source before the
+    /// The number of a reject in a batch, given the number of records of its source before the
     /// batch.
-    pub(crate) fn of(&mut self, num_lines_before: u64, reject: &Reject) -> Result<u64> {
+    pub(crate) fn of(
+        &mut self,
+        source: &Source,
+        num_lines_before: u64,
+        reject: &Reject,
+    ) -> Result<u64> {
         match &mut self.counter {
-            Some(counter) => counter.line_at(reject.offset_bytes),
+            Some(counter) => counter.line_at(reject.offset),
+            None if has_row_groups(source.format) => Ok(reject.offset + 1),
             None => Ok(num_lines_before + reject.line as u64 + 1),
         }
     }
@@ -49,10 +55,10 @@ impl LineNumbers {
         num_lines_before: u64,
         reject: &Reject,
     ) -> Result<u64> {
-        if source.span().start > 0 {
-            return LineCounter::new(source).line_at(reject.offset_bytes);
+        if source.span().start > 0 && source.format == Format::Jsonl {
+            return LineCounter::new(source).line_at(reject.offset);
         }
-        self.of(num_lines_before, reject)
+        self.of(source, num_lines_before, reject)
     }
 }
 
@@ -240,17 +246,19 @@ impl<'a> Sink<'a> {
     fn write_rejects(&mut self, batch: &DocBatch) -> Result<()> {
         let source = &self.sources[batch.source];
         for reject in &batch.rejects {
-            let line = self.lines.of(self.position.1, reject)?;
+            let number = self.lines.of(source, self.position.1, reject)?;
             // Counting up to the start of a part would read everything before it; joining adds that
             // number.
-            let number = match source.span().start {
-                0 => LineNumber::Line(line),
-                _ => LineNumber::LineInShard(line),
+            let number = match RecordNumber::in_format(source.format, number) {
+                RecordNumber::Line(line) if source.span().start > 0 => {
+                    RecordNumber::LineInShard(line)
+                }
+                number => number,
             };
             self.rejects.write(&RejectRecord {
                 source: redacted(&source.label, &self.options.spec.redactions).into(),
                 number,
-                offset_bytes: reject.offset_bytes,
+                offset_bytes: source.offset_bytes(reject.offset),
                 len_bytes: reject.len_bytes,
                 reason: redacted(&reject.reason.to_string(), &self.options.spec.redactions).into(),
             })?;
@@ -274,10 +282,10 @@ impl Consume<DocBatch> for Sink<'_> {
                 .expect("a fatal batch ends with its reject");
             let source = &self.sources[batch.source];
             let lines = &mut self.lines;
+            let number = lines.in_complete_file(source, self.position.1, &reject)?;
             let error = Error::Pack(PackError::Document {
-                line: lines.in_complete_file(source, self.position.1, &reject)?,
-                path: source.path.clone(),
-                offset_bytes: reject.offset_bytes,
+                location: Location::of(source, number),
+                offset_bytes: source.offset_bytes(reject.offset),
                 reason: Box::new(reject.reason),
             });
             return Err(explain(error, source));

@@ -41,12 +41,12 @@ impl Sample {
         }
     }
 
-    fn takes(self, source: usize, offset_bytes: u64) -> bool {
+    fn takes(self, source: usize, offset: u64) -> bool {
         if self.limit == u64::MAX {
             return true;
         }
         // Mixing spreads adjacent offsets.
-        mixed(offset_bytes ^ (source as u64).rotate_left(32)) <= self.limit
+        mixed(offset ^ (source as u64).rotate_left(32)) <= self.limit
     }
 }
 
@@ -65,9 +65,10 @@ pub(crate) enum Outcome {
 /// A line that was not packed because it is bad.
 #[derive(Debug)]
 pub(crate) struct Reject {
-    /// Index among the lines of the chunk, from 0.
+    /// Index among the records of the chunk, from 0.
     pub(crate) line: usize,
-    pub(crate) offset_bytes: u64,
+    /// As [`Record::offset`].
+    pub(crate) offset: u64,
     pub(crate) len_bytes: u64,
     pub(crate) reason: Reason,
 }
@@ -128,7 +129,11 @@ pub(crate) fn text_of<'a>(
     match record.body {
         _ if record.is_blank() => Ok(None),
         Body::JsonLine(line) => extractor.text(line).map(Some),
-        Body::Text(text) => Ok(Some(text)),
+        Body::Text(text) => match simdutf8::basic::from_utf8(text) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(BadDocument::text_not_utf8(text)),
+        },
+        Body::NoText(reason) => Err(BadDocument::NoText(reason)),
         Body::Oversize => Err(BadDocument::Oversize {
             len_bytes: record.len_bytes,
             max_document_bytes,
@@ -243,7 +248,7 @@ impl Work for Worker {
     fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
         out.start(chunk);
         for (i, record) in chunk.records().enumerate() {
-            self.place = (chunk.source(), record.offset_bytes);
+            self.place = (chunk.source(), record.offset);
             match self.pack_record(&record, out) {
                 Ok(outcome) => out.outcomes.push(outcome),
                 Err(reason) => {
@@ -253,7 +258,7 @@ impl Work for Worker {
                     out.outcomes.push(Outcome::Rejected);
                     out.rejects.push(Reject {
                         line: i,
-                        offset_bytes: record.offset_bytes,
+                        offset: record.offset,
                         len_bytes: record.len_bytes,
                         reason,
                     });
@@ -325,7 +330,7 @@ mod tests {
 
     fn text(body: Body<'_>) -> std::result::Result<Option<String>, String> {
         let record = Record {
-            offset_bytes: 0,
+            offset: 0,
             len_bytes: 9,
             body,
         };
@@ -340,11 +345,11 @@ mod tests {
     fn a_text_is_taken_as_it_is_and_a_line_through_the_field() {
         let line = r#"{"text": "a"}"#;
         assert_eq!(text(Body::JsonLine(line.as_bytes())), Ok(Some("a".into())));
-        assert_eq!(text(Body::Text(line)), Ok(Some(line.into())));
+        assert_eq!(text(Body::Text(line.as_bytes())), Ok(Some(line.into())));
         assert_eq!(text(Body::JsonLine(b" \t")), Ok(None));
         // Not blank but a document without ids, to which `empty_document` applies.
-        assert_eq!(text(Body::Text(" \t")), Ok(Some(" \t".into())));
-        assert_eq!(text(Body::Text("")), Ok(Some(String::new())));
+        assert_eq!(text(Body::Text(b" \t")), Ok(Some(" \t".into())));
+        assert_eq!(text(Body::Text(b"")), Ok(Some(String::new())));
         assert!(text(Body::Oversize).is_err());
     }
 }

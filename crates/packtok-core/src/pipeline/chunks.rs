@@ -109,10 +109,10 @@ impl<T: Send + Default + 'static> Shared<T> {
                 match outcome {
                     Ok(()) => Ok(out),
                     Err(_) => {
-                        let (source, offset_bytes) = worker.place();
+                        let (source, offset) = worker.place();
                         Err(Error::Pipeline(PipelineError::Panicked {
                             source_index: source,
-                            offset_bytes,
+                            offset,
                         }))
                     }
                 }

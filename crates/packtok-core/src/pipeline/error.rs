@@ -12,26 +12,26 @@ pub enum PipelineError {
         source: rayon::ThreadPoolBuildError,
     },
     /// A worker panicked; the source is only known by its number.
-    #[error("a worker panicked in source {source_index} at byte {offset_bytes}")]
+    #[error("a worker panicked in source {source_index} at offset {offset}")]
     Panicked {
         /// Index of the source.
         source_index: usize,
-        /// Offset of the line in the uncompressed source.
-        offset_bytes: u64,
+        /// Offset of the record, in bytes or in rows.
+        offset: u64,
     },
     /// A worker ended before its work was done.
     #[error("a worker thread died; this is a bug, please report it")]
     WorkerDied,
     /// A worker panicked.
     #[error(
-        "{}: byte {offset_bytes}: packtok panicked on this document; this is a bug, please report it with this line",
+        "{}: {place}: packtok panicked on this document; this is a bug, please report it with this document",
         path.display()
     )]
     EnginePanicked {
         /// The source.
         path: PathBuf,
-        /// Offset of the line in the uncompressed source.
-        offset_bytes: u64,
+        /// The document, as in `byte 5`.
+        place: String,
     },
     /// The caller requested to stop.
     #[error("interrupted; nothing was written")]

@@ -67,10 +67,10 @@ pub(crate) fn name_panic(error: Error, sources: &[Source]) -> Error {
     match error {
         Error::Pipeline(PipelineError::Panicked {
             source_index,
-            offset_bytes,
+            offset,
         }) => Error::Pipeline(PipelineError::EnginePanicked {
             path: sources[source_index].path.clone(),
-            offset_bytes,
+            place: sources[source_index].offset_shown(offset),
         }),
         other => other,
     }

@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
-use crate::corpus::{self, Body, Compression, ReadOptions, Reader, Record, Source, compression};
+use crate::corpus::{
+    self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber, Source,
+    compression,
+};
 use crate::error::{Error, Result};
 use crate::field::{BadDocument, check_json};
 use crate::pack::{Existing, OnBadDocument, first_reject, output_exists};
 use crate::pipeline::{Monitor, Progress, report_progress};
-use crate::rejects::{LineNumber, RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
+use crate::rejects::{RejectRecord, Rejects, failed_rejects_path, remove_if_exists};
 use crate::suffix::with_suffix;
 
 /// Options of an index.
@@ -112,7 +115,7 @@ fn source(path: &Path) -> Result<Source> {
             found: "folder",
         }));
     }
-    let source = corpus::expand(&[path.display().to_string()])?.remove(0);
+    let source = corpus::expand(&[path.display().to_string()], Some(Format::Jsonl))?.remove(0);
     if compression(&source)? != Compression::None {
         return Err(Error::Corpus(CorpusError::IndexedCompressed {
             path: source.path,
@@ -128,7 +131,7 @@ fn index(
     rejects: &mut Rejects,
     monitor: &mut Monitor<'_>,
 ) -> Result<(TempFile, RawIndexReport)> {
-    let mut reader = Reader::new(vec![source.clone()], options.read);
+    let mut reader = Reader::new(vec![source.clone()], options.read.clone());
     let file = BufWriter::with_capacity(1 << 20, TempFile::create(&options.index_path)?);
     let io = |cause| Error::io(&options.index_path, cause);
     let mut pairs = PairsWriter::new(file).map_err(io)?;
@@ -144,9 +147,7 @@ fn index(
                 Ok(()) if record.is_blank() => report.blank += 1,
                 Ok(()) => {
                     report.entries += 1;
-                    pairs
-                        .push(record.offset_bytes, record.len_bytes)
-                        .map_err(io)?;
+                    pairs.push(record.offset, record.len_bytes).map_err(io)?;
                 }
                 Err(reason) => {
                     report.rejected += 1;
@@ -181,16 +182,15 @@ fn reject(
     match options.on_bad_document {
         OnBadDocument::Skip => rejects.write(&RejectRecord {
             source: source.label.as_str().into(),
-            number: LineNumber::Line(number),
-            offset_bytes: record.offset_bytes,
+            number: RecordNumber::Line(number),
+            offset_bytes: Some(record.offset),
             len_bytes: record.len_bytes,
             reason: reason.to_string().into(),
         }),
         OnBadDocument::Fail => {
             let error = Error::Pack(PackError::Document {
-                path: source.path.clone(),
-                line: number,
-                offset_bytes: record.offset_bytes,
+                location: Location::of(source, number),
+                offset_bytes: Some(record.offset),
                 reason: Box::new(reason.into()),
             });
             Err(crate::pack::explain(error, source))
@@ -224,7 +224,7 @@ fn check_record(
             max_document_bytes: options.read.max_document_bytes,
         }),
         Body::JsonLine(line) if !record.is_blank() => check_json(line).map(drop),
-        Body::JsonLine(_) | Body::Text(_) => Ok(()),
+        Body::JsonLine(_) | Body::Text(_) | Body::NoText(_) => Ok(()),
     }
 }
 
@@ -244,11 +244,7 @@ mod tests {
             index_path: index_path.to_owned(),
             on_bad_document: OnBadDocument::Fail,
             existing: Existing::Error,
-            read: ReadOptions {
-                chunk_bytes: 1 << 16,
-                max_document_bytes: 1 << 30,
-                zstd_window_log_max: 27,
-            },
+            read: ReadOptions::for_json_lines(1 << 30),
         }
     }
 

@@ -1,8 +1,9 @@
-//! The part of a file that belongs to a shard: files are divided between lines.
+//! The part of a file that belongs to a shard.
 //!
-//! Only uncompressed files are divided. A compressed file cannot be read from the middle, so it
-//! belongs to the shard that owns its first byte. A file is opened to check for compression only if
-//! a boundary is inside it.
+//! Uncompressed JSON lines are divided between lines, Parquet and Arrow files between groups of rows.
+//! Other files cannot be read from the middle: a compressed one has no place to start, and whether a
+//! byte of a CSV file or of a text is inside a record depends on everything before it. Such a file
+//! belongs to the shard that owns its first byte. A file is opened only if a boundary is inside it.
 
 use crate::corpus::CorpusError;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,7 +11,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
-use crate::corpus::{self, Compression, CorpusFile, Source};
+use crate::corpus::{self, Compression, CorpusFile, Format, Source};
 use crate::error::{Error, Result};
 
 /// Maximum number of bytes per read in the search for a line end.
@@ -18,8 +19,8 @@ const READ_BYTES: usize = 1 << 20;
 /// Size of the first read: most lines end within it.
 const FIRST_READ_BYTES: usize = 1 << 13;
 
-/// `source` with the range of complete lines that start in its bytes `share`; `None` if no line
-/// does.
+/// `source` with the range of complete lines or groups of rows that start in its bytes `share`;
+/// `None` if none does.
 ///
 /// A file that is not divided has no range. `tick` is called regularly during the search for a line
 /// end; its error ends the search.
@@ -34,11 +35,15 @@ pub(crate) fn cut(
     if share == (0..source.bytes) {
         return Ok(Some(source));
     }
-    if corpus::compression(&source)? != Compression::None {
-        return Ok((share.start == 0).then_some(source));
-    }
-    let start = line_start(&source, share.start, tick)?;
-    let stop = line_start(&source, share.end, tick)?;
+    let (start, stop) = match source.format {
+        Format::Jsonl if corpus::compression(&source)? == Compression::None => (
+            line_start(&source, share.start, tick)?,
+            line_start(&source, share.end, tick)?,
+        ),
+        #[cfg(feature = "tables")]
+        Format::Parquet | Format::Arrow => corpus::group_starts(&source, share.start, share.end)?,
+        _ => return Ok((share.start == 0).then_some(source)),
+    };
     if start == stop {
         return Ok(None);
     }
@@ -96,13 +101,17 @@ mod tests {
 
     use super::super::Shard;
     use super::*;
-    use crate::corpus::{ReadOptions, Reader, expand};
+    use crate::corpus::{Column, ReadOptions, Reader, expand};
 
-    const OPTIONS: ReadOptions = ReadOptions {
-        chunk_bytes: 7,
-        max_document_bytes: 12,
-        zstd_window_log_max: 27,
-    };
+    fn options() -> ReadOptions {
+        ReadOptions {
+            chunk_bytes: 7,
+            max_document_bytes: 12,
+            zstd_window_log_max: 27,
+            column: Column::of_pattern(".text"),
+            text_separator: None,
+        }
+    }
 
     /// A line: its offset in the file, and its bytes including `\n`.
     type Naive = (u64, Vec<u8>);
@@ -127,7 +136,7 @@ mod tests {
             path.to_str().unwrap().to_owned()
         };
         let paths: Vec<String> = files.iter().enumerate().map(path).collect();
-        expand(&paths).unwrap()
+        expand(&paths, None).unwrap()
     }
 
     /// The ranges that each shard reads of each source.
@@ -236,20 +245,14 @@ mod tests {
     type Seen = (usize, u64, Vec<u8>, u64, bool);
 
     fn read(sources: &[Source], first: usize) -> (Vec<Seen>, Vec<Option<u32>>) {
-        let mut reader = Reader::new(sources.to_vec(), OPTIONS);
+        let mut reader = Reader::new(sources.to_vec(), options());
         let mut seen = Vec::new();
         let mut buffer = Vec::new();
         while let Some(chunk) = reader.next_chunk(buffer).unwrap() {
             seen.extend(chunk.records().map(|record| {
                 let number = first + chunk.source();
                 let (bytes, is_oversize) = record.line();
-                (
-                    number,
-                    record.offset_bytes,
-                    bytes,
-                    record.len_bytes,
-                    is_oversize,
-                )
+                (number, record.offset, bytes, record.len_bytes, is_oversize)
             }));
             buffer = chunk.into_buffer();
         }
@@ -281,7 +284,7 @@ mod tests {
             b"one\ntwo",
         ] {
             fs::write(&source.path, bytes).unwrap();
-            let mut reader = Reader::new(vec![part.clone()], OPTIONS);
+            let mut reader = Reader::new(vec![part.clone()], options());
             let error = std::iter::repeat_with(|| reader.next_chunk(Vec::new()))
                 .find_map(Result::err)
                 .unwrap();

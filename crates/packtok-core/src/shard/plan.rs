@@ -99,11 +99,11 @@ impl Plan {
     ) -> Result<(Self, bool)> {
         reject_unsupported_options(options)?;
         let path = plan_path(&options.spec.output);
-        let sources = corpus::expand(&options.spec.input)?;
-        // Report an unsupported format before any task starts. Only the first file is checked:
+        let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
+        // Report an unsupported format or a missing column before any task starts. Only the first file is checked:
         // opening a million files would take longer than the plan.
         if let Some(first) = sources.first() {
-            corpus::compression(first)?;
+            corpus::check(first, &options.spec.read())?;
         }
         report_progress(monitor, &Progress::default())?;
         let root = root_of(&sources, &options.spec.output)?;
@@ -389,6 +389,7 @@ fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
     SourceLine {
         path: redacted(&source.label, &options.spec.redactions).into(),
         bytes: source.bytes,
+        format: source.format,
     }
 }
 
@@ -398,6 +399,7 @@ fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source 
         path: root.join(&label),
         label,
         bytes: line.bytes,
+        format: line.format,
         range: None,
     }
 }

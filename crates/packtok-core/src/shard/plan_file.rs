@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::ShardError;
+use crate::corpus::Format;
 use crate::error::{Error, Result};
 use packtok_sampling::files::manifest::hex;
 
@@ -47,6 +48,17 @@ pub(super) struct SourceLine<'a> {
     #[serde(borrow)]
     pub(super) path: Cow<'a, str>,
     pub(super) bytes: u64,
+    /// Its format, so that no shard determines it again; JSON lines if absent.
+    #[serde(default = "json_lines", skip_serializing_if = "is_json_lines")]
+    pub(super) format: Format,
+}
+
+fn json_lines() -> Format {
+    Format::Jsonl
+}
+
+fn is_json_lines(format: &Format) -> bool {
+    *format == Format::Jsonl
 }
 
 /// The fingerprint of a plan of these lines.

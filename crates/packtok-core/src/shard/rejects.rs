@@ -7,8 +7,9 @@ use std::path::Path;
 
 use super::marker::differing;
 use super::{Marker, ShardError};
+use crate::corpus::RecordNumber;
 use crate::error::{Error, Result};
-use crate::rejects::{LineNumber, RejectRecord, Rejects};
+use crate::rejects::{RejectRecord, Rejects};
 
 /// Number of lines of the source in which the shards so far ended.
 #[derive(Debug, Default)]
@@ -64,8 +65,8 @@ impl LinesBefore {
                     line: num_lines,
                     source,
                 })?;
-            if let LineNumber::LineInShard(line) = record.number {
-                record.number = LineNumber::Line(num_before + line);
+            if let RecordNumber::LineInShard(line) = record.number {
+                record.number = RecordNumber::Line(num_before + line);
             }
             rejects.write(&record)?;
             text.clear();

@@ -1,7 +1,7 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
 use super::id_of;
-use crate::corpus::{self, Source};
+use crate::corpus::{self, Location, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
@@ -46,7 +46,7 @@ pub fn verify_corpus(
             expected_bytes: expected_width.bytes(),
         }));
     }
-    let sources = corpus::expand(&options.spec.input)?;
+    let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {
         options,
@@ -113,8 +113,7 @@ impl Comparison<'_, '_> {
                 return Err(Error::Verify(VerifyError::CorpusLonger {
                     path: self.options.spec.output.clone(),
                     found: self.file.len(),
-                    source_path: self.sources[source].path.clone(),
-                    line,
+                    location: Location::of(&self.sources[source], line),
                 }));
             }
         };
@@ -135,8 +134,7 @@ impl Comparison<'_, '_> {
             token: differing as u64,
             found: id(found),
             expected: id(expected),
-            source_path: self.sources[source].path.clone(),
-            line,
+            location: Location::of(&self.sources[source], line),
         }))
     }
 }
@@ -164,10 +162,10 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
         }
         if let Some(reject) = batch.rejects.pop_if(|_| batch.is_fatal) {
             let source = &self.sources[batch.source];
+            let number = self.lines.of(source, self.position.1, &reject)?;
             let error = Error::Pack(PackError::Document {
-                line: self.lines.of(self.position.1, &reject)?,
-                path: source.path.clone(),
-                offset_bytes: reject.offset_bytes,
+                location: Location::of(source, number),
+                offset_bytes: source.offset_bytes(reject.offset),
                 reason: Box::new(reject.reason),
             });
             return Err(explain(error, source));

@@ -1,7 +1,6 @@
 //! Compares the engine of a tokenizer with the reference engine.
 
 use crate::verify::VerifyError;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_tokenizer::{
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use super::error::EnginesDiffer;
 use crate::batch::in_runs;
-use crate::corpus;
+use crate::corpus::{self, Location, RecordNumber, Source};
 use crate::error::{Error, Result};
 use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
@@ -62,14 +61,14 @@ pub fn verify_engines(
     let Some(options) = corpus else {
         return Ok(report);
     };
-    let sources = corpus::expand(&options.inputs)?;
+    let sources = corpus::expand(&options.inputs, options.format)?;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse))
         .collect::<Result<_>>()?;
     let mut differences = Differences {
         tokenizer,
         oracle: &oracle,
-        paths: sources.iter().map(|source| source.path.clone()).collect(),
+        sources: &sources,
         num_tokens: 0,
     };
     let scanned = scan(options, &sources, examiners, &mut differences, monitor)?;
@@ -118,8 +117,11 @@ pub(super) fn compare_built_in(
     )?;
     match runs.into_iter().flatten().next() {
         Some((item, difference)) => {
-            let path = PathBuf::from(BUILT_IN);
-            Err(difference.into_error(tokenizer, oracle, path, item as u64 + 1))
+            let location = Location {
+                path: BUILT_IN.into(),
+                number: RecordNumber::Line(item as u64 + 1),
+            };
+            Err(difference.into_error(tokenizer, oracle, location))
         }
         None => Ok(texts.len() as u64),
     }
@@ -134,17 +136,10 @@ struct Difference {
 }
 
 impl Difference {
-    fn into_error(
-        self,
-        tokenizer: &Tokenizer,
-        oracle: &Tokenizer,
-        source_path: PathBuf,
-        line: u64,
-    ) -> Error {
+    fn into_error(self, tokenizer: &Tokenizer, oracle: &Tokenizer, location: Location) -> Error {
         Error::Verify(VerifyError::EnginesDiffer(Box::new(EnginesDiffer {
             tokenizer: tokenizer.name().to_owned(),
-            source_path,
-            line,
+            location,
             token: self.token,
             engine: tokenizer.engine().name(),
             found: self.found,
@@ -219,7 +214,7 @@ impl Examine for EncoderPair {
 struct Differences<'a> {
     tokenizer: &'a Tokenizer,
     oracle: &'a Tokenizer,
-    paths: Vec<PathBuf>,
+    sources: &'a [Source],
     num_tokens: u64,
 }
 
@@ -234,8 +229,8 @@ impl Receive<(u64, Option<Difference>)> for Differences<'_> {
         match difference {
             None => Ok(num_tokens),
             Some(difference) => {
-                let path = self.paths[source].clone();
-                Err(difference.into_error(self.tokenizer, self.oracle, path, line))
+                let location = Location::of(&self.sources[source], line);
+                Err(difference.into_error(self.tokenizer, self.oracle, location))
             }
         }
     }
@@ -285,7 +280,8 @@ mod tests {
             let Err(Error::Verify(VerifyError::EnginesDiffer(difference))) = error else {
                 panic!("{error:?}");
             };
-            assert_eq!(difference.line, first.unwrap() as u64 + 1);
+            let number = RecordNumber::Line(first.unwrap() as u64 + 1);
+            assert_eq!(difference.location.number, number);
             assert_eq!(difference.token, token as u64);
             assert_eq!(difference.found, found.get(token).copied());
             assert_eq!(difference.expected, expected.get(token).copied());
@@ -299,7 +295,11 @@ mod tests {
         let text = "Hello w\u{f6}rld";
         pair.encode(text).unwrap();
         let difference = pair.difference(text).unwrap();
-        let error = difference.into_error(&tokenizer, &other, "c.jsonl".into(), 7);
+        let location = Location {
+            path: "c.jsonl".into(),
+            number: RecordNumber::Line(7),
+        };
+        let error = difference.into_error(&tokenizer, &other, location);
         assert_eq!(
             error.to_string(),
             "t: c.jsonl:7: token 1 is id 266 with packtok, and id 220 with packtok, near \"Hello w\u{f6}rld\"; please report it with this text"

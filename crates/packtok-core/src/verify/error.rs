@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::corpus::Location;
+
 /// Why a verification failed.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
@@ -23,9 +25,8 @@ pub enum VerifyError {
     },
     /// A document of the file differs from the corpus.
     #[error(
-        "{}: document {document} differs from {}:{line} at token {token}: found {}, expected {}",
+        "{}: document {document} differs from {location} at token {token}: found {}, expected {}",
         path.display(),
-        source_path.display(),
         shown_id(*found),
         shown_id(*expected)
     )]
@@ -40,26 +41,21 @@ pub enum VerifyError {
         found: Option<u32>,
         /// The id according to the corpus; `None` past its end.
         expected: Option<u32>,
-        /// The source.
-        source_path: PathBuf,
-        /// 1-based number of the line.
-        line: u64,
+        /// The record of the corpus.
+        location: Location,
     },
     /// The corpus has more documents than the file.
     #[error(
-        "{}: file has {found} documents, but the corpus has one more at {}:{line}",
-        path.display(),
-        source_path.display()
+        "{}: file has {found} documents, but the corpus has one more at {location}",
+        path.display()
     )]
     CorpusLonger {
         /// The pbin.
         path: PathBuf,
         /// Its documents.
         found: u64,
-        /// The source.
-        source_path: PathBuf,
-        /// 1-based number of the line of the first missing document.
-        line: u64,
+        /// The record of the first missing document.
+        location: Location,
     },
     /// The file has more documents than the corpus.
     #[error("{}: file has {found} documents, the corpus has {expected}", path.display())]
@@ -122,18 +118,15 @@ pub enum VerifyError {
 /// Two engines give different ids for a text.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{tokenizer}: {}:{line}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
-    source_path.display(),
+    "{tokenizer}: {location}: token {token} is {} with {engine}, and {} with {oracle}, near {text:?}; please report it with this text",
     shown_id(*found),
     shown_id(*expected)
 )]
 pub struct EnginesDiffer {
     /// The tokenizer.
     pub tokenizer: String,
-    /// The source.
-    pub source_path: PathBuf,
-    /// 1-based number of the line.
-    pub line: u64,
+    /// The record of the corpus.
+    pub location: Location,
     /// Index of the first differing token, from 0.
     pub token: u64,
     /// The engine of the tokenizer.

@@ -6,7 +6,7 @@ use super::byte_bpe::{self, ByteBpe};
 use super::sentencepiece::{self, FastPath};
 use super::word_cache::CachedEncoder;
 use super::wordwise::{EncodeWord, Wordwise};
-use crate::error::Cause;
+use crate::cause::Cause;
 use crate::load::{AddedToken, is_sentencepiece, model_type};
 
 /// The fast engine of a file. All threads share it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::kind::EngineKind;
 use super::reference::Reference;
 use super::sentencepiece::SlowPath;
-use crate::error::Cause;
+use crate::cause::Cause;
 
 /// The `tokenizers` crate, or the slow path of SentencePiece.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use tokenizers::{
     PostProcessorWrapper, Token, Tokenizer,
 };
 
-use crate::error::Cause;
+use crate::cause::Cause;
 
 /// A loaded tokenizer; clones share it.
 #[derive(Clone)]

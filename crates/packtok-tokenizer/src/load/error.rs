@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::error::Cause;
+use crate::cause::Cause;
 
 /// Why a tokenizer cannot be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -16,12 +16,12 @@ fn inputs(folder: &TempDir, names: &[&str]) -> Vec<String> {
 }
 
 fn labels(folder: &TempDir, names: &[&str]) -> Vec<String> {
-    let sources = expand(&inputs(folder, names)).unwrap();
+    let sources = expand(&inputs(folder, names), None).unwrap();
     sources.into_iter().map(|source| source.label).collect()
 }
 
 fn complaint(folder: &TempDir, names: &[&str]) -> String {
-    message(&expand(&inputs(folder, names)).unwrap_err(), folder)
+    message(&expand(&inputs(folder, names), None).unwrap_err(), folder)
 }
 
 const TREE: [&str; 9] = [
@@ -101,7 +101,7 @@ fn existing_paths_are_not_globs() {
 #[test]
 fn unreadable_inputs_are_named() {
     let folder = TempDir::new().unwrap();
-    tree(&folder, &["a.jsonl", "empty/readme.txt"]);
+    tree(&folder, &["a.jsonl", "empty/readme.md"]);
     std::os::unix::fs::symlink(folder.path().join("a.jsonl"), folder.path().join("link")).unwrap();
     let socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
     for (names, expected) in [
@@ -112,7 +112,7 @@ fn unreadable_inputs_are_named() {
         ),
         (
             &["empty"],
-            "empty: the folder contains no *.jsonl, *.jsonl.gz or *.jsonl.zst file; give the files or a glob",
+            "empty: the folder contains no *.jsonl, *.parquet, *.arrow, *.feather, *.csv, *.tsv or *.txt file; give the files or a glob",
         ),
         (
             &["a.jsonl", "link"],
@@ -135,12 +135,12 @@ fn unreadable_inputs_are_named() {
         assert!(complaint.ends_with(expected), "{complaint}");
     }
     drop(socket);
-    let error = expand(&[]).unwrap_err();
+    let error = expand(&[], None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "no input given; give at least one file, folder or glob"
     );
-    let error = expand(&["/dev/null".to_owned()]).unwrap_err();
+    let error = expand(&["/dev/null".to_owned()], None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "/dev/null: is a device, not a file; give a regular file, a folder or a glob"
@@ -174,7 +174,7 @@ fn an_unreadable_file_is_named_without_opening_files() {
         // Root can read every file.
         return;
     }
-    let error = expand(&inputs(&folder, &[""])).unwrap_err();
+    let error = expand(&inputs(&folder, &[""]), None).unwrap_err();
     assert_eq!(
         packtok_pbin::chain(&error),
         format!("{}: Permission denied (os error 13)", path.display())

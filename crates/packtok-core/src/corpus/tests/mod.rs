@@ -1,5 +1,8 @@
 mod expanding;
+mod formats;
 mod reading;
+#[cfg(feature = "tables")]
+mod tables;
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +13,7 @@ use super::*;
 use crate::error::{Error, Result};
 
 fn source(path: &Path) -> Source {
-    expand(&[path.to_str().unwrap().to_owned()])
+    expand(&[path.to_str().unwrap().to_owned()], None)
         .unwrap()
         .remove(0)
 }

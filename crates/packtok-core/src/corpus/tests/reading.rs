@@ -6,11 +6,15 @@ use proptest::prelude::*;
 
 use super::*;
 
-const OPTIONS: ReadOptions = ReadOptions {
-    chunk_bytes: 16,
-    max_document_bytes: 1 << 30,
-    zstd_window_log_max: 27,
-};
+fn small_chunks() -> ReadOptions {
+    ReadOptions {
+        chunk_bytes: 16,
+        max_document_bytes: 1 << 30,
+        zstd_window_log_max: 27,
+        column: Column::of_pattern(".text"),
+        text_separator: None,
+    }
+}
 
 /// Offset, bytes, length and whether it is oversize.
 type Seen = (u64, Vec<u8>, u64, bool);
@@ -24,7 +28,7 @@ fn read_all(mut reader: Reader) -> Result<AllSeen> {
     while let Some(chunk) = reader.next_chunk(buffer)? {
         let seen = |record: Record| {
             let (bytes, is_oversize) = record.line();
-            (record.offset_bytes, bytes, record.len_bytes, is_oversize)
+            (record.offset, bytes, record.len_bytes, is_oversize)
         };
         lines.extend(chunk.records().map(|record| (chunk.source(), seen(record))));
         buffer = chunk.into_buffer();
@@ -42,7 +46,7 @@ fn read(source: Source, options: ReadOptions) -> Result<Vec<Seen>> {
 }
 
 fn texts(source: Source) -> Result<Vec<String>> {
-    let lines = read(source, OPTIONS)?;
+    let lines = read(source, small_chunks())?;
     Ok(lines
         .into_iter()
         .map(|line| String::from_utf8(line.1).unwrap())
@@ -92,7 +96,7 @@ fn lines_have_their_offset_and_length() {
     let folder = TempDir::new().unwrap();
     let source = file(&folder, "a.jsonl", b"one\r\n\n  \ntwo\r\r\nlast");
     assert_eq!(
-        read(source, OPTIONS).unwrap(),
+        read(source, small_chunks()).unwrap(),
         [
             (0, b"one".to_vec(), 4, false),
             (5, b"".to_vec(), 0, false),
@@ -108,7 +112,7 @@ fn a_byte_order_mark_is_skipped_at_the_start_only() {
     let folder = TempDir::new().unwrap();
     let mark = "\u{feff}";
     let source = file(&folder, "a.jsonl", format!("{mark}a\n{mark}b\n").as_bytes());
-    let lines = read(source, OPTIONS).unwrap();
+    let lines = read(source, small_chunks()).unwrap();
     assert_eq!(lines[0], (3, b"a".to_vec(), 1, false));
     assert_eq!(lines[1], (5, format!("{mark}b").into_bytes(), 4, false));
     for bytes in [&b""[..], b"\xef\xbb\xbf"] {
@@ -126,7 +130,7 @@ fn sources_are_read_in_order_and_do_not_share_lines() {
         file(&folder, "a", &gzip(b"3\n4\n")),
         file(&folder, "c", &zstd(b"5")),
     ];
-    let (lines, digests) = read_all(Reader::new(sources.clone(), OPTIONS)).unwrap();
+    let (lines, digests) = read_all(Reader::new(sources.clone(), small_chunks())).unwrap();
     let lines: Vec<_> = lines
         .iter()
         .map(|(source, line)| (*source, line.1[0]))
@@ -238,14 +242,14 @@ fn a_large_zstd_window_needs_the_option() {
     encoder.include_contentsize(false).unwrap();
     encoder.write_all(b"a\n").unwrap();
     let source = file(&folder, "a.zst", &encoder.finish().unwrap());
-    let error = read(source.clone(), OPTIONS).unwrap_err();
+    let error = read(source.clone(), small_chunks()).unwrap_err();
     assert_eq!(
         message(&error, &folder),
         "a.zst: a zstd frame needs a window larger than 2^27 bytes; raise zstd_window_log (at most 31)"
     );
     let options = ReadOptions {
         zstd_window_log_max: 28,
-        ..OPTIONS
+        ..small_chunks()
     };
     assert_eq!(read(source, options).unwrap().len(), 1);
 }
@@ -301,7 +305,7 @@ fn an_index_selects_lines_and_their_order() {
     let source = file(&folder, "a.jsonl", text);
     let options = ReadOptions {
         max_document_bytes: 10,
-        ..OPTIONS
+        ..small_chunks()
     };
     let entries = vec![(28, 4), (0, 6), (7, 4), (12, 15), (7, 4), (32, 0)];
     let reader = Reader::indexed(source.clone(), entries, options).unwrap();
@@ -319,14 +323,14 @@ fn an_index_selects_lines_and_their_order() {
             (32, b"".to_vec(), 0, false),
         ]
     );
-    let error = Reader::indexed(source, vec![(0, 1), (30, 3)], OPTIONS)
+    let error = Reader::indexed(source, vec![(0, 1), (30, 3)], small_chunks())
         .err()
         .unwrap();
     assert_eq!(
         message(&error, &folder),
         "a.jsonl: index entry 1 covers 3 bytes from byte 30, but the file has 32 bytes; rebuild the index from this file"
     );
-    let error = Reader::indexed(file(&folder, "a.gz", &gzip(text)), vec![], OPTIONS)
+    let error = Reader::indexed(file(&folder, "a.gz", &gzip(text)), vec![], small_chunks())
         .err()
         .unwrap();
     assert_eq!(
@@ -344,7 +348,7 @@ fn a_long_line_needs_less_than_twice_its_length() {
     let source = file(&folder, "a", &text);
     let options = ReadOptions {
         chunk_bytes: 1 << 16,
-        ..OPTIONS
+        ..small_chunks()
     };
     let mut reader = Reader::new(vec![source], options);
     let chunk = reader.next_chunk(Vec::new()).unwrap().unwrap();
@@ -371,9 +375,9 @@ proptest! {
             1 => gzip(&text),
             _ => zstd(&text),
         };
-        let options = ReadOptions { chunk_bytes, max_document_bytes, ..OPTIONS };
+        let options = ReadOptions { chunk_bytes, max_document_bytes, ..small_chunks() };
         let source = file(&folder, "a", &raw);
-        let lines = read(source.clone(), options).unwrap();
+        let lines = read(source.clone(), options.clone()).unwrap();
         prop_assert_eq!(&lines, &expected(&text, max_document_bytes));
         if compression == 0 && !text.starts_with(b"\x1f") {
             let entries = lines.iter().map(|line| (line.0, line.2)).collect();
@@ -392,5 +396,5 @@ proptest! {
 }
 
 fn texts_lossy(source: Source) -> Result<usize> {
-    read(source, OPTIONS).map(|lines| lines.len())
+    read(source, small_chunks()).map(|lines| lines.len())
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 
 use packtok_core::Error;
+use packtok_core::corpus::RecordNumber;
 use packtok_core::pack::{Existing, OnBadDocument, PackError};
 use packtok_core::shard::{JoinOptions, join, list};
 use proptest::prelude::*;
@@ -54,10 +55,10 @@ proptest! {
         let mut options = setting.options("out");
         options.spec.on_bad_document = OnBadDocument::Fail;
         let failed: Vec<_> = (0..count).filter_map(|index| pack_one(&options, index, Some(count)).err()).collect();
-        let [Error::Pack(PackError::Document { line, .. })] = &failed[..] else {
+        let [Error::Pack(PackError::Document { location, .. })] = &failed[..] else {
             panic!("{failed:?}");
         };
-        prop_assert_eq!(*line, bad as u64 + 1);
+        prop_assert_eq!(location.number, RecordNumber::Line(bad as u64 + 1));
     }
 }
 

@@ -7,8 +7,8 @@ use super::model::Model;
 use super::normalizer::Normalizer;
 use super::piece::SPACE_MARK;
 use super::unigram::{self, Unigram};
+use crate::cause::Cause;
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
-use crate::error::Cause;
 use crate::load::{Kind, ModelType};
 
 /// A loaded model. All threads share it.

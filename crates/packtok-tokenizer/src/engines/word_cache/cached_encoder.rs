@@ -2,9 +2,9 @@
 
 use super::cache::{CACHE_BYTES, GROUP, WordCache};
 use super::short::{MAX_IDS, ROOM};
+use crate::cause::Cause;
 use crate::engines::lane::{AnyLane, Job, Lane};
 use crate::engines::word_key::{SHORT, WordKey, hash_of_bytes};
-use crate::error::Cause;
 
 /// Finds and encodes words.
 pub(crate) trait WordEncoder {

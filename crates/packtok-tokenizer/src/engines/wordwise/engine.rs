@@ -29,9 +29,9 @@ use super::coverage::{
 };
 use super::model::Model;
 use super::scratch::Scratch;
+use crate::cause::Cause;
 use crate::engines::reference::Normalizer;
 use crate::engines::word_cache::{CachedEncoder, WordEncoder};
-use crate::error::Cause;
 use crate::load::AddedToken;
 
 /// Encodes one word by the reference engine: appends its ids.

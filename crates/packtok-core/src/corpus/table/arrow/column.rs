@@ -1,0 +1,158 @@
+//! The text column of an Arrow schema: its type, and which of a batch's buffers belong to it.
+
+use arrow_ipc::{Endianness, Field, Schema, Type, UnionMode};
+
+use super::super::fault::Fault;
+
+/// How the texts of a column are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// One after the other, with offsets of 32 bits.
+    Offsets32,
+    /// One after the other, with offsets of 64 bits.
+    Offsets64,
+    /// In any number of buffers, with a view of 16 bytes for each.
+    Views,
+}
+
+/// The text column of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    pub(super) storage: Storage,
+    /// For the structures around the column and, last, the column itself: the number of its node and
+    /// of its first buffer, which says which rows are not null.
+    pub(super) path: Vec<Position>,
+}
+
+/// A position among the nodes, buffers and groups of view buffers of a record batch. Those of all
+/// fields are in one sequence, parents before their children. Buffers of texts do not count, because
+/// each batch has another number of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) node: usize,
+    pub(super) buffer: usize,
+    pub(super) views: usize,
+}
+
+/// The column `names`, or the name of its type if it contains no texts.
+pub(super) fn find_column(
+    schema: &Schema<'_>,
+    names: &[String],
+) -> Result<Result<Column, &'static str>, Fault> {
+    if schema.endianness() != Endianness::Little {
+        return Err(Fault::Unsupported(
+            "its numbers are big-endian; write it again on another machine".to_owned(),
+        ));
+    }
+    let fields: Vec<Field<'_>> = schema.fields().iter().flatten().collect();
+    let mut position = Position::default();
+    let mut path = Vec::new();
+    let mut siblings = fields.clone();
+    for (depth, name) in names.iter().enumerate() {
+        let Some(found) = siblings.iter().position(|field| field.name() == Some(name)) else {
+            return Err(Fault::ColumnMissing(column_names(&fields)));
+        };
+        for field in &siblings[..found] {
+            skip(field, &mut position)?;
+        }
+        let field = siblings[found];
+        path.push(position);
+        if depth + 1 == names.len() {
+            return storage_of(&field)
+                .map(|storage| storage.map(|storage| Column { storage, path }));
+        }
+        if field.type_type() != Type::Struct_ || field.dictionary().is_some() {
+            return Err(Fault::ColumnMissing(column_names(&fields)));
+        }
+        // A structure has one buffer of its own.
+        position.node += 1;
+        position.buffer += 1;
+        siblings = field.children().iter().flatten().collect();
+    }
+    Err(Fault::ColumnMissing(column_names(&fields)))
+}
+
+/// The names of all columns, and of the fields of those that are structures.
+fn column_names(fields: &[Field<'_>]) -> Vec<String> {
+    let mut names = Vec::new();
+    for field in fields {
+        let name = field.name().unwrap_or_default();
+        match field.type_type() {
+            Type::Struct_ => {
+                let children: Vec<Field<'_>> = field.children().iter().flatten().collect();
+                names.extend(
+                    column_names(&children)
+                        .into_iter()
+                        .map(|child| format!("{name}.{child}")),
+                );
+            }
+            _ => names.push(name.to_owned()),
+        }
+    }
+    names
+}
+
+/// How the column stores texts, or the name of its type if it contains none.
+fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault> {
+    if field.dictionary().is_some() {
+        return match field.type_type() {
+            Type::Utf8 | Type::LargeUtf8 | Type::Utf8View => Err(Fault::Unsupported(
+                "the text column is dictionary-encoded; cast it to plain strings".to_owned(),
+            )),
+            _ => Ok(Err("a dictionary of other values than texts")),
+        };
+    }
+    Ok(match field.type_type() {
+        Type::Utf8 | Type::Binary => Ok(Storage::Offsets32),
+        Type::LargeUtf8 | Type::LargeBinary => Ok(Storage::Offsets64),
+        Type::Utf8View | Type::BinaryView => Ok(Storage::Views),
+        Type::Null => Err("null"),
+        Type::Int => Err("an integer"),
+        Type::FloatingPoint => Err("a floating-point number"),
+        Type::Bool => Err("a boolean"),
+        Type::Decimal => Err("a decimal"),
+        Type::Struct_ => Err("a structure"),
+        Type::List
+        | Type::LargeList
+        | Type::FixedSizeList
+        | Type::ListView
+        | Type::LargeListView => Err("a list"),
+        Type::Map => Err("a map"),
+        Type::FixedSizeBinary => Err("bytes of fixed length"),
+        Type::Date | Type::Time | Type::Timestamp | Type::Duration | Type::Interval => {
+            Err("a time")
+        }
+        _ => Err("not a text"),
+    })
+}
+
+/// Moves `position` behind a field and its children.
+fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
+    position.node += 1;
+    if field.dictionary().is_some() {
+        // The keys of the dictionary, which are integers.
+        position.buffer += 2;
+        return Ok(());
+    }
+    position.buffer += match field.type_type() {
+        Type::Null | Type::RunEndEncoded => 0,
+        Type::Struct_ | Type::FixedSizeList => 1,
+        Type::Utf8 | Type::LargeUtf8 | Type::Binary | Type::LargeBinary => 3,
+        Type::ListView | Type::LargeListView => 3,
+        Type::Union => match field.type_as_union().map(|union| union.mode()) {
+            Some(UnionMode::Dense) => 2,
+            _ => 1,
+        },
+        // Two, and the buffers of texts.
+        Type::Utf8View | Type::BinaryView => {
+            position.views += 1;
+            2
+        }
+        Type::NONE => return Err(Fault::Damaged("a column has no type".to_owned())),
+        _ => 2,
+    };
+    for child in field.children().iter().flatten() {
+        skip(&child, position)?;
+    }
+    Ok(())
+}

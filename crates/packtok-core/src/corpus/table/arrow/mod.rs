@@ -1,0 +1,139 @@
+//! Decodes the text column of Arrow files and streams, value by value.
+//!
+//! A record batch is a message: a description, and a body with the buffers of all columns. Only the
+//! buffers of the text column are read, in parallel, so a record batch with any number of bytes of
+//! text needs little memory. Format: <https://arrow.apache.org/docs/format/Columnar.html>, the
+//! sections on IPC.
+
+mod buffer;
+mod column;
+mod message;
+mod texts;
+
+use std::io;
+
+use arrow_ipc::{MessageHeader, root_as_footer};
+
+use super::fault::Fault;
+use super::group::Group;
+use super::texts::{NoTexts, Texts};
+use super::window::Window;
+use column::{Column, find_column};
+use message::{Message, message_at};
+
+/// The first and last bytes of a file; a stream has none.
+const MAGIC: &[u8] = b"ARROW1";
+
+/// What is needed to decode the record batches of a file.
+pub(super) struct Layout {
+    /// The message of each record batch.
+    batches: Vec<Message>,
+    /// The text column, or the name of its type if it contains no texts; `None` if no column is
+    /// read.
+    column: Option<Result<Column, &'static str>>,
+}
+
+impl Layout {
+    /// The texts of record batch `index`.
+    pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
+        let message = &self.batches[index];
+        match &self.column {
+            Some(Ok(column)) => texts::open(message, column, window),
+            Some(Err(found)) => Ok(Box::new(NoTexts::new(message.rows, found))),
+            None => Ok(Box::new(NoTexts::new(message.rows, "nothing"))),
+        }
+    }
+}
+
+/// The record batches of a file or stream, and the checksum of their description. They are for
+/// reading the column `names` if it is given.
+pub(super) fn open(
+    window: &Window,
+    names: Option<&[String]>,
+) -> Result<(Vec<Group>, u32, Layout), Fault> {
+    let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
+    let is_file = window.bytes(0, head_bytes)? == MAGIC;
+    let (layout, crc32c) = match is_file {
+        true => open_file(window, names)?,
+        false => (open_stream(window, names)?, 0),
+    };
+    let mut first_row = 0;
+    let group = |(index, message): (usize, &Message)| {
+        let group = Group {
+            index,
+            start: message.start,
+            first_row,
+            rows: message.rows,
+        };
+        first_row += message.rows;
+        group
+    };
+    let list = layout.batches.iter().enumerate().map(group).collect();
+    Ok((list, crc32c, layout))
+}
+
+/// The layout of a file, by its footer, and the checksum of the footer.
+fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32), Fault> {
+    let tail_bytes = 4 + MAGIC.len();
+    let tail_start = window.len_bytes().saturating_sub(tail_bytes as u64);
+    let tail = window.bytes(tail_start, tail_bytes)?;
+    let len = i32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
+    let start = u64::try_from(len)
+        .ok()
+        .and_then(|len| tail_start.checked_sub(len));
+    let (Some(start), true) = (start, tail.ends_with(MAGIC)) else {
+        return Err(Fault::Damaged(
+            "the file does not end with a footer".to_owned(),
+        ));
+    };
+    let bytes = window.bytes(start, (tail_start - start) as usize)?;
+    let footer = root_as_footer(&bytes)
+        .map_err(|cause| Fault::Damaged(format!("the footer is invalid: {cause}")))?;
+    let schema = footer.schema().ok_or_else(no_schema)?;
+    let column = names.map(|names| find_column(&schema, names)).transpose()?;
+    let blocks = footer.recordBatches();
+    let batch = |offset: i64| {
+        let start = u64::try_from(offset)
+            .map_err(|_| Fault::Damaged("a record batch has a negative offset".to_owned()))?;
+        match message_at(window, start)? {
+            Some(message) if message.header == MessageHeader::RecordBatch => Ok(message),
+            _ => Err(Fault::Damaged(format!("no record batch at byte {start}"))),
+        }
+    };
+    let batches = blocks.iter().flatten().map(|block| batch(block.offset()));
+    let layout = Layout {
+        batches: batches.collect::<Result<_, _>>()?,
+        column,
+    };
+    Ok((layout, crc32c::crc32c(&bytes)))
+}
+
+/// The layout of a stream, by all of its messages.
+fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Fault> {
+    let first = message_at(window, 0)?.ok_or_else(no_schema)?;
+    let bytes = first.description(window)?;
+    let parsed = message::parse(&bytes, 0)?;
+    let schema = parsed.header_as_schema().ok_or_else(no_schema)?;
+    let column = names.map(|names| find_column(&schema, names)).transpose()?;
+    let mut batches = Vec::new();
+    let mut start = first.end();
+    while start < window.len_bytes() {
+        let Some(message) = message_at(window, start)? else {
+            break;
+        };
+        start = message.end();
+        if start > window.len_bytes() {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        if message.header == MessageHeader::RecordBatch {
+            batches.push(message);
+        }
+    }
+    Ok(Layout { batches, column })
+}
+
+fn no_schema() -> Fault {
+    Fault::Damaged(
+        "it is neither an Arrow file nor a stream: there is no schema at its start".to_owned(),
+    )
+}

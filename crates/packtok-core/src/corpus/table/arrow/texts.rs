@@ -1,0 +1,355 @@
+//! The texts of one record batch.
+
+use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
+
+use super::super::fault::Fault;
+use super::super::texts::{Text, Texts};
+use super::super::window::Window;
+use super::buffer::{BufferReader, Place};
+use super::column::{Column, Storage};
+use super::message::{Message, parse};
+use crate::field::NoText;
+
+/// The longest text whose length is not checked against the rest of its buffer before memory is
+/// reserved for it.
+const MAX_RESERVED_BYTES: u64 = 1 << 20;
+
+/// The texts of the record batch at `message`.
+pub(super) fn open(
+    message: &Message,
+    column: &Column,
+    window: &Window,
+) -> Result<Box<dyn Texts>, Fault> {
+    let description = message.description(window)?;
+    let parsed = parse(&description, message.start)?;
+    if parsed.version() < MetadataVersion::V5 {
+        return Err(Fault::Unsupported(
+            "it was written by Arrow before 1.0; write it again with a later version".to_owned(),
+        ));
+    }
+    let batch = parsed.header_as_record_batch();
+    let batch = batch
+        .ok_or_else(|| Fault::Damaged(format!("no record batch at byte {}", message.start)))?;
+    let buffers = Buffers::of(&batch, message, window)?;
+    let path = column.path.iter().zip(0..);
+    let validity =
+        path.map(|(position, depth)| buffers.validity(&batch, column, position.node, depth));
+    let validity = validity
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect();
+    let first = buffers.first_of(column, column.path.len() - 1);
+    let mut rows = Rows {
+        rows: message.rows,
+        validity,
+    };
+    Ok(match column.storage {
+        Storage::Offsets32 | Storage::Offsets64 => {
+            let width = if column.storage == Storage::Offsets32 {
+                4
+            } else {
+                8
+            };
+            if rows.rows == 0 {
+                rows.validity.clear();
+            }
+            Box::new(ContiguousTexts {
+                rows,
+                width,
+                offsets: buffers.reader(first + 1)?,
+                data: buffers.reader(first + 2)?,
+                position: 0,
+                end: None,
+                text: Vec::new(),
+            })
+        }
+        Storage::Views => Box::new(ViewTexts {
+            rows,
+            views: buffers.reader(first + 1)?,
+            window: window.clone(),
+            data: buffers.view_buffers(&batch, column, first + 2)?,
+            text: Vec::new(),
+        }),
+    })
+}
+
+/// The buffers of a record batch.
+struct Buffers<'a> {
+    window: &'a Window,
+    places: Vec<Place>,
+    codec: Option<CompressionType>,
+    /// Number of buffers of each column that is stored as views.
+    num_view_buffers: Vec<usize>,
+}
+
+impl<'a> Buffers<'a> {
+    fn of(batch: &RecordBatch<'_>, message: &Message, window: &'a Window) -> Result<Self, Fault> {
+        let end = message.end();
+        let place = |buffer: &arrow_ipc::Buffer| {
+            let start = u64::try_from(buffer.offset())
+                .ok()?
+                .checked_add(message.body_start())?;
+            let bytes = u64::try_from(buffer.length()).ok()?;
+            (start.checked_add(bytes)? <= end).then_some(Place { start, bytes })
+        };
+        let buffers = batch.buffers();
+        let places = buffers.iter().flatten().map(|buffer| {
+            place(buffer)
+                .ok_or_else(|| Fault::Damaged("a buffer exceeds its record batch".to_owned()))
+        });
+        let counts = batch.variadicBufferCounts();
+        let counts = counts.iter().flatten();
+        Ok(Self {
+            window,
+            places: places.collect::<Result<_, _>>()?,
+            codec: batch.compression().map(|compression| compression.codec()),
+            num_view_buffers: counts
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+                .collect(),
+        })
+    }
+
+    /// The number of the first buffer of the field at `depth` of the column's path.
+    fn first_of(&self, column: &Column, depth: usize) -> usize {
+        let position = column.path[depth];
+        let of_views = self.num_view_buffers.iter().take(position.views);
+        of_views.fold(position.buffer, |first, count| first.saturating_add(*count))
+    }
+
+    fn place(&self, i: usize) -> Result<Place, Fault> {
+        let place = self.places.get(i).copied();
+        place.ok_or_else(|| {
+            Fault::Damaged("a record batch has fewer buffers than its schema".to_owned())
+        })
+    }
+
+    fn reader(&self, i: usize) -> Result<BufferReader, Fault> {
+        BufferReader::open(self.window, self.place(i)?, self.codec)
+    }
+
+    /// Which rows of a field are not null; `None` if all are.
+    fn validity(
+        &self,
+        batch: &RecordBatch<'_>,
+        column: &Column,
+        node: usize,
+        depth: usize,
+    ) -> Result<Option<Bits>, Fault> {
+        let node = batch
+            .nodes()
+            .filter(|nodes| node < nodes.len())
+            .map(|nodes| *nodes.get(node));
+        let node = node.ok_or_else(|| {
+            Fault::Damaged("a record batch has fewer nodes than its schema".to_owned())
+        })?;
+        let first = self.first_of(column, depth);
+        if node.null_count() == 0 || self.place(first)?.bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Bits {
+            reader: self.reader(first)?,
+            byte: 0,
+            used: 8,
+        }))
+    }
+
+    /// The buffers of a column that is stored as views.
+    fn view_buffers(
+        &self,
+        batch: &RecordBatch<'_>,
+        column: &Column,
+        first: usize,
+    ) -> Result<Vec<Data>, Fault> {
+        let views = column.path[column.path.len() - 1].views;
+        let count = self.num_view_buffers.get(views).copied().unwrap_or(0);
+        if count > batch.buffers().map_or(0, |buffers| buffers.len()) {
+            return Err(Fault::Damaged(
+                "a record batch has fewer buffers than it says".to_owned(),
+            ));
+        }
+        let data = |i| match self.codec {
+            None => self.place(i).map(Data::InFile),
+            // Views point anywhere, so the whole buffer must be decompressed. Its length is at most
+            // that of an offset.
+            Some(_) => Ok(Data::InMemory(self.reader(i)?.rest(i32::MAX as u64)?)),
+        };
+        (first..first + count).map(data).collect()
+    }
+}
+
+/// The rows that are left, and which of them are not null.
+struct Rows {
+    rows: u64,
+    /// One for each structure around the column and for the column itself that has nulls.
+    validity: Vec<Bits>,
+}
+
+impl Rows {
+    /// Whether the next row is not null; `None` after the last one.
+    fn next(&mut self) -> Result<Option<bool>, Fault> {
+        if self.rows == 0 {
+            return Ok(None);
+        }
+        self.rows -= 1;
+        let mut is_valid = true;
+        for bits in &mut self.validity {
+            is_valid &= bits.next()?;
+        }
+        Ok(Some(is_valid))
+    }
+}
+
+/// A bit per row, the lowest of a byte first.
+struct Bits {
+    reader: BufferReader,
+    byte: u8,
+    used: u8,
+}
+
+impl Bits {
+    fn next(&mut self) -> Result<bool, Fault> {
+        if self.used == 8 {
+            let mut byte = [0];
+            self.reader.fill(&mut byte)?;
+            (self.byte, self.used) = (byte[0], 0);
+        }
+        self.used += 1;
+        Ok(self.byte >> (self.used - 1) & 1 == 1)
+    }
+}
+
+/// Texts one after the other, and the offset of the end of each.
+struct ContiguousTexts {
+    rows: Rows,
+    /// Bytes of an offset.
+    width: usize,
+    offsets: BufferReader,
+    data: BufferReader,
+    /// Bytes of `data` that were read.
+    position: u64,
+    /// End of the text before the next one; `None` before the first.
+    end: Option<u64>,
+    text: Vec<u8>,
+}
+
+impl ContiguousTexts {
+    fn next_offset(&mut self) -> Result<u64, Fault> {
+        let mut offset = [0; 8];
+        self.offsets.fill(&mut offset[..self.width])?;
+        let offset = match self.width {
+            4 => i64::from(i32::from_le_bytes([
+                offset[0], offset[1], offset[2], offset[3],
+            ])),
+            _ => i64::from_le_bytes(offset),
+        };
+        u64::try_from(offset).map_err(|_| Fault::Damaged("an offset is negative".to_owned()))
+    }
+
+    fn move_to(&mut self, position: u64) -> Result<(), Fault> {
+        self.data.skip(position - self.position)?;
+        self.position = position;
+        Ok(())
+    }
+}
+
+impl Texts for ContiguousTexts {
+    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+        let Some(is_valid) = self.rows.next()? else {
+            return Ok(None);
+        };
+        let start = match self.end {
+            Some(end) => end,
+            None => self.next_offset()?,
+        };
+        let end = self.next_offset()?;
+        if end < start {
+            return Err(Fault::Damaged(
+                "an offset is less than the one before it".to_owned(),
+            ));
+        }
+        self.end = Some(end);
+        if !is_valid {
+            return Ok(Some(Text::NoText(NoText::Null)));
+        }
+        if end - start > max_bytes {
+            return Ok(Some(Text::Oversize(end - start)));
+        }
+        self.move_to(start)?;
+        read_text(&mut self.data, end - start, &mut self.text)?;
+        self.position = end;
+        Ok(Some(Text::Bytes(&self.text)))
+    }
+}
+
+/// Replaces `text` by the next `len` bytes of `data`. Memory is reserved as they are read, because
+/// `len` may be a lie.
+fn read_text(data: &mut BufferReader, len: u64, text: &mut Vec<u8>) -> Result<(), Fault> {
+    text.clear();
+    let mut rest = len;
+    while rest > 0 {
+        let start = text.len();
+        let step = rest.min(MAX_RESERVED_BYTES.max(start as u64)) as usize;
+        text.resize(start + step, 0);
+        data.fill(&mut text[start..])?;
+        rest -= step as u64;
+    }
+    Ok(())
+}
+
+/// Texts in several buffers.
+struct ViewTexts {
+    rows: Rows,
+    views: BufferReader,
+    window: Window,
+    data: Vec<Data>,
+    text: Vec<u8>,
+}
+
+/// A buffer that views point into.
+enum Data {
+    InFile(Place),
+    InMemory(Vec<u8>),
+}
+
+impl Texts for ViewTexts {
+    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+        let Some(is_valid) = self.rows.next()? else {
+            return Ok(None);
+        };
+        let mut view = [0; 16];
+        self.views.fill(&mut view)?;
+        if !is_valid {
+            return Ok(Some(Text::NoText(NoText::Null)));
+        }
+        let number = |i: usize| {
+            let bytes = [view[i], view[i + 1], view[i + 2], view[i + 3]];
+            u32::from_le_bytes(bytes) as usize
+        };
+        let len = number(0);
+        self.text.clear();
+        if len <= 12 {
+            self.text.extend_from_slice(&view[4..4 + len]);
+            return Ok(Some(Text::Bytes(&self.text)));
+        }
+        if len as u64 > max_bytes {
+            return Ok(Some(Text::Oversize(len as u64)));
+        }
+        let (buffer, offset) = (number(8), number(12));
+        let outside = || Fault::Damaged("a view points outside its buffer".to_owned());
+        match self.data.get(buffer).ok_or_else(outside)? {
+            Data::InMemory(bytes) => {
+                let text = bytes.get(offset..offset + len).ok_or_else(outside)?;
+                self.text.extend_from_slice(text);
+            }
+            Data::InFile(place) => {
+                if (offset + len) as u64 > place.bytes {
+                    return Err(outside());
+                }
+                let text = self.window.bytes(place.start + offset as u64, len)?;
+                self.text.extend_from_slice(&text);
+            }
+        }
+        Ok(Some(Text::Bytes(&self.text)))
+    }
+}

@@ -1,0 +1,13 @@
+//! A group of rows.
+
+/// One group of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Group {
+    /// Its number in the file, from 0.
+    pub(super) index: usize,
+    /// Offset of its first byte.
+    pub(super) start: u64,
+    /// Number of its first row in the file.
+    pub(super) first_row: u64,
+    pub(super) rows: u64,
+}

@@ -1,0 +1,416 @@
+"""Corpora in Parquet, Arrow, CSV, TSV and plain text: the same documents, whatever their format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from conftest import PacktokCli
+from extent import extent
+from processes import measure, start, unfinished, wait_until_packing
+
+import packtok
+from packtok import DocumentError, PacktokError
+
+SEPARATOR = "\x1e\n"
+GROUP_ROWS = 40
+NUM_DOCUMENTS = 300
+NUM_KILLS = extent(25, 3)
+
+
+def documents(count: int, seed: int = 1, words: int = 60) -> list[str]:
+    """Returns texts with quotes, separators and line ends of every format, and empty ones."""
+    rng = random.Random(seed)
+    pieces = ["the", "fox", "\n", '"', ",", "\t", "naïve", "数", "\r\n", "=", "{}", ";", "a b c", "\\"]
+    texts = [" ".join(rng.choices(pieces, k=rng.randrange(words))) for _ in range(count)]
+    texts[3] = ""
+    return texts
+
+
+def table(texts: list[str | None], kind: pa.DataType | None = None) -> pa.Table:
+    ids = pa.array(range(len(texts)), pa.int64())
+    return pa.table({"id": ids, "text": pa.array(texts, kind or pa.string())})
+
+
+def write_parquet(path: Path, texts: list[str | None]) -> None:
+    pq.write_table(table(texts), path, row_group_size=GROUP_ROWS, compression="zstd")
+
+
+def write_arrow(path: Path, texts: list[str | None], *, is_stream: bool = False, **options: object) -> None:
+    content = table(texts)
+    new = pa.ipc.new_stream if is_stream else pa.ipc.new_file
+    with new(str(path), content.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(content, max_chunksize=GROUP_ROWS)
+
+
+def write_csv(path: Path, texts: list[str], delimiter: str = ",") -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(["id", "text"])
+        writer.writerows(enumerate(texts))
+
+
+def write_text(path: Path, texts: list[str]) -> None:
+    path.write_bytes("".join(text + SEPARATOR for text in texts).encode())
+
+
+def write_jsonl(path: Path, texts: list[str]) -> None:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+
+def zipped(write: Callable[[Path, list[str]], None]) -> Callable[[Path, list[str]], None]:
+    """Returns a writer that compresses what another one writes, by the name of the file."""
+
+    def write_zipped(path: Path, texts: list[str]) -> None:
+        write(path, texts)
+        compress = gzip.compress if path.suffix == ".gz" else zstandard.compress
+        path.write_bytes(compress(path.read_bytes()))
+
+    return write_zipped
+
+
+WRITERS: dict[str, Callable[[Path, list[str]], None]] = {
+    "c.parquet": write_parquet,
+    "c.arrow": write_arrow,
+    "zstd.feather": lambda path, texts: write_arrow(path, texts, compression="zstd"),
+    "stream.arrow": lambda path, texts: write_arrow(path, texts, is_stream=True),
+    "c.csv": write_csv,
+    "c.csv.gz": zipped(write_csv),
+    "c.tsv": lambda path, texts: write_csv(path, texts, "\t"),
+    "c.txt": write_text,
+    "c.txt.zst": zipped(write_text),
+}
+# One of each reader, for tests that take long.
+READERS = ("c.parquet", "c.arrow", "c.csv", "c.txt")
+
+
+def options(name: str) -> dict[str, str]:
+    return {"text_separator": SEPARATOR} if ".txt" in name else {}
+
+
+def flags(name: str) -> tuple[str, ...]:
+    return ("--text-separator", SEPARATOR) if ".txt" in name else ()
+
+
+def documents_of(path: Path) -> list[list[int]]:
+    reader = packtok.PbinReader(path)
+    return [reader[i].tolist() for i in range(len(reader))]
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return documents(NUM_DOCUMENTS)
+
+
+@pytest.fixture(scope="module")
+def expected(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the pbin of the same documents as JSON lines."""
+    folder = tmp_path_factory.mktemp("expected")
+    write_jsonl(folder / "c.jsonl", texts)
+    packtok.pack(input=folder / "c.jsonl", output=folder / "o.pbin", tokenizer="gpt2")
+    return folder / "o.pbin"
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_has_the_documents_of_json_lines(
+    tmp_path: Path, texts: list[str], expected: Path, name: str
+) -> None:
+    WRITERS[name](tmp_path / name, texts)
+    outputs = []
+    for num_cpus in (1, 3):
+        output = tmp_path / f"{num_cpus}.pbin"
+        report = packtok.pack(
+            input=tmp_path / name, output=output, tokenizer="gpt2", num_cpus=num_cpus, **options(name)
+        )
+        assert report.documents == NUM_DOCUMENTS - report.empty
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert documents_of(tmp_path / "1.pbin") == documents_of(expected)
+    assert packtok.verify(tmp_path / "1.pbin")
+    counted = packtok.count(tmp_path / name, "gpt2", **options(name))["total"]
+    assert counted["documents"] == len(documents_of(expected))
+    assert counted["text_bytes"] == sum(len(text.encode()) for text in texts)
+
+
+@pytest.mark.parametrize("name", [*READERS, "stream.arrow"])
+def test_shards_joined_equal_one_run(
+    tmp_path: Path, texts: list[str], packtok_cli: PacktokCli, name: str
+) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    suffix = name[name.index(".") :]
+    for i in range(3):
+        WRITERS[name](folder / f"p{i}{suffix}", texts[i * 100 : i * 100 + 100])
+    common = ("-i", folder, "-t", "gpt2", "-q", *flags(name))
+    packtok_cli("pack", "-o", "one.pbin", *common, cwd=tmp_path)
+    packtok_cli("plan", "-o", "parts", *common, "--shards", 5, cwd=tmp_path)
+    for shard in range(5):
+        packtok_cli("pack", "-o", "parts", *common, "--shard", f"{shard}/5", cwd=tmp_path)
+    packtok_cli("join", "parts", "-o", "joined.pbin", cwd=tmp_path)
+    assert (tmp_path / "joined.pbin").read_bytes() == (tmp_path / "one.pbin").read_bytes()
+    sizes = [packtok.PbinReader(path) for path in sorted((tmp_path / "parts").glob("shard-*.pbin"))]
+    used = sum(len(reader) > 0 for reader in sizes)
+    # Row groups and record batches are divided among shards; other files are not.
+    assert used == 5 if name in ("c.parquet", "c.arrow", "stream.arrow") else used >= 3
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", READERS)
+def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
+    corpus = tmp_path / name
+    WRITERS[name](corpus, documents(30_000, seed=5, words=120))
+    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", *flags(name), "--set", "span_bytes=100000")
+    packtok_cli("pack", "-o", "one.pbin", *common, "-q", cwd=tmp_path)
+    resumed = 0
+    rng = random.Random(3)
+    for _ in range(NUM_KILLS):
+        process = start("pack", "-o", "o.pbin", *common, "-q", cwd=tmp_path)
+        if wait_until_packing(process, tmp_path):
+            time.sleep(rng.uniform(0.1, 0.6))
+        process.kill()
+        process.communicate(timeout=60)
+        assert not (tmp_path / "o.pbin").exists() or process.returncode == 0
+        assert unfinished(tmp_path) or (tmp_path / "o.pbin").exists()
+        done = packtok_cli("pack", "-o", "o.pbin", *common, "--existing", "skip", cwd=tmp_path)
+        resumed += "resumed" in done.stdout
+        assert (tmp_path / "o.pbin").read_bytes() == (tmp_path / "one.pbin").read_bytes()
+        (tmp_path / "o.pbin").unlink()
+    assert resumed
+
+
+def test_interrupted_run_of_a_changed_table_starts_over(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    corpus = tmp_path / "c.parquet"
+    texts = documents(30_000, seed=5, words=120)
+    write_parquet(corpus, texts)
+    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", "--set", "span_bytes=100000", "-q")
+    process = start("pack", "-o", "o.pbin", *common, cwd=tmp_path)
+    assert wait_until_packing(process, tmp_path)
+    time.sleep(0.4)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    write_parquet(corpus, texts[1:])
+    packtok_cli("pack", "-o", "o.pbin", *common, cwd=tmp_path)
+    packtok_cli("pack", "-o", "one.pbin", *common, cwd=tmp_path)
+    assert (tmp_path / "o.pbin").read_bytes() == (tmp_path / "one.pbin").read_bytes()
+
+
+def bad_csv(path: Path) -> None:
+    path.write_bytes(b"id,text\n1,good\n2,too,many\n3,\xff\xfe\n4,fine\n")
+
+
+def bad_parquet(path: Path) -> None:
+    texts = pa.array([b"good", None, b"\xff\xfe", b"fine"], pa.binary())
+    pq.write_table(pa.table({"text": texts}), path)
+
+
+def bad_arrow(path: Path) -> None:
+    # pyarrow does not check that the bytes of a string are UTF-8.
+    texts = pa.array([b"good", None, b"\xff\xfe", b"fine"], pa.binary()).view(pa.string())
+    content = pa.table({"text": texts})
+    with pa.ipc.new_file(str(path), content.schema) as writer:
+        writer.write_table(content)
+
+
+def bad_text(path: Path) -> None:
+    path.write_bytes(SEPARATOR.encode().join([b"good", b"\xfe", b"\xff\xfe", b"fine"]))
+
+
+NULL = ("row", 2, None, 0, "the text is null")
+BYTES = "the text is not UTF-8 at byte 1"
+BAD = {
+    "c.csv": (
+        bad_csv,
+        [
+            ("row", 2, 15, 11, "the row has 3 fields, the header 2"),
+            ("row", 3, 26, 2, BYTES),
+        ],
+    ),
+    "c.parquet": (bad_parquet, [NULL, ("row", 3, None, 2, BYTES)]),
+    "c.arrow": (bad_arrow, [NULL, ("row", 3, None, 2, BYTES)]),
+    "c.txt": (bad_text, [("document", 2, 6, 1, BYTES), ("document", 3, 9, 2, BYTES)]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_document_is_named_by_its_row(tmp_path: Path, name: str) -> None:
+    write, rejects = BAD[name]
+    corpus, output = tmp_path / name, tmp_path / "o.pbin"
+    write(corpus)
+    unit, number, offset, _, reason = rejects[0]
+    with pytest.raises(DocumentError) as raised:
+        packtok.pack(input=corpus, output=output, tokenizer="gpt2", **options(name))
+    byte = "" if offset is None else f"byte {offset}: "
+    assert str(raised.value).startswith(f"{corpus}: {unit} {number}: {byte}{reason}; ")
+    assert not output.exists()
+    report = packtok.pack(
+        input=corpus, output=output, tokenizer="gpt2", on_bad_document="skip", **options(name)
+    )
+    assert (report.documents, report.rejected) == (2, 2)
+    found = [json.loads(line) for line in Path(f"{output}.rejects.jsonl").read_text().splitlines()]
+    expected = []
+    for unit, number, offset, length, reason in rejects:
+        record = {"source": name, unit: number, "offset_bytes": offset, "len_bytes": length, "reason": reason}
+        expected.append({key: value for key, value in record.items() if value is not None})
+    assert found == expected
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c.arrow"])
+def test_column_of_another_type_is_a_bad_document(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name, ["a", "b"])
+    with pytest.raises(DocumentError) as raised:
+        packtok.count(tmp_path / name, "gpt2", field=".id")
+    assert str(raised.value) == (
+        f"{tmp_path / name}: row 1: the column is an integer, not a text; "
+        "change --field (jq_pattern) to a column of texts"
+    )
+    counted = packtok.count(tmp_path / name, "gpt2", field=".id", on_bad_document="skip")
+    assert counted["total"]["rejected"] == 2
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c.arrow", "c.csv", "c.tsv"])
+def test_missing_column_lists_the_existing_ones(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name, ["a", "b"])
+    with pytest.raises(ValueError, match="no column") as raised:
+        packtok.count(tmp_path / name, "gpt2", field=".content")
+    assert str(raised.value) == (
+        f'{tmp_path / name}: no column "content"; the table has "id", "text"; '
+        "set --field (jq_pattern) to one of them, such as .id"
+    )
+    with pytest.raises(ValueError, match=r"plain path of names such as \.text, but --field"):
+        packtok.count(tmp_path / name, "gpt2", field=".text + .id")
+
+
+def test_field_of_a_structure_is_a_path(tmp_path: Path) -> None:
+    texts = ["a b", None, "c"]
+    meta = pa.StructArray.from_arrays([pa.array([1, 2, 3]), pa.array(texts)], ["n", "text"])
+    pq.write_table(pa.table({"meta": meta}), tmp_path / "c.parquet")
+    report = packtok.pack(
+        input=tmp_path / "c.parquet",
+        output=tmp_path / "o.pbin",
+        tokenizer="gpt2",
+        field=".meta.text",
+        on_bad_document="skip",
+    )
+    assert (report.documents, report.rejected) == (2, 1)
+
+
+def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a.parquet", "b.parquet", "c.csv"):
+        WRITERS[f"c{Path(name).suffix}"](folder / name, ["one", "two"])
+    (folder / "README.txt").write_text("about this corpus")
+    done = packtok_cli("count", folder, "-t", "gpt2", code=1)
+    assert done.stderr.strip() == (
+        f"packtok: {folder}: the folder contains files of several formats: 2 Parquet, 1 CSV; "
+        "set --format (format) to the one to read"
+    )
+    for chosen, documents in (("parquet", 4), ("csv", 2), ("text", 1)):
+        assert packtok.count(folder, "gpt2", format=chosen)["total"]["documents"] == documents
+    # Notes next to the corpus are not part of it, unless they are the corpus.
+    (folder / "c.csv").unlink()
+    assert packtok.count(folder, "gpt2")["total"]["documents"] == 4
+    for i in range(4):
+        (folder / f"{i}.txt").write_text("a text")
+    with pytest.raises(ValueError, match="2 Parquet, 5 plain text"):
+        packtok.count(folder, "gpt2")
+
+
+def test_text_without_separator_is_one_document(tmp_path: Path) -> None:
+    for i, text in enumerate(["one\ntwo\n", "", "three"]):
+        (tmp_path / f"{i}.txt").write_text(text)
+    report = packtok.pack(input=tmp_path, output=tmp_path / "o.pbin", tokenizer="gpt2", empty_document="keep")
+    assert report.documents == 3
+    counted = packtok.count(tmp_path / "0.txt", "gpt2", format="text", text_separator=r"\n")
+    assert counted["total"]["documents"] == 2
+
+
+@pytest.mark.parametrize("name", ["c.txt", "c.csv"])
+def test_json_lines_under_another_name_need_the_format(tmp_path: Path, name: str) -> None:
+    write_jsonl(tmp_path / name, ["a", "b"])
+    for corpus in (tmp_path / name, tmp_path):
+        with pytest.raises(ValueError, match=r"starts with a JSON object; set --format \(format\)"):
+            packtok.count(corpus, "gpt2")
+    assert packtok.count(tmp_path / name, "gpt2", format="jsonl")["total"]["documents"] == 2
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c.arrow", "stream.arrow"])
+@pytest.mark.parametrize("keep", [0.0, 0.3, 0.97])
+def test_truncated_table_is_an_error(tmp_path: Path, texts: list[str], name: str, keep: float) -> None:
+    corpus = tmp_path / name
+    WRITERS[name](corpus, texts)
+    corpus.write_bytes(corpus.read_bytes()[: int(keep * corpus.stat().st_size)])
+    with pytest.raises(PacktokError) as raised:
+        packtok.count(corpus, "gpt2")
+    message = str(raised.value)
+    assert message.startswith(f"{corpus}: ")
+    assert message.endswith("the file is damaged or truncated: write it again")
+
+
+def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:
+    parts = [documents(20, seed=seed) for seed in range(4)]
+    names = ["d.parquet", "c.csv", "b.arrow", "a.jsonl"]
+    write_jsonl(tmp_path / "a.jsonl", parts[3])
+    for name, part in zip(names[:3], parts[:3], strict=True):
+        WRITERS[f"c{Path(name).suffix}"](tmp_path / name, part)
+    write_jsonl(tmp_path / "all.jsonl", [text for part in parts for text in part])
+    packtok.pack(
+        input=[tmp_path / name for name in names],
+        output=tmp_path / "mixed.pbin",
+        tokenizer="gpt2",
+        num_cpus=3,
+    )
+    packtok.pack(input=tmp_path / "all.jsonl", output=tmp_path / "all.pbin", tokenizer="gpt2")
+    assert documents_of(tmp_path / "mixed.pbin") == documents_of(tmp_path / "all.pbin")
+
+
+@pytest.mark.parametrize("name", ["c.parquet", "c.arrow"])
+def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str) -> None:
+    """A text column of more than 2 GiB in one group, in the thorough run."""
+    num_bytes = extent(2_400_000_000, 160_000_000)
+    # Pages have 1024 rows in pyarrow, and a page is read at once.
+    text = "all work and no play " * 250
+    rows = num_bytes // len(text)
+    content = pa.table({"text": pa.array([text] * rows, pa.large_string())})
+    peaks = []
+    for group_rows in (rows // 40, rows):
+        corpus = tmp_path / name
+        if name == "c.parquet":
+            pq.write_table(
+                content, corpus, row_group_size=group_rows, compression="zstd", use_dictionary=False
+            )
+            groups = pq.ParquetFile(corpus).num_row_groups
+        else:
+            with pa.ipc.new_file(str(corpus), content.schema) as writer:
+                writer.write_table(content, max_chunksize=group_rows)
+            with pa.ipc.open_file(str(corpus)) as reader:
+                groups = reader.num_record_batches
+        assert groups == -(-rows // group_rows)
+        done = measure("count", corpus, "-t", "gpt2", "-j", 2, "-q", cwd=tmp_path)
+        assert done.code == 0, done.err
+        peaks.append(done.peak_bytes)
+    print(f"{name}: {peaks[0] / 1e6:.0f} MB with many groups, {peaks[1] / 1e6:.0f} MB with one")
+    # Most of it is the engine's; a page or a text may be in memory a few times.
+    assert peaks[1] < peaks[0] + 48_000_000
+    assert peaks[1] < 400_000_000
+
+
+def test_plan_reads_only_the_footer(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    write_parquet(tmp_path / "c.parquet", documents(200))
+    done: subprocess.CompletedProcess[str] = packtok_cli(
+        "plan", "-i", "c.parquet", "-o", "parts", "-t", "gpt2", "--shards", 3, "--json", cwd=tmp_path
+    )
+    assert json.loads(done.stdout)["num_shards"] == 3
+    plan = (tmp_path / "parts" / "plan.jsonl").read_text().splitlines()
+    assert json.loads(plan[1])["format"] == "parquet"
