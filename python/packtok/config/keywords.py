@@ -22,7 +22,7 @@ class PackOptions(TypedDict, total=False):
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
-    """Format of the corpus. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by name and content."""
+    """Format of the inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by file name."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
@@ -73,7 +73,7 @@ class ScanOptions(TypedDict, total=False):
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
-    """Format of the corpus. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by name and content."""
+    """Format of the inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by file name."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     num_cpus: int | None

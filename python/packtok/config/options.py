@@ -64,14 +64,14 @@ class Settings:
         flags=("--field", "-f"),
     )
     format: Literal["jsonl", "parquet", "arrow", "csv", "tsv", "text"] | None = option(
-        "Format of the corpus.",
+        "Format of the inputs.",
         meaning=(
             "the format of all inputs: `jsonl`, `parquet`, `arrow` (files and streams, Feather), `csv`, "
             "`tsv` or `text` ([corpus.md](corpus.md#formats))"
         ),
         changes_bytes=True,
         default=None,
-        default_text="by name and content",
+        default_text="by file name",
     )
     text_separator: str | None = option(
         "Text between two documents of a plain text.",
