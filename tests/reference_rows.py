@@ -20,11 +20,8 @@ class Row:
 
 def fixed_blocks(tokens: list[int], block_size: int, overlap: int) -> list[list[int]]:
     """Returns blocks of ``block_size`` tokens that overlap by ``overlap``; the tail is dropped."""
-    blocks = []
-    while len(tokens) >= block_size:
-        blocks.append(tokens[:block_size])
-        tokens = tokens[block_size - overlap :]
-    return blocks
+    starts = range(0, len(tokens) - block_size + 1, block_size - overlap)
+    return [tokens[start : start + block_size] for start in starts]
 
 
 def concat_rows(documents: list[list[int]], context_length: int, *, aligned: bool = False) -> list[Row]:
