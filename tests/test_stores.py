@@ -14,6 +14,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import PacktokCli
 from processes import SLOW_FIELD, start, wait_for, write_corpus
@@ -126,6 +129,30 @@ def test_corpus_in_a_store_is_counted(site: Site) -> None:
     assert counted[0]["total"] == counted[1]["total"]
     assert counted[0]["total"]["documents"] > 0
     assert counted[1]["sources"][0]["path"] == f"{site.url}/in/c.jsonl"
+
+
+def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
+    texts = pa.table({"id": range(3000), "text": [f"text {i} " * 40 for i in range(3000)]})
+    here = site.folder / "here"
+    here.mkdir()
+    pq.write_table(texts, here / "a.parquet", row_group_size=700)
+    # One row group of more than is kept in memory.
+    ids = np.random.default_rng(1).bytes(19_000_000).hex()
+    large = pa.table({"id": [ids[i * 12_600 :][:12_600] for i in range(3000)], "text": texts["text"]})
+    pq.write_table(large, here / "b.parquet", compression="none", use_dictionary=False)
+    for path in here.iterdir():
+        site.put(path, f"{site.url}/in/{path.name}")
+    site.packtok("pack", "-i", "here", "-o", "expected.pbin", *FLAGS)
+    pack = ("pack", "-i", f"{site.url}/in", *FLAGS)
+    site.packtok(*pack, "-o", "one.pbin")
+    for shard in range(3):
+        site.packtok(*pack, "-o", "parts", "--shard", f"{shard}/3")
+    site.packtok("join", "parts", "-o", "joined.pbin")
+    expected = (site.folder / "expected.pbin").read_bytes()
+    for name in ("one.pbin", "joined.pbin"):
+        assert (site.folder / name).read_bytes() == expected
+    with pytest.raises(AssertionError, match='no column "body"; the table has "id", "text"'):
+        site.packtok(*pack, "-o", "x.pbin", "--field", ".body")
 
 
 def test_object_is_replaced_only_on_request(site: Site) -> None:

@@ -62,6 +62,11 @@ impl RemoteFile {
         &self.object
     }
 
+    /// The position at which the next read starts.
+    pub fn position(&self) -> u64 {
+        self.at
+    }
+
     /// All bytes of a range of the object.
     ///
     /// # Errors

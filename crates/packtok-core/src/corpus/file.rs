@@ -61,6 +61,36 @@ pub(crate) fn len_of(path: &Path) -> Result<u64> {
     }
 }
 
+#[cfg(feature = "tables")]
+impl CorpusFile {
+    /// Fills `buffer` with the bytes from `start`.
+    pub(crate) fn read_exact_at(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Local(file) => std::os::unix::fs::FileExt::read_exact_at(file, buffer, start),
+            // One request, rather than several that grow, as for reading on from a new position.
+            #[cfg(feature = "remote")]
+            Self::Remote(file) if file.position() != start && buffer.len() >= JUMP_BYTES => {
+                let range = start..start + buffer.len() as u64;
+                let bytes = RemoteFile::bytes(file, range).map_err(io::Error::other)?;
+                buffer.copy_from_slice(&bytes);
+                Ok(())
+            }
+            // Seeking to the current position would end reading ahead.
+            #[cfg(feature = "remote")]
+            Self::Remote(file) if file.position() == start => file.read_exact(buffer),
+            #[cfg(feature = "remote")]
+            Self::Remote(file) => {
+                file.seek(SeekFrom::Start(start))?;
+                file.read_exact(buffer)
+            }
+        }
+    }
+}
+
+/// Length from which a read elsewhere in an object is a request of its own.
+#[cfg(all(feature = "tables", feature = "remote"))]
+const JUMP_BYTES: usize = 256 << 10;
+
 impl Read for CorpusFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

@@ -1,6 +1,6 @@
 //! Random access to a table file, with one region of it in memory.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -130,8 +130,7 @@ impl State {
     }
 
     fn read_from_file(&mut self, start: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(start))?;
-        self.file.read_exact(buffer)
+        self.file.read_exact_at(start, buffer)
     }
 }
 
