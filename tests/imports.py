@@ -46,7 +46,17 @@ ORDER: dict[str, tuple[str, ...]] = {
     ),
     "python": (
         *("errors", "interrupts", "_packtok", "integers", "fingerprint", "sources", "config", "progress"),
-        *("distributed", "tokenizer", "packing", "shard_folder", "store", "collate", "data", "launch"),
+        *(
+            "distributed",
+            "tokenizer",
+            "packing",
+            "shard_folder",
+            "store",
+            "catalog",
+            "collate",
+            "data",
+            "launch",
+        ),
         *("commands", "cli"),
     ),
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
-use crate::corpus;
+use crate::corpus::{self, Format};
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::pipeline::Monitor;
@@ -31,6 +31,10 @@ pub struct SourceCount {
     pub path: PathBuf,
     /// Its length on disk in bytes.
     pub source_bytes: u64,
+    /// CRC32C of these bytes, unless `max_documents` ended the run.
+    pub crc32c: Option<u32>,
+    /// The format it is read as.
+    pub format: Format,
     /// The counts.
     #[serde(flatten)]
     pub counted: Counted,
@@ -51,7 +55,7 @@ pub struct CountReport {
     pub num_cpus: usize,
 }
 
-/// Counts the tokens of a corpus for each of `tokenizers`.
+/// Counts the documents of a corpus, and their tokens for each of `tokenizers`, which may be none.
 ///
 /// # Errors
 /// The first error in corpus order.
@@ -73,18 +77,21 @@ pub fn count(
     let mut counts = Counts(vec![nothing.clone(); sources.len()]);
     let scanned = scan(options, &sources, examiners, &mut counts, monitor)?;
     let mut total = nothing;
+    let digests = scanned.digests;
     for (counted, lines) in counts.0.iter_mut().zip(scanned.lines) {
         counted.lines = lines;
         total.lines.add(&lines);
         total.text_bytes += counted.text_bytes;
         add(&mut total.tokens, &counted.tokens);
     }
-    let sources = sources.into_iter().zip(counts.0);
+    let sources = sources.into_iter().zip(counts.0).zip(digests);
     Ok(CountReport {
         sources: sources
-            .map(|(source, counted)| SourceCount {
+            .map(|((source, counted), crc32c)| SourceCount {
                 path: source.path,
                 source_bytes: source.bytes,
+                crc32c,
+                format: source.format,
                 counted,
             })
             .collect(),
@@ -141,7 +148,10 @@ impl Examine for Counter {
         if self.ids.capacity() > KEPT_IDS {
             self.ids = Vec::new();
         }
-        let is_empty = tokens.iter().all(|&number| number == 0);
+        let is_empty = match tokens.is_empty() {
+            true => text.is_empty(),
+            false => tokens.iter().all(|&number| number == 0),
+        };
         Ok((!is_empty).then_some(Numbers {
             text_bytes: text.len() as u64,
             tokens,

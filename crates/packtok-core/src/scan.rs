@@ -105,6 +105,8 @@ pub(crate) trait Receive<F> {
 pub(crate) struct Scanned {
     /// The lines of each source.
     pub(crate) lines: Vec<LineCounts>,
+    /// CRC32C of the raw bytes of each source, if it was read completely.
+    pub(crate) digests: Vec<Option<u32>>,
     /// Whether `max_documents` ended it.
     pub(crate) stopped_early: bool,
 }
@@ -131,6 +133,7 @@ pub(crate) fn scan<E: Examine>(
         left: options.max_documents.unwrap_or(u64::MAX),
         scanned: Scanned {
             lines: vec![LineCounts::default(); sources.len()],
+            digests: Vec::new(),
             stopped_early: false,
         },
         progress: Progress {
@@ -140,14 +143,21 @@ pub(crate) fn scan<E: Examine>(
         monitor,
     };
     let reader = Reader::new(sources.to_vec(), options.read.clone());
-    run(
+    let digests = run(
         reader,
         workers,
         4 * options.read.chunk_bytes,
         &mut collector,
     )
     .map_err(|error| name_panic(error, sources))?;
-    Ok(collector.scanned)
+    Ok(Scanned {
+        // Where a limit ends a scan, and so which sources are read to their end, depends on threads.
+        digests: match collector.scanned.stopped_early {
+            true => vec![None; sources.len()],
+            false => digests,
+        },
+        ..collector.scanned
+    })
 }
 
 /// The lines of a chunk.

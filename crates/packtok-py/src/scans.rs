@@ -1,11 +1,13 @@
 //! Functions that scan the texts of a corpus and write nothing.
 
+use packtok_core::corpus::describe;
 use packtok_core::count::count;
 use packtok_core::scan::ScanOptions;
 use packtok_core::verify::verify_engines;
 use packtok_tokenizer::EncodeOptions;
 use pyo3::prelude::*;
 
+use crate::choice::choice;
 use crate::error::core_error;
 use crate::memory;
 use crate::operations::{parsed_spec, run};
@@ -13,6 +15,7 @@ use crate::tokenizer::PyTokenizer;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(count_tokens, module)?)?;
+    module.add_function(wrap_pyfunction!(describe_corpus, module)?)?;
     module.add_function(wrap_pyfunction!(compare_engines, module)?)
 }
 
@@ -37,6 +40,19 @@ fn count_tokens<'py>(
     run(py, on_progress, |monitor| {
         count(&options, &tokenizers, &encode, monitor)
     })
+}
+
+/// Describes a corpus without reading its documents: format, columns that contain texts, number of
+/// sources and their bytes.
+#[pyfunction]
+#[pyo3(signature = (inputs, format = None))]
+fn describe_corpus<'py>(
+    py: Python<'py>,
+    inputs: Vec<String>,
+    format: Option<&str>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let format = format.map(|format| choice("format", format)).transpose()?;
+    run(py, None, |_| describe(&inputs, format))
 }
 
 /// Compares the engine of a tokenizer with the reference engine.

@@ -1,14 +1,171 @@
-"""`packtok data …`: the commands under their Modalities names."""
+"""`packtok data …`: descriptions of datasets, and the commands under their Modalities names."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
+from packtok.catalog.questions import QUESTIONS, Question
+from packtok.cli import console
 from packtok.cli.index import create_raw_index
 from packtok.cli.merge import merge_packed_data
+from packtok.cli.options import JsonOption, QuietOption
 from packtok.cli.pack import pack_encoded_data
+from packtok.cli.progress import progress
+from packtok.errors import ConfigError
 
 app = typer.Typer(
-    help="The same commands under their Modalities names.", no_args_is_help=True, rich_markup_mode=None
+    help="Describe datasets; and commands under their Modalities names.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 app.command("create_raw_index")(create_raw_index)
 app.command("pack_encoded_data")(pack_encoded_data)
 app.command("merge_packed_data")(merge_packed_data)
+
+
+def _with_questions(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command a flag for every question, in place of its ``**answers``."""
+    signature = inspect.signature(command)
+    kept = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(
+            question.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                list[str] | None if question.is_list else str | None,
+                typer.Option(question.flag, help=_help(question)),
+            ],
+        )
+        for question in QUESTIONS
+    ]
+    parameters = [*added, *kept]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _help(question: Question) -> str:
+    if not question.choices:
+        return question.help
+    return f"{question.help[:-1]}: {', '.join(question.choices)}."
+
+
+@app.command("create-metadata")
+@_with_questions
+def create_metadata(
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
+    existing: Annotated[
+        str, typer.Option("--existing", help="If the file exists: error, replace.")
+    ] = "error",
+    count: Annotated[
+        bool, typer.Option("--count/--no-count", help="Read the texts, to count and checksum them.")
+    ] = True,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    **answers: Any,
+) -> None:
+    """Describe a dataset in a metadata file, by answering questions or with flags."""
+    from packtok.commands import data as command
+
+    # Asked before there is a progress bar, which would take over the terminal.
+    with _completion():
+        answered = command.answer_questions(answers, None if yes else ask)
+    with progress(quiet=quiet) as on_progress:
+        created = command.create_metadata(answered, existing=existing, count=count, on_progress=on_progress)
+    if as_json:
+        console.as_json(created)
+    else:
+        print(console.printable(created["path"]))
+
+
+@app.command("validate")
+def validate(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A metadata file, or a folder with one.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Compare names and sizes only.")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a metadata file against the data it describes. Exit code 1 if they differ."""
+    from packtok.commands import data as command
+
+    with progress(quiet=quiet) as on_progress:
+        problems = command.validate_metadata(path, quick=quick, on_progress=on_progress)
+    if as_json:
+        console.as_json({"path": path, "differences": problems})
+    elif problems:
+        for problem in problems:
+            print(console.printable(problem))
+    elif not quiet:
+        print(console.printable(f"{path} matches its data"))
+    if problems:
+        raise typer.Exit(1)
+
+
+def ask(question: Question, default: str) -> str:
+    """Asks a question on the terminal, or reads the answer from the next line of standard input.
+
+    Raises:
+        ConfigError: If there are no more lines.
+    """
+    _complete_with(question)
+    try:
+        return input(f"{_prompt(question, default)}: ")
+    except EOFError:
+        raise ConfigError(
+            f"no answer to {question.text!r}; give {question.flag}, or --yes for the defaults"
+        ) from None
+
+
+def _prompt(question: Question, default: str) -> str:
+    if question.choices:
+        shown = [f"[{choice}]" if choice == default else choice for choice in question.choices]
+        return f"{question.text} ({', '.join(shown)})"
+    return f"{question.text} [{default}]" if default else question.text
+
+
+@contextmanager
+def _completion() -> Iterator[None]:
+    """Lets the tab key complete answers, if standard input is a terminal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    before, delimiters = readline.get_completer(), readline.get_completer_delims()
+    readline.set_completer_delims("")
+    readline.parse_and_bind("tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(before)
+        readline.set_completer_delims(delimiters)
+
+
+def _complete_with(question: Question) -> None:
+    if not sys.stdin.isatty():
+        return
+    try:
+        import readline
+    except ImportError:
+        return
+
+    def completed(text: str, state: int) -> str | None:
+        if question.is_path:
+            import glob
+            import os
+
+            found = [path + os.sep * os.path.isdir(path) for path in glob.glob(glob.escape(text) + "*")]
+        else:
+            found = [choice for choice in question.choices if choice.startswith(text)]
+        return sorted(found)[state] if state < len(found) else None
+
+    readline.set_completer(completed)

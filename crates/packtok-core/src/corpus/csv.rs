@@ -39,12 +39,7 @@ impl Csv {
 impl Header {
     /// Reads the header of `source`, apart from its rows, which may be read from another place.
     fn read(source: &Source, options: &ReadOptions) -> Result<Self> {
-        let mut rows = Rows::open(source, options)?;
-        rows.max_row_bytes = MAX_HEADER_BYTES;
-        let columns = match rows.next_row()? {
-            Some(Row::Fields) => rows.columns(),
-            _ => Vec::new(),
-        };
+        let columns = columns(source)?;
         let names = options.column.names(source)?;
         let is_text = |column: &String| matches!(names, [name] if name == column);
         match columns.iter().position(is_text) {
@@ -59,6 +54,16 @@ impl Header {
             })),
         }
     }
+}
+
+/// The columns of a table.
+pub(super) fn columns(source: &Source) -> Result<Vec<String>> {
+    let mut rows = Rows::open(source, &ReadOptions::for_json_lines(0))?;
+    rows.max_row_bytes = MAX_HEADER_BYTES;
+    Ok(match rows.next_row()? {
+        Some(Row::Fields) => rows.columns(),
+        _ => Vec::new(),
+    })
 }
 
 impl SourceReader for Csv {

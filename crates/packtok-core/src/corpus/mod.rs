@@ -7,6 +7,7 @@
 
 mod chunk;
 mod column;
+mod columns;
 mod csv;
 mod detect;
 mod digest;
@@ -41,6 +42,7 @@ use std::sync::Arc;
 
 pub use chunk::{Chunk, Records};
 pub use column::Column;
+pub use columns::{Description, describe};
 pub use digest::digests;
 pub use error::CorpusError;
 pub use expand::expand;

@@ -28,6 +28,14 @@ pub(super) enum Layout {
 }
 
 impl Groups {
+    /// The names of the columns that contain texts.
+    fn text_columns(&self) -> Vec<String> {
+        match &self.layout {
+            Layout::Parquet(layout) => layout.text_columns(),
+            Layout::Arrow(layout) => layout.text_columns(),
+        }
+    }
+
     /// The texts of `list[i]`.
     pub(super) fn texts(&self, i: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
         let index = self.list[i].index;
@@ -77,9 +85,7 @@ pub(super) fn open(
 /// For two offsets, the start of the first group that starts at or after each; the end of the file if
 /// none does. The first group starts at 0, whatever precedes it.
 pub(crate) fn group_starts(source: &Source, first: u64, second: u64) -> Result<(u64, u64), Error> {
-    let window = CorpusFile::open(&source.path)
-        .and_then(|file| Window::new(file).map_err(|cause| Error::io(&source.path, cause)))?;
-    let groups = open(source, &window, None)?;
+    let groups = open(source, &opened(source)?, None)?;
     let start = |offset: u64| match offset {
         0 => 0,
         _ => {
@@ -90,4 +96,14 @@ pub(crate) fn group_starts(source: &Source, first: u64, second: u64) -> Result<(
         }
     };
     Ok((start(first), start(second)))
+}
+
+/// Names of the columns of `source` that contain texts; fields of structures by their path.
+pub(crate) fn text_columns(source: &Source) -> Result<Vec<String>, Error> {
+    Ok(open(source, &opened(source)?, None)?.text_columns())
+}
+
+fn opened(source: &Source) -> Result<Window, Error> {
+    let file = CorpusFile::open(&source.path)?;
+    Window::new(file).map_err(|cause| Error::io(&source.path, cause))
 }

@@ -20,7 +20,7 @@ pub use fault::is_panic_contained;
 use fault::{Fault, contained};
 use group::Group;
 use groups::Groups;
-pub(crate) use groups::group_starts;
+pub(crate) use groups::{group_starts, text_columns};
 use texts::{Text, Texts};
 use window::Window;
 

@@ -136,6 +136,16 @@ fn not_text(column: &ColumnDescriptor) -> Option<&'static str> {
 }
 
 impl Layout {
+    /// The names of the columns that contain texts.
+    pub(super) fn text_columns(&self) -> Vec<String> {
+        let columns = self.metadata.file_metadata().schema_descr().columns();
+        let is_text = |column: &&Arc<ColumnDescriptor>| {
+            not_text(column).is_none() && column.converted_type() == ConvertedType::UTF8
+        };
+        let texts = columns.iter().filter(is_text);
+        texts.map(|column| column.path().string()).collect()
+    }
+
     /// The texts of row group `index`.
     pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
         let row_group = self.metadata.row_group(index);

@@ -72,6 +72,17 @@ pub(super) fn find_column(
     Err(Fault::ColumnMissing(column_names(&fields)))
 }
 
+/// The names of the columns of `schema` that contain texts, and of such fields of structures.
+pub(super) fn text_columns(schema: &Schema<'_>) -> Vec<String> {
+    let fields: Vec<Field<'_>> = schema.fields().iter().flatten().collect();
+    let mut names = column_names(&fields);
+    names.retain(|name| {
+        let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+        matches!(find_column(schema, &path), Ok(Ok(_)))
+    });
+    names
+}
+
 /// The names of all columns, and of the fields of those that are structures.
 fn column_names(fields: &[Field<'_>]) -> Vec<String> {
     let mut names = Vec::new();

@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::group::Group;
 use super::texts::{NoTexts, Texts};
 use super::window::Window;
-use column::{Column, find_column};
+use column::{Column, find_column, text_columns};
 use message::{Message, message_at};
 
 /// The first and last bytes of a file; a stream has none.
@@ -31,9 +31,16 @@ pub(super) struct Layout {
     /// The text column, or the name of its type if it contains no texts; `None` if no column is
     /// read.
     column: Option<Result<Column, &'static str>>,
+    /// The names of all columns that contain texts.
+    text_columns: Vec<String>,
 }
 
 impl Layout {
+    /// The names of the columns that contain texts.
+    pub(super) fn text_columns(&self) -> Vec<String> {
+        self.text_columns.clone()
+    }
+
     /// The texts of record batch `index`.
     pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
         let message = &self.batches[index];
@@ -104,6 +111,7 @@ fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32),
     let layout = Layout {
         batches: batches.collect::<Result<_, _>>()?,
         column,
+        text_columns: text_columns(&schema),
     };
     Ok((layout, crc32c::crc32c(&bytes)))
 }
@@ -129,7 +137,11 @@ fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Faul
             batches.push(message);
         }
     }
-    Ok(Layout { batches, column })
+    Ok(Layout {
+        batches,
+        column,
+        text_columns: text_columns(&schema),
+    })
 }
 
 fn no_schema() -> Fault {

@@ -1,0 +1,44 @@
+"""The inputs of a described dataset: its folder, or the folder of one of its corpora."""
+
+import difflib
+from pathlib import Path
+
+from packtok.catalog.schema import DatasetMetadata
+from packtok.errors import ConfigError
+
+
+def corpus_input(metadata: DatasetMetadata, corpus: str | None = None) -> Path:
+    """Returns the folder or file with the documents of a dataset, or of one of its corpora.
+
+    Raises:
+        ConfigError: If there is no corpus of that name, or the corpora are not folders.
+    """
+    if corpus is None:
+        return metadata.dataset_folder
+    check_corpus_name(metadata, corpus)
+    if metadata.corpus_separation_strategy == "configs":
+        raise ConfigError(
+            f"{shown(metadata)}: corpus {corpus!r} is a config of a Hugging Face dataset, which packtok does "
+            "not read; save it as Parquet, and describe the folder"
+        )
+    return metadata.dataset_folder / (metadata.corpus_data_dir_parent or "") / corpus
+
+
+def separate_corpora(metadata: DatasetMetadata) -> list[str]:
+    """Returns the corpora that are folders of their own; empty if the dataset is one corpus."""
+    return metadata.corpuses if metadata.corpus_separation_strategy == "data_dirs" else []
+
+
+def check_corpus_name(metadata: DatasetMetadata, corpus: str) -> None:
+    """Raises a `ConfigError` that lists the known corpora if ``corpus`` is none of them."""
+    if corpus in metadata.corpuses:
+        return
+    near = difflib.get_close_matches(corpus, metadata.corpuses, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    known = ", ".join(map(repr, metadata.corpuses)) or "none"
+    raise ConfigError(f"{shown(metadata)}: no corpus {corpus!r}; the dataset has {known}{hint}")
+
+
+def shown(metadata: DatasetMetadata) -> str:
+    """Returns the path of the metadata, or its name if it was not read from a file."""
+    return metadata.name if metadata.path is None else str(metadata.path)

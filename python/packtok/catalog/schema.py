@@ -1,0 +1,241 @@
+"""Metadata files of datasets, in tatm's format, and what packtok keeps next to them.
+
+A dataset is described by ``metadata.json``, ``metadata.yaml`` or ``metadata.yml`` with the keys of tatm
+0.2.2, which refuses all others. What packtok knows beyond them (files, checksums, counts) is in
+``metadata.packtok.json`` in the same folder.
+"""
+
+import dataclasses
+import json
+import os
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from packtok import _packtok
+from packtok.errors import ConfigError
+
+DataContent = Literal["text", "image", "audio", "video", "other"]
+SeparationStrategy = Literal["data_dirs", "configs"]
+MetadataFormat = Literal["json", "yaml"]
+
+# In the order in which they are looked up in a folder.
+METADATA_NAMES = ("metadata.json", "metadata.yaml", "metadata.yml")
+DETAILS_NAME = "metadata.packtok.json"
+# Version of the file with packtok's own keys.
+DETAILS_VERSION = 1
+_MAX_BYTES = 64 << 20
+
+
+@dataclass(kw_only=True)
+class TokenizedInfo:
+    """How a tokenized dataset was made; the key ``tokenized_info``."""
+
+    tokenizer: str
+    file_prefix: str
+    """Start of the paths of the token files: relative to the metadata file, or absolute."""
+    dtype: str = "uint16"
+    file_extension: str = "bin"
+    parent_datasets: list[str] = field(default_factory=list)
+    vocab_size: int | None = None
+    tatm_version: str | None = None
+    tokenizers_version: str | None = None
+    unknown: dict[str, Any] = field(default_factory=dict)
+    """Keys that neither tatm nor packtok knows, kept as they are."""
+
+
+@dataclass(kw_only=True)
+class DatasetMetadata:
+    """The description of a dataset.
+
+    Paths are as in the file; `dataset_folder` resolves them.
+    """
+
+    name: str
+    description: str
+    date_downloaded: str
+    download_source: str
+    data_content: DataContent
+    dataset_path: str | None = None
+    """Folder of the data; default: the folder of the metadata file."""
+    content_field: str = "text"
+    corpuses: list[str] = field(default_factory=list)
+    corpus_separation_strategy: SeparationStrategy | None = None
+    corpus_data_dir_parent: str | None = None
+    tokenized_info: TokenizedInfo | None = None
+    unknown: dict[str, Any] = field(default_factory=dict)
+    """Keys that neither tatm nor packtok knows, kept as they are."""
+    path: Path | None = None
+    """The file that it was read from."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder that relative paths start from: that of the file, else the current one."""
+        return Path() if self.path is None else self.path.parent
+
+    @property
+    def dataset_folder(self) -> Path:
+        """The folder of the data."""
+        return self.folder if self.dataset_path is None else self.folder / self.dataset_path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the keys of the file, without those that are not set."""
+        return _written(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the metadata atomically, as YAML if the file name ends with ``.yaml`` or ``.yml``."""
+        _packtok.publish_bytes(path, _text(self.to_dict(), Path(path)).encode())
+
+
+def load_metadata(path: str | os.PathLike[str]) -> DatasetMetadata:
+    """Reads a metadata file, or the one in a folder.
+
+    Raises:
+        ConfigError: If the file is not JSON or YAML, or a key is missing or has an invalid value.
+        FileNotFoundError: If there is no such file, or the folder contains none.
+    """
+    found = find_metadata(path)
+    values = _parsed(found)
+    metadata: DatasetMetadata = _instance(DatasetMetadata, values, found, "")
+    return dataclasses.replace(metadata, path=found)
+
+
+def find_metadata(path: str | os.PathLike[str]) -> Path:
+    """Returns the metadata file at ``path`` or in the folder ``path``.
+
+    Raises:
+        FileNotFoundError: If there is none.
+    """
+    given = Path(path)
+    if not given.is_dir():
+        if not given.exists():
+            raise FileNotFoundError(2, "no such metadata file or folder", str(given))
+        return given
+    for name in METADATA_NAMES:
+        if (given / name).is_file():
+            return given / name
+    raise FileNotFoundError(
+        2, f"the folder contains no {', '.join(METADATA_NAMES[:-1])} or {METADATA_NAMES[-1]}", str(given)
+    )
+
+
+def load_details(metadata_path: Path) -> dict[str, Any]:
+    """Returns what packtok knows of a dataset beyond its metadata; empty if there is no such file.
+
+    Raises:
+        ConfigError: If the file is not JSON, or of a later version.
+    """
+    path = metadata_path.parent / DETAILS_NAME
+    if not path.exists():
+        return {}
+    values = _parsed(path)
+    version = values.get("packtok_metadata")
+    if version != DETAILS_VERSION:
+        raise ConfigError(f"{path}: packtok_metadata is {version!r}, expected {DETAILS_VERSION}")
+    return values
+
+
+def save_details(metadata_path: Path, values: Mapping[str, Any]) -> None:
+    """Writes what packtok knows of a dataset, next to its metadata file."""
+    text = json.dumps({"packtok_metadata": DETAILS_VERSION, **values}, indent=2) + "\n"
+    _packtok.publish_bytes(metadata_path.parent / DETAILS_NAME, text.encode())
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        content = file.read(_MAX_BYTES + 1)
+    if len(content) > _MAX_BYTES:
+        raise ConfigError(f"{path}: is larger than {_MAX_BYTES >> 20} MiB, but a metadata file was expected")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    values = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _json(text, path)
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ConfigError(f"{path}: is a {type(values).__name__}, expected a mapping of names to values")
+    return values
+
+
+def _json(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+
+
+def _yaml(text: str, path: Path) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Reads dates as texts, because that is what they are in JSON."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _text(values: dict[str, Any], path: Path) -> str:
+    if path.suffix not in (".yaml", ".yml"):
+        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+    import yaml
+
+    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return text
+
+
+_NOT_KEYS = ("unknown", "path")
+
+
+def _written(instance: Any) -> dict[str, Any]:
+    values = {}
+    for one in dataclasses.fields(instance):
+        value = getattr(instance, one.name)
+        if one.name in _NOT_KEYS or value is None:
+            continue
+        values[one.name] = _written(value) if dataclasses.is_dataclass(value) else value
+    return {**values, **instance.unknown}
+
+
+def _instance(shape: Any, values: dict[str, Any], path: Path, prefix: str) -> Any:
+    hints = typing.get_type_hints(shape)
+    known: dict[str, Any] = {}
+    for one in dataclasses.fields(shape):
+        if one.name in _NOT_KEYS:
+            continue
+        value = values.get(one.name)
+        is_required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+        if value is None:
+            if is_required:
+                raise ConfigError(f"{path}: key {prefix}{one.name} is missing; add it, it may be empty")
+            continue
+        known[one.name] = _checked(value, hints[one.name], path, f"{prefix}{one.name}")
+    unknown = {key: value for key, value in values.items() if key not in {*hints} - {*_NOT_KEYS}}
+    return shape(**known, unknown=unknown)
+
+
+def _checked(value: Any, hint: Any, path: Path, key: str) -> Any:
+    """Returns the value of a key if it has the type ``hint``."""
+    expected = [one for one in typing.get_args(hint) if one is not type(None)]
+    shape = expected[0] if len(expected) == 1 and typing.get_origin(hint) is not list else hint
+    if dataclasses.is_dataclass(shape):
+        if not isinstance(value, dict):
+            raise ConfigError(f"{path}: key {key} is {value!r}, expected a mapping")
+        return _instance(shape, value, path, f"{key}.")
+    if typing.get_origin(shape) is Literal:
+        choices = typing.get_args(shape)
+        if value not in choices:
+            raise ConfigError(f"{path}: key {key} is {value!r}, expected {' or '.join(map(repr, choices))}")
+    elif typing.get_origin(shape) is list:
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise ConfigError(f"{path}: key {key} is {value!r}, expected a list of texts")
+    elif not isinstance(value, shape) or isinstance(value, bool):
+        expected_name = "an integer" if shape is int else "a text"
+        raise ConfigError(f"{path}: key {key} is {value!r}, expected {expected_name}")
+    return value

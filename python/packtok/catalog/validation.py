@@ -1,0 +1,102 @@
+"""Compares the metadata of a dataset with its data."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packtok import _packtok
+from packtok.catalog.corpora import corpus_input, separate_corpora
+from packtok.catalog.schema import DatasetMetadata
+from packtok.catalog.survey import Count, surveyed
+
+
+def differences(
+    metadata: DatasetMetadata,
+    details: Mapping[str, Any],
+    file: Path,
+    *,
+    count: Count | None,
+) -> list[str]:
+    """Returns how the data differs from ``metadata``, which was read from ``file``, and its ``details``.
+
+    Without ``count``, only the names and sizes of the files are compared.
+    """
+    folder = metadata.dataset_folder
+    if not folder.exists():
+        return [f"{file}: dataset_path: {folder} does not exist"]
+    problems = _corpus_problems(metadata, file)
+    if metadata.tokenized_info is not None:
+        return problems + _token_file_problems(metadata, file)
+    if metadata.data_content != "text" or problems:
+        return problems
+    try:
+        problems += _field_problems(metadata, details, file)
+        if not problems:
+            problems += _file_problems(metadata, details, file, count)
+    except (_packtok.PacktokError, OSError, ValueError) as error:
+        problems.append(f"{file}: {error}")
+    return problems
+
+
+def _corpus_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
+    folders = [(corpus, corpus_input(metadata, corpus)) for corpus in separate_corpora(metadata)]
+    return [
+        f"{file}: corpus {corpus!r}: {folder} is not a folder"
+        for corpus, folder in folders
+        if not folder.is_dir()
+    ]
+
+
+def _token_file_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
+    info = metadata.tokenized_info
+    if info is None:
+        return []
+    prefix = file.parent / info.file_prefix
+    found = (
+        sorted(prefix.parent.glob(f"{prefix.name}*.{info.file_extension}")) if prefix.parent.is_dir() else []
+    )
+    return [] if found else [f"{file}: tokenized_info: no file {prefix}*.{info.file_extension}"]
+
+
+def _field_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:
+    problems = []
+    whole: list[str | None] = [None]
+    for corpus in separate_corpora(metadata) or whole:
+        described = _packtok.describe_corpus([str(corpus_input(metadata, corpus))])
+        columns = described["columns"]
+        if described["format"] != "text" and metadata.content_field not in columns:
+            found = ", ".join(map(repr, columns)) or "no text"
+            problems.append(
+                f"{file}: content_field {metadata.content_field!r} is not in the data, which has {found}"
+            )
+        expected = details.get("format", described["format"])
+        if described["format"] != expected:
+            problems.append(f"{file}: the format is {described['format']}, expected {expected}")
+    return problems
+
+
+def _file_problems(
+    metadata: DatasetMetadata,
+    details: Mapping[str, Any],
+    file: Path,
+    count: Count | None,
+) -> list[str]:
+    if "files" not in details:
+        return []
+    expected = {one["path"]: one for one in details["files"]}
+    base = metadata.dataset_folder if metadata.dataset_folder.is_dir() else metadata.dataset_folder.parent
+    if count is None:
+        found = {
+            name: {"path": name, "bytes": (base / name).stat().st_size}
+            for name in expected
+            if (base / name).is_file()
+        }
+    else:
+        found = {one["path"]: one for one in surveyed(metadata, count)["files"]}
+    problems = [f"{base / name}: the file is missing" for name in expected if name not in found]
+    problems += [f"{base / name}: the file is not in {file}" for name in found if name not in expected]
+    for name in expected:
+        for key, value in found.get(name, {}).items():
+            if value != expected[name].get(key):
+                problems.append(f"{base / name}: {key} is {value}, expected {expected[name].get(key)}")
+    return problems

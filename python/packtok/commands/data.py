@@ -1,0 +1,105 @@
+"""Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packtok import _packtok
+from packtok.catalog.questions import Ask, answer_all, metadata_of
+from packtok.catalog.schema import find_metadata, load_details, load_metadata, save_details
+from packtok.catalog.survey import Count, described, guess, pattern_of, surveyed
+from packtok.catalog.validation import differences
+from packtok.commands.count import corpus_config
+from packtok.config.keywords import ScanOptions
+from packtok.errors import ConfigError
+from packtok.progress import Progress
+from packtok.sources import StrPath
+
+
+def answer_questions(answers: Mapping[str, Any] | None = None, ask: Ask | None = None) -> dict[str, Any]:
+    """Returns an answer to each question of ``packtok data create-metadata``.
+
+    Args:
+        answers: Answers by the names of the flags, with underscores.
+        ask: Asks the questions that have no answer; ``None`` takes their defaults.
+
+    Raises:
+        ConfigError: If an answer is not allowed.
+    """
+    return answer_all(answers or {}, ask, guess)
+
+
+def create_metadata(
+    answers: Mapping[str, Any] | None = None,
+    *,
+    existing: str = "error",
+    count: bool = True,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Describes a dataset in a metadata file, and what was counted in ``metadata.packtok.json`` next to it.
+
+    Args:
+        answers: Answers by the names of the flags of ``packtok data create-metadata``, with underscores; the
+            others have their defaults.
+        existing: ``"error"``, or ``"replace"`` to replace an existing metadata file.
+        count: Whether to read the texts, to count documents and compute checksums.
+        on_progress: As in `packtok.pack`.
+
+    Returns:
+        A dict with ``path``, ``metadata`` (the content of the file) and ``details`` (that of the other one).
+
+    Raises:
+        ConfigError: If an answer is not allowed.
+        FileExistsError: If the metadata file exists.
+        FileNotFoundError: If the dataset does not exist.
+    """
+    found = answer_questions(answers)
+    metadata = metadata_of(found)
+    path = Path(found["output"])
+    if existing != "replace" and path.exists():
+        raise FileExistsError(
+            17, "the metadata file already exists; give another, or --existing replace", path
+        )
+    if not metadata.dataset_folder.exists():
+        raise FileNotFoundError(2, "the dataset does not exist", str(metadata.dataset_folder))
+    details: dict[str, Any] = {key: found[key] for key in ("language", "license") if found[key]}
+    if metadata.data_content == "text" and metadata.tokenized_info is None:
+        details |= surveyed(metadata, _counter(on_progress)) if count else described(metadata)
+    # The details first: a metadata file says that the dataset is described.
+    save_details(path, details)
+    metadata.save(path)
+    return {"path": str(path), "metadata": metadata.to_dict(), "details": details}
+
+
+def validate_metadata(
+    path: StrPath, *, quick: bool = False, on_progress: Progress | None = None
+) -> list[str]:
+    """Compares a metadata file with the data that it describes, and returns the differences.
+
+    Args:
+        path: The metadata file, or a folder with one.
+        quick: Whether to compare only names and sizes of files, without reading them.
+        on_progress: As in `packtok.pack`.
+
+    Raises:
+        FileNotFoundError: If there is no metadata file.
+    """
+    file = find_metadata(path)
+    try:
+        metadata, details = load_metadata(file), load_details(file)
+    except ConfigError as error:
+        return [str(error)]
+    return differences(metadata, details, file, count=None if quick else _counter(on_progress))
+
+
+def _counter(on_progress: Progress | None) -> Count:
+    """Returns a function that counts documents without tokens."""
+
+    def count(folder: Path, content_field: str) -> dict[str, Any]:
+        # A row without text is for those to judge who pack the dataset.
+        options: ScanOptions = {"field": pattern_of(content_field), "on_bad_document": "skip"}
+        spec = corpus_config(folder, "gpt2", options).spec()
+        counted: dict[str, Any] = _packtok.count_tokens(spec, [], on_progress)
+        return counted
+
+    return count
