@@ -38,6 +38,8 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "retry": (("--no-submit", "old.pbin.shards"), "commands"),
     "tokenizer inspect": (("gpt2",), "vocab_size"),
     "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
+    "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
+    "data validate": (("described",), "differences"),
     "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),
     "data pack_encoded_data": (("pack.yaml",), "documents"),
     "data merge_packed_data": (("t.pbin", "t.pbin", "both.pbin"), "documents"),
@@ -66,6 +68,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
     for k in range(2):
         packtok_cli("pack", *CORPUS, "-o", "shards", "--shard", f"{k}/2", cwd=folder)
     packtok_cli("run", "--no-submit", "pack", *CORPUS, "-o", "old.pbin", cwd=folder)
+    (folder / "described").mkdir()
+    (folder / "described" / "c.jsonl").write_text('{"text": "a"}\n')
+    packtok_cli("data", "create-metadata", "--yes", "-q", cwd=folder / "described")
     return folder
 
 
