@@ -38,6 +38,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "retry": (("--no-submit", "old.pbin.shards"), "commands"),
     "tokenizer inspect": (("gpt2",), "vocab_size"),
     "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
+    "tokenize": (("described", "-t", "gpt2", "-o", "tokenized"), "tokenized_info"),
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
     "data validate": (("described",), "differences"),
     "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),

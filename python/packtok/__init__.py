@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from packtok.commands.pack import pack
     from packtok.commands.plan import plan
     from packtok.commands.run import retry, run
+    from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
     from packtok.data.fields import document_mask
@@ -78,6 +79,7 @@ __all__ = [
     "plan",
     "retry",
     "run",
+    "tokenize",
     "verify",
     "verify_corpus",
     "write_manifest",
@@ -105,6 +107,7 @@ _HOME = {
     "plan": "packtok.commands.plan",
     "retry": "packtok.commands.run",
     "run": "packtok.commands.run",
+    "tokenize": "packtok.commands.tokenize",
     "verify": "packtok.commands.verify",
     "verify_corpus": "packtok.commands.verify",
     "write_manifest": "packtok.commands.manifest",

@@ -16,6 +16,7 @@ __all__ = [
     "PLAN_TOKENIZER_NAME",
     "REJECTS_SUFFIX",
     "SHARD_PREFIX",
+    "TOKENIZERS_VERSION",
     "Blocks",
     "DocumentError",
     "Mixture",
@@ -63,6 +64,7 @@ __all__ = [
     "write_raw_index",
 ]
 __version__: str
+TOKENIZERS_VERSION: str
 OUTPUT_EXISTS: str
 
 class PacktokError(Exception): ...
@@ -157,6 +159,8 @@ class PbinReader:
     def path(self) -> Path: ...
     @property
     def num_tokens(self) -> int: ...
+    @property
+    def trailer_crc32c(self) -> int | None: ...
     @property
     def data_bytes(self) -> int: ...
     @property

@@ -70,6 +70,8 @@ class Packing:
     config: PackConfig
     found: FoundTokenizer
     eod_token: str
+    input_fields: tuple[str, ...] = ()
+    """The jq pattern of each input, if they differ."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -91,7 +93,8 @@ class Packing:
     @property
     def spec(self) -> str:
         """The options of the compiled module, as JSON."""
-        return self.config.spec(eod=self.eod_token, index_path=self.index_path)
+        differing = {"input_fields": self.input_fields} if self.input_fields else {}
+        return self.config.spec(eod=self.eod_token, index_path=self.index_path, **differing)
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a local file."""

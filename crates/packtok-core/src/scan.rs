@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::corpus::{Chunk, Format, Location, ReadOptions, Reader, Source};
 use crate::error::{Error, Result};
-use crate::field::{Extractor, Field};
+use crate::field::{Extractors, Fields};
 use crate::pack::{OnBadDocument, Outcome, PackSpec, Reason, Reject, explain, text_of};
 use crate::pipeline::{Consume, Flow, Monitor, Progress, Work, name_panic, report_progress, run};
 
@@ -20,8 +20,8 @@ pub struct ScanOptions {
     pub inputs: Vec<String>,
     /// The format of all inputs; `None` to determine that of each.
     pub format: Option<Format>,
-    /// The filter that extracts the text of a line.
-    pub field: Field,
+    /// The filters that extract the texts.
+    pub fields: Fields,
     /// What to do with a line that is not a document.
     pub on_bad_document: OnBadDocument,
     /// Maximum number of documents.
@@ -41,7 +41,7 @@ impl ScanOptions {
         Ok(Self {
             inputs: spec.input.clone(),
             format: spec.recorded.format,
-            field: Field::compile(&spec.recorded.field)?,
+            fields: spec.fields()?,
             on_bad_document: spec.on_bad_document,
             max_documents: spec.recorded.max_documents,
             num_threads: spec.num_cpus,
@@ -120,7 +120,7 @@ pub(crate) fn scan<E: Examine>(
     monitor: &mut Monitor<'_>,
 ) -> Result<Scanned> {
     let worker = |examiner| Worker {
-        extractor: options.field.extractor(),
+        extractors: options.fields.extractors(),
         examiner,
         on_bad_document: options.on_bad_document,
         max_document_bytes: options.read.max_document_bytes,
@@ -182,7 +182,7 @@ impl<F> Default for LineBatch<F> {
 }
 
 struct Worker<E> {
-    extractor: Extractor,
+    extractors: Extractors,
     examiner: E,
     on_bad_document: OnBadDocument,
     max_document_bytes: u64,
@@ -197,9 +197,10 @@ impl<E: Examine> Work for Worker<E> {
         out.outcomes.clear();
         out.found.clear();
         out.fatal = None;
+        let extractor = self.extractors.of_input(chunk.input());
         for (i, record) in chunk.records().enumerate() {
             self.place = (chunk.source(), record.offset);
-            let examined = match text_of(&mut self.extractor, &record, self.max_document_bytes) {
+            let examined = match text_of(extractor, &record, self.max_document_bytes) {
                 Ok(Some(text)) => self.examiner.examine(text).map_err(Reason::Tokenizer),
                 Ok(None) => {
                     out.outcomes.push(Outcome::Blank);

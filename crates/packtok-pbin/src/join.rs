@@ -315,11 +315,19 @@ impl Joined {
 }
 
 /// The options by name, formatted for messages.
-fn described(options: &Options) -> [(&'static str, String); 8] {
+fn described(options: &Options) -> [(&'static str, String); 11] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
     [
+        (
+            "format",
+            options
+                .format
+                .map_or_else(|| "unset".into(), |format| quoted(&format)),
+        ),
+        ("text_separator", format!("{:?}", options.text_separator)),
         ("field", format!("{:?}", options.field)),
+        ("input_fields", format!("{:?}", options.input_fields)),
         ("add_special_tokens", options.add_special_tokens.to_string()),
         (
             "special_tokens_in_text",

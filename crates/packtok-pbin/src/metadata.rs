@@ -176,6 +176,9 @@ pub struct Options {
     pub text_separator: Option<String>,
     /// The filter that extracts the text of a record.
     pub field: String,
+    /// The filter of each input, if they differ; `field` is then that of the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_fields: Vec<String>,
     /// Whether the tokenizer's post-processor adds its tokens.
     pub add_special_tokens: bool,
     /// How the text of a special token inside a document is handled.

@@ -33,6 +33,7 @@ use pyo3::prelude::*;
 fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     panics::hush_contained();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("TOKENIZERS_VERSION", packtok_tokenizer::TOKENIZERS_VERSION)?;
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;

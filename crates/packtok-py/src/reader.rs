@@ -108,6 +108,12 @@ impl PyPbinReader {
         self.reader().num_tokens()
     }
 
+    /// CRC32C of the trailer, which identifies the contents; None without a trailer.
+    #[getter]
+    fn trailer_crc32c(&self) -> Option<u32> {
+        self.reader().trailer_crc32c()
+    }
+
     /// Length of the data segment in bytes.
     #[getter]
     fn data_bytes(&self) -> u64 {

@@ -28,7 +28,7 @@ pub use components::Component;
 pub use encode_error::EncodeError;
 pub use encoder::Encoder;
 pub use engines::kind::EngineKind;
-pub use engines::reference::is_panic_contained;
+pub use engines::reference::{TOKENIZERS_VERSION, is_panic_contained};
 pub use error::{Error, Result};
 pub use load::{AddedToken, BUILTIN_NAMES, LoadError, builtin_json, fingerprint_of};
 pub use nasty::nasty_texts;

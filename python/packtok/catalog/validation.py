@@ -26,7 +26,7 @@ def differences(
         return [f"{file}: dataset_path: {folder} does not exist"]
     problems = _corpus_problems(metadata, file)
     if metadata.tokenized_info is not None:
-        return problems + _token_file_problems(metadata, file)
+        return problems + _token_file_problems(metadata, details, file)
     if metadata.data_content != "text" or problems:
         return problems
     try:
@@ -47,15 +47,33 @@ def _corpus_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
     ]
 
 
-def _token_file_problems(metadata: DatasetMetadata, file: Path) -> list[str]:
+def _token_file_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:
     info = metadata.tokenized_info
     if info is None:
         return []
     prefix = file.parent / info.file_prefix
-    found = (
-        sorted(prefix.parent.glob(f"{prefix.name}*.{info.file_extension}")) if prefix.parent.is_dir() else []
-    )
-    return [] if found else [f"{file}: tokenized_info: no file {prefix}*.{info.file_extension}"]
+    if not any(prefix.parent.glob(f"{prefix.name}*.{info.file_extension}")):
+        return [f"{file}: tokenized_info: no file {prefix}*.{info.file_extension}"]
+    problems = []
+    for one in details.get("files", []):
+        path = file.parent / one["path"]
+        try:
+            reader = _packtok.PbinReader(path)
+        except (_packtok.PacktokError, OSError) as error:
+            problems.append(f"{path}: {error}")
+            continue
+        found = {
+            "bytes": path.stat().st_size,
+            "documents": len(reader),
+            "tokens": reader.num_tokens,
+            "trailer_crc32c": reader.trailer_crc32c,
+        }
+        problems += [
+            f"{path}: {key} is {value}, expected {one.get(key)}"
+            for key, value in found.items()
+            if value != one.get(key)
+        ]
+    return problems
 
 
 def _field_problems(metadata: DatasetMetadata, details: Mapping[str, Any], file: Path) -> list[str]:

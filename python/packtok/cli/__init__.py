@@ -25,6 +25,7 @@ from packtok.cli.plan import plan
 from packtok.cli.retry import retry
 from packtok.cli.run import run
 from packtok.cli.status import status
+from packtok.cli.tokenize import tokenize
 from packtok.cli.verify import verify
 from packtok.errors import ConfigError, PacktokError
 
@@ -82,7 +83,7 @@ def _packtok(
     pass
 
 
-for _command in (pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate):
+for _command in (pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate, tokenize):
     app.command()(_command)
 # Everything after the first word without a dash belongs to the command to run.
 app.command(context_settings={"allow_interspersed_args": False})(run)

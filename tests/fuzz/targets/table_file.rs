@@ -8,7 +8,9 @@ use std::panic;
 use std::sync::Once;
 
 use libfuzzer_sys::fuzz_target;
-use packtok_core::corpus::{Body, Column, Format, ReadOptions, Reader, Source, is_panic_contained};
+use packtok_core::corpus::{
+    Body, Columns, Format, ReadOptions, Reader, Source, is_panic_contained,
+};
 
 /// More rows than a file of this size can have is a file that says so without having them.
 const MAX_ROWS: usize = 1 << 16;
@@ -28,6 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
         label: "table".to_owned(),
         bytes: bytes.len() as u64,
         format,
+        input: 0,
         range: None,
     };
     for column in [".text", ".meta.text"] {
@@ -51,7 +54,7 @@ fn keep_contained_panics_from_aborting() {
 fn records(source: &Source, column: &str, chunk_bytes: usize) -> (Vec<(u64, u64)>, Option<String>) {
     let options = ReadOptions {
         chunk_bytes,
-        column: Column::of_pattern(column),
+        columns: Columns::of_pattern(column),
         ..ReadOptions::for_json_lines(1 << 20)
     };
     let mut reader = Reader::new(vec![source.clone()], options);

@@ -12,6 +12,8 @@ use crate::field::NoText;
 #[derive(Debug)]
 pub struct Chunk {
     pub(super) source: usize,
+    /// Index of the input that named the source.
+    pub(super) input: usize,
     pub(super) buffer: Vec<u8>,
     pub(super) content: Content,
     pub(super) max_document_bytes: u64,
@@ -60,6 +62,11 @@ impl Chunk {
     /// Index of the source of the records.
     pub fn source(&self) -> usize {
         self.source
+    }
+
+    /// Index of the input that named the source.
+    pub fn input(&self) -> usize {
+        self.input
     }
 
     /// Its records in order, including blank ones.

@@ -1,4 +1,4 @@
-//! The column of a table that contains the texts.
+//! The columns of tables that contain the texts.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::{CorpusError, Source};
 use crate::error::{Error, Result};
 use crate::field::names_of_path;
 
-/// The column that a pattern names: `.text` is the column `text`, `.meta.text` the field `text` in
-/// the column `meta`. A clone shares the names.
+/// The columns that patterns name: `.text` is the column `text`, `.meta.text` the field `text` in the
+/// column `meta`. One for all inputs, or one for each. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column(Arc<Named>);
+pub struct Columns(Arc<[Named]>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
@@ -17,26 +17,33 @@ struct Named {
     names: Option<Vec<String>>,
 }
 
-impl Column {
-    /// The column for `pattern`, which need not be the path of a column unless a table is read.
+impl Columns {
+    /// The column for `pattern`, for all inputs. It need not be a column unless a table is read.
     pub fn of_pattern(pattern: &str) -> Self {
-        Self(Arc::new(Named {
-            pattern: pattern.to_owned(),
-            names: names_of_path(pattern),
-        }))
+        Self::of_patterns([pattern])
     }
 
-    /// The names from the table to the text, at least one.
+    /// The columns for the patterns of all inputs, of which there is at least one.
+    pub fn of_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Self {
+        let named = |pattern: &str| Named {
+            pattern: pattern.to_owned(),
+            names: names_of_path(pattern),
+        };
+        Self(patterns.into_iter().map(named).collect())
+    }
+
+    /// The names from the table `source` to the text, at least one.
     ///
     /// # Errors
     /// The pattern is not a plain path of names.
     pub(super) fn names(&self, source: &Source) -> Result<&[String]> {
-        match &self.0.names {
+        let named = self.0.get(source.input).unwrap_or(&self.0[0]);
+        match &named.names {
             Some(names) => Ok(names),
             None => Err(Error::Corpus(CorpusError::NoColumn {
                 path: source.path.clone(),
                 format: source.format,
-                pattern: self.0.pattern.clone(),
+                pattern: named.pattern.clone(),
             })),
         }
     }

@@ -40,7 +40,7 @@ impl Header {
     /// Reads the header of `source`, apart from its rows, which may be read from another place.
     fn read(source: &Source, options: &ReadOptions) -> Result<Self> {
         let columns = columns(source)?;
-        let names = options.column.names(source)?;
+        let names = options.columns.names(source)?;
         let is_text = |column: &String| matches!(names, [name] if name == column);
         match columns.iter().position(is_text) {
             Some(text) => Ok(Self {

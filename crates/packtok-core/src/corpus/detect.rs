@@ -53,6 +53,7 @@ fn starts_with_object(path: &Path, bytes: u64) -> bool {
         label: String::new(),
         bytes,
         format: Format::Text,
+        input: 0,
         range: None,
     };
     let Ok(head) = read_head(&source) else {

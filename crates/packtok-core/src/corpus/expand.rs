@@ -37,8 +37,12 @@ pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> 
         return Err(Error::Corpus(CorpusError::NoInput));
     }
     let mut files = Vec::new();
-    for input in inputs {
+    for (i, input) in inputs.iter().enumerate() {
+        let first = files.len();
         expand_input(input, format, &mut files)?;
+        for file in &mut files[first..] {
+            file.input = i;
+        }
     }
     reject_duplicates(&files)?;
     let labels = labels(files.iter().map(|file| file.path.as_path()))?;
@@ -48,6 +52,7 @@ pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> 
                 Some(format) => format,
                 None => format_of(&file.path, file.bytes)?,
             },
+            input: file.input,
             path: file.path,
             label,
             bytes: file.bytes,
@@ -63,6 +68,8 @@ struct Found {
     bytes: u64,
     /// The format, if it was found by its name in a folder.
     format: Option<Format>,
+    /// Index of the input.
+    input: usize,
     /// Device and inode of the target, to detect duplicate paths.
     inode: (u64, u64),
 }
@@ -79,6 +86,7 @@ impl Found {
             path: object.url.into(),
             bytes: object.bytes,
             format: None,
+            input: 0,
         }
     }
 }
@@ -326,6 +334,7 @@ fn regular_file(
             path,
             bytes: metadata.len(),
             format: None,
+            input: 0,
             inode: (metadata.dev(), metadata.ino()),
         }),
         Err(cause) => Err(Error::io(&path, cause.into())),

@@ -80,6 +80,7 @@ impl Indexed {
         self.crc = crc32c::crc32c_append(self.crc, &buffer);
         Ok(Some(Chunk {
             source: 0,
+            input: self.source.input,
             buffer,
             content: Content::Spans(spans),
             max_document_bytes: self.options.max_document_bytes,

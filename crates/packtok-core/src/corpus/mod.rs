@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use chunk::{Chunk, Records};
-pub use column::Column;
+pub use column::Columns;
 pub use columns::{Description, describe};
 pub use digest::digests;
 pub use error::CorpusError;
@@ -83,6 +83,8 @@ pub struct Source {
     pub bytes: u64,
     /// The format it is read as.
     pub format: Format,
+    /// Index of the input that named it.
+    pub input: usize,
     /// The byte range to read, complete lines of an uncompressed file or complete groups of rows;
     /// `None` for the whole file.
     pub range: Option<Range<u64>>,
@@ -115,8 +117,8 @@ pub struct ReadOptions {
     pub max_document_bytes: u64,
     /// Base-2 logarithm of the largest window in bytes that a zstd frame may request.
     pub zstd_window_log_max: u32,
-    /// The column of a table that contains the texts.
-    pub column: Column,
+    /// The column of a table that contains the texts, for each input.
+    pub columns: Columns,
     /// The text between two documents of a plain text; `None` if a file is one document.
     pub text_separator: Option<Arc<[u8]>>,
 }
@@ -128,7 +130,7 @@ impl ReadOptions {
             chunk_bytes: CHUNK_BYTES,
             max_document_bytes,
             zstd_window_log_max: 27,
-            column: Column::of_pattern(""),
+            columns: Columns::of_pattern(""),
             text_separator: None,
         }
     }

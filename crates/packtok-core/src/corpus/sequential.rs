@@ -117,6 +117,7 @@ impl Sequential {
                 Some(open) => open,
                 closed => closed.insert(open(source, &self.options)?),
             };
+            let input = source.input;
             let content = open.next(&mut buffer)?;
             if open.is_at_end() {
                 self.close();
@@ -128,6 +129,7 @@ impl Sequential {
             if let Some(content) = content {
                 let chunk = Chunk {
                     source: self.source,
+                    input,
                     buffer,
                     content,
                     max_document_bytes: self.options.max_document_bytes,

@@ -3,7 +3,7 @@
 
 use super::other_format::OtherFormat;
 use super::stream::Stream;
-use super::{BOM, Column, ReadOptions, Source};
+use super::{BOM, Columns, ReadOptions, Source};
 use crate::error::Result;
 use crate::field::{BadDocument, check_json};
 
@@ -39,7 +39,7 @@ pub(super) fn read_head(source: &Source) -> Result<Vec<u8>> {
         chunk_bytes: HEAD_BYTES,
         max_document_bytes: HEAD_BYTES as u64,
         zstd_window_log_max: 31,
-        column: Column::of_pattern(""),
+        columns: Columns::of_pattern(""),
         text_separator: None,
     };
     let mut stream = Stream::open(&whole, &options)?;
@@ -158,6 +158,7 @@ mod tests {
             label: name.to_owned(),
             bytes: 0,
             format: Format::Jsonl,
+            input: 0,
             range: None,
         }
     }

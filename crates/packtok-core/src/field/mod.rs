@@ -84,6 +84,43 @@ impl Field {
     }
 }
 
+/// The filters of all inputs: one for all of them, or one for each. A clone shares them.
+#[derive(Clone)]
+pub struct Fields(Arc<[Field]>);
+
+impl Fields {
+    /// Compiles the patterns of all inputs, of which there is at least one.
+    ///
+    /// # Errors
+    /// As [`Field::compile`].
+    pub fn compile<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let fields: Result<Arc<[Field]>> = patterns.into_iter().map(Field::compile).collect();
+        Ok(Self(fields?))
+    }
+
+    /// New extractors; each thread needs its own.
+    pub fn extractors(&self) -> Extractors {
+        Extractors(self.0.iter().map(Field::extractor).collect())
+    }
+}
+
+impl From<Field> for Fields {
+    fn from(field: Field) -> Self {
+        Self([field].into())
+    }
+}
+
+/// The extractors of all inputs.
+pub struct Extractors(Vec<Extractor>);
+
+impl Extractors {
+    /// The extractor for the records of an input.
+    pub fn of_input(&mut self, input: usize) -> &mut Extractor {
+        let i = if input < self.0.len() { input } else { 0 };
+        &mut self.0[i]
+    }
+}
+
 /// The names in `pattern` if it is a plain path of names, such as `a` and `b` in `.a.b`.
 pub(crate) fn names_of_path(pattern: &str) -> Option<Vec<String>> {
     PlainPath::parse(pattern)?.names()

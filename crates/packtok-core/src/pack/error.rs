@@ -108,12 +108,20 @@ pub enum PackError {
     },
 }
 
-/// Why the options of a run do not match its tokenizer.
+/// Why the options of a run do not match its tokenizer or each other.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// No EOD token is given.
     #[error("--eod: settings.eod_token is missing")]
     NoEod,
+    /// There are filters for inputs, but not one for each.
+    #[error("input_fields has {found} filters for {expected} inputs; give one for each")]
+    InputFields {
+        /// Number of filters.
+        found: usize,
+        /// Number of inputs.
+        expected: usize,
+    },
     /// A special token is not a single token of the tokenizer.
     #[error(
         "{option} {token:?} is not one token of {tokenizer}; its special tokens are {}",

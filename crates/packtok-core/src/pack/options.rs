@@ -13,9 +13,9 @@ use serde::Deserialize;
 use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
-use crate::corpus::{CHUNK_BYTES, Column, ReadOptions, unescaped};
+use crate::corpus::{CHUNK_BYTES, Columns, ReadOptions, unescaped};
 use crate::error::Result;
-use crate::field::Field;
+use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
 use crate::suffix::with_suffix;
 
@@ -109,13 +109,35 @@ impl PackSpec {
         }
     }
 
+    /// The patterns of the filters: one for all inputs, or one for each.
+    fn patterns(&self) -> impl Iterator<Item = &str> {
+        let recorded = &self.recorded;
+        let for_all = recorded.input_fields.is_empty().then_some(&recorded.field);
+        for_all
+            .into_iter()
+            .chain(&recorded.input_fields)
+            .map(String::as_str)
+    }
+
+    /// The compiled filters.
+    ///
+    /// # Errors
+    /// A filter is not valid jq, or there are filters for inputs, but not one for each.
+    pub(crate) fn fields(&self) -> Result<Fields> {
+        let (found, expected) = (self.recorded.input_fields.len(), self.input.len());
+        if found > 0 && found != expected {
+            return Err(SpecError::InputFields { found, expected }.into());
+        }
+        Fields::compile(self.patterns())
+    }
+
     /// How sources are read.
     pub fn read(&self) -> ReadOptions {
         ReadOptions {
             chunk_bytes: self.chunk_bytes,
             max_document_bytes: self.recorded.max_document_bytes,
             zstd_window_log_max: self.zstd_window_log,
-            column: Column::of_pattern(&self.recorded.field),
+            columns: Columns::of_patterns(self.patterns()),
             text_separator: (self.recorded.text_separator.as_deref())
                 .map(|separator| unescaped(separator).into()),
         }
@@ -129,7 +151,7 @@ impl PackSpec {
         let special = |option, token: &String| special_token(tokenizer, option, token);
         let bos = self.bos.as_ref();
         Ok(PackOptions {
-            field: Field::compile(&self.recorded.field)?,
+            fields: self.fields()?,
             eod: special(
                 "--eod: settings.eod_token",
                 self.eod.as_ref().ok_or(SpecError::NoEod)?,
@@ -170,8 +192,8 @@ fn special_token(
 pub struct PackOptions {
     /// The options given by the caller.
     pub spec: PackSpec,
-    /// The compiled filter.
-    pub field: Field,
+    /// The compiled filters.
+    pub fields: Fields,
     /// The token after every document.
     pub eod: SpecialToken,
     /// The token before every document, if any.

@@ -21,6 +21,8 @@ pub(crate) fn metadata(
         token: redacted(&special.token, &options.spec.redactions),
         id: special.id,
     };
+    let recorded = &options.spec.recorded;
+    let pattern = |pattern: &str| redacted(pattern, &options.spec.redactions);
     Metadata {
         writer: WriterInfo {
             name: WRITER.to_owned(),
@@ -35,8 +37,13 @@ pub(crate) fn metadata(
         bos: options.bos.as_ref().map(recorded_token),
         counts,
         options: Options {
-            field: redacted(options.field.pattern(), &options.spec.redactions),
-            ..options.spec.recorded.clone()
+            field: pattern(&recorded.field),
+            input_fields: recorded
+                .input_fields
+                .iter()
+                .map(|one| pattern(one))
+                .collect(),
+            ..recorded.clone()
         },
         stopped_early,
         shard: None,

@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::{OnBadDocument, PackOptions};
 use crate::corpus::{Body, Chunk, Place, Record};
 use crate::error::Result;
-use crate::field::{BadDocument, Extractor};
+use crate::field::{BadDocument, Extractor, Extractors};
 use crate::pipeline::Work;
 
 /// Capacity for the ids of a document that is kept between documents (16 MiB). The buffers of a
@@ -143,7 +143,9 @@ pub(crate) fn text_of<'a>(
 
 /// Turns chunks into doc_batches.
 pub(crate) struct Worker {
-    extractor: Extractor,
+    extractors: Extractors,
+    /// Index of the input of the current chunk.
+    input: usize,
     encoder: Encoder,
     ids: Vec<u32>,
     eod_id: u32,
@@ -164,7 +166,8 @@ impl Worker {
         sample: Sample,
     ) -> Result<Self> {
         Ok(Self {
-            extractor: options.field.extractor(),
+            extractors: options.fields.extractors(),
+            input: 0,
             encoder: tokenizer.encoder(&options.spec.encode())?,
             ids: Vec::new(),
             eod_id: options.eod.id,
@@ -185,7 +188,8 @@ impl Worker {
         record: &Record<'_>,
         out: &mut DocBatch,
     ) -> std::result::Result<Outcome, Reason> {
-        let Some(text) = text_of(&mut self.extractor, record, self.max_document_bytes)? else {
+        let extractor = self.extractors.of_input(self.input);
+        let Some(text) = text_of(extractor, record, self.max_document_bytes)? else {
             return Ok(Outcome::Blank);
         };
         let is_sampled = self.sample.takes(self.place.0, self.place.1);
@@ -204,7 +208,7 @@ impl Worker {
             .encode_into(text, &mut self.ids)
             .map_err(Reason::Tokenizer)?;
         // Freed before encoding, because the tokens of a huge document need as much memory again.
-        self.extractor.release();
+        self.extractors.of_input(self.input).release();
         if self.ids.is_empty() {
             match self.empty_document {
                 EmptyDocument::Skip => return Ok(Outcome::Empty),
@@ -247,6 +251,7 @@ impl Work for Worker {
 
     fn work(&mut self, chunk: &Chunk, out: &mut DocBatch) {
         out.start(chunk);
+        self.input = chunk.input();
         for (i, record) in chunk.records().enumerate() {
             self.place = (chunk.source(), record.offset);
             match self.pack_record(&record, out) {

@@ -101,14 +101,14 @@ mod tests {
 
     use super::super::Shard;
     use super::*;
-    use crate::corpus::{Column, ReadOptions, Reader, expand};
+    use crate::corpus::{Columns, ReadOptions, Reader, expand};
 
     fn options() -> ReadOptions {
         ReadOptions {
             chunk_bytes: 7,
             max_document_bytes: 12,
             zstd_window_log_max: 27,
-            column: Column::of_pattern(".text"),
+            columns: Columns::of_pattern(".text"),
             text_separator: None,
         }
     }

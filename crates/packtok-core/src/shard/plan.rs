@@ -390,6 +390,7 @@ fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
         path: redacted(&source.label, &options.spec.redactions).into(),
         bytes: source.bytes,
         format: source.format,
+        input: source.input,
     }
 }
 
@@ -400,6 +401,7 @@ fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source 
         label,
         bytes: line.bytes,
         format: line.format,
+        input: line.input,
         range: None,
     }
 }

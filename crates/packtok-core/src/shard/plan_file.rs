@@ -51,6 +51,13 @@ pub(super) struct SourceLine<'a> {
     /// Its format, so that no shard determines it again; JSON lines if absent.
     #[serde(default = "json_lines", skip_serializing_if = "is_json_lines")]
     pub(super) format: Format,
+    /// Index of the input that named it.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(super) input: usize,
+}
+
+fn is_first(input: &usize) -> bool {
+    *input == 0
 }
 
 fn json_lines() -> Format {

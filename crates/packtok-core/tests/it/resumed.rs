@@ -106,7 +106,7 @@ fn child() {
     };
     let mut options = resumable(Path::new(&folder));
     if let Ok(pattern) = std::env::var(FIELD) {
-        options.field = Field::compile(&pattern).unwrap();
+        options.fields = Field::compile(&pattern).unwrap().into();
     }
     run(&options).unwrap();
 }

@@ -98,6 +98,9 @@ const GAVE_UP: &str = "Onig: Regex search error: ";
 /// Maximum length of a panic's message in an error; some messages quote a whole file.
 const SHOWN_CHARS: usize = 160;
 
+/// Version of the `tokenizers` crate.
+pub const TOKENIZERS_VERSION: &str = "0.23.2";
+
 thread_local! {
     static IS_CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
@@ -240,5 +243,17 @@ impl PostProcessor {
             self.0.process(encoding, None, add_special_tokens)
         })?;
         Ok(processed.get_ids().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_lock_file() {
+        let lock = include_str!("../../../../Cargo.lock");
+        let locked = format!("name = \"tokenizers\"\nversion = \"{TOKENIZERS_VERSION}\"\n");
+        assert!(lock.contains(&locked));
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
-        let names = options.column.names(source)?;
+        let names = options.columns.names(source)?;
         let file = CorpusFile::open(&source.path)?;
         let window = Window::new(file).map_err(|cause| Error::io(&source.path, cause))?;
         if window.len_bytes() != source.bytes {
@@ -121,7 +121,7 @@ impl Table {
     }
 
     fn fault(&self, fault: Fault) -> Error {
-        let column = self.options.column.names(&self.source);
+        let column = self.options.columns.names(&self.source);
         fault.of(
             &self.source,
             &column.map_or_else(|_| String::new(), |names| names.join(".")),

@@ -149,7 +149,7 @@ proptest! {
         }
         let source = file(&folder, name, table.as_bytes());
         let found = records(&source, &ReadOptions {
-            column: Column::of_pattern(".text"),
+            columns: Columns::of_pattern(".text"),
             ..options(chunk_bytes, max_document_bytes, None)
         });
         // The length of a row that is not a text includes its line end if that was read with it.
@@ -170,7 +170,7 @@ fn a_file_that_ends_inside_a_quoted_field_has_a_bad_last_row() {
     let folder = TempDir::new().unwrap();
     let source = file(&folder, "a.csv", b"text\na\n\"b\nc\n");
     let options = ReadOptions {
-        column: Column::of_pattern(".text"),
+        columns: Columns::of_pattern(".text"),
         ..options(16, 100, None)
     };
     let found = records(&source, &options).unwrap();

@@ -11,7 +11,7 @@ fn small_chunks() -> ReadOptions {
         chunk_bytes: 16,
         max_document_bytes: 1 << 30,
         zstd_window_log_max: 27,
-        column: Column::of_pattern(".text"),
+        columns: Columns::of_pattern(".text"),
         text_separator: None,
     }
 }

@@ -52,7 +52,7 @@ fn golden(name: &str) -> Source {
 fn options(chunk_bytes: usize, column: &str) -> ReadOptions {
     ReadOptions {
         chunk_bytes,
-        column: Column::of_pattern(column),
+        columns: Columns::of_pattern(column),
         ..ReadOptions::for_json_lines(1 << 30)
     }
 }

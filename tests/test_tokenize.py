@@ -1,0 +1,186 @@
+"""`packtok tokenize`: described datasets to a described dataset of token files, without tatm's failures."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import PacktokCli
+from processes import start, wait_until_packing
+from test_metadata import TATM_KEYS, TATM_TOKENIZED_KEYS
+
+import packtok
+from packtok.catalog.schema import load_details, load_metadata
+from packtok.commands.data import create_metadata, validate_metadata
+from packtok.errors import ConfigError
+
+
+def describe(folder: Path, **answers: Any) -> Path:
+    create_metadata({"output": str(folder / "metadata.json"), "dataset_path": str(folder), **answers})
+    return folder
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Path:
+    """Returns a described dataset of JSON lines whose texts are in ``body``."""
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    texts = [f"line {i} of the first dataset" for i in range(200)]
+    (folder / "a.jsonl").write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    return describe(folder, name="Lines", content_field="body")
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    """Returns a described dataset of two corpora of Parquet files whose texts are in ``text``."""
+    folder = tmp_path / "table"
+    for corpus in ("arxiv", "book"):
+        (folder / corpus).mkdir(parents=True)
+        rows = pa.table({"text": [f"row {i} of {corpus}" for i in range(300)]})
+        pq.write_table(rows, folder / corpus / "a.parquet", row_group_size=50)
+    return describe(folder, name="Table", corpus=["arxiv", "book"], corpus_separation_strategy="data_dirs")
+
+
+def documents_of(path: Path) -> list[list[int]]:
+    reader = packtok.PbinReader(path)
+    return [reader[i].tolist() for i in range(len(reader))]
+
+
+def packed(tmp_path: Path, corpus: Path, field: str) -> list[list[int]]:
+    output = tmp_path / "expected.pbin"
+    packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=field, existing="replace")
+    return documents_of(output)
+
+
+def test_datasets_are_written_in_order_each_with_its_field(
+    tmp_path: Path, jsonl: Path, parquet: Path
+) -> None:
+    """tatm interleaves datasets at random, takes the wrong field, and hangs when the first one ends."""
+    expected = [
+        *packed(tmp_path, parquet / "book", ".text"),
+        *packed(tmp_path, jsonl, ".body"),
+        *packed(tmp_path, parquet / "arxiv", ".text"),
+    ]
+    datasets = [f"{parquet}:book", str(jsonl), f"{parquet}:arxiv"]
+    for num_cpus in (1, 3):
+        folder = tmp_path / f"out{num_cpus}"
+        written = packtok.tokenize(datasets, "gpt2", folder, num_cpus=num_cpus)
+        assert documents_of(folder / "tokenized.pbin") == expected
+        assert written["tokenized_info"]["parent_datasets"] == ["Table:book", "Lines", "Table:arxiv"]
+        assert written["details"]["documents"] == len(expected) == 800
+
+
+def test_metadata_describes_the_files(tmp_path: Path, jsonl: Path) -> None:
+    folder = tmp_path / "out"
+    packtok.tokenize(str(jsonl), "gpt2", folder, file_prefix="web")
+    metadata, details = load_metadata(folder), load_details(folder / "metadata.json")
+    info = metadata.tokenized_info
+    assert info is not None
+    assert set(metadata.to_dict()) <= TATM_KEYS
+    assert set(metadata.to_dict()["tokenized_info"]) <= TATM_TOKENIZED_KEYS
+    assert (info.file_prefix, info.file_extension, info.dtype) == ("web", "pbin", "uint16")
+    assert info.vocab_size == packtok.Tokenizer.builtin("gpt2").vocab_size
+    # Real tokens: tatm counts the zeros after the last document too.
+    reader = packtok.PbinReader(folder / "web.pbin")
+    assert details["tokens"] == reader.num_tokens == sum(len(reader[i]) for i in range(len(reader)))
+    assert details["files"][0]["trailer_crc32c"] == reader.trailer_crc32c
+    assert "vocab" not in details["tokenizer_config"]["model"]
+    assert (
+        packtok.Tokenizer.from_file(folder / "tokenizer.json").fingerprint == details["tokenizer_fingerprint"]
+    )
+    assert str(tmp_path) not in (folder / "metadata.json").read_text()
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    assert validate_metadata(moved) == []
+    (moved / "web.pbin").write_bytes(b"")
+    assert len(validate_metadata(moved)) == 1
+
+
+def test_parts_are_the_documents_of_one_file(tmp_path: Path, jsonl: Path, parquet: Path) -> None:
+    datasets = [str(jsonl), str(parquet)]
+    packtok.tokenize(datasets, "gpt2", tmp_path / "one")
+    written = packtok.tokenize(datasets, "gpt2", tmp_path / "parts", parts=4)
+    files = [tmp_path / "parts" / one["path"] for one in written["details"]["files"]]
+    assert len(files) == 4
+    assert [document for path in files for document in documents_of(path)] == documents_of(
+        tmp_path / "one" / "tokenized.pbin"
+    )
+    dataset = packtok.TokenDataset(tmp_path / "parts" / "tokenized.jsonl", 16)
+    assert dataset.num_tokens == written["details"]["tokens"]
+    assert written["tokenized_info"]["file_prefix"] == "shard-"
+    assert validate_metadata(tmp_path / "parts") == []
+
+
+def test_type_that_is_too_narrow_is_an_error_before_anything_is_written(tmp_path: Path, jsonl: Path) -> None:
+    """tatm wraps ids silently."""
+    for tokenizer, dtype in (("gpt2", "uint8"), ("cl100k_base", "uint16")):
+        with pytest.raises(ConfigError, match=f"--token-dtype is {dtype}, too narrow for the"):
+            packtok.tokenize(str(jsonl), tokenizer, tmp_path / "out", token_dtype=dtype)
+    assert not (tmp_path / "out").exists()
+    packtok.tokenize(str(jsonl), "gpt2", tmp_path / "out", token_dtype="uint32")
+
+
+@pytest.mark.faults
+def test_killed_run_resumes_and_writes_metadata_last(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    """tatm writes the metadata first, so that a failed run looks complete, and cannot resume."""
+    folder = tmp_path / "large"
+    folder.mkdir()
+    texts = [f"document {i} " + "with some words of text " * 30 for i in range(30_000)]
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    describe(folder)
+    command = ("tokenize", folder, "-t", "gpt2", "-o", "out", "-j", 1)
+    packtok_cli(*command[:-4], "-o", "expected", cwd=tmp_path)
+    process = start(*command, cwd=tmp_path)
+    while not (tmp_path / "out").exists():
+        time.sleep(0.001)
+    assert wait_until_packing(process, tmp_path / "out")
+    time.sleep(0.2)
+    process.kill()
+    process.communicate(timeout=60)
+    assert not (tmp_path / "out" / "metadata.json").exists()
+    packtok_cli(*command, cwd=tmp_path)
+    for name in ("tokenized.pbin", "tokenizer.json", "metadata.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "expected" / name).read_bytes()
+
+
+def test_complete_dataset_is_not_replaced(tmp_path: Path, jsonl: Path, packtok_cli: PacktokCli) -> None:
+    packtok_cli("tokenize", jsonl, "-t", "gpt2", "-o", "out", cwd=tmp_path)
+    before = (tmp_path / "out" / "metadata.json").read_bytes()
+    done = packtok_cli("tokenize", jsonl, "-t", "cl100k_base", "-o", "out", cwd=tmp_path, code=1)
+    assert "the folder is a complete dataset already; choose another --output-dir" in done.stderr
+    assert (tmp_path / "out" / "metadata.json").read_bytes() == before
+
+
+def test_local_tokenizer_takes_any_number_of_documents(tmp_path: Path) -> None:
+    """tatm reloads the tokenizer by its name after 10,000 documents, and fails for a file."""
+    folder = tmp_path / "many"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text('{"text": "a b"}\n' * 25_000)
+    describe(folder)
+    (tmp_path / "tokenizer.json").write_bytes(packtok.Tokenizer.builtin("gpt2").to_json())
+    written = packtok.tokenize(str(folder), str(tmp_path / "tokenizer.json"), tmp_path / "out", num_cpus=2)
+    assert written["details"]["documents"] == 25_000
+
+
+def test_dataset_that_cannot_be_tokenized_is_an_error(tmp_path: Path, jsonl: Path, parquet: Path) -> None:
+    packtok.tokenize(str(jsonl), "gpt2", tmp_path / "out")
+    images = tmp_path / "images"
+    images.mkdir()
+    describe(images, data_content="image")
+    for dataset, message in (
+        (str(tmp_path / "out"), "the dataset is tokenized already"),
+        (str(images), "the data is image, not text"),
+        (f"{parquet}:books", "no corpus 'books'; the dataset has 'arxiv', 'book'; did you mean 'book'?"),
+        (f"{jsonl}:x", "no corpus 'x'; the dataset has none"),
+    ):
+        with pytest.raises(ConfigError) as raised:
+            packtok.tokenize(dataset, "gpt2", tmp_path / "new")
+        assert message in str(raised.value)
+    with pytest.raises(FileNotFoundError):
+        packtok.tokenize(str(tmp_path / "none"), "gpt2", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
