@@ -390,7 +390,11 @@ fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
         path: redacted(&source.label, &options.spec.redactions).into(),
         bytes: source.bytes,
         format: source.format,
-        input: source.input,
+        // Needed only to find the filter of the input.
+        input: match options.spec.recorded.input_fields.is_empty() {
+            true => 0,
+            false => source.input,
+        },
     }
 }
 
