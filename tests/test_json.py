@@ -20,6 +20,8 @@ CONFIG = (
 )
 LOADER = "dataset: {paths: t.pbin, context_length: 2}\nloader: {global_batch_size: 1}\n"
 CORPUS = ("-i", "c.jsonl", "-t", "gpt2")
+# The folder itself is the base directory of its datasets.
+BASE = {"PACKTOK_BASE_DIR": "."}
 # Arguments of each command, and a key of its result; a new command needs a line here.
 CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "pack": ((*CORPUS, "-o", "packed.pbin"), "documents"),
@@ -40,6 +42,10 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
     "tokenize": (("described", "-t", "gpt2", "-o", "tokenized"), "tokenized_info"),
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
+    "data index": ((), "datasets"),
+    "data list": ((), "name"),
+    "data search": (("desc",), "name"),
+    "data show": (("described",), "metadata"),
     "data validate": (("described",), "differences"),
     "data create_raw_index": (("c.jsonl", "--index_path", "new.idx"), "entries"),
     "data pack_encoded_data": (("pack.yaml",), "documents"),
@@ -72,6 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
     (folder / "described").mkdir()
     (folder / "described" / "c.jsonl").write_text('{"text": "a"}\n')
     packtok_cli("data", "create-metadata", "--yes", "-q", cwd=folder / "described")
+    packtok_cli("data", "index", cwd=folder, env=BASE)
     return folder
 
 
@@ -85,7 +92,7 @@ def test_every_command_has_a_case_and_the_flag() -> None:
 def test_result_is_one_json_document_on_stdout(folder: Path, packtok_cli: PacktokCli, name: str) -> None:
     arguments, key = CASES[name]
     flag = () if "--json" in arguments else ("--json",)
-    done = packtok_cli(*name.split(), *arguments, *flag, cwd=folder)
+    done = packtok_cli(*name.split(), *arguments, *flag, cwd=folder, env=BASE)
     assert done.stdout.isascii()
     result = json.loads(done.stdout)
     assert all(key in one for one in (result if isinstance(result, list) else [result])), result

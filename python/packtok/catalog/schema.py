@@ -97,9 +97,17 @@ def load_metadata(path: str | os.PathLike[str]) -> DatasetMetadata:
         FileNotFoundError: If there is no such file, or the folder contains none.
     """
     found = find_metadata(path)
-    values = _parsed(found)
-    metadata: DatasetMetadata = _instance(DatasetMetadata, values, found, "")
-    return dataclasses.replace(metadata, path=found)
+    return metadata_of_dict(read_mapping(found), found)
+
+
+def metadata_of_dict(values: dict[str, Any], path: Path) -> DatasetMetadata:
+    """Returns the metadata with the keys ``values``, which were read from ``path``.
+
+    Raises:
+        ConfigError: If a key is missing or has an invalid value.
+    """
+    metadata: DatasetMetadata = _instance(DatasetMetadata, values, path, "")
+    return dataclasses.replace(metadata, path=path)
 
 
 def find_metadata(path: str | os.PathLike[str]) -> Path:
@@ -130,7 +138,7 @@ def load_details(metadata_path: Path) -> dict[str, Any]:
     path = metadata_path.parent / DETAILS_NAME
     if not path.exists():
         return {}
-    values = _parsed(path)
+    values = read_mapping(path)
     version = values.get("packtok_metadata")
     if version != DETAILS_VERSION:
         raise ConfigError(f"{path}: packtok_metadata is {version!r}, expected {DETAILS_VERSION}")
@@ -143,7 +151,12 @@ def save_details(metadata_path: Path, values: Mapping[str, Any]) -> None:
     _packtok.publish_bytes(metadata_path.parent / DETAILS_NAME, text.encode())
 
 
-def _parsed(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Returns the content of a JSON or YAML file that is a mapping.
+
+    Raises:
+        ConfigError: If the file is anything else.
+    """
     with path.open("rb") as file:
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:

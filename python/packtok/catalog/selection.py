@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtok.catalog.corpora import corpus_input
-from packtok.catalog.schema import DatasetMetadata, load_metadata
+from packtok.catalog.names import Remark, find_dataset
+from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
 
 
@@ -27,18 +28,19 @@ class Selected:
         return corpus_input(self.metadata, self.corpus)
 
 
-def select(text: str) -> Selected:
-    """Returns the described dataset at a path, or a corpus of it.
+def select(text: str, remark: Remark = lambda _: None) -> Selected:
+    """Returns the described dataset at a path or with a name, or a corpus of it.
 
     Args:
-        text: A metadata file, or a folder with one; then, after a colon, the name of a corpus.
+        text: A metadata file, a folder with one, or a name; then, after a colon, the name of a corpus.
+        remark: Receives a remark if names are looked up without an index.
 
     Raises:
         ConfigError: If there is no such corpus, or the dataset does not consist of texts.
         FileNotFoundError: If there is no metadata file.
     """
-    path, corpus = _split(text)
-    metadata = load_metadata(path)
+    name, corpus = _split(text)
+    metadata = find_dataset(name, remark)
     if metadata.tokenized_info is not None:
         raise ConfigError(f"{metadata.path}: the dataset is tokenized already; give one of texts")
     if metadata.data_content != "text":
@@ -47,8 +49,8 @@ def select(text: str) -> Selected:
 
 
 def _split(text: str) -> tuple[str, str | None]:
-    """Returns the path and the corpus; a colon in the path of an existing file separates nothing."""
+    """Returns the dataset and the corpus; a colon in the path of an existing file separates nothing."""
     if os.path.exists(text) or ":" not in text:
         return text, None
-    path, _, corpus = text.rpartition(":")
-    return path, corpus
+    name, _, corpus = text.rpartition(":")
+    return name, corpus

@@ -107,6 +107,88 @@ def validate(
         raise typer.Exit(1)
 
 
+@app.command("index")
+def index(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Write the index of the base directory ($PACKTOK_BASE_DIR), from its metadata files."""
+    from packtok.commands import data as command
+
+    written = command.index_datasets()
+    for broken in written["broken"]:
+        console.remark(f"warning: not indexed: {broken['reason']}")
+    if as_json:
+        console.as_json(written)
+    elif not quiet:
+        print(console.printable(f"{written['path']}: {console.count(written['datasets'])} datasets"))
+
+
+@app.command("list")
+def list_datasets(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """List the datasets in the base directory ($PACKTOK_BASE_DIR)."""
+    from packtok.commands import data as command
+
+    _show_entries(command.list_datasets(remark=_remark_unless(quiet)), as_json=as_json)
+
+
+@app.command("search")
+def search(
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORDS...", help="Starts of words that must all occur.")
+    ],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Search names, descriptions, sources and corpora of the datasets in the base directory."""
+    from packtok.commands import data as command
+
+    _show_entries(command.list_datasets(" ".join(words), _remark_unless(quiet)), as_json=as_json)
+
+
+@app.command("show")
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of a dataset, or the path of its metadata.")
+    ],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Show the metadata of a dataset."""
+    from packtok.commands import data as command
+
+    shown = command.show_dataset(name, _remark_unless(quiet))
+    if as_json:
+        console.as_json(shown)
+        return
+    rows = [("path", shown["path"]), *_rows(shown["metadata"]), *_rows(shown["details"])]
+    console.table([(key, text) for key, text in rows if text])
+
+
+def _remark_unless(quiet: bool) -> Callable[[str], None]:
+    return (lambda _: None) if quiet else console.remark
+
+
+def _rows(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if key in ("files", "tokenizer_config", "packtok_metadata"):
+            continue
+        if isinstance(value, dict):
+            yield from _rows(value, f"{prefix}{key}.")
+        elif isinstance(value, list):
+            yield f"{prefix}{key}", ", ".join(map(str, value))
+        else:
+            yield f"{prefix}{key}", console.count(value) if isinstance(value, int) else str(value or "")
+
+
+def _show_entries(entries: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        console.as_json(entries)
+        return
+    for one in entries:
+        counts = [
+            f"{console.count(one[key])} {key}" for key in ("documents", "tokens") if one[key] is not None
+        ]
+        print(console.printable("  ".join([one["name"], *counts, one["path"]])))
+
+
 def ask(question: Question, default: str) -> str:
     """Asks a question on the terminal, or reads the answer from the next line of standard input.
 

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.catalog.index import build_index
+from packtok.catalog.names import Remark, all_entries, find_dataset, required_base, search_entries
 from packtok.catalog.questions import Ask, answer_all, metadata_of
 from packtok.catalog.schema import find_metadata, load_details, load_metadata, save_details
 from packtok.catalog.survey import Count, described, guess, pattern_of, surveyed
@@ -103,3 +105,45 @@ def _counter(on_progress: Progress | None) -> Count:
         return counted
 
     return count
+
+
+def index_datasets() -> dict[str, Any]:
+    """Writes the index of the base directory; returns ``path``, ``datasets`` and ``broken`` metadata files.
+
+    Raises:
+        ConfigError: If no base directory is set.
+        OSError: If the index cannot be written.
+    """
+    return build_index(required_base().folder)
+
+
+def list_datasets(words: str | None = None, remark: Remark = lambda _: None) -> list[dict[str, Any]]:
+    """Returns the datasets in the base directory, or those that match ``words``, best first.
+
+    Args:
+        words: Starts of words that must all occur in the name, description, source, corpora or context.
+        remark: Receives a remark if there is no index.
+
+    Raises:
+        ConfigError: If no base directory is set.
+        PacktokError: If words are given and there is no index.
+    """
+    base = required_base()
+    found = all_entries(base, remark) if words is None else search_entries(base, words)
+    return [_shown(one, base.folder) for one in found]
+
+
+def show_dataset(name: str, remark: Remark = lambda _: None) -> dict[str, Any]:
+    """Returns ``path``, ``metadata`` and ``details`` of the dataset with a name, or at a path.
+
+    Raises:
+        ConfigError: If there is no such dataset, or there are several with the name.
+    """
+    metadata = find_dataset(name, remark)
+    details = {} if metadata.path is None else load_details(metadata.path)
+    return {"path": str(metadata.path), "metadata": metadata.to_dict(), "details": details}
+
+
+def _shown(entry: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    names = ("name", "context", "tokenizer", "documents", "tokens", "language", "license")
+    return {**{name: entry[name] for name in names}, "path": str(base / entry["path"])}

@@ -1,0 +1,97 @@
+"""Finds datasets by name: in the index of the base directory, or in its folders if there is no index."""
+
+import difflib
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from packtok.catalog.base import BASE_VARIABLES, Base, find_base, stored_metadata
+from packtok.catalog.index import INDEX_NAME, Broken, Index, entries_of
+from packtok.catalog.schema import DatasetMetadata, load_metadata
+from packtok.errors import ConfigError, PacktokError
+
+# Receives a remark for the user.
+Remark = Callable[[str], None]
+
+
+def find_dataset(text: str, remark: Remark = lambda _: None) -> DatasetMetadata:
+    """Returns the metadata of a dataset at a path, or with a name.
+
+    A text that starts with ``/`` or ``.``, or is an existing path, is a path.
+
+    Raises:
+        ConfigError: If there is no such dataset, or there are several with the name.
+        FileNotFoundError: If it is a path without metadata.
+    """
+    if text.startswith(("/", ".")) or os.path.exists(text):
+        return load_metadata(text)
+    base = find_base()
+    if base is None:
+        raise ConfigError(
+            f"{text!r} is not a path, and no base directory is set to look it up as a name; set "
+            f"{BASE_VARIABLES[0]}"
+        )
+    stored = None if base.store is None else stored_metadata(base.store, text)
+    return stored if stored is not None else load_metadata(path_of_name(base, text, remark))
+
+
+def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path:
+    """Returns the metadata file of the dataset with a name.
+
+    Raises:
+        ConfigError: If there is none, or there are several.
+    """
+    entries = all_entries(base, remark)
+    found: list[Path] = [base.folder / one["path"] for one in entries if one["name"] == name]
+    if len(found) > 1:
+        raise ConfigError(
+            f"{name!r} names {len(found)} datasets, {' and '.join(map(str, found))}; rename one, or give "
+            "a path"
+        )
+    if not found:
+        near = difflib.get_close_matches(name, [one["name"] for one in entries], n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(
+            f"no dataset is named {name!r} in {base.folder}{hint}; packtok data list shows all, and packtok "
+            "data index adds new ones"
+        )
+    return found[0]
+
+
+def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, Any]]:
+    """Returns the entries of all datasets below the base directory, in the order of their folders."""
+    index = base.folder / INDEX_NAME
+    if index.exists():
+        with closing(Index(index)) as opened:
+            return opened.entries()
+    remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
+    return [one for one in entries_of(base.folder) if not isinstance(one, Broken)]
+
+
+def search_entries(base: Base, words: str) -> list[dict[str, Any]]:
+    """Returns the entries that match ``words``, best first.
+
+    Raises:
+        PacktokError: If there is no index.
+    """
+    index = base.folder / INDEX_NAME
+    if not index.exists():
+        raise PacktokError(f"{index}: there is no index to search; run packtok data index")
+    with closing(Index(index)) as opened:
+        return opened.search(words)
+
+
+def required_base() -> Base:
+    """Returns the base directory.
+
+    Raises:
+        ConfigError: If no variable names one.
+    """
+    base = find_base()
+    if base is None:
+        raise ConfigError(
+            f"no base directory is set; set {' or '.join(BASE_VARIABLES)} to that of the datasets"
+        )
+    return base
