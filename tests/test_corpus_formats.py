@@ -100,7 +100,10 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
         ):
             done = packtok_cli(*arguments, code=1)
             lines = done.stderr.strip().splitlines()
-            assert f"{bad}: is {what}, not JSON lines; rename it" in lines[-1], arguments
+            said = f"{bad}: is {what}, not JSON lines; rename it"
+            if arguments[0] == "index" and "Parquet" in what:
+                said = f"{bad}: is {what}, but a raw index lists lines of JSON; pack the file without one"
+            assert said in lines[-1], arguments
             assert "Traceback" not in done.stderr
     # Planning reads no lines: it sees only the first bytes of its first file.
     bad.write_bytes(BINARY["parquet.jsonl"][0])

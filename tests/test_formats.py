@@ -355,7 +355,8 @@ def test_truncated_table_is_an_error(tmp_path: Path, texts: list[str], name: str
         packtok.count(corpus, "gpt2")
     message = str(raised.value)
     assert message.startswith(f"{corpus}: ")
-    assert message.endswith("the file is damaged or truncated: write it again")
+    remedy = "rename it, or set --format (format) to its format"
+    assert message.endswith(remedy if keep == 0 else "the file is damaged or truncated: write it again")
 
 
 def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:
@@ -404,6 +405,19 @@ def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str) -> Non
     # Most of it is the engine's; a page or a text may be in memory a few times.
     assert peaks[1] < peaks[0] + 48_000_000
     assert peaks[1] < 400_000_000
+
+
+def test_file_of_another_format_than_chosen_is_an_error(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "c.jsonl", ["a", "b" * 100])
+    for chosen in ("parquet", "arrow"):
+        with pytest.raises(DocumentError, match=f"is not a file of {chosen.capitalize()}; rename it, or set"):
+            packtok.count(tmp_path / "c.jsonl", "gpt2", format=chosen)
+    (tmp_path / "c.csv").write_bytes(b"")
+    with pytest.raises(ValueError, match=r'no column "text"; the table has no columns$'):
+        packtok.count(tmp_path / "c.csv", "gpt2")
+    (tmp_path / "c.csv").write_text(f"{'x' * 100},b\n")
+    with pytest.raises(ValueError, match=f'the table has "{"x" * 40}"…, "b"; set --field'):
+        packtok.count(tmp_path / "c.csv", "gpt2")
 
 
 def test_plan_reads_only_the_footer(tmp_path: Path, packtok_cli: PacktokCli) -> None:

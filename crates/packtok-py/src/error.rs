@@ -253,7 +253,7 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::NoColumn { .. }
         | E::ColumnMissing { .. }
         | E::NoTables { .. } => PyValueError::new_err(chain(error)),
-        E::OtherFormat { .. } => DocumentError::new_err(chain(error)),
+        E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }

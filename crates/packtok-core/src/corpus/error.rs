@@ -170,10 +170,9 @@ pub enum CorpusError {
     },
     /// A table does not have the text column.
     #[error(
-        "{}: no column {column:?}; the table has {}; set --field (jq_pattern) to one of them{}",
+        "{}: no column {column:?}; the table has {}",
         path.display(),
-        quoted(columns),
-        example(columns)
+        existing(columns)
     )]
     ColumnMissing {
         /// The source.
@@ -182,6 +181,17 @@ pub enum CorpusError {
         column: String,
         /// The existing columns.
         columns: Vec<String>,
+    },
+    /// A file is not of the format that the user chose, or that its name says.
+    #[error(
+        "{}: is not a file of {format}; rename it, or set --format (format) to its format",
+        path.display()
+    )]
+    NotThisFormat {
+        /// The source.
+        path: PathBuf,
+        /// The format it is read as.
+        format: super::Format,
     },
     /// A table cannot be read.
     #[error("{}: {format}: {reason}; the file is damaged or truncated: write it again", path.display())]
@@ -221,6 +231,18 @@ fn listed(counts: &[(super::Format, usize)]) -> String {
     counts.collect::<Vec<_>>().join(", ")
 }
 
+/// The columns of a table and the remedy, for the end of a message.
+fn existing(columns: &[String]) -> String {
+    if columns.is_empty() {
+        return "no columns".to_owned();
+    }
+    format!(
+        "{}; set --field (jq_pattern) to one of them{}",
+        quoted(columns),
+        example(columns)
+    )
+}
+
 /// An example of a pattern, if one of the columns can be written without quotes.
 fn example(columns: &[String]) -> String {
     let is_plain = |name: &&String| {
@@ -231,10 +253,15 @@ fn example(columns: &[String]) -> String {
     plain.map_or_else(String::new, |name| format!(", such as .{name}"))
 }
 
-/// Names in quotes, as in `"a", "b"`; at most the first 20.
+/// Names in quotes, as in `"a", "b"`; the first ones, if there are many, and the start of long ones.
 fn quoted(names: &[String]) -> String {
     const SHOWN: usize = 20;
-    let shown = names.iter().take(SHOWN).map(|name| format!("{name:?}"));
+    const SHOWN_CHARS: usize = 40;
+    let shown = names.iter().take(SHOWN).map(|name| {
+        let start: String = name.chars().take(SHOWN_CHARS).collect();
+        let is_cut = start.len() < name.len();
+        format!("{start:?}{}", if is_cut { "\u{2026}" } else { "" })
+    });
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));

@@ -5,6 +5,17 @@ use std::path::PathBuf;
 /// Why a raw index cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum RawIndexError {
+    /// The file is a table, which packtok reads without an index.
+    #[error(
+        "{}: is {found}, but a raw index lists lines of JSON; pack the file without one",
+        path.display()
+    )]
+    Table {
+        /// The source.
+        path: PathBuf,
+        /// Its format.
+        found: crate::corpus::OtherFormat,
+    },
     /// All lines of a file were rejected.
     #[error(
         "{}: nothing was indexed: none of the {rejected} non-blank lines is valid JSON{first}; see {}",

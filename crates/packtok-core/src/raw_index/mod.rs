@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use packtok_pbin::{PairsWriter, Replace, TempFile, remove_abandoned};
 use serde::Serialize;
 
+use crate::corpus::OtherFormat;
 use crate::corpus::{
     self, Body, Compression, Format, Location, ReadOptions, Reader, Record, RecordNumber, Source,
     compression,
@@ -116,7 +117,15 @@ fn source(path: &Path) -> Result<Source> {
         }));
     }
     let source = corpus::expand(&[path.display().to_string()], Some(Format::Jsonl))?.remove(0);
-    if compression(&source)? != Compression::None {
+    let compression = compression(&source).map_err(|error| match error {
+        Error::Corpus(CorpusError::OtherFormat { path, found, .. })
+            if matches!(found, OtherFormat::Parquet | OtherFormat::Arrow) =>
+        {
+            Error::RawIndex(RawIndexError::Table { path, found })
+        }
+        error => error,
+    })?;
+    if compression != Compression::None {
         return Err(Error::Corpus(CorpusError::IndexedCompressed {
             path: source.path,
         }));

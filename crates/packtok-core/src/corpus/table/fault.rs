@@ -10,6 +10,8 @@ use crate::error::Error;
 pub(super) enum Fault {
     /// The system cannot read the file.
     Io(std::io::Error),
+    /// The file has another format.
+    OtherFormat,
     /// The file is damaged.
     Damaged(String),
     /// The file uses something that packtok cannot read; with the remedy.
@@ -24,6 +26,7 @@ impl Fault {
         let (path, format) = (source.path.clone(), source.format);
         Error::Corpus(match self {
             Self::Io(cause) => return Error::io(&path, cause),
+            Self::OtherFormat => CorpusError::NotThisFormat { path, format },
             Self::Damaged(reason) => CorpusError::DamagedTable {
                 path,
                 format,

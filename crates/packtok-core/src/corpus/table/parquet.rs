@@ -21,6 +21,9 @@ use super::texts::{NoTexts, Text, Texts};
 use super::window::{Window, WindowReader};
 use crate::field::NoText;
 
+/// The first bytes of a file.
+const MAGIC: &[u8] = b"PAR1";
+
 /// Values decoded at once. All of them are in memory, so a few large ones must not be much.
 const BATCH_ROWS: usize = 16;
 
@@ -37,6 +40,10 @@ pub(super) fn open(
     window: &Window,
     names: Option<&[String]>,
 ) -> Result<(Vec<Group>, u32, Layout), Fault> {
+    let head_bytes = window.len_bytes().min(MAGIC.len() as u64) as usize;
+    if window.bytes(0, head_bytes)? != MAGIC {
+        return Err(Fault::OtherFormat);
+    }
     let metadata = ParquetMetaDataReader::new().parse_and_finish(window)?;
     let mut first_row = 0;
     let mut list = Vec::with_capacity(metadata.num_row_groups());

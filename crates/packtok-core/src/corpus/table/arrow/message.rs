@@ -7,7 +7,7 @@ use super::super::fault::Fault;
 use super::super::window::Window;
 
 /// Precedes the length of a description in all files but those of Arrow before 0.15.
-const CONTINUATION: [u8; 4] = [0xff; 4];
+pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 
 /// A message of a file.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use super::group::Group;
 use super::texts::{NoTexts, Texts};
 use super::window::Window;
 use column::{Column, find_column, text_columns};
-use message::{Message, message_at};
+use message::{CONTINUATION, Message, message_at};
 
 /// The first and last bytes of a file; a stream has none.
 const MAGIC: &[u8] = b"ARROW1";
@@ -118,6 +118,12 @@ fn open_file(window: &Window, names: Option<&[String]>) -> Result<(Layout, u32),
 
 /// The layout of a stream, by all of its messages.
 fn open_stream(window: &Window, names: Option<&[String]>) -> Result<Layout, Fault> {
+    // Streams of Arrow before 0.15 start with the length of the schema instead.
+    let head_bytes = window.len_bytes().min(CONTINUATION.len() as u64) as usize;
+    let head = window.bytes(0, head_bytes)?;
+    if head != CONTINUATION[..] && head.get(2..4) != Some(&[0, 0]) {
+        return Err(Fault::OtherFormat);
+    }
     let first = message_at(window, 0)?.ok_or_else(no_schema)?;
     let bytes = first.description(window)?;
     let parsed = message::parse(&bytes, 0)?;
