@@ -1,9 +1,10 @@
 //! Reads corpora: expands inputs into files, and reads the records in them with their positions.
 //!
-//! A corpus is a list of files of JSON lines, plain or compressed. This module finds them
+//! A corpus is a list of files of any [`Format`], plain or compressed. This module finds them
 //! ([`expand`]), reads them in order and divides them into chunks of complete records ([`Reader`]).
 //! A record is a line of JSON, which this module does not parse, or a text: [`crate::field`] and the
-//! packer take either, so that a reader of another source format needs no change there.
+//! packer take either. Each format has a reader of one source (`source_reader.rs`, `open.rs`);
+//! `sequential.rs` goes over the sources.
 
 mod chunk;
 mod column;

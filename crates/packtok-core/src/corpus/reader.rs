@@ -8,7 +8,7 @@ use super::sequential::Sequential;
 use super::{Place, ReadOptions, Source};
 use crate::error::Result;
 
-/// Divides sources into chunks of complete lines, in order.
+/// Divides sources into chunks of complete records, in order.
 pub struct Reader(Kind);
 
 enum Kind {
@@ -17,7 +17,7 @@ enum Kind {
 }
 
 impl Reader {
-    /// Reads all lines of all sources.
+    /// Reads all records of all sources.
     pub fn new(sources: impl Into<Arc<[Source]>>, options: ReadOptions) -> Self {
         Self(Kind::Sequential(Sequential::new(sources.into(), options)))
     }
