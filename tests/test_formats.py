@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import json
@@ -167,6 +168,20 @@ def test_shards_joined_equal_one_run(
     assert used == 5 if name in ("c.parquet", "c.arrow", "stream.arrow") else used >= 3
 
 
+def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> None:
+    """Waits until a run has recorded its progress this many times, or has ended."""
+    journal = folder / "o.pbin.partial" / "journal"
+    if not wait_until_packing(process, folder):
+        return
+    num_lines = 0
+    # The first line describes the run.
+    while process.poll() is None and num_lines <= count:
+        time.sleep(0.001)
+        # The run removes it when it ends.
+        with contextlib.suppress(FileNotFoundError):
+            num_lines = journal.read_bytes().count(b"\n")
+
+
 @pytest.mark.faults
 @pytest.mark.parametrize("name", READERS)
 def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
@@ -175,11 +190,9 @@ def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) 
     common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", *flags(name), "--set", "span_bytes=100000")
     packtok_cli("pack", "-o", "one.pbin", *common, "-q", cwd=tmp_path)
     resumed = 0
-    rng = random.Random(3)
-    for _ in range(NUM_KILLS):
+    for spans in range(2, 2 + NUM_KILLS):
         process = start("pack", "-o", "o.pbin", *common, "-q", cwd=tmp_path)
-        if wait_until_packing(process, tmp_path):
-            time.sleep(rng.uniform(0.1, 0.6))
+        wait_for_spans(process, tmp_path, spans)
         process.kill()
         process.communicate(timeout=60)
         assert not (tmp_path / "o.pbin").exists() or process.returncode == 0
@@ -197,8 +210,7 @@ def test_interrupted_run_of_a_changed_table_starts_over(tmp_path: Path, packtok_
     write_parquet(corpus, texts)
     common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", "--set", "span_bytes=100000", "-q")
     process = start("pack", "-o", "o.pbin", *common, cwd=tmp_path)
-    assert wait_until_packing(process, tmp_path)
-    time.sleep(0.4)
+    wait_for_spans(process, tmp_path, 3)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     write_parquet(corpus, texts[1:])

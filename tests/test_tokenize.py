@@ -139,7 +139,6 @@ def test_killed_run_resumes_and_writes_metadata_last(tmp_path: Path, packtok_cli
     while not (tmp_path / "out").exists():
         time.sleep(0.001)
     assert wait_until_packing(process, tmp_path / "out")
-    time.sleep(0.2)
     process.kill()
     process.communicate(timeout=60)
     assert not (tmp_path / "out" / "metadata.json").exists()
