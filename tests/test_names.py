@@ -241,8 +241,10 @@ def test_base_directory_that_is_missing_is_named(tmp_path: Path, packtok_cli: Pa
 
 
 def test_dataset_is_tokenized_by_its_name(base: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    done = packtok_cli("tokenize", "The Stack", "-t", "gpt2", "-o", tmp_path / "out")
+    assert f"packtok: {base} has no index, so its folders are searched" in done.stderr
     build_index(base)
-    packtok_cli("tokenize", "The Stack", "-t", "gpt2", "-o", tmp_path / "out")
+    assert "index" not in packtok_cli("data", "show", "The Stack").stderr
     shown = json.loads(packtok_cli("data", "show", str(tmp_path / "out"), "--json").stdout)
     assert shown["metadata"]["tokenized_info"]["parent_datasets"] == ["The Stack"]
     listed = packtok_cli("data", "list").stdout.splitlines()

@@ -183,6 +183,14 @@ class Index:
         row = self._connection.execute(f"SELECT * FROM broken WHERE {where}", key).fetchone()
         return None if row is None else Broken(**dict(row))
 
+    def paths_of(self, name: str) -> list[str]:
+        """Returns the metadata files of the datasets with a name."""
+        return [row["path"] for row in self._all("SELECT path FROM dataset WHERE name = ? ORDER BY id", name)]
+
+    def names(self) -> list[str]:
+        """Returns all names, in the order of their folders."""
+        return [row["name"] for row in self._all("SELECT name FROM dataset ORDER BY id")]
+
     def entries(self) -> list[dict[str, Any]]:
         """Returns all entries, in the order of their folders."""
         return self._all("SELECT * FROM dataset ORDER BY id")

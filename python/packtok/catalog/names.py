@@ -43,21 +43,32 @@ def path_of_name(base: Base, name: str, remark: Remark = lambda _: None) -> Path
     Raises:
         ConfigError: If there is none, or there are several.
     """
-    entries = all_entries(base, remark)
-    found: list[Path] = [base.folder / one["path"] for one in entries if one["name"] == name]
+    paths, names = _paths_and_names(base, name, remark)
+    found = [base.folder / path for path in paths]
     if len(found) > 1:
         raise ConfigError(
             f"{name!r} names {len(found)} datasets, {' and '.join(map(str, found))}; rename one, or give "
             "a path"
         )
     if not found:
-        near = difflib.get_close_matches(name, [one["name"] for one in entries], n=1)
+        near = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(
             f"no dataset is named {name!r} in {base.folder}{hint}; packtok data list shows all, and packtok "
             "data index adds new ones"
         )
     return found[0]
+
+
+def _paths_and_names(base: Base, name: str, remark: Remark) -> tuple[list[str], list[str]]:
+    """Returns the metadata files of the datasets with a name and, if there are none, all names."""
+    index = base.folder / INDEX_NAME
+    if index.exists():
+        with closing(Index(index)) as opened:
+            paths = opened.paths_of(name)
+            return paths, [] if paths else opened.names()
+    entries = all_entries(base, remark)
+    return [one["path"] for one in entries if one["name"] == name], [one["name"] for one in entries]
 
 
 def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, Any]]:

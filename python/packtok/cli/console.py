@@ -3,7 +3,7 @@
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from packtok.config.redact import Redactor
@@ -30,6 +30,11 @@ def _escaped(char: str) -> str:
 def remark(text: str) -> None:
     """Prints one line to stderr, after the program's name."""
     print(f"packtok: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def remark_unless(quiet: bool) -> Callable[[str], None]:
+    """Returns `remark`, or a function that prints nothing if ``quiet``."""
+    return (lambda _: None) if quiet else remark
 
 
 def remarks(texts: Iterable[str]) -> None:

@@ -126,7 +126,7 @@ def list_datasets(as_json: JsonOption = False, quiet: QuietOption = False) -> No
     """List the datasets in the base directory ($PACKTOK_BASE_DIR)."""
     from packtok.commands import data as command
 
-    _show_entries(command.list_datasets(remark=_remark_unless(quiet)), as_json=as_json)
+    _show_entries(command.list_datasets(remark=console.remark_unless(quiet)), as_json=as_json)
 
 
 @app.command("search")
@@ -140,7 +140,7 @@ def search(
     """Search names, descriptions, sources and corpora of the datasets in the base directory."""
     from packtok.commands import data as command
 
-    _show_entries(command.list_datasets(" ".join(words), _remark_unless(quiet)), as_json=as_json)
+    _show_entries(command.list_datasets(" ".join(words), console.remark_unless(quiet)), as_json=as_json)
 
 
 @app.command("show")
@@ -154,16 +154,12 @@ def show(
     """Show the metadata of a dataset."""
     from packtok.commands import data as command
 
-    shown = command.show_dataset(name, _remark_unless(quiet))
+    shown = command.show_dataset(name, console.remark_unless(quiet))
     if as_json:
         console.as_json(shown)
         return
     rows = [("path", shown["path"]), *_rows(shown["metadata"]), *_rows(shown["details"])]
     console.table([(key, text) for key, text in rows if text])
-
-
-def _remark_unless(quiet: bool) -> Callable[[str], None]:
-    return (lambda _: None) if quiet else console.remark
 
 
 def _rows(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

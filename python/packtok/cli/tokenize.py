@@ -18,7 +18,8 @@ def tokenize(
     datasets: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATASET[:CORPUS]...", help="Metadata files, or folders with one; in the order to pack."
+            metavar="DATASET[:CORPUS]...",
+            help="Metadata files, folders with one, or names; in the order to pack.",
         ),
     ],
     *,
@@ -62,6 +63,7 @@ def tokenize(
             parts=parts,
             num_cpus=num_workers,
             on_progress=on_progress,
+            remark=console.remark_unless(quiet),
             **given,
         )
     if as_json:

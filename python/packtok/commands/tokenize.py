@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
+from packtok.catalog.names import Remark
 from packtok.catalog.schema import (
     METADATA_NAMES,
     DatasetMetadata,
     TokenizedInfo,
-    load_metadata,
     save_details,
 )
 from packtok.catalog.selection import Selected, select
@@ -38,6 +38,7 @@ def tokenize(
     token_dtype: str | None = None,
     parts: int | None = None,
     on_progress: Progress | None = None,
+    remark: Remark = lambda _: None,
     **options: Any,
 ) -> dict[str, Any]:
     """Tokenizes described datasets, in the order given, into a folder that is a described dataset itself.
@@ -46,7 +47,8 @@ def tokenize(
     a folder that has it is complete. An interrupted run keeps its progress, and the same call resumes it.
 
     Args:
-        datasets: Metadata files or folders with one; ``path:corpus`` selects a corpus.
+        datasets: Metadata files, folders with one, or names; ``path:corpus`` and ``name:corpus`` select a
+            corpus.
         tokenizer: A path, a built-in name or a name on the hub.
         output_dir: The folder to write to.
         file_prefix: Start of the names of the token files.
@@ -54,6 +56,7 @@ def tokenize(
             have the narrowest that holds the vocabulary.
         parts: Number of pbins to write, with a manifest ``<file_prefix>.jsonl``. Default: one pbin without.
         on_progress: As in `packtok.pack`.
+        remark: Receives a remark if names are looked up without an index.
         **options: Options of `packtok.pack`; input, output, field and tokenizer are given by the arguments.
 
     Returns:
@@ -65,7 +68,7 @@ def tokenize(
         FileNotFoundError: If there is no metadata file.
     """
     folder = Path(output_dir)
-    selected = [select(one) for one in ([datasets] if isinstance(datasets, str) else datasets)]
+    selected = [select(one, remark) for one in ([datasets] if isinstance(datasets, str) else datasets)]
     if not selected:
         raise ConfigError("no dataset given; give at least one metadata file or folder")
     _refuse_complete(folder)
@@ -198,16 +201,3 @@ def _without_vocabulary(config: dict[str, Any]) -> dict[str, Any]:
     """Returns a tokenizer.json without its entries and merges, which are in the file itself."""
     model = {key: value for key, value in config["model"].items() if key not in ("vocab", "merges")}
     return {**config, "model": model}
-
-
-def load_tokenized(path: StrPath) -> DatasetMetadata:
-    """Returns the metadata of a tokenized dataset.
-
-    Raises:
-        ConfigError: If the dataset is not tokenized.
-        FileNotFoundError: If there is no metadata file, so that the dataset is incomplete.
-    """
-    metadata = load_metadata(path)
-    if metadata.tokenized_info is None:
-        raise ConfigError(f"{metadata.path}: the dataset is not tokenized; run packtok tokenize")
-    return metadata
