@@ -184,7 +184,7 @@ fn an_unreadable_file_is_named_without_opening_files() {
 #[cfg(not(feature = "remote"))]
 #[test]
 fn urls_are_rejected_in_builds_without_stores() {
-    let error = expand(&["s3://key:secret@bucket/a.jsonl".to_owned()]).unwrap_err();
+    let error = expand(&["s3://key:secret@bucket/a.jsonl".to_owned()], None).unwrap_err();
     assert!(matches!(error, crate::Error::Corpus(CorpusError::NoStores)));
 }
 
