@@ -43,7 +43,11 @@ def described_below(base: Path) -> Iterator[Described]:
     """Yields the metadata files below ``base``, in natural order of their folders.
 
     Below a dataset, only its tokenized forms are looked for, so that folders of data are not listed.
+
+    Raises:
+        OSError: If the base itself cannot be read.
     """
+    os.scandir(base).close()
     yield from _in_folder(base, "")
 
 

@@ -1,14 +1,12 @@
 """The index of a base directory: one SQLite file with what the metadata files say, and a search over it.
 
 The metadata files are the source of truth: the index can be deleted at any time. It is never changed. A new
-one is written to a temporary file and published by rename, and readers open it as immutable, so that no
-process takes a lock on a network file system, where locks often fail.
+one is made in memory and published by rename, and readers open it as immutable, so that no process takes a
+lock on a network file system, where locks often fail.
 """
 
 import json
-import os
 import sqlite3
-import tempfile
 import urllib.parse
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packtok import _packtok
 from packtok.catalog.garden import Described, dataset_name, described_below
 from packtok.catalog.schema import load_details, load_metadata
 from packtok.errors import ConfigError, PacktokError
@@ -103,17 +102,7 @@ def build_index(base: Path) -> dict[str, Any]:
     with _existing(path) as known:
         found = list(entries_of(base, known))
     broken = [one for one in found if isinstance(one, Broken)]
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{INDEX_NAME}.", suffix=".tmp", dir=base)
-    os.close(descriptor)
-    try:
-        _write(temporary, (one for one in found if isinstance(one, dict)), broken)
-        # Readable by everyone who may read the folder, as the metadata files are.
-        os.chmod(temporary, 0o644)
-        _sync(temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    _packtok.publish_bytes(path, _content((one for one in found if isinstance(one, dict)), broken))
     return {
         "path": str(path),
         "datasets": len(found) - len(broken),
@@ -121,11 +110,9 @@ def build_index(base: Path) -> dict[str, Any]:
     }
 
 
-def _write(path: str, entries: Iterable[dict[str, Any]], broken: list[Broken]) -> None:
-    # No other process knows the temporary file, so it needs no locks.
-    uri = f"file:{urllib.parse.quote(path)}?nolock=1"
-    with closing(sqlite3.connect(uri, uri=True)) as connection, connection:
-        connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
+def _content(entries: Iterable[dict[str, Any]], broken: list[Broken]) -> bytes:
+    """Returns the bytes of an index, which is made in memory and so needs no locks."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA.format(version=_VERSION))
         marks = ", ".join("?" for _ in _COLUMNS)
         for i, entry in enumerate(entries, 1):
@@ -142,14 +129,8 @@ def _write(path: str, entries: Iterable[dict[str, Any]], broken: list[Broken]) -
             row = [one.path, one.modified_ns, one.bytes, one.reason]
             connection.execute("INSERT INTO broken VALUES (?, ?, ?, ?)", row)
         connection.executescript(_INDEXES)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        connection.commit()
+        return connection.serialize()
 
 
 class Index:

@@ -21,11 +21,10 @@ def guess(answers: Answers) -> None:
     if answers["data_content"] != "text" or not path.exists():
         return
     try:
-        answers["guessed"] = found = _packtok.describe_corpus([str(path)])
-    except (_packtok.PacktokError, OSError, ValueError) as error:
-        answers["not_guessed"] = str(error)
+        columns = _packtok.describe_corpus([str(path)])["columns"]
+    except (_packtok.PacktokError, OSError, ValueError):
+        # The error is reported when the texts are read.
         return
-    columns = found["columns"]
     if columns:
         answers["guessed_field"] = next(
             (name for name in ("text", "content", "raw_content") if name in columns), columns[0]

@@ -4,6 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ from packtok.catalog.questions import QUESTIONS, Question
 from packtok.cli import console
 from packtok.cli.index import create_raw_index
 from packtok.cli.merge import merge_packed_data
-from packtok.cli.options import JsonOption, QuietOption
+from packtok.cli.options import JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack_encoded_data
 from packtok.cli.progress import progress
 from packtok.errors import ConfigError
@@ -29,8 +30,6 @@ app.command("merge_packed_data")(merge_packed_data)
 
 def _with_questions(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command a flag for every question, in place of its ``**answers``."""
-    signature = inspect.signature(command)
-    kept = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     added = [
         inspect.Parameter(
             question.name,
@@ -43,10 +42,7 @@ def _with_questions(command: Callable[..., None]) -> Callable[..., None]:
         )
         for question in QUESTIONS
     ]
-    parameters = [*added, *kept]
-    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
-    return command
+    return with_parameters(command, added)
 
 
 def _help(question: Question) -> str:
@@ -207,15 +203,22 @@ def _prompt(question: Question, default: str) -> str:
     return f"{question.text} [{default}]" if default else question.text
 
 
-@contextmanager
-def _completion() -> Iterator[None]:
-    """Lets the tab key complete answers, if standard input is a terminal."""
+def _readline() -> ModuleType | None:
+    """Returns the module that edits lines, if standard input is a terminal and the system has it."""
     if not sys.stdin.isatty():
-        yield
-        return
+        return None
     try:
         import readline
     except ImportError:
+        return None
+    return readline
+
+
+@contextmanager
+def _completion() -> Iterator[None]:
+    """Lets the tab key complete answers, if standard input is a terminal."""
+    readline = _readline()
+    if readline is None:
         yield
         return
     before, delimiters = readline.get_completer(), readline.get_completer_delims()
@@ -229,11 +232,8 @@ def _completion() -> Iterator[None]:
 
 
 def _complete_with(question: Question) -> None:
-    if not sys.stdin.isatty():
-        return
-    try:
-        import readline
-    except ImportError:
+    readline = _readline()
+    if readline is None:
         return
 
     def completed(text: str, state: int) -> str | None:

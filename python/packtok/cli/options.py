@@ -31,17 +31,22 @@ def with_options(*keywords: str) -> Callable[[F], F]:
     """Adds the flags of these options of `pack` to a command, which receives them as ``**options``."""
 
     def decorated(command: F) -> F:
-        signature = inspect.signature(command)
-        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
-        last = [one for one in own if one.kind is one.KEYWORD_ONLY]
-        parameters = [*first, *(_parameter(OPTIONS[keyword]) for keyword in keywords), *last]
-        # Typer reads both attributes.
-        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        return command
+        return with_parameters(command, [_parameter(OPTIONS[keyword]) for keyword in keywords])
 
     return decorated
+
+
+def with_parameters(command: F, added: Iterable[inspect.Parameter]) -> F:
+    """Replaces the ``**`` parameter of a command by keyword parameters that Typer sees."""
+    signature = inspect.signature(command)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
+    last = [one for one in own if one.kind is one.KEYWORD_ONLY]
+    parameters = [*first, *added, *last]
+    # Typer reads both attributes.
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
 
 
 def _parameter(option: Option) -> inspect.Parameter:

@@ -137,7 +137,7 @@ fn storage_of(field: &Field<'_>) -> Result<Result<Storage, &'static str>, Fault>
     })
 }
 
-/// Moves `position` behind a field and its children.
+/// Moves `position` to the field after this one and its children.
 fn skip(field: &Field<'_>, position: &mut Position) -> Result<(), Fault> {
     position.node += 1;
     if field.dictionary().is_some() {
