@@ -36,7 +36,7 @@ def count(
     quiet: QuietOption = False,
     **options: Any,
 ) -> None:
-    """Count the documents, bytes and tokens of a corpus of JSON lines, without EODs."""
+    """Count the documents, bytes and tokens of a corpus, without EODs."""
     from packtok.commands import count as command
 
     check_corpus("CORPUS", corpus)

@@ -58,7 +58,7 @@ def pack(
     quiet: QuietOption = False,
     **options: Any,
 ) -> None:
-    """Pack a corpus of JSON lines into a pbin."""
+    """Pack a corpus into a pbin."""
     options["existing"] = existing_policy(options["existing"], file_existence_policy)
     checked = checked_config(config, options, set_values or [])
     if print_config:
