@@ -26,9 +26,10 @@ _AFFECTED = {
     "crates/packtok-core/src/field/": "corpus_formats pack",
     "crates/packtok-core/src/journal/": "faults interrupt shards",
     "crates/packtok-core/src/pack/": "faults interrupt max_rejects memory pack",
-    "crates/packtok-formats/": "dataset manifest reader stores token_dataset",
+    "crates/packtok-formats/": "dataset get_dataset manifest reader stores token_dataset",
     "crates/packtok-sampling/": (
-        "batch_memory dataset loader locate manifest mixture permutation plans sampler token_dataset"
+        "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
+        "token_dataset"
     ),
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
     "crates/packtok-core/src/verify/": "cli engines reader",
@@ -55,6 +56,10 @@ _AFFECTED = {
     "python/packtok/commands/verify.py": "cli reader",
     "python/packtok/config/": "cli config newcomer options pack secrets",
     "python/packtok/data/modalities.py": "dataset modalities",
+    "python/packtok/data/described.py": "get_dataset",
+    "python/packtok/data/tatm.py": "get_dataset",
+    "python/packtok/data/tatm_items.py": "get_dataset",
+    "python/packtok/tokenizer/separator.py": "get_dataset",
     "python/packtok/distributed.py": "loader sampler",
     "python/packtok/data/epochs.py": "loader sampler",
     "python/packtok/data/fields.py": "token_dataset",

@@ -562,8 +562,8 @@ def test_invalid_options_are_named(file: Path, tmp_path: Path) -> None:
         == "overlap 4 is not smaller than block_size 4"
     )
     assert (
-        message(ValueError, [file], packing="chunks")
-        == 'packing is "chunks", expected "fixed", "rows", "document", "planned" or "whole"'
+        message(ValueError, [file], packing="pieces")
+        == 'packing is "pieces", expected "fixed", "rows", "chunks", "document", "planned" or "whole"'
     )
     assert message(TypeError, [file], packing="fixed") == 'packing "fixed" needs block_size'
     assert message(TypeError, [file], packing="rows") == 'packing "rows" needs context_length'
@@ -604,7 +604,7 @@ def test_invalid_arrays_are_named(file: Path) -> None:
     strided = np.empty((2, 8), np.int64)[:, ::2]
     assert message(ValueError, labels=strided) == "labels: the array is not C-contiguous"
     assert message(ValueError, labels=np.empty((4, 2), np.int64).T) == "labels: the array is not C-contiguous"
-    wanted = "expected a two-dimensional array of int64 or int32"
+    wanted = "expected a two-dimensional array of int64, int32, uint32 or uint16"
     found = "an array of float32 with 2 dimensions"
     assert message(TypeError, labels=np.empty((2, 4), np.float32)) == f"labels: found {found}, {wanted}"
     found = "an array of int64 with 1 dimensions"

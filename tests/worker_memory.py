@@ -1,8 +1,8 @@
 """Measures the private memory of torch workers, for test_memory.py.
 
-``python worker_memory.py METHOD PBIN`` prints one line of JSON: private bytes of a worker over an empty
-dataset, and of the largest worker over `packtok.TokenDataset`. Nothing of packtok is imported at the top,
-because spawned workers import this file.
+``python worker_memory.py METHOD PATH [FUNCTION]`` prints one line of JSON: private bytes of a worker over an
+empty dataset, and of the largest worker over `packtok.TokenDataset` or what FUNCTION of packtok returns. The
+top of this file imports nothing of packtok, because spawned workers import the file.
 """
 
 from __future__ import annotations
@@ -67,17 +67,19 @@ def largest_worker(dataset: Any, num_workers: int, method: str, pbin: Path) -> i
     return max(private_bytes(worker.pid or 0, pbin) for worker in workers)
 
 
-def main(method: str, pbin: Path) -> None:
+def main(method: str, path: Path, function: str) -> None:
     """Measures and prints."""
     import packtok
 
-    dataset = packtok.TokenDataset(pbin, CONTEXT_LENGTH)
+    dataset = getattr(packtok, function)(path, CONTEXT_LENGTH)
+    num_tokens = dataset.num_tokens
     measured = {
-        "nothing": largest_worker(Nothing(len(dataset)), 1, method, pbin),
-        "dataset": largest_worker(dataset, NUM_WORKERS, method, pbin),
+        "nothing": largest_worker(Nothing(len(dataset)), 1, method, path),
+        "dataset": largest_worker(dataset, NUM_WORKERS if function == "TokenDataset" else 1, method, path),
+        "num_tokens": num_tokens() if callable(num_tokens) else num_tokens,
     }
     print(json.dumps(measured))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "TokenDataset")

@@ -34,6 +34,7 @@ const FILLING: Filling = Filling {
     ignore_index: -100,
     aligned: false,
     segments: false,
+    number_padding: false,
 };
 
 fn main() {
@@ -114,6 +115,7 @@ fn bench_fill(
             let (mut batch, segments) = parts(arrays);
             let filling = Filling {
                 segments,
+                number_padding: false,
                 ..FILLING
             };
             fill(rows, filling, &mut batch).expect("the items exist")
@@ -142,6 +144,7 @@ fn check(rows: &[(&Items, u64)], arrays: &mut [i64]) {
     let (labels, position_ids) = rest.split_at_mut(num_tokens);
     let filling = Filling {
         segments: true,
+        number_padding: false,
         ..FILLING
     };
     let mut batch = batch(input_ids, labels, Some(position_ids));

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
+    from packtok.data.described import get_dataset
     from packtok.data.fields import document_mask
     from packtok.data.loader import DataLoader
     from packtok.data.mixture import Mixture
@@ -71,6 +72,7 @@ __all__ = [
     "collate",
     "count",
     "document_mask",
+    "get_dataset",
     "index",
     "join",
     "locate",
@@ -98,6 +100,7 @@ _HOME = {
     "ResumableDistributedSampler": "packtok.data.sampler",
     "TokenDataset": "packtok.data.token_dataset",
     "document_mask": "packtok.data.fields",
+    "get_dataset": "packtok.data.described",
     "count": "packtok.commands.count",
     "index": "packtok.commands.index",
     "join": "packtok.commands.join",

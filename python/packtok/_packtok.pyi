@@ -53,6 +53,7 @@ __all__ = [
     "pack_shard",
     "plan_shards",
     "publish_bytes",
+    "raw_entries",
     "read_plan",
     "report_of_marker",
     "shard_name",
@@ -176,7 +177,8 @@ class PbinReader:
     def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
-_Ids = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+_Ids = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
+_Entry = tuple[_StrPath, int, int, int, int, int | None, int | None, bool]
 
 @final
 class Blocks:
@@ -193,9 +195,10 @@ class Blocks:
         plan_path: _StrPath | None = None,
         split_path: _StrPath | None = None,
         side: str | None = None,
+        separator: int | None = None,
         dtype: npt.DTypeLike | None = None,
         verify: bool = False,
-        entries: Sequence[tuple[str, int, int, int, int, int | None, int | None]] | None = None,
+        entries: Sequence[_Entry] | None = None,
         fingerprint: str | None = None,
     ) -> Blocks: ...
     def __len__(self) -> int: ...
@@ -216,6 +219,7 @@ class Blocks:
         ignore_index: int = ...,
         aligned: bool = False,
         segments: bool = False,
+        number_padding: bool = False,
     ) -> tuple[npt.NDArray[np.int32], int] | None: ...
     def locate(self, item: int) -> list[tuple[str, int, int, int]]: ...
     def advise(self, pattern: str) -> None: ...
@@ -361,6 +365,7 @@ def verify(
     tokenizer: Tokenizer | None,
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
+def raw_entries(paths: Sequence[_StrPath], token_bytes: int) -> list[_Entry]: ...
 def find_or_plan(
     blocks: Blocks,
     *,

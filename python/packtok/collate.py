@@ -55,7 +55,7 @@ class ItemList(Sequence[Item]):
         item = Item({name: field[row] for name, field in self.batch.items() if name not in _OVER_ALL_ROWS})
         if "cu_seqlens" in self.batch:
             len_tokens = self.batch["input_ids"].shape[1]
-            segments = _row_segments(self.batch["cu_seqlens"].numpy(), row, len_tokens)
+            segments = row_segments(self.batch["cu_seqlens"].numpy(), row, len_tokens)
             item["cu_seqlens"] = torch.from_numpy(segments)
             item["max_seqlen"] = int((segments[1:] - segments[:-1]).max())
         return item
@@ -64,7 +64,7 @@ class ItemList(Sequence[Item]):
 _OVER_ALL_ROWS = ("cu_seqlens", "max_seqlen")
 
 
-def _row_segments(cu_seqlens: npt.NDArray[np.int32], row: int, len_tokens: int) -> npt.NDArray[np.int32]:
+def row_segments(cu_seqlens: npt.NDArray[np.int32], row: int, len_tokens: int) -> npt.NDArray[np.int32]:
     """Returns the document boundaries of one row, starting at 0; both ends of a row are boundaries.
 
     Uses NumPy, because torch's default collation accesses the first item of each batch, and torch would need
@@ -97,7 +97,7 @@ def collate(items: Sequence[Item], *, collate_fn_map: object = None) -> dict[str
         if name not in _OVER_ALL_ROWS
     }
     if "cu_seqlens" in items[0]:
-        batch["cu_seqlens"] = _joined_segments([item["cu_seqlens"] for item in items])
+        batch["cu_seqlens"] = joined_segments([item["cu_seqlens"] for item in items])
         batch["max_seqlen"] = max(item["max_seqlen"] for item in items)
     return batch
 
@@ -119,7 +119,7 @@ def _check_alike(items: Sequence[Item]) -> None:
             )
 
 
-def _joined_segments(rows: Sequence[torch.Tensor]) -> torch.Tensor:
+def joined_segments(rows: Sequence[torch.Tensor]) -> torch.Tensor:
     """Concatenates rows of boundaries. Each row starts with 0 and ends with its length."""
     starts = [0]
     for row in rows:

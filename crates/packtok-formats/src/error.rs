@@ -9,4 +9,7 @@ pub enum Error {
     /// An error of a pbin.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
+    /// An error of a file of raw tokens.
+    #[error(transparent)]
+    Raw(#[from] crate::raw::RawError),
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod raw;
 mod token_file;
 
 pub use error::{Error, Result};

@@ -6,6 +6,7 @@ use std::path::Path;
 use packtok_pbin::{AccessPattern, Metadata, Reader, TokenWidth};
 
 use crate::error::Result;
+use crate::raw::RawFile;
 
 /// An open token file: tokens of one width, divided into documents.
 ///
@@ -16,6 +17,8 @@ use crate::error::Result;
 pub enum TokenFile {
     /// A pbin.
     Pbin(Reader),
+    /// Tokens without a header, which are one document.
+    Raw(RawFile),
 }
 
 const _: () = assert!(size_of::<TokenFile>() <= TokenFile::MAX_BYTES);
@@ -24,7 +27,7 @@ impl TokenFile {
     /// The largest size of this type in bytes.
     pub const MAX_BYTES: usize = 48;
 
-    /// Opens the file at `path`.
+    /// Opens the pbin at `path`.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -36,6 +39,7 @@ impl TokenFile {
     pub fn path(&self) -> &Path {
         match self {
             Self::Pbin(reader) => reader.path(),
+            Self::Raw(raw) => raw.path(),
         }
     }
 
@@ -43,6 +47,7 @@ impl TokenFile {
     pub fn width(&self) -> TokenWidth {
         match self {
             Self::Pbin(reader) => reader.width(),
+            Self::Raw(raw) => raw.width(),
         }
     }
 
@@ -50,6 +55,7 @@ impl TokenFile {
     pub fn num_documents(&self) -> u64 {
         match self {
             Self::Pbin(reader) => reader.len(),
+            Self::Raw(_) => 1,
         }
     }
 
@@ -58,6 +64,7 @@ impl TokenFile {
     pub fn num_tokens(&self) -> u64 {
         match self {
             Self::Pbin(reader) => reader.num_tokens(),
+            Self::Raw(raw) => raw.num_tokens(),
         }
     }
 
@@ -65,6 +72,7 @@ impl TokenFile {
     pub fn data_bytes(&self) -> u64 {
         match self {
             Self::Pbin(reader) => reader.data_bytes(),
+            Self::Raw(raw) => raw.num_tokens() * raw.width().bytes(),
         }
     }
 
@@ -72,6 +80,7 @@ impl TokenFile {
     pub fn file_bytes(&self) -> u64 {
         match self {
             Self::Pbin(reader) => reader.file_bytes(),
+            Self::Raw(raw) => raw.file_bytes(),
         }
     }
 
@@ -82,6 +91,7 @@ impl TokenFile {
     pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8]> {
         match self {
             Self::Pbin(reader) => Ok(reader.tokens(tokens)?),
+            Self::Raw(raw) => Ok(raw.tokens(tokens)?),
         }
     }
 
@@ -90,6 +100,7 @@ impl TokenFile {
     pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
         match self {
             Self::Pbin(reader) => reader.tokens_if_there(tokens),
+            Self::Raw(raw) => raw.tokens_if_there(tokens),
         }
     }
 
@@ -100,6 +111,7 @@ impl TokenFile {
     pub fn document_tokens(&self, i: u64) -> Result<Range<u64>> {
         match self {
             Self::Pbin(reader) => Ok(reader.document_tokens(i)?),
+            Self::Raw(raw) => Ok(raw.document_tokens(i)?),
         }
     }
 
@@ -115,7 +127,11 @@ impl TokenFile {
         match self {
             Self::Pbin(reader) => {
                 let documents = reader.documents_from(token)?;
-                Ok(documents.map(|document| Ok(document?)))
+                Ok(Documents::Many(documents.map(|document| Ok(document?))))
+            }
+            Self::Raw(raw) => {
+                raw.tokens(token..token.saturating_add(1))?;
+                Ok(Documents::One(Some(raw.num_tokens())))
             }
         }
     }
@@ -127,6 +143,7 @@ impl TokenFile {
     pub fn metadata(&self) -> Result<Option<&Metadata>> {
         match self {
             Self::Pbin(reader) => Ok(reader.metadata()?),
+            Self::Raw(_) => Ok(None),
         }
     }
 
@@ -134,6 +151,7 @@ impl TokenFile {
     pub fn has_data_checksums(&self) -> bool {
         match self {
             Self::Pbin(reader) => reader.has_data_checksums(),
+            Self::Raw(_) => false,
         }
     }
 
@@ -145,6 +163,7 @@ impl TokenFile {
     pub fn verify_data_piece(&self, piece: u64) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_data_piece(piece)?),
+            Self::Raw(_) => Ok(()),
         }
     }
 
@@ -155,6 +174,7 @@ impl TokenFile {
     pub fn verify_offsets(&self) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.verify_offsets()?),
+            Self::Raw(_) => Ok(()),
         }
     }
 
@@ -162,6 +182,7 @@ impl TokenFile {
     pub fn content_crc32c(&self) -> Option<u32> {
         match self {
             Self::Pbin(reader) => reader.trailer_crc32c(),
+            Self::Raw(_) => None,
         }
     }
 
@@ -169,6 +190,7 @@ impl TokenFile {
     pub fn index_crc32c(&self) -> u32 {
         match self {
             Self::Pbin(reader) => reader.index_crc32c(),
+            Self::Raw(_) => 0,
         }
     }
 
@@ -179,6 +201,7 @@ impl TokenFile {
     pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.advise(pattern)?),
+            Self::Raw(raw) => Ok(raw.advise(pattern)?),
         }
     }
 
@@ -189,6 +212,25 @@ impl TokenFile {
     pub fn prefetch(&self, tokens: Range<u64>) -> Result<()> {
         match self {
             Self::Pbin(reader) => Ok(reader.prefetch(tokens)?),
+            Self::Raw(raw) => Ok(raw.prefetch(tokens)?),
+        }
+    }
+}
+
+/// The documents of a file with an index, or the only one, with its number of tokens.
+enum Documents<I> {
+    Many(I),
+    One(Option<u64>),
+}
+
+impl<I: Iterator<Item = Result<(u64, Range<u64>)>>> Iterator for Documents<I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        match self {
+            Self::Many(documents) => documents.next(),
+            Self::One(num_tokens) => num_tokens.take().map(|stop| Ok((0, 0..stop))),
         }
     }
 }
@@ -227,7 +269,9 @@ mod tests {
 
     #[test]
     fn an_error_is_that_of_the_format() {
-        let Error::Pbin(error) = TokenFile::open(&golden("README.md")).unwrap_err();
+        let Error::Pbin(error) = TokenFile::open(&golden("README.md")).unwrap_err() else {
+            panic!("expected an error of a pbin");
+        };
         assert_eq!(
             error.to_string(),
             Reader::open(&golden("README.md")).unwrap_err().to_string()

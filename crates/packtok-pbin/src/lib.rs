@@ -5,6 +5,7 @@
 //! crates. `docs/format.md` is the specification.
 #![deny(unsafe_code)]
 
+mod access_pattern;
 mod checkpoint;
 mod checksum;
 #[doc(hidden)]
@@ -29,6 +30,7 @@ mod trailer_write;
 mod verify;
 mod writer;
 
+pub use access_pattern::AccessPattern;
 pub use checkpoint::Checkpoint;
 pub use error::{Error, Result, chain};
 pub use fault::{Checked, PickleFault, TrailerFault};
@@ -43,7 +45,6 @@ pub use metadata::{
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};
 pub use publish::{Replace, TempFile, publish_bytes, remove_abandoned};
-pub use random_access::AccessPattern;
 pub use reader::Reader;
 pub use trailer::{CHECKED_DATA_BYTES, MAX_METADATA_BYTES};
 pub use writer::{Finished, Summary, Writer};

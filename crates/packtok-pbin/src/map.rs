@@ -5,10 +5,13 @@
 #![allow(unsafe_code)]
 
 use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Advice, Mmap};
 
+use crate::access_pattern::AccessPattern;
 use crate::error::{Error, Result};
 
 /// Maps the regular file at `path`. Folders, FIFOs and devices are rejected before they can block.
@@ -54,5 +57,22 @@ impl MappedFile {
     /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Advises the system how the file will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> io::Result<()> {
+        self.0.advise(pattern.advice())
+    }
+
+    /// Asks the system to read the pages of `bytes`, a range within the file, asynchronously.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn prefetch(&self, bytes: Range<usize>) -> io::Result<()> {
+        self.0
+            .advise_range(Advice::WillNeed, bytes.start, bytes.len())
     }
 }

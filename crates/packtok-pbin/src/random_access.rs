@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use memmap2::Advice;
 
+use crate::access_pattern::AccessPattern;
 use crate::error::{Error, Result};
 use crate::fault::Checked;
 use crate::header::HEADER_BYTES;
@@ -20,17 +21,6 @@ use crate::trailer::{
 const GUESSES: u32 = 3;
 /// Below this number of offsets, binary search is faster than interpolation.
 const FEW_DOCUMENTS: u64 = 16;
-
-/// The expected access pattern of a file's pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessPattern {
-    /// The system's default.
-    Normal,
-    /// Sequential: the system reads far ahead.
-    Sequential,
-    /// Random: the system reads only the requested pages.
-    Random,
-}
 
 impl Reader {
     /// The document that contains token `token`; empty documents contain none.
@@ -168,12 +158,9 @@ impl Reader {
     /// # Errors
     /// [`Error::Io`].
     pub fn advise(&self, pattern: AccessPattern) -> Result<()> {
-        let advice = match pattern {
-            AccessPattern::Normal => Advice::Normal,
-            AccessPattern::Sequential => Advice::Sequential,
-            AccessPattern::Random => Advice::Random,
-        };
-        self.map().advise(advice).map_err(Error::io(self.path()))
+        self.map()
+            .advise(pattern.advice())
+            .map_err(Error::io(self.path()))
     }
 
     /// Asks the system to read the pages of tokens `tokens` asynchronously.

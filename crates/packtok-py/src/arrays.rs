@@ -9,6 +9,8 @@ use pyo3::prelude::*;
 
 /// An array of ids, borrowed for writing.
 pub(crate) enum IdArray<'py> {
+    U16(PyReadwriteArray2<'py, u16>),
+    U32(PyReadwriteArray2<'py, u32>),
     I32(PyReadwriteArray2<'py, i32>),
     I64(PyReadwriteArray2<'py, i64>),
 }
@@ -26,15 +28,23 @@ impl<'py> IdArray<'py> {
         if let Ok(array) = array.cast::<PyArray2<i64>>() {
             return Ok(Self::I64(borrow(name, array, shape)?));
         }
-        match array.cast::<PyArray2<i32>>() {
-            Ok(array) => Ok(Self::I32(borrow(name, array, shape)?)),
-            Err(_) => Err(wrong_type(name, array, "int64 or int32")),
+        if let Ok(array) = array.cast::<PyArray2<i32>>() {
+            return Ok(Self::I32(borrow(name, array, shape)?));
+        }
+        if let Ok(array) = array.cast::<PyArray2<u16>>() {
+            return Ok(Self::U16(borrow(name, array, shape)?));
+        }
+        match array.cast::<PyArray2<u32>>() {
+            Ok(array) => Ok(Self::U32(borrow(name, array, shape)?)),
+            Err(_) => Err(wrong_type(name, array, "int64, int32, uint32 or uint16")),
         }
     }
 
     /// Its elements in row-major order.
     pub(crate) fn ids(&mut self) -> PyResult<IdsMut<'_>> {
         Ok(match self {
+            Self::U16(array) => IdsMut::U16(array.as_slice_mut()?),
+            Self::U32(array) => IdsMut::U32(array.as_slice_mut()?),
             Self::I32(array) => IdsMut::I32(array.as_slice_mut()?),
             Self::I64(array) => IdsMut::I64(array.as_slice_mut()?),
         })

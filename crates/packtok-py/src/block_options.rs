@@ -9,7 +9,7 @@ use packtok_sampling::Error as SamplingError;
 use packtok_sampling::Result;
 use packtok_sampling::files::FilesError;
 use packtok_sampling::files::file_set::Files;
-use packtok_sampling::files::manifest::{self, Entry};
+use packtok_sampling::files::manifest::{self, Entry, FileFormat};
 use packtok_sampling::items::items::Packing;
 use packtok_sampling::items::stream::Stream;
 use packtok_sampling::plans::plan::Plan;
@@ -21,6 +21,10 @@ use pyo3::types::PyDict;
 use crate::error::sampling_error;
 use crate::views;
 
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(raw_entries, module)?)
+}
+
 /// The files: one of the first three fields, and what is known of a manifest.
 pub(crate) struct Sources {
     pub(crate) paths: Option<Vec<PathBuf>>,
@@ -29,8 +33,8 @@ pub(crate) struct Sources {
     pub(crate) fingerprint: Option<String>,
 }
 
-/// An [`Entry`] in its pickled form.
-pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>);
+/// An [`Entry`] in its pickled form; the last item is whether the file is of raw tokens.
+pub(crate) type EntryTuple = (OsString, u64, u64, u64, u64, Option<u32>, Option<u32>, bool);
 
 impl Sources {
     /// Opens the files; also returns the manifest that lists them.
@@ -85,6 +89,32 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
     Files::listed(entries, verify)
 }
 
+/// Describes files of raw tokens of `token_bytes` each, without the zeros at their ends.
+///
+/// Returns the `entries` of `Blocks`; reads each file from its end to its last token.
+#[pyfunction]
+fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u64) -> PyResult<Vec<EntryTuple>> {
+    let width = match token_bytes {
+        1 => TokenWidth::U8,
+        2 => TokenWidth::U16,
+        4 => TokenWidth::U32,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "token_bytes is {other}, expected 1, 2 or 4"
+            )));
+        }
+    };
+    let entries = py.detach(|| {
+        let entries = paths.iter().map(|path| Entry::of_raw(path, width));
+        entries.collect::<Result<Vec<_>>>()
+    });
+    Ok(entries
+        .map_err(sampling_error)?
+        .iter()
+        .map(tuple_of)
+        .collect())
+}
+
 fn tuple_of(entry: &Entry) -> EntryTuple {
     let path = entry.path.as_os_str().to_owned();
     (
@@ -95,11 +125,13 @@ fn tuple_of(entry: &Entry) -> EntryTuple {
         entry.tokens,
         entry.trailer_crc32c,
         entry.index_crc32c,
+        entry.format == FileFormat::Raw,
     )
 }
 
 fn entry_of(tuple: EntryTuple) -> Entry {
-    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c) = tuple;
+    let (path, file_bytes, token_bytes, documents, tokens, trailer_crc32c, index_crc32c, is_raw) =
+        tuple;
     Entry {
         path: path.into(),
         file_bytes,
@@ -108,6 +140,10 @@ fn entry_of(tuple: EntryTuple) -> Entry {
         tokens,
         trailer_crc32c,
         index_crc32c,
+        format: match is_raw {
+            true => FileFormat::Raw,
+            false => FileFormat::Pbin,
+        },
     }
 }
 
@@ -121,6 +157,7 @@ pub(crate) struct PackingOptions {
     pub(crate) plan_path: Option<PathBuf>,
     pub(crate) split_path: Option<PathBuf>,
     pub(crate) side: Option<String>,
+    pub(crate) separator: Option<u32>,
 }
 
 impl PackingOptions {
@@ -152,6 +189,14 @@ impl PackingOptions {
                 overlap: self.overlap,
                 by_file: self.by_file,
             }),
+            "chunks" => Ok(Packing::Chunks {
+                chunk_size: self
+                    .context_length
+                    .ok_or_else(|| missing("context_length"))?,
+                overlap: self.overlap,
+                by_file: self.by_file,
+                separator: self.separator,
+            }),
             "rows" => Ok(Packing::Rows {
                 context_length: self
                     .context_length
@@ -171,7 +216,7 @@ impl PackingOptions {
             }
             "whole" => Ok(Packing::Whole),
             other => Err(PyValueError::new_err(format!(
-                "packing is {other:?}, expected \"fixed\", \"rows\", \"document\", \"planned\" or \"whole\""
+                "packing is {other:?}, expected \"fixed\", \"rows\", \"chunks\", \"document\", \"planned\" or \"whole\""
             ))),
         }
     }
@@ -184,6 +229,7 @@ impl PackingOptions {
         options.set_item("overlap", self.overlap)?;
         options.set_item("by_file", self.by_file)?;
         options.set_item("side", &self.side)?;
+        options.set_item("separator", self.separator)?;
         options.set_item(
             "split_path",
             self.split_path.as_deref().map(Path::as_os_str),

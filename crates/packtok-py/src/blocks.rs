@@ -23,7 +23,9 @@ use crate::views;
 ///
 /// `packing` defines an item. `"fixed"`: `block_size` tokens across documents, of which the last
 /// `overlap` are the first of the next item. `"rows"`: `context_length` inputs and the label of the
-/// last one, which is also the first input of the next item. `"document"`: one document, truncated
+/// last one, which is also the first input of the next item. `"chunks"`: `context_length` tokens, all
+/// inputs, of which the last `overlap` are the first of the next item; chunks at the end are shorter.
+/// `separator` is the id that ends every document in files that do not record them. `"document"`: one document, truncated
 /// to `block_size` tokens. `"planned"`: the documents that the plan at `plan_path` combines.
 /// `"whole"`: one complete document. Rows of batches have `context_length` inputs: `block_size -
 /// 1`, because the last token is only a label, or the length of the plan's blocks.
@@ -52,10 +54,11 @@ pub(crate) struct PyBlocks {
 impl PyBlocks {
     /// Opens `paths`, or reads `manifest` and opens its files at first use.
     ///
-    /// `entries` and `fingerprint` come from unpickling: the files as they were before.
+    /// `entries` and `fingerprint` come from unpickling: the files as they were before. `entries` can
+    /// also be those of `raw_entries`.
     #[new]
     #[pyo3(signature = (paths=None, *, manifest=None, packing, block_size=None, context_length=None, overlap=0, by_file=false,
-                        plan_path=None, split_path=None, side=None, dtype=None, verify=false, entries=None, fingerprint=None))]
+                        plan_path=None, split_path=None, side=None, separator=None, dtype=None, verify=false, entries=None, fingerprint=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn new(
         py: Python<'_>,
@@ -69,6 +72,7 @@ impl PyBlocks {
         plan_path: Option<PathBuf>,
         split_path: Option<PathBuf>,
         side: Option<String>,
+        separator: Option<u32>,
         dtype: Option<Bound<'_, PyAny>>,
         verify: bool,
         entries: Option<Vec<EntryTuple>>,
@@ -83,6 +87,7 @@ impl PyBlocks {
             plan_path,
             split_path,
             side,
+            separator,
         };
         let sources = Sources {
             paths,
@@ -133,11 +138,12 @@ impl PyBlocks {
     /// Writes the rows of `items` into arrays of shape (len(items), context_length), without the
     /// GIL.
     ///
-    /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64 or int32, `loss_mask` is
-    /// bool. Returns `None`, or with `segments` the boundaries of the documents in the concatenated
+    /// `input_ids`, `labels`, `position_ids` and `document_ids` are int64, int32, uint32 or uint16,
+    /// `loss_mask` is bool. The document of padding is −1 or, with `number_padding`, the number after
+    /// that of the last document. Returns `None`, or with `segments` the boundaries of the documents in the concatenated
     /// rows, as int32, and the length of the longest one.
     #[pyo3(signature = (items, *, input_ids, labels=None, position_ids=None, document_ids=None, loss_mask=None,
-                        pad_token_id=0, ignore_index=-100, aligned=false, segments=false))]
+                        pad_token_id=0, ignore_index=-100, aligned=false, segments=false, number_padding=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword-only in Python")]
     fn fill<'py>(
         &self,
@@ -152,6 +158,7 @@ impl PyBlocks {
         ignore_index: i32,
         aligned: bool,
         segments: bool,
+        number_padding: bool,
     ) -> PyResult<Option<Boundaries<'py>>> {
         let items = self.ordinals(items)?;
         let rows: Vec<_> = items.into_iter().map(|i| (&self.items, i)).collect();
@@ -160,6 +167,7 @@ impl PyBlocks {
             ignore_index,
             aligned,
             segments,
+            number_padding,
         };
         let ids = [Some(input_ids), labels, position_ids, document_ids];
         fill_rows(py, &rows, self.context_length()?, filling, ids, loss_mask)

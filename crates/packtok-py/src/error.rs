@@ -14,6 +14,7 @@ use packtok_core::pack::PackError;
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
+use packtok_formats::raw::RawError;
 use packtok_sampling::Error as SamplingError;
 use packtok_sampling::files::FilesError;
 use packtok_sampling::items::ItemsError;
@@ -159,6 +160,10 @@ pub(crate) fn sampling_error(error: SamplingError) -> PyErr {
     match error {
         E::Pbin(error) => pbin_error(error),
         E::Io { path, source } => os_error(&path, &source),
+        E::Raw(error) => match &*error {
+            RawError::Io { path, source } => os_error(path, source),
+            error => PbinFormatError::new_err(chain(error)),
+        },
         E::Store(error) => store_error(&error),
         E::Cancelled => PyKeyboardInterrupt::new_err(()),
         E::Files(error) => files_error(&error),

@@ -38,6 +38,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
     module.add_class::<blocks::PyBlocks>()?;
+    block_options::register(module)?;
     manifest::register(module)?;
     mixture::register(module)?;
     module.add_class::<order::PyPermutation>()?;

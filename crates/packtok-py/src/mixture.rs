@@ -114,6 +114,7 @@ fn fill_from<'py>(
         ignore_index,
         aligned,
         segments,
+        number_padding: false,
     };
     let ids = [Some(input_ids), labels, position_ids, document_ids];
     fill_rows(

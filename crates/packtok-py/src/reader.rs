@@ -25,8 +25,10 @@ pub(crate) struct PyPbinReader {
 
 impl PyPbinReader {
     fn reader(&self) -> &Reader {
-        let TokenFile::Pbin(reader) = self.file.token_file();
-        reader
+        match self.file.token_file() {
+            TokenFile::Pbin(reader) => reader,
+            TokenFile::Raw(_) => unreachable!("`CheckedFile::open` opens pbins only"),
+        }
     }
 
     /// Bytes of the file. If they must be fetched first, waits without the GIL.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use packtok_formats::raw::RawError;
+
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -39,12 +41,25 @@ pub enum Error {
     /// An error of the file format.
     #[error(transparent)]
     Pbin(#[from] packtok_pbin::Error),
+    /// An error of a file of raw tokens.
+    #[error(transparent)]
+    Raw(Box<RawError>),
+}
+
+impl From<RawError> for Error {
+    fn from(error: RawError) -> Self {
+        match error {
+            RawError::Map(error) => Self::Pbin(error),
+            error => Self::Raw(error.into()),
+        }
+    }
 }
 
 impl From<packtok_formats::Error> for Error {
     fn from(error: packtok_formats::Error) -> Self {
         match error {
             packtok_formats::Error::Pbin(error) => Self::Pbin(error),
+            packtok_formats::Error::Raw(error) => error.into(),
         }
     }
 }

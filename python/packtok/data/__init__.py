@@ -1,1 +1,30 @@
-"""Datasets, samplers and loaders for PyTorch over packed files."""
+"""Datasets, samplers and loaders for PyTorch over packed files.
+
+The names in `__all__` are those of ``tatm.data``, so that its users change only the import. They are imported
+on first use.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from packtok.data.described import get_dataset
+    from packtok.data.tatm import TatmMemmapDataset
+    from packtok.data.tatm_items import torch_collate_fn
+
+__all__ = ["TatmMemmapDataset", "get_dataset", "torch_collate_fn"]
+
+_HOME = {
+    "TatmMemmapDataset": "packtok.data.tatm",
+    "get_dataset": "packtok.data.described",
+    "torch_collate_fn": "packtok.data.tatm_items",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -16,6 +16,8 @@ __all__ = ["Fields", "document_mask"]
 # Fields start at cache lines, so that vector stores of two cores never write the same line.
 _ALIGNMENT_BYTES = 64
 _NUMPY_DTYPES: dict[torch.dtype, np.dtype[Any]] = {
+    torch.uint16: np.dtype(np.uint16),
+    torch.uint32: np.dtype(np.uint32),
     torch.int64: np.dtype(np.int64),
     torch.int32: np.dtype(np.int32),
     torch.bool: np.dtype(np.bool_),

@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use packtok_formats::TokenFile;
+use packtok_formats::raw::RawFile;
 use packtok_pbin::CHECKED_DATA_BYTES;
 
 use crate::error::{Error, Result};
 use crate::files::FilesError;
 #[cfg(feature = "remote")]
 use crate::files::cached_object::{CacheLimits, CachedObject};
+use crate::files::manifest::{Entry, FileFormat};
 
 /// An open token file, and the checks that its data still needs.
 #[derive(Debug)]
@@ -47,7 +49,24 @@ impl CheckedFile {
             }
             return Ok(checked);
         }
-        let file = TokenFile::open(path)?;
+        Self::of(TokenFile::open(path)?, verify)
+    }
+
+    /// Opens the file that an entry describes, without comparing the two.
+    ///
+    /// # Errors
+    /// As [`CheckedFile::open`].
+    pub fn open_listed(entry: &Entry, verify: bool) -> Result<Self> {
+        match entry.format {
+            FileFormat::Pbin => Self::open(&entry.path, verify),
+            FileFormat::Raw => {
+                let file = RawFile::open(&entry.path, entry.width(), entry.tokens)?;
+                Self::of(TokenFile::Raw(file), verify)
+            }
+        }
+    }
+
+    fn of(file: TokenFile, verify: bool) -> Result<Self> {
         match verify {
             true => Self::checked(file),
             false => Ok(Self { file, checks: None }),

@@ -93,11 +93,7 @@ impl Files {
             }));
         }
         Ok(Self {
-            width: match first.token_bytes {
-                1 => TokenWidth::U8,
-                2 => TokenWidth::U16,
-                _ => TokenWidth::U32,
-            },
+            width: first.width(),
             tokens: ranges(&entries, |entry| entry.tokens)?,
             documents: ranges(&entries, |entry| entry.documents)?,
             entries,
@@ -185,7 +181,7 @@ impl Files {
     #[cold]
     fn open_now(&self, file: usize) -> Result<&CheckedFile> {
         let entry = &self.entries[file];
-        let open = CheckedFile::open(&entry.path, self.verify)?;
+        let open = CheckedFile::open_listed(entry, self.verify)?;
         entry.compare(&Entry::of(open.token_file()))?;
         open.token_file()
             .advise(PATTERNS[usize::from(self.pattern.load(Ordering::Relaxed))])?;

@@ -1,4 +1,4 @@
-//! Entries that describe pbins without opening them, and manifests that list entries.
+//! Entries that describe token files without opening them, and manifests that list entries.
 //!
 //! A manifest is JSON lines, one per file, with paths relative to the manifest. A listed file is
 //! compared with its entry when it is first opened.
@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use packtok_formats::TokenFile;
-use packtok_pbin::{HEADER_BYTES, Replace, publish_bytes};
+use packtok_formats::raw::num_tokens_without_padding;
+use packtok_pbin::{HEADER_BYTES, Replace, TokenWidth, publish_bytes};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -16,7 +17,24 @@ use crate::files::FilesError;
 use crate::files::fingerprint::DataFingerprint;
 use crate::files::location::is_url;
 
-/// Describes and identifies a pbin.
+/// The format of a token file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    /// A pbin.
+    #[default]
+    Pbin,
+    /// Tokens without a header; see [`packtok_formats::raw`].
+    Raw,
+}
+
+impl FileFormat {
+    fn is_pbin(&self) -> bool {
+        *self == Self::Pbin
+    }
+}
+
+/// Describes and identifies a token file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Path of the file.
@@ -36,12 +54,20 @@ pub struct Entry {
     /// differ only in length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_crc32c: Option<u32>,
+    /// The format of the file.
+    #[serde(default, skip_serializing_if = "FileFormat::is_pbin")]
+    pub format: FileFormat,
 }
 
 impl Entry {
     /// The entry of an open file.
     pub fn of(file: &TokenFile) -> Self {
         let trailer_crc32c = file.content_crc32c();
+        let format = match file {
+            TokenFile::Pbin(_) => FileFormat::Pbin,
+            TokenFile::Raw(_) => FileFormat::Raw,
+        };
+        let has_index = format == FileFormat::Pbin && trailer_crc32c.is_none();
         Self {
             path: file.path().to_owned(),
             file_bytes: file.file_bytes(),
@@ -49,7 +75,36 @@ impl Entry {
             documents: file.num_documents(),
             tokens: file.num_tokens(),
             trailer_crc32c,
-            index_crc32c: trailer_crc32c.is_none().then(|| file.index_crc32c()),
+            index_crc32c: has_index.then(|| file.index_crc32c()),
+            format,
+        }
+    }
+
+    /// The entry of the raw tokens of `width` at `path`, without the zero padding at the end of the
+    /// file.
+    ///
+    /// # Errors
+    /// [`Error::Raw`] if the file cannot be read or ends within a token.
+    pub fn of_raw(path: &Path, width: TokenWidth) -> Result<Self> {
+        let (tokens, file_bytes) = num_tokens_without_padding(path, width)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file_bytes,
+            token_bytes: width.bytes(),
+            documents: 1,
+            tokens,
+            trailer_crc32c: None,
+            index_crc32c: None,
+            format: FileFormat::Raw,
+        })
+    }
+
+    /// The width of a token, which [`Entry::check`] has checked.
+    pub(crate) fn width(&self) -> TokenWidth {
+        match self.token_bytes {
+            1 => TokenWidth::U8,
+            2 => TokenWidth::U16,
+            _ => TokenWidth::U32,
         }
     }
 
@@ -92,7 +147,11 @@ impl Entry {
     /// Checks that the numbers are possible for a file, so that sums of them can be trusted.
     pub(crate) fn check(&self) -> Result<()> {
         let data_bytes = self.tokens.checked_mul(self.token_bytes);
-        let least = data_bytes.and_then(|bytes| bytes.checked_add(HEADER_BYTES));
+        let header_bytes = match self.format {
+            FileFormat::Pbin => HEADER_BYTES,
+            FileFormat::Raw => 0,
+        };
+        let least = data_bytes.and_then(|bytes| bytes.checked_add(header_bytes));
         let width_is_known = matches!(self.token_bytes, 1 | 2 | 4);
         if width_is_known && least.is_some_and(|least| least <= self.file_bytes) {
             return Ok(());
@@ -124,6 +183,9 @@ pub fn fingerprint<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> DataFing
         for crc in [entry.trailer_crc32c, entry.index_crc32c] {
             // A missing checksum is encoded as 2^32, which no checksum has.
             hash.update(crc.map_or(1 << 32, u64::from).to_le_bytes());
+        }
+        if entry.format == FileFormat::Raw {
+            hash.update(b"raw");
         }
     }
     hash.finalize().into()

@@ -26,7 +26,8 @@ pub struct Batch<'a> {
     pub labels: Option<IdsMut<'a>>,
     /// Position of each input in its segment, from 0.
     pub position_ids: Option<IdsMut<'a>>,
-    /// Segment number of each input in its row, from 0; −1 for padding.
+    /// Segment number of each input in its row, from 0; for padding see
+    /// [`Filling::number_padding`].
     pub document_ids: Option<IdsMut<'a>>,
     /// Whether the label counts in the loss.
     pub loss_mask: Option<&'a mut [bool]>,
@@ -43,6 +44,9 @@ pub struct Filling {
     pub aligned: bool,
     /// Whether to compute the segments of the batch.
     pub segments: bool,
+    /// Whether the document of padding is the number after that of the last document, for arrays of
+    /// unsigned integers; otherwise it is −1.
+    pub number_padding: bool,
 }
 
 /// Segment boundaries of a batch, over its concatenated rows.
@@ -95,7 +99,7 @@ pub fn fill<'a>(
         std::mem::swap(&mut row, &mut next);
         read(&mut next)?;
         row.write_tokens(source.stream(), filling, batch, place.clone())?;
-        row.write_segments(batch, place.clone());
+        row.write_segments(filling, batch, place.clone());
         if let Some(segments) = &mut segments {
             row.append_to(segments, place.start);
         }
@@ -180,7 +184,11 @@ impl<'a> Row<'a> {
                 let mut piece = piece?;
                 let (at, file) = (self.end, piece.file);
                 let num_inputs = (piece.len() as usize).min(end - at);
-                if num_inputs > 0 && (wants_segments || last_label == LastLabel::NextOfDocument) {
+                let separator = source.separator();
+                if num_inputs > 0
+                    && separator.is_none()
+                    && (wants_segments || last_label == LastLabel::NextOfDocument)
+                {
                     let inputs = piece.tokens.start..piece.tokens.start + num_inputs as u64;
                     let goes_on = self.find_segments(files.token_file(file)?, inputs)?;
                     if last_label == LastLabel::NextOfDocument {
@@ -190,6 +198,9 @@ impl<'a> Row<'a> {
                 }
                 let bytes = files.tokens(file, piece.tokens.clone())?;
                 fetch(bytes);
+                if let Some(separator) = separator.filter(|_| wants_segments && num_inputs > 0) {
+                    self.separate(files.width(), bytes, separator);
+                }
                 self.parts.push(Part {
                     piece,
                     bytes,
@@ -223,6 +234,32 @@ impl<'a> Row<'a> {
             }
         }
         Ok(start > tokens.end)
+    }
+
+    /// Appends the starts of documents among the inputs `bytes` of a file, which come next in the
+    /// row: the first input and each one after a separator.
+    fn separate(&mut self, width: TokenWidth, bytes: &[u8], separator: u32) {
+        match width {
+            TokenWidth::U8 => self.separate_each(bytes, separator, u8::from_le_bytes),
+            TokenWidth::U16 => self.separate_each(bytes, separator, u16::from_le_bytes),
+            TokenWidth::U32 => self.separate_each(bytes, separator, u32::from_le_bytes),
+        }
+    }
+
+    fn separate_each<const N: usize, W: Into<u32>>(
+        &mut self,
+        bytes: &[u8],
+        separator: u32,
+        decode: impl Fn([u8; N]) -> W,
+    ) {
+        let (tokens, _) = bytes.as_chunks::<N>();
+        let mut starts = true;
+        for (i, &token) in tokens.iter().enumerate() {
+            if starts {
+                self.starts.push(self.end + i);
+            }
+            starts = decode(token).into() == separator;
+        }
     }
 
     /// Writes the fields that are tokens or depend on their number.
@@ -276,7 +313,7 @@ impl<'a> Row<'a> {
     }
 
     /// Writes the fields that depend on the segments.
-    fn write_segments(&self, batch: &mut Batch<'_>, place: Range<usize>) {
+    fn write_segments(&self, filling: Filling, batch: &mut Batch<'_>, place: Range<usize>) {
         for (document, segment) in self.segments().enumerate() {
             let segment = place.start + segment.start..place.start + segment.end;
             if let Some(position_ids) = &mut batch.position_ids {
@@ -291,7 +328,11 @@ impl<'a> Row<'a> {
             position_ids.count(padding.clone());
         }
         if let Some(document_ids) = &mut batch.document_ids {
-            document_ids.set(padding, -1);
+            let document = match filling.number_padding {
+                true => self.starts.len() as i32,
+                false => -1,
+            };
+            document_ids.set(padding, document);
         }
     }
 
@@ -324,6 +365,10 @@ impl Part<'_> {
         let width = stream.files().width();
         let place = at..at + bytes.len() / width.bytes() as usize;
         match out {
+            IdsMut::U16(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<u16>(&self.piece, id)),
+            IdsMut::U32(out) => write_ids(width, bytes, &mut out[place])
+                .map_err(|id| stream.too_large::<u32>(&self.piece, id)),
             IdsMut::I32(out) => write_ids(width, bytes, &mut out[place])
                 .map_err(|id| stream.too_large::<i32>(&self.piece, id)),
             IdsMut::I64(out) => write_ids(width, bytes, &mut out[place])

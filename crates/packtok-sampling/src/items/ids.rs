@@ -72,6 +72,10 @@ fn write_each<const N: usize, W: Into<u32>, T: Id>(
 /// An array to fill, in one of the types that models accept.
 #[derive(Debug)]
 pub enum IdsMut<'a> {
+    /// 16 bits, unsigned.
+    U16(&'a mut [u16]),
+    /// 32 bits, unsigned.
+    U32(&'a mut [u32]),
     /// 32 bits.
     I32(&'a mut [i32]),
     /// 64 bits.
@@ -82,6 +86,8 @@ impl IdsMut<'_> {
     /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
+            Self::U16(ids) => ids.len(),
+            Self::U32(ids) => ids.len(),
             Self::I32(ids) => ids.len(),
             Self::I64(ids) => ids.len(),
         }
@@ -92,17 +98,23 @@ impl IdsMut<'_> {
         self.len() == 0
     }
 
-    /// Fills a range with one value.
+    /// Fills a range with one value, which wraps if the type cannot hold it.
     pub(crate) fn set(&mut self, place: Range<usize>, value: i32) {
         match self {
+            Self::U16(ids) => ids[place].fill(value as u16),
+            Self::U32(ids) => ids[place].fill(value as u32),
             Self::I32(ids) => ids[place].fill(value),
             Self::I64(ids) => ids[place].fill(value.into()),
         }
     }
 
-    /// Fills a range with 0, 1, 2, …
+    /// Fills a range with 0, 1, 2, …; numbers that the type cannot hold wrap.
     pub(crate) fn count(&mut self, place: Range<usize>) {
         match self {
+            Self::U16(ids) => (0u32..)
+                .zip(&mut ids[place])
+                .for_each(|(n, id)| *id = n as u16),
+            Self::U32(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),
             Self::I32(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),
             Self::I64(ids) => (0..).zip(&mut ids[place]).for_each(|(n, id)| *id = n),
         }

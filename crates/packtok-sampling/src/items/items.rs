@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::files::ranges::Ranges;
 use crate::items::ItemsError;
 use crate::items::blocks::BlockLayout;
+use crate::items::chunks::ChunkLayout;
 use crate::items::ids::Id;
 use crate::items::stream::{Piece, Span, Stream};
 use crate::plans::plan::Plan;
@@ -32,6 +33,17 @@ pub enum Packing {
         context_length: u64,
         /// Whether rows stay within files.
         by_file: bool,
+    },
+    /// Chunks that cover all tokens, across documents; those at the end are padded.
+    Chunks {
+        /// Tokens of a chunk, all of which are inputs.
+        chunk_size: u64,
+        /// Tokens that a chunk shares with the next.
+        overlap: u64,
+        /// Whether chunks stay within files.
+        by_file: bool,
+        /// The id that ends every document, if the files do not record where documents start.
+        separator: Option<u32>,
     },
     /// One document per item, truncated to `block_size` tokens.
     Document {
@@ -63,6 +75,13 @@ enum Layout {
         blocks: Ranges,
         /// Tokens that are in a block.
         num_tokens_in_blocks: u64,
+    },
+    /// Chunks of the stream or of each file.
+    Chunks {
+        layout: ChunkLayout,
+        /// Chunk ranges of the files in the overall sequence; `None` for chunks of the stream.
+        by_file: Option<Ranges>,
+        separator: Option<u32>,
     },
     /// Documents truncated to this number of tokens.
     Documents { block_size: u64 },
@@ -125,6 +144,12 @@ impl Items {
                 check_block_size(block_size)?;
                 Layout::Documents { block_size }
             }
+            Packing::Chunks {
+                chunk_size,
+                overlap,
+                by_file,
+                separator,
+            } => chunks(&stream, chunk_size, overlap, by_file, separator)?,
             Packing::Fixed {
                 block_size,
                 overlap,
@@ -149,6 +174,11 @@ impl Items {
         match &self.layout {
             Layout::Blocks(layout) => layout.len(),
             Layout::ByFile { blocks, .. } => blocks.total(),
+            Layout::Chunks {
+                by_file: Some(chunks),
+                ..
+            } => chunks.total(),
+            Layout::Chunks { layout, .. } => layout.len(self.stream.num_tokens()),
             Layout::Planned(plan) => plan.num_blocks(),
             Layout::Documents { .. } | Layout::Whole => self.stream.num_documents(),
         }
@@ -165,6 +195,7 @@ impl Items {
             Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
             Layout::Documents { block_size } => *block_size,
             Layout::Planned(plan) => return Some(plan.block_len_tokens()),
+            Layout::Chunks { layout, .. } => return Some(layout.chunk_size()),
             Layout::Whole => return None,
         };
         Some(block_size - 1)
@@ -202,6 +233,19 @@ impl Items {
                 let file = blocks.find(i);
                 let tokens = layout.block(i - blocks.start(file));
                 Span::Piece(Piece { file, tokens })
+            }
+            Layout::Chunks {
+                layout,
+                by_file: Some(chunks),
+                ..
+            } => {
+                let file = chunks.find(i);
+                let of_file = self.stream.files().tokens_of(file);
+                let tokens = layout.chunk(i - chunks.start(file), of_file.end - of_file.start);
+                Span::Piece(Piece { file, tokens })
+            }
+            Layout::Chunks { layout, .. } => {
+                Span::Virtual(layout.chunk(i, self.stream.num_tokens()))
             }
             Layout::Documents { block_size } => Span::Virtual(self.document(i, *block_size)?),
             Layout::Whole => Span::Virtual(self.stream.document(i)?),
@@ -295,7 +339,7 @@ impl Items {
             Layout::Planned(_) => return (len, LastLabel::NextOfDocument),
             Layout::Blocks(layout) | Layout::ByFile { layout, .. } => layout.block_size(),
             Layout::Documents { block_size } => *block_size,
-            Layout::Whole => return (len, LastLabel::Missing),
+            Layout::Chunks { .. } | Layout::Whole => return (len, LastLabel::Missing),
         };
         if len < block_size {
             (len, LastLabel::Missing)
@@ -352,7 +396,15 @@ impl Items {
                 Ok(dropped)
             }
             Layout::Planned(plan) => Ok(plan.num_dropped_tokens()),
-            Layout::Whole => Ok(0),
+            Layout::Chunks { .. } | Layout::Whole => Ok(0),
+        }
+    }
+
+    /// The id that ends every document, if it determines the documents in place of the files' indexes.
+    pub(crate) fn separator(&self) -> Option<u32> {
+        match &self.layout {
+            Layout::Chunks { separator, .. } => *separator,
+            _ => None,
         }
     }
 
@@ -371,6 +423,17 @@ impl Items {
                 }
                 Ok(padding)
             }
+            Layout::Chunks {
+                layout, by_file, ..
+            } => Ok(match by_file {
+                None => layout.num_padding_tokens(self.stream.num_tokens()),
+                Some(_) => {
+                    let entries = self.stream.files().entries();
+                    entries
+                        .map(|entry| layout.num_padding_tokens(entry.tokens))
+                        .sum()
+                }
+            }),
             Layout::Blocks(_) | Layout::ByFile { .. } | Layout::Whole => Ok(0),
         }
     }
@@ -423,6 +486,34 @@ fn in_rows(error: Error, context_length: u64) -> Error {
         }),
         error => error,
     }
+}
+
+/// A layout in chunks of the stream or of its files.
+fn chunks(
+    stream: &Stream,
+    chunk_size: u64,
+    overlap: u64,
+    by_file: bool,
+    separator: Option<u32>,
+) -> Result<Layout> {
+    let layout =
+        ChunkLayout::new(chunk_size, overlap).ok_or(Error::Items(ItemsError::Overlap {
+            overlap,
+            block_size: chunk_size,
+        }))?;
+    if by_file && stream.is_selected() {
+        return Err(Error::Items(ItemsError::ByFileOfSplit));
+    }
+    let by_file = by_file.then(|| {
+        let entries = stream.files().entries();
+        let chunks = Ranges::new(entries.map(|entry| layout.len(entry.tokens)));
+        chunks.expect("a chunk has tokens, and the tokens of the files could be counted")
+    });
+    Ok(Layout::Chunks {
+        layout,
+        by_file,
+        separator,
+    })
 }
 
 /// A layout in blocks of the stream or of its files; at least one block is required.

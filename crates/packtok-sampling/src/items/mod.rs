@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod blocks;
+mod chunks;
 mod error;
 mod ids;
 #[expect(clippy::module_inception, reason = "the items of this module")]

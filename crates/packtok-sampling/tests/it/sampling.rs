@@ -181,6 +181,7 @@ fn filled(items: &Items) -> Vec<Row> {
         ignore_index: IGNORE,
         aligned: false,
         segments: true,
+        number_padding: false,
     };
     let segments = fill(&rows, filling, &mut batch).unwrap().unwrap();
     let lengths = lengths(&segments);
@@ -359,6 +360,7 @@ fn batches_with_more_tokens_than_32_bits_are_rejected() {
         ignore_index: IGNORE,
         aligned: false,
         segments: true,
+        number_padding: false,
     };
     let error = fill(&[(&items, 0), (&items, 0)], filling, &mut batch).unwrap_err();
     assert_eq!(

@@ -1,0 +1,352 @@
+//! Files that are only tokens, without a header or an index: tatm's `.bin`, OLMo's `.npy` without a
+//! NumPy header, and others.
+//!
+//! The file records neither the width of its tokens nor where documents start, so the caller gives the
+//! width, and the whole file is one document. tatm allocates every file for 2^30 tokens and fills the
+//! unused end with zeros; [`num_tokens_without_padding`] finds where they start.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use packtok_pbin::{AccessPattern, MappedFile, TokenWidth};
+
+/// Bytes that are compared with zero at a time.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// Why a file of raw tokens cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RawError {
+    /// The length is not a multiple of the token width.
+    #[error(
+        "{}: the file is {bytes} bytes, which is no whole number of tokens of {width} bytes; the file is truncated, or its tokens have another width",
+        path.display()
+    )]
+    PartialToken {
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        bytes: u64,
+        /// Bytes of a token.
+        width: u64,
+    },
+    /// A range of tokens is not within the file.
+    #[error("{}: tokens {start}..{stop} do not exist, the file has {num_tokens}", path.display())]
+    NoSuchTokens {
+        /// The file.
+        path: PathBuf,
+        /// Start of the range.
+        start: u64,
+        /// Its end.
+        stop: u64,
+        /// Tokens of the file.
+        num_tokens: u64,
+    },
+    /// A document other than the only one.
+    #[error("{}: document {document} does not exist, the file does not record any", path.display())]
+    NoSuchDocument {
+        /// The file.
+        path: PathBuf,
+        /// The document.
+        document: u64,
+    },
+    /// The file cannot be mapped.
+    #[error(transparent)]
+    Map(#[from] packtok_pbin::Error),
+    /// The system returned an error.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+}
+
+/// An open file of raw tokens.
+#[derive(Debug)]
+pub struct RawFile {
+    map: MappedFile,
+    path: Box<Path>,
+    width: TokenWidth,
+    /// Without the padding.
+    num_tokens: u64,
+}
+
+impl RawFile {
+    /// Opens the file at `path`, whose first `num_tokens` tokens are not padding.
+    ///
+    /// # Errors
+    /// The file cannot be mapped, is shorter, or ends within a token.
+    pub fn open(path: &Path, width: TokenWidth, num_tokens: u64) -> Result<Self, RawError> {
+        let map = MappedFile::open(path)?;
+        let found = check_length(path, map.bytes().len() as u64, width)?;
+        if num_tokens > found {
+            return Err(RawError::NoSuchTokens {
+                path: path.into(),
+                start: 0,
+                stop: num_tokens,
+                num_tokens: found,
+            });
+        }
+        Ok(Self {
+            map,
+            path: path.into(),
+            width,
+            num_tokens,
+        })
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of one token.
+    pub fn width(&self) -> TokenWidth {
+        self.width
+    }
+
+    /// Number of tokens without padding.
+    #[inline]
+    pub fn num_tokens(&self) -> u64 {
+        self.num_tokens
+    }
+
+    /// Bytes of the file, including padding.
+    pub fn file_bytes(&self) -> u64 {
+        self.map.bytes().len() as u64
+    }
+
+    /// Tokens as little-endian bytes; `None` if the range is not within the file.
+    #[inline]
+    pub fn tokens_if_there(&self, tokens: Range<u64>) -> Option<&[u8]> {
+        if tokens.start > tokens.end || tokens.end > self.num_tokens {
+            return None;
+        }
+        self.map.bytes().get(self.bytes_of(&tokens))
+    }
+
+    /// Tokens as little-endian bytes.
+    ///
+    /// # Errors
+    /// [`RawError::NoSuchTokens`].
+    pub fn tokens(&self, tokens: Range<u64>) -> Result<&[u8], RawError> {
+        let Range { start, end: stop } = tokens;
+        self.tokens_if_there(tokens)
+            .ok_or_else(|| RawError::NoSuchTokens {
+                path: self.path().into(),
+                start,
+                stop,
+                num_tokens: self.num_tokens,
+            })
+    }
+
+    /// The tokens of document `i`: all of them for 0.
+    ///
+    /// # Errors
+    /// [`RawError::NoSuchDocument`].
+    pub fn document_tokens(&self, i: u64) -> Result<Range<u64>, RawError> {
+        match i {
+            0 => Ok(0..self.num_tokens),
+            document => Err(RawError::NoSuchDocument {
+                path: self.path().into(),
+                document,
+            }),
+        }
+    }
+
+    /// Advises the system how the tokens will be read.
+    ///
+    /// # Errors
+    /// The system rejects the advice.
+    pub fn advise(&self, pattern: AccessPattern) -> Result<(), RawError> {
+        self.map.advise(pattern).map_err(|source| self.io(source))
+    }
+
+    /// Asks the system to read the pages of `tokens` asynchronously.
+    ///
+    /// # Errors
+    /// [`RawError::NoSuchTokens`]; the system rejects the advice.
+    pub fn prefetch(&self, tokens: Range<u64>) -> Result<(), RawError> {
+        self.tokens(tokens.clone())?;
+        let bytes = self.bytes_of(&tokens);
+        self.map.prefetch(bytes).map_err(|source| self.io(source))
+    }
+
+    fn bytes_of(&self, tokens: &Range<u64>) -> Range<usize> {
+        let width = self.width.bytes();
+        (tokens.start * width) as usize..(tokens.end * width) as usize
+    }
+
+    fn io(&self, source: io::Error) -> RawError {
+        RawError::Io {
+            path: self.path().into(),
+            source,
+        }
+    }
+}
+
+/// The number of tokens of the file at `path` before the zeros at its end, and its length in bytes.
+///
+/// Reads backwards from the end and skips holes of sparse files, so the cost grows with the padding
+/// that was written only.
+///
+/// # Errors
+/// The file cannot be read, or ends within a token.
+pub fn num_tokens_without_padding(path: &Path, width: TokenWidth) -> Result<(u64, u64), RawError> {
+    let io = |source| RawError::Io {
+        path: path.into(),
+        source,
+    };
+    let mut file = File::open(path).map_err(io)?;
+    let file_bytes = file.metadata().map_err(io)?.len();
+    check_length(path, file_bytes, width)?;
+    let zeros = vec![0; STEP_BYTES.min(file_bytes) as usize];
+    let mut buffer = zeros.clone();
+    let mut end = end_of_last_extent(&file, file_bytes);
+    while end > 0 {
+        let start = end.saturating_sub(STEP_BYTES);
+        let bytes = &mut buffer[..(end - start) as usize];
+        file.seek(SeekFrom::Start(start)).map_err(io)?;
+        file.read_exact(bytes).map_err(io)?;
+        // Comparing is one call of `memcmp`, even without optimization.
+        if *bytes != zeros[..bytes.len()]
+            && let Some(last) = bytes.iter().rposition(|&byte| byte != 0)
+        {
+            let used_bytes = start + last as u64 + 1;
+            return Ok((used_bytes.div_ceil(width.bytes()), file_bytes));
+        }
+        end = start;
+    }
+    Ok((0, file_bytes))
+}
+
+/// The end of the last extent of a file that is not a hole; the end of the file if the system cannot
+/// find holes.
+#[cfg(any(target_os = "linux", target_vendor = "apple"))]
+fn end_of_last_extent(file: &File, file_bytes: u64) -> u64 {
+    use rustix::fs::{SeekFrom, seek};
+    use rustix::io::Errno;
+
+    let mut end = 0;
+    loop {
+        match seek(file, SeekFrom::Data(end)) {
+            Ok(start) => match seek(file, SeekFrom::Hole(start)) {
+                Ok(found) if found > end => end = found.min(file_bytes),
+                _ => return file_bytes,
+            },
+            // No data after this offset.
+            Err(Errno::NXIO) => return end,
+            Err(_) => return file_bytes,
+        }
+        if end == file_bytes {
+            return end;
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+fn end_of_last_extent(_: &File, file_bytes: u64) -> u64 {
+    file_bytes
+}
+
+/// The number of tokens in `bytes`.
+fn check_length(path: &Path, bytes: u64, width: TokenWidth) -> Result<u64, RawError> {
+    if bytes.is_multiple_of(width.bytes()) {
+        return Ok(bytes / width.bytes());
+    }
+    Err(RawError::PartialToken {
+        path: path.into(),
+        bytes,
+        width: width.bytes(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn padding_is_found_wherever_it_starts() {
+        for len in [
+            0,
+            1,
+            63,
+            64,
+            65,
+            1000,
+            STEP_BYTES as usize - 1,
+            STEP_BYTES as usize,
+            3 << 20,
+        ] {
+            for padding in [0, 1, 2, 63, 64, 65, 5000, (1 << 20) + 6] {
+                let mut bytes = vec![7u8; len];
+                bytes.resize(len + padding, 0);
+                let file = file(&bytes);
+                let found = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+                assert_eq!(found, (len as u64, bytes.len() as u64), "{len} {padding}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_whose_last_byte_is_zero_is_no_padding() {
+        let file = file(&[5, 0, 0, 1, 6, 0, 0, 0, 0, 0]);
+        let found = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        assert_eq!(found, (3, 10));
+    }
+
+    #[test]
+    fn tokens_are_those_of_the_file_up_to_the_padding() {
+        let bytes: Vec<u8> = [1u16, 2, 3, 4, 0, 0]
+            .iter()
+            .flat_map(|id| id.to_le_bytes())
+            .collect();
+        let file = file(&bytes);
+        let raw = RawFile::open(file.path(), TokenWidth::U16, 4).unwrap();
+        assert_eq!(raw.tokens(1..3).unwrap(), &bytes[2..6]);
+        assert_eq!(raw.tokens_if_there(0..5), None);
+        assert_eq!(raw.tokens_if_there(Range { start: 3, end: 2 }), None);
+        assert_eq!(raw.document_tokens(0).unwrap(), 0..4);
+        assert!(raw.document_tokens(1).is_err());
+        raw.prefetch(0..4).unwrap();
+        raw.advise(AccessPattern::Random).unwrap();
+        assert!(RawFile::open(file.path(), TokenWidth::U16, 7).is_err());
+    }
+
+    #[test]
+    fn holes_are_padding() {
+        let file = file(&[7; 5000]);
+        file.as_file().set_len(1 << 40).unwrap();
+        let found = num_tokens_without_padding(file.path(), TokenWidth::U8).unwrap();
+        assert_eq!(found, (5000, 1 << 40));
+        // Data after a hole, and zeros that were written before another.
+        let mut writer = file.as_file();
+        writer.seek(SeekFrom::Start(1 << 30)).unwrap();
+        std::io::Write::write_all(&mut writer, &[1, 2, 0, 0]).unwrap();
+        let found = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap();
+        assert_eq!(found, ((1 << 29) + 1, 1 << 40));
+        let empty = tempfile::NamedTempFile::new().unwrap();
+        empty.as_file().set_len(1 << 40).unwrap();
+        let found = num_tokens_without_padding(empty.path(), TokenWidth::U8).unwrap();
+        assert_eq!(found, (0, 1 << 40));
+    }
+
+    #[test]
+    fn a_partial_token_is_an_error() {
+        let file = file(&[1, 2, 3]);
+        let error = num_tokens_without_padding(file.path(), TokenWidth::U16).unwrap_err();
+        let expected = "the file is 3 bytes, which is no whole number of tokens of 2 bytes";
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(RawFile::open(file.path(), TokenWidth::U16, 1).is_err());
+    }
+}

@@ -1,0 +1,384 @@
+"""tatm's dataset: items of tokens with the document of each, over files of tatm or packtok.
+
+The compiled module determines the tokens and documents of an item and writes them.
+"""
+
+import glob
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from packtok._packtok import Blocks, natural_sorted, raw_entries
+from packtok.data.fields import Fields, document_mask
+from packtok.data.tatm_items import TatmItem, TatmItems, doc_lens_of_rows
+from packtok.errors import ConfigError
+from packtok.fingerprint import digest
+from packtok.integers import checked_integer
+from packtok.sources import StrPath
+
+__all__ = ["ItemOptions", "TatmMemmapDataset", "files_with_prefix"]
+
+Split = Literal["train", "validation", "val"]
+TokenOutputFormat = Literal["numpy", "torch"]
+
+_BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
+_TORCH_DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32, "int64": torch.int64}
+# The number of documents of an item that 16 bits can distinguish.
+_MOST_SHORT_IDS = 1 << 16
+# Fields by their names in the compiled module.
+_NAMES = {"input_ids": "token_ids"}
+
+
+class ItemOptions(TypedDict, total=False):
+    """What items contain, and which items there are; see `TatmMemmapDataset`."""
+
+    chunked: bool
+    eos_token: int | None
+    token_output_format: TokenOutputFormat
+    vocab_size: int | None
+    create_doc_ids: bool
+    create_doc_mask: bool
+    position_ids: bool
+    cu_seqlens: bool
+    doc_lens: bool
+    by_file: bool
+    split: Split | None
+    val_split_size: int | float | None
+
+
+class TatmMemmapDataset(Dataset[TatmItem]):
+    """Chunks of ``context_length`` tokens with the document of each token, as tatm's class of this name.
+
+    Items are dicts whose keys are attributes too. All arrays have shape ``(context_length,)``:
+
+    - ``token_ids``: uint16, or uint32 for files with four bytes per token.
+    - ``document_ids``: number of the token's document in the item, from 0; uint16, or uint32 if
+      ``context_length`` exceeds 65,536. The separator belongs to the document that it ends.
+    - ``document_mask``: see `TatmItem`. It is computed when it is read.
+
+    With ``token_output_format="torch"`` they are tensors, and ids are int64, which embeddings accept. An item
+    at the end of its file is padded with token 0, whose document is the one after the last.
+
+    Pickles as paths and sizes. Items can be read by several threads at once.
+
+    Args:
+        file_prefix: Start of the paths of the files; they are read in natural order.
+        context_length: Number of tokens per item.
+        dtype: Dtype of the tokens in files without a header: ``"uint8"``, ``"uint16"`` or ``"uint32"``.
+        chunked: Whether items follow each other. If false, an item starts at every token.
+        file_suffix: ``"bin"`` for files of tatm, which have no header; ``"pbin"`` for those of packtok.
+        eos_token: Id that ends every document in files without a header. Default: the one that
+            ``tokenizer.json`` next to the files appends.
+        token_output_format: ``"numpy"`` or ``"torch"``.
+        vocab_size: Value of the attribute of this name.
+        create_doc_ids: Whether items have ``document_ids`` and ``document_mask``.
+        create_doc_mask: Whether ``document_mask`` is computed with the item, so that it is collated too.
+        position_ids: Whether items have the position of each token in its document, int64.
+        cu_seqlens: Whether items have document boundaries, int32, and ``max_seqlen``, in the format of
+            FlashAttention's functions for sequences of variable length. Padding is a sequence too.
+        doc_lens: Whether items have the lengths of their documents, int32. Padding is a document too.
+        by_file: Whether items stay within one file, as in tatm. If false, only the last item is padded.
+        split: ``"train"``, or ``"validation"`` (or ``"val"``) for the last items. Needs ``val_split_size``.
+        val_split_size: Number of validation items or, below 1, their fraction.
+
+    Raises:
+        ConfigError: If there are no files, or an option is invalid.
+        PbinFormatError: If a file is damaged.
+
+    Example:
+        >>> dataset = packtok.get_dataset("tokenized", 128, val_split_size=0.1, split="train")
+        >>> dataset[0].token_ids.shape, dataset[0]["document_ids"].dtype
+        ((128,), dtype('uint16'))
+    """
+
+    def __init__(
+        self,
+        file_prefix: StrPath,
+        context_length: int,
+        dtype: str = "uint16",
+        *,
+        file_suffix: str = "bin",
+        **options: Unpack[ItemOptions],
+    ) -> None:
+        self._open(files_with_prefix(os.fspath(file_prefix), dtype, file_suffix), context_length, **options)
+
+    @classmethod
+    def of_files(
+        cls, files: dict[str, Any], context_length: int, **options: Unpack[ItemOptions]
+    ) -> "TatmMemmapDataset":
+        """Returns the dataset of files that are known.
+
+        Args:
+            files: The arguments ``paths``, ``manifest`` or ``entries`` of `packtok._packtok.Blocks`.
+            context_length: Number of tokens per item.
+            **options: As those of the class.
+        """
+        dataset = cls.__new__(cls)
+        dataset._open(files, context_length, **options)
+        return dataset
+
+    def _open(
+        self,
+        files: dict[str, Any],
+        context_length: int,
+        *,
+        chunked: bool = True,
+        eos_token: int | None = None,
+        token_output_format: TokenOutputFormat = "numpy",
+        vocab_size: int | None = None,
+        create_doc_ids: bool = True,
+        create_doc_mask: bool = False,
+        position_ids: bool = False,
+        cu_seqlens: bool = False,
+        doc_lens: bool = False,
+        by_file: bool = True,
+        split: Split | None = None,
+        val_split_size: int | float | None = None,
+    ) -> None:
+        # Document boundaries are int32.
+        context_length = checked_integer("context_length", context_length, least=1, below=1 << 31)
+        if token_output_format not in ("numpy", "torch"):
+            raise ConfigError(f"token_output_format is {token_output_format!r}, expected 'numpy' or 'torch'")
+        if create_doc_mask and not create_doc_ids:
+            raise ConfigError("create_doc_mask needs create_doc_ids, from which it is computed")
+        wants_documents = create_doc_ids or position_ids or cu_seqlens or doc_lens
+        self._num_cut_tokens = _report_padding(files)
+        self._packing: dict[str, Any] = {
+            "context_length": context_length,
+            "overlap": 0 if chunked else context_length - 1,
+            "by_file": by_file,
+            "separator": _separator(files, eos_token) if wants_documents and "entries" in files else None,
+        }
+        self._blocks = Blocks(**files, packing="chunks", **self._packing)
+        if not len(self._blocks):
+            raise ConfigError(f"{self._blocks.paths[0]}: the files contain no tokens; tokenize some first")
+        self.context_length = context_length
+        self.vocab_size = vocab_size
+        self._is_torch = token_output_format == "torch"
+        self._create_doc_mask = create_doc_mask
+        self._cu_seqlens, self._doc_lens = cu_seqlens, doc_lens
+        self._wants_segments = cu_seqlens or doc_lens
+        # The items of a file with one byte per token are uint16 too.
+        ids = "int64" if self._is_torch else "uint32" if self._blocks.dtype.itemsize == 4 else "uint16"
+        documents = "int64" if self._is_torch else "uint16" if context_length <= _MOST_SHORT_IDS else "uint32"
+        self._arrays = {"input_ids": np.dtype(ids)}
+        if create_doc_ids:
+            self._arrays["document_ids"] = np.dtype(documents)
+        if position_ids:
+            self._arrays["position_ids"] = np.dtype("int64")
+        self._fields = Fields(
+            context_length=context_length,
+            dtypes={name: _TORCH_DTYPES[dtype.name] for name, dtype in self._arrays.items()},
+            pad_token_id=0,
+            aligned=False,
+            segments=self._wants_segments,
+            document_mask=None,
+            pin_memory=False,
+        )
+        self._first_validation: int | None = None
+        self.split: Literal["train", "validation"] | None = None
+        if val_split_size is not None:
+            self.create_split(val_split_size)
+        self.set_split(split)
+
+    def __len__(self) -> int:
+        return len(self._range())
+
+    def __getitem__(self, i: int) -> TatmItem:
+        """Returns item ``i`` of the split; negative indices count from the end."""
+        arrays: dict[str, Any] = {
+            name: np.empty((1, self.context_length), dtype) for name, dtype in self._arrays.items()
+        }
+        segments = self._blocks.fill(
+            (self._ordinal(i),), **arrays, segments=self._wants_segments, number_padding=True
+        )
+        item = TatmItem()
+        for name, array in arrays.items():
+            row = array[0]
+            item[_NAMES.get(name, name)] = torch.from_numpy(row) if self._is_torch else row
+        if segments is not None:
+            self._add_documents(item, *segments)
+        if self._create_doc_mask:
+            _ = item["document_mask"]
+        return item
+
+    def __getitems__(self, items: Sequence[int]) -> TatmItems:
+        """Returns the items as rows of one batch; each array is written once."""
+        ordinals = [self._ordinal(i) for i in items]
+        fill = partial(self._blocks.fill, ordinals, number_padding=True)
+        filled = self._fields.filled(len(ordinals), fill).batch
+        batch = {_NAMES.get(name, name): field for name, field in filled.items()}
+        if self._doc_lens:
+            batch["doc_lens"] = doc_lens_of_rows(batch["cu_seqlens"], self.context_length)
+        if self._wants_segments and not self._cu_seqlens:
+            del batch["cu_seqlens"], batch["max_seqlen"]
+        if self._create_doc_mask:
+            batch["document_mask"] = document_mask(batch["document_ids"])
+        return TatmItems(batch, is_torch=self._is_torch)
+
+    def num_tokens(self) -> int:
+        """Returns the number of tokens in the files, without padding."""
+        return self._blocks.num_tokens
+
+    def num_files(self) -> int:
+        """Returns the number of files."""
+        return len(self._blocks.paths)
+
+    @property
+    def num_cut_tokens(self) -> int:
+        """Number of zeros at the ends of files that are padding of tatm and are not read."""
+        return self._num_cut_tokens
+
+    @property
+    def num_padding_tokens(self) -> int:
+        """Number of padding tokens in all items."""
+        return self._blocks.num_padding_tokens
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256, as hex, of everything that determines the tokens of each item."""
+        told = [self._packing, self.split, self._first_validation]
+        return digest([self._blocks.fingerprint, *told])
+
+    def create_split(self, split_size: int | float = 0.1) -> None:
+        """Makes the last items those for validation; `set_split` selects a side.
+
+        Args:
+            split_size: Their number or, below 1, their fraction, rounded up.
+
+        Raises:
+            ConfigError: If it is negative, or exceeds the number of items.
+        """
+        num_items = len(self._blocks)
+        size = math.ceil(num_items * split_size) if split_size < 1 else int(split_size)
+        if split_size < 0 or size > num_items or (split_size >= 1 and size != split_size):
+            raise ConfigError(
+                f"val_split_size is {split_size!r}, expected a number of items up to {num_items:,}, or a "
+                "fraction from 0 to 1"
+            )
+        self._first_validation = num_items - size
+
+    def set_split(self, split: Split | None = None) -> None:
+        """Selects the items of one side; ``None`` selects all.
+
+        Raises:
+            ConfigError: If there is no such side, or the dataset is not split.
+        """
+        if split not in (None, "train", "validation", "val"):
+            raise ConfigError(f"split is {split!r}, expected 'train', 'validation', 'val' or None")
+        if split is not None and self._first_validation is None:
+            raise ConfigError(
+                f"split is {split!r}, but val_split_size is missing; give it, or call create_split"
+            )
+        self.split = "validation" if split == "val" else split
+
+    def locate(self, i: int) -> list[tuple[str, int, int, int]]:
+        """Returns the documents in item ``i`` as (path, document in the file, start token, stop token).
+
+        A file without a header counts as one document.
+        """
+        return self._blocks.locate(self._ordinal(i))
+
+    def __repr__(self) -> str:
+        return (
+            f"TatmMemmapDataset({self._blocks!r}, context_length={self.context_length}, split={self.split})"
+        )
+
+    def _add_documents(self, item: TatmItem, segments: np.ndarray[Any, Any], max_seqlen: int) -> None:
+        """Adds the fields that follow from the boundaries ``segments`` of the documents."""
+        if self._cu_seqlens:
+            item["cu_seqlens"] = torch.from_numpy(segments) if self._is_torch else segments
+            item["max_seqlen"] = max_seqlen
+        if self._doc_lens:
+            lens = np.diff(segments)
+            item["doc_lens"] = torch.from_numpy(lens) if self._is_torch else lens
+
+    def _range(self) -> range:
+        """Returns the items of the split, in all items."""
+        num_items = len(self._blocks)
+        if self.split is None or self._first_validation is None:
+            return range(num_items)
+        if self.split == "train":
+            return range(self._first_validation)
+        return range(self._first_validation, num_items)
+
+    def _ordinal(self, i: int) -> int:
+        items = self._range()
+        try:
+            return items[i]
+        except IndexError:
+            raise IndexError(f"item {i} is out of range, there are {len(items):,} items") from None
+
+
+def _report_padding(files: dict[str, Any]) -> int:
+    """Returns the number of tokens of zero padding in files without a header; warns if there are any."""
+    cut = {
+        os.fspath(path): file_bytes // token_bytes - tokens
+        for path, file_bytes, token_bytes, _, tokens, *_ in files.get("entries", ())
+    }
+    padded = {path: num for path, num in cut.items() if num}
+    if padded:
+        num_cut, path = sum(padded.values()), max(padded, key=lambda path: padded[path])
+        warnings.warn(
+            f"cut {num_cut:,} tokens of zero padding at the end of {len(padded):,} of {len(cut):,} files, "
+            f"most of them in {path}",
+            stacklevel=5,
+        )
+    return sum(cut.values())
+
+
+def _separator(files: dict[str, Any], eos_token: int | None) -> int | None:
+    """Returns the id that ends every document in files without a header.
+
+    Raises:
+        ConfigError: If it is not given and the tokenizer is not there.
+    """
+    if eos_token is not None:
+        return checked_integer("eos_token", eos_token, below=1 << 32)
+    # Imported here, because workers need neither this nor what it imports.
+    from packtok.tokenizer.separator import TOKENIZER_FILE, separator_of
+
+    tokenizer = Path(files["entries"][0][0]).parent / TOKENIZER_FILE
+    if not tokenizer.exists():
+        raise ConfigError(
+            f"eos_token is missing, and {tokenizer} does not exist to find it; give the id that ends every "
+            "document, or set create_doc_ids=False"
+        )
+    separator = separator_of(tokenizer)
+    if separator is None:
+        warnings.warn(
+            f"{tokenizer}: the tokenizer appends no token to a document, so documents cannot be told apart; "
+            "give eos_token if they end with one",
+            stacklevel=5,
+        )
+    return separator
+
+
+def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
+    """Returns the files ``prefix*.suffix`` in natural order, as arguments of `packtok._packtok.Blocks`.
+
+    Args:
+        prefix: Start of their paths.
+        dtype: Dtype of the tokens in files without a header.
+        suffix: ``"pbin"`` for pbins; files with any other have no header.
+
+    Raises:
+        ConfigError: If there are none, or the dtype is unknown.
+    """
+    pattern = f"{glob.escape(prefix)}*.{suffix}"
+    paths = natural_sorted([path for path in glob.glob(pattern) if os.path.isfile(path)])
+    if not paths:
+        raise ConfigError(f"{prefix}*.{suffix}: no file matches")
+    if suffix == "pbin":
+        return {"paths": paths}
+    if dtype not in _BYTES_OF_DTYPE:
+        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(_BYTES_OF_DTYPE)}")
+    return {"entries": raw_entries(paths, _BYTES_OF_DTYPE[dtype])}
