@@ -94,7 +94,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         PbinFormatError: If a file is damaged.
 
     Example:
-        >>> dataset = packtok.get_dataset("tokenized", 128, val_split_size=0.1, split="train")
+        >>> dataset = packtok.get_dataset("train.pbin", 128, val_split_size=0.1, split="train")
         >>> dataset[0].token_ids.shape, dataset[0]["document_ids"].dtype
         ((128,), dtype('uint16'))
     """
