@@ -260,6 +260,20 @@ def test_items_of_an_unknown_dtype_are_an_error(tmp_path: Path) -> None:
         TatmMemmapDataset(str(tmp_path / "tokenized"), LENGTH, "float32")
 
 
+def test_the_file_extension_is_that_of_the_metadata(tmp_path: Path) -> None:
+    """tatm reads ``.bin`` files whatever the metadata says."""
+    write_tatm(tmp_path, FILES, padding=0)
+    for path in tmp_path.glob("*.bin"):
+        path.rename(path.with_suffix(".tok"))
+    metadata = tmp_path / "metadata.yaml"
+    metadata.write_text(metadata.read_text().replace("file_extension: bin", "file_extension: tok"))
+    assert_items(packtok.get_dataset(tmp_path, LENGTH), expected_items(FILES, LENGTH))
+    for path in tmp_path.glob("*.tok"):
+        path.unlink()
+    with pytest.raises(ConfigError, match=r"tokenized\*.tok: no file matches"):
+        packtok.get_dataset(tmp_path, LENGTH)
+
+
 def test_the_class_takes_the_arguments_of_tatm(tmp_path: Path) -> None:
     write_tatm(tmp_path, FILES, padding=0)
     dataset = TatmMemmapDataset(

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, Unpack
 
-from packtok._packtok import PbinReader
+from packtok._packtok import PbinReader, is_url
 from packtok.catalog.names import find_dataset
 from packtok.catalog.schema import DatasetMetadata, load_details
 from packtok.data.tatm import ItemOptions, TatmMemmapDataset, files_with_prefix
@@ -26,8 +26,8 @@ def get_dataset(
 
     Args:
         metadata: A name; a folder or a metadata file of `packtok.tokenize` or tatm; the metadata itself; a
-            pbin, a folder of pbins, or a manifest. A text that is an existing path, or starts with ``/`` or
-            ``.``, is not a name.
+            pbin or its URL, a folder of pbins, or a manifest. A text that is an existing path, or starts with
+            ``/`` or ``.``, is not a name.
         context_length: Number of tokens per item.
         **options: As those of `packtok.data.TatmMemmapDataset`. ``vocab_size`` is that of the metadata or the
             pbin by default.
@@ -60,7 +60,9 @@ def _found(metadata: StrPath | DatasetMetadata) -> tuple[dict[str, Any], int | N
 
 
 def _is_of_token_files(path: str) -> bool:
-    """Returns whether the path names pbins without a description."""
+    """Returns whether the path or URL names pbins without a description."""
+    if is_url(path):
+        return True
     if os.path.isdir(path):
         names = set(os.listdir(path))
         return not any(name.startswith("metadata.") for name in names) and any(
