@@ -29,9 +29,12 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "target" / "tests"
 ENVIRONMENT, TOOLS, WHEELS, LOGS = HOME / "environment", HOME / "tools", HOME / "wheels", HOME / "logs"
 BIN = ENVIRONMENT / "bin"
-# A peer that reads our files; its dependencies conflict with those of the tests.
-MODALITIES = HOME / "modalities"
-MODALITIES_REQUIREMENTS = ("modalities==0.5.0", "transformers==4.57.6")
+# Trainers that read our files, each in its own environment, because their dependencies conflict.
+PEERS = {
+    "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
+    # It imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
+    "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
+}
 SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 # These mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
@@ -216,12 +219,23 @@ def _wheel(*, is_release: bool) -> list[Step]:
 def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_thorough: bool) -> Step:
     environment = {} if not is_thorough else {"PACKTOK_THOROUGH": "1"}
     environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    if "PACKTOK_MODALITIES_PYTHON" not in os.environ and (MODALITIES.exists() or _is_ci() or is_thorough):
-        environment["PACKTOK_MODALITIES_PYTHON"] = str(MODALITIES / "bin" / "python")
+    for peer in _peers():
+        if (HOME / peer).exists() or _is_ci() or is_thorough:
+            environment[_python_variable(peer)] = str(HOME / peer / "bin" / "python")
     command: list[str | Path] = [BIN / "python", "-m", "pytest", "-rs", "--durations=15"]
     command += [*arguments] if is_thorough else ["-m", "not whole", *arguments]
     niceness = 0 if arguments is CLUSTER_TESTS else SECOND
     return Step(name, command, after=after, environment=environment, niceness=niceness)
+
+
+def _peers() -> list[str]:
+    """Returns the peers whose Python the caller did not name."""
+    return [peer for peer in PEERS if _python_variable(peer) not in os.environ]
+
+
+def _python_variable(peer: str) -> str:
+    """Returns the environment variable that names the Python of a peer."""
+    return f"PACKTOK_{peer.upper()}_PYTHON"
 
 
 # Steps that need more than a minimal Rust toolchain, and the program that each needs.
@@ -294,9 +308,9 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
     if _is_ci():
         steps[0].environment = {"CARGO_INCREMENTAL": "0"}
     ready = ["install"]
-    if (_is_ci() or is_thorough) and "PACKTOK_MODALITIES_PYTHON" not in os.environ:
-        steps.append(_environment("modalities", MODALITIES, MODALITIES_REQUIREMENTS))
-        ready.append("modalities")
+    if _is_ci() or is_thorough:
+        steps += [_environment(peer, HOME / peer, PEERS[peer]) for peer in _peers()]
+        ready += _peers()
     if _is_ci() and shutil.which("slurmctld") is None:
         steps.append(_slurm())
         ready.append("slurm")
