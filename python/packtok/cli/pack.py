@@ -145,7 +145,12 @@ def pack_with(checked: "PackConfig", shard: str | None, *, as_json: bool, quiet:
     console.remarks(packing.notes)
     with progress(quiet=quiet) as on_progress:
         report = run_packing(packing, on_progress, chosen)
-    console.remarks(report.warnings[len(packing.notes) :])
+    show_report(report, len(packing.notes), as_json=as_json, quiet=quiet)
+
+
+def show_report(report: "PackReport", num_shown: int, *, as_json: bool, quiet: bool) -> None:
+    """Prints a report, and to stderr its remarks except the first ``num_shown``."""
+    console.remarks(report.warnings[num_shown:])
     console.remarks(f"removed {path}, left by a killed run" for path in report.removed_temporary)
     if as_json:
         console.as_json(report.to_dict())

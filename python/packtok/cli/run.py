@@ -9,7 +9,6 @@ import typer
 from packtok.cli import console
 from packtok.cli.merge import show_counts
 from packtok.cli.options import JsonOption, check_output
-from packtok.cli.pack import check_whole, checked_overrides
 from packtok.cli.progress import engine_checks, progress
 from packtok.cli.wrapped import wrapped
 
@@ -84,7 +83,8 @@ def run(
         ),
     ] = None,
     num_workers: Annotated[
-        int | None, typer.Option(help="Ray tasks that run at once. [default: as many as fit]")
+        int | None,
+        typer.Option(min=1, help="Tasks that run at once. [default: --nodes; with Ray, all that fit]"),
     ] = None,
     join: Annotated[
         Literal["file", "manifest", "none"] | None,
@@ -103,7 +103,7 @@ def run(
         ),
     ] = None,
     submit_script: Annotated[
-        str | None, typer.Option(help="The script to write. [default: pack.sbatch in the shard folder]")
+        str | None, typer.Option(help="The script to write. [default: in the shard folder]")
     ] = None,
     outdir: Annotated[
         str | None, typer.Option(help="Folder of the shards. [default: the output's name plus .shards]")
@@ -132,22 +132,22 @@ def run(
         "sbatch_args": sbatch_arg or None,
         **_array(array_tasks),
     }
-    values = {f"slurm.{name}": value for name, value in flags.items()}
-    settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": num_workers})
-    if settings.engine != "ray" and num_workers is not None:
-        raise typer.BadParameter("--num-workers needs --engine ray; for Slurm use --array-tasks N%M")
+    given = wrapped(command)
+    workers = _one_of(
+        {"--num-workers before the command": num_workers, "--num-workers after it": given.num_workers}
+    )
+    at_once = _one_of({"--num-workers": workers, "--array-tasks N%M": flags.get("at_once")})
+    values = {f"slurm.{name}": value for name, value in {**flags, "at_once": at_once}.items()}
+    settings = load_settings(conf or (), {**values, "engine": engine, "ray.num_workers": workers})
+    if workers is not None and settings.engine == "slurm" and settings.slurm.mode == "srun":
+        raise typer.BadParameter("--num-workers has no effect with --mode srun; use --nodes")
     check_output("--outdir", outdir, is_folder=True)
     check_output("--submit-script", submit_script)
-    given = wrapped(command)
-    checked = checked_overrides(given.config, given.overrides)
-    check_whole(checked)
     console.remarks(given.remarks)
     show_run(
         lambda on_start, on_progress: run_tasks(
-            checked,
-            given.arguments,
+            given.prepare(settings, outdir),
             settings,
-            outdir=outdir,
             submit_script=submit_script,
             submit=submit,
             on_warnings=console.remarks,
@@ -156,6 +156,15 @@ def run(
         ),
         as_json=as_json,
     )
+
+
+def _one_of(given: dict[str, int | None]) -> int | None:
+    """Returns the number of tasks that run at once, which several options can give."""
+    values = {name: value for name, value in given.items() if value is not None}
+    if len(set(values.values())) > 1:
+        texts = " and ".join(f"{name} is {value}" for name, value in values.items())
+        raise typer.BadParameter(f"{texts}; both are the number of tasks that run at once, so give only one")
+    return next(iter(values.values()), None)
 
 
 def _array(text: str | None) -> dict[str, int]:

@@ -1,17 +1,30 @@
-"""The command that `packtok run` gives its tasks: `pack` unchanged, `tokenize` with the options of tatm."""
+"""The command that `packtok run` gives its tasks: `pack` or `tokenize`, with their options."""
 
+import inspect
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from glob import has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from packtok.cli.options import PACK_FLAGS, existing_policy
-from packtok.cli.pack import overrides, pack
+from packtok.cli import console
+from packtok.cli.options import PACK_FLAGS, check_output, existing_policy, with_parameters
+from packtok.cli.pack import check_whole, checked_overrides, overrides, pack
+from packtok.cli.tokenize import OPTIONS_OF_PACK, tokenize
+
+if TYPE_CHECKING:
+    from packtok.commands.run_command import RunCommand
+    from packtok.launch.settings import LaunchSettings
 
 _NOT_FOR_SHARDS = {
     "shard": "packtok run starts a task for each shard",
+    "join": "packtok run joins the shards",
+    "outdir": "put it before the command",
     "print_config": "use it with packtok pack, without run",
-    "as_json": "put it before the command: packtok run --json pack",
+    "as_json": "put it before the command: packtok run --json {command}",
 }
 
 
@@ -19,12 +32,16 @@ _NOT_FOR_SHARDS = {
 class Wrapped:
     """A command for the tasks of a run."""
 
-    config: str | None
-    """Path of the config file."""
-    overrides: dict[str, Any]
-    """Values by dotted key that override the config."""
     arguments: tuple[str, ...]
-    """Arguments of `packtok pack` that stand for both, without the output."""
+    """Arguments of the command for a task, without the output or the folder of the shards."""
+    prepare: "Callable[[LaunchSettings, str | None], RunCommand]"
+    """Checks all inputs and returns the command, for these settings and this folder of the shards."""
+    config: str | None = None
+    """With ``pack``, the path of the config file."""
+    overrides: dict[str, Any] | None = None
+    """With ``pack``, values by dotted key that override the config."""
+    num_workers: int | None = None
+    """With ``tokenize``, the number of tasks that run at once."""
     remarks: tuple[str, ...] = ()
     """Options that have no effect, each with the reason."""
 
@@ -43,14 +60,10 @@ def wrapped(command: list[str]) -> Wrapped:
     )
 
 
-def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
-    from packtok.commands.run import pack_arguments
+def _pack(arguments: list[str], num_workers: int | None = None, remarks: tuple[str, ...] = ()) -> Wrapped:
+    from packtok.commands.run_command import pack_arguments, pack_command
 
     params = _parsed(pack, "pack", arguments)
-    for name, reason in _NOT_FOR_SHARDS.items():
-        if params[name]:
-            flag = "--json" if name == "as_json" else f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{flag} cannot be given here; {reason}")
     options = {
         # A repeatable option that was not given is an empty list here.
         name: None if isinstance(value, list | tuple) and not value else value
@@ -59,44 +72,96 @@ def _pack(arguments: list[str], remarks: tuple[str, ...] = ()) -> Wrapped:
     }
     options["existing"] = existing_policy(params["existing"], params["file_existence_policy"])
     config, set_values = params["config"], params["set_values"] or ()
-    return Wrapped(
-        config, overrides(options, set_values), pack_arguments(config, options, set_values), remarks
-    )
+    values = overrides(options, set_values)
+    passed = pack_arguments(config, options, set_values)
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        checked = checked_overrides(config, values)
+        check_whole(checked)
+        return pack_command(checked, passed, settings, outdir)
+
+    return Wrapped(passed, prepare, config, values, num_workers, remarks)
 
 
 def _tokenize(arguments: list[str]) -> Wrapped:
-    params = _parsed(_tatm_tokenize, "tokenize", arguments)
-    remarks = [
-        f"--{name.replace('_', '-')} has no effect: {reason}"
-        for name, reason in (
-            ("num_workers", "--cpus-per-task sets the threads of each task"),
-            ("token_dtype", "the tokenizer's largest id sets the width of the ids"),
-        )
-        if params[name] is not None
+    from packtok.commands.run_command import tokenize_arguments, tokenize_command
+    from packtok.commands.tokenize import prepare_tokenization
+
+    params = _parsed(_tokenize_in_run(), "tokenize", arguments)
+    datasets = list(params["datasets"])
+    if params["field"] is not None or all(map(_is_undescribed, datasets)):
+        return _pack_undescribed(datasets, params)
+    own = {name: params[name] for name in ("tokenizer", "output_dir", "file_prefix", "token_dtype", "parts")}
+    options = {name: params[name] for name in OPTIONS_OF_PACK if params[name] is not None}
+    passed = tokenize_arguments(datasets, own, options)
+
+    def prepare(settings: "LaunchSettings", outdir: str | None) -> "RunCommand":
+        check_output("--output-dir", own["output_dir"], is_folder=True)
+        prepared = prepare_tokenization(datasets, outdir=outdir, remark=console.remark, **own, **options)
+        return tokenize_command(prepared, passed, settings)
+
+    return Wrapped(passed, prepare, num_workers=params["num_workers"])
+
+
+def _tokenize_in_run() -> Any:
+    """Returns `packtok tokenize` with two more options: --verbose of tatm, and --field for plain inputs."""
+
+    def command(**_: Any) -> None:
+        pass
+
+    more = {
+        "field": Annotated[str | None, typer.Option("--field", "-f")],
+        "verbose": Annotated[bool, typer.Option("--verbose", "-v")],
+    }
+    parameters = [*inspect.signature(tokenize).parameters.values()]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in more.items()
     ]
-    passed = [f"--input={path}" for path in params["datasets"]]
-    passed += [f"--tokenizer={params['tokenizer']}"]
-    passed += [f"--output={params['output_dir'].rstrip('/') or '/'}/{params['file_prefix']}.pbin"]
-    passed += [f"--{name}={params[name]}" for name in ("field", "eod") if params[name] is not None]
-    return _pack(passed, tuple(remarks))
+    return with_parameters(command, parameters)
 
 
-def _tatm_tokenize(
-    datasets: Annotated[list[str], typer.Argument(metavar="DATASETS...", help="Files, globs and folders.")],
-    tokenizer: Annotated[str, typer.Option(help="tokenizer.json or its folder, built-in name, or hub name.")],
-    output_dir: Annotated[str, typer.Option(help="Folder of the output.")] = ".",
-    file_prefix: Annotated[str, typer.Option(help="Name of the output, without .pbin.")] = "tokenized",
-    field: Annotated[str | None, typer.Option(help="jq filter that returns a document's text.")] = None,
-    eod: Annotated[str | None, typer.Option(help="Token that closes each document.")] = None,
-    num_workers: Annotated[int | None, typer.Option(help="Has no effect.")] = None,
-    token_dtype: Annotated[str | None, typer.Option(help="Has no effect.")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Has no effect.")] = False,
-) -> None:
-    """Pack data sets into one pbin, with the option names of tatm."""
+def _is_undescribed(text: str) -> bool:
+    """Returns whether an argument is a file, folder, glob or URL of a corpus without metadata."""
+    from packtok.catalog.schema import METADATA_NAMES
+    from packtok.store.staging import is_url
+
+    if os.path.isdir(text):
+        return not any((Path(text) / name).is_file() for name in METADATA_NAMES)
+    if os.path.lexists(text):
+        return not text.endswith((".json", ".yaml", ".yml"))
+    return is_url(text) or has_magic(text)
+
+
+def _pack_undescribed(datasets: list[str], params: dict[str, Any]) -> Wrapped:
+    """Returns the command that packs inputs without metadata into ``<output_dir>/<file_prefix>.pbin``."""
+    from packtok.commands.run_command import pack_arguments
+
+    if params["parts"] is not None:
+        raise typer.BadParameter(
+            f"--parts needs described datasets, and {datasets[0]} has no metadata; run packtok data "
+            "create-metadata first"
+        )
+    remarks: tuple[str, ...] = ()
+    if params["token_dtype"] is not None:
+        remarks = ("--token-dtype has no effect: the tokenizer's largest id sets the width of the ids",)
+    options = {name: params[name] for name in (*OPTIONS_OF_PACK, "tokenizer", "field")}
+    output = f"{params['output_dir'].rstrip('/') or '/'}/{params['file_prefix']}.pbin"
+    passed = pack_arguments(None, {**options, "input": datasets})
+    return _pack([*passed, f"--output={output}"], params["num_workers"], remarks)
 
 
 def _parsed(function: Any, name: str, arguments: list[str]) -> dict[str, Any]:
-    """Returns the values of a command's parameters."""
+    """Returns the values of a command's parameters.
+
+    Raises:
+        BadParameter: If an option is not for the command of a run.
+    """
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(name)(function)
-    return typer.main.get_command(app).make_context(f"packtok run {name}", list(arguments)).params
+    params = typer.main.get_command(app).make_context(f"packtok run {name}", list(arguments)).params
+    for option, reason in _NOT_FOR_SHARDS.items():
+        if params.get(option):
+            flag = "--json" if option == "as_json" else f"--{option.replace('_', '-')}"
+            raise typer.BadParameter(f"{flag} cannot be given here; {reason.format(command=name)}")
+    return params

@@ -9,27 +9,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
+from packtok.catalog.schema import load_details
 from packtok.commands.join import join
 from packtok.commands.pack import option_overrides
-from packtok.commands.plan import plan_packing
-from packtok.config import PackConfig, load_config
+from packtok.commands.run_command import RunCommand, pack_arguments, pack_command
+from packtok.config import load_config
 from packtok.config.keywords import PackOptions
-from packtok.config.options import OPTIONS
 from packtok.errors import ConfigError, PacktokError
 from packtok.launch import ray_engine
 from packtok.launch.record import Record, Submission, read_record, write_record
-from packtok.launch.script import Launch
+from packtok.launch.script import Launch, log_folder
 from packtok.launch.settings import LaunchSettings, changed, load_settings
 from packtok.launch.slurm import Slurm
 from packtok.launch.submit import check, lines, num_shards, plan_jobs, relaunch, submit_jobs
-from packtok.packing import prepare
 from packtok.progress import Progress
 from packtok.shard_folder import ShardFolder
 from packtok.sources import StrPath
-from packtok.store.staging import exists, is_url
+from packtok.store.staging import exists
 
-# Options that concern the run as a whole, so tasks do not get them.
-_OF_THE_WHOLE = ("output", "existing", "report")
+# Name of the script that tatm would write.
+SCRIPT_OF_TOKENIZE = "packtok_tokenize.submit"
 
 
 @dataclass(frozen=True)
@@ -131,11 +130,15 @@ def run(
     path = None if config is None else os.fspath(config)
     if not isinstance(settings, LaunchSettings):
         settings = load_settings(settings)
-    return run_tasks(
+    command = pack_command(
         load_config(path, option_overrides(options)),
         pack_arguments(path, options),
         settings,
-        outdir=None if outdir is None else os.fspath(outdir),
+        None if outdir is None else os.fspath(outdir),
+    )
+    return run_tasks(
+        command,
+        settings,
         submit_script=None if submit_script is None else os.fspath(submit_script),
         submit=submit,
         on_warnings=on_warnings,
@@ -144,44 +147,10 @@ def run(
     )
 
 
-def pack_arguments(
-    config: str | None, options: Mapping[str, Any], set_values: Sequence[str] = ()
-) -> tuple[str, ...]:
-    """Returns the arguments of `packtok pack` for a task, each in one unambiguous form.
-
-    Args:
-        config: Path of the config file.
-        options: As in `packtok.pack`; those that concern the run as a whole are left out.
-        set_values: Arguments of ``--set``.
-    """
-    arguments = []
-    if config is not None:
-        # A name like that could be parsed as an option.
-        arguments.append(f"./{config}" if config.startswith("-") else config)
-    for name, option in OPTIONS.items():
-        value = options.get(name)
-        if value is None or name in _OF_THE_WHOLE:
-            continue
-        if option.flags is None:
-            arguments.append(f"--set={option.key}={value}")
-            continue
-        flag = max(option.flags, key=len)
-        if isinstance(value, bool):
-            arguments += [flag] if value else [f"--no-{flag[2:]}"] if option.has_no_form else []
-        else:
-            values = [value] if isinstance(value, str | os.PathLike | int) else value
-            arguments += [
-                f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values
-            ]
-    return (*arguments, *(f"--set={text}" for text in set_values))
-
-
 def run_tasks(
-    config: PackConfig,
-    arguments: tuple[str, ...],
+    command: RunCommand,
     settings: LaunchSettings,
     *,
-    outdir: str | None = None,
     submit_script: str | None = None,
     submit: bool = True,
     on_warnings: OnWarnings | None = None,
@@ -191,32 +160,34 @@ def run_tasks(
     """Plans the shards, writes the scripts, and submits them or returns the commands that do.
 
     Args:
-        config: The checked config.
-        arguments: Arguments of `packtok pack` that stand for it, without the output.
+        command: What the tasks run.
         settings: Settings of the cluster.
-        outdir: As in `run`.
-        submit_script: As in `run`.
+        submit_script: The script to write. Default: in the folder of the shards; with ``tokenize`` and
+            without ``submit``, as in tatm, `SCRIPT_OF_TOKENIZE` in the current folder.
         submit: As in `run`.
         on_warnings: As in `run`.
         on_start: As in `run`.
         on_progress: As in `run`.
     """
-    output, folder = _paths(config, outdir)
+    if submit_script is None and command.name == "tokenize" and not submit:
+        submit_script = SCRIPT_OF_TOKENIZE
     if submit_script is not None and os.path.isdir(submit_script):
         raise ConfigError(f"--submit-script: {submit_script} is a folder; give a file in it")
     with _ray_at_hand(settings, submit=submit) as ray:
+        num_nodes = None if ray is None else ray_engine.num_nodes(ray)
         launch = Launch(
-            outdir=folder,
-            output=output,
-            num_shards=num_shards(folder, settings, None if ray is None else ray_engine.num_nodes(ray)),
-            pack_arguments=arguments,
-            join_arguments=_join_arguments(config, settings.slurm.join),
+            outdir=command.outdir,
+            command=command.name,
+            output=command.output,
+            num_shards=command.num_shards or num_shards(command.outdir, settings, num_nodes),
+            pack_arguments=command.arguments,
+            join_arguments=command.join_arguments,
             working_folder=os.getcwd(),
             python=sys.executable,
             settings=settings,
         )
         check(launch)
-        warnings = _plan(launch, config)
+        warnings = command.plan(launch.num_shards)
         if on_warnings is not None:
             on_warnings(warnings)
         script = None if submit_script is None else Path(os.path.abspath(submit_script))
@@ -253,46 +224,6 @@ def retry(
         return _carry_out(
             changed_launch, ray, None, submit=submit, on_start=on_start, on_progress=on_progress
         )
-
-
-def _paths(config: PackConfig, outdir: str | None) -> tuple[str, Path]:
-    """Returns the output of the whole run and the folder of its shards."""
-    if config.settings.report is not None:
-        raise ConfigError(
-            "--report: settings.report is set, but packtok run writes no report; remove it, and use "
-            "packtok status"
-        )
-    output = config.settings.dst_path
-    if outdir is not None and is_url(outdir):
-        raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
-    if not is_url(output):
-        output = os.path.abspath(output)
-    elif outdir is None:
-        raise ConfigError(
-            f"--outdir: is missing, and the output {output} is in an object store; give a folder for the "
-            "shards that all nodes share"
-        )
-    folder = Path(os.path.abspath(outdir or f"{output}.shards"))
-    if os.path.lexists(folder) and not folder.is_dir():
-        raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
-    return output, folder
-
-
-def _plan(launch: Launch, config: PackConfig) -> tuple[str, ...]:
-    """Writes the plan into the folder of shards and returns the remarks on the packing."""
-    packing = prepare(config).into(launch.outdir, config.settings.existing)
-    plan_packing(packing, launch.num_shards)
-    return packing.notes
-
-
-def _join_arguments(config: PackConfig, kind: str) -> tuple[str, ...]:
-    existing, limit = config.settings.existing, config.max_rejects
-    arguments = [f"--existing={existing}"] if existing != "error" else []
-    if limit is not None:
-        arguments.append(f"--max-rejects={limit}")
-    if kind == "manifest":
-        arguments.append("--manifest")
-    return tuple(arguments)
 
 
 @contextmanager
@@ -355,10 +286,23 @@ def _pack_on_ray(
     is_joined = not missing and exists(launch.output) and not asks_to_join
     if launch.settings.slurm.join == "none" or is_joined:
         return _report(launch, "ray", len(finished), has_work=bool(missing))
-    joined = join(
-        launch.outdir, launch.output, on_progress=on_progress, **_join_options(launch.join_arguments)
-    )
-    return _report(launch, "ray", len(finished), joined=joined)
+    return _report(launch, "ray", len(finished), joined=_joined(launch, on_progress))
+
+
+def _joined(launch: Launch, on_progress: Progress | None) -> Mapping[str, Any]:
+    """Ends a run whose shards are all there, and returns the counts."""
+    if launch.command == "pack":
+        options = _join_options(launch.join_arguments)
+        return join(launch.outdir, launch.output, on_progress=on_progress, **options)
+    # In a process of its own, because paths of datasets are relative to the folder in which the run started.
+    log = log_folder(launch.outdir) / "ray_join.out"
+    arguments = launch.join_command(str(launch.outdir))
+    if (failure := ray_engine.run_command(arguments, launch.working_folder, str(log))) is not None:
+        raise PacktokError(f"{failure} (log: {log})")
+    details = load_details(Path(launch.output))
+    return {"output": launch.output} | {
+        name: details[name] for name in ("documents", "tokens", "rejected", "source_bytes")
+    }
 
 
 def _join_options(arguments: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 import dataclasses
 import datetime
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,14 @@ from packtok.catalog.schema import (
 )
 from packtok.catalog.selection import Selected, select
 from packtok.catalog.survey import pattern_of
+from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.pack import option_overrides
 from packtok.distributed import ShardChoice
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.packing import Packing, PackReport, prepare
 from packtok.progress import Progress
+from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
 
 _BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
@@ -67,38 +71,176 @@ def tokenize(
         FileExistsError: If the folder is complete already.
         FileNotFoundError: If there is no metadata file.
     """
+    refuse_complete(output_dir)
+    prepared = prepare_tokenization(
+        datasets,
+        tokenizer,
+        output_dir,
+        file_prefix=file_prefix,
+        token_dtype=token_dtype,
+        parts=parts,
+        remark=remark,
+        **options,
+    )
+    return prepared.run(on_progress)
+
+
+@dataclass(frozen=True)
+class Tokenization:
+    """A run of `tokenize` that is ready to start: the datasets are found and the tokenizer is loaded."""
+
+    selected: tuple[Selected, ...]
+    packing: Packing
+    tokenizer: str
+    folder: Path
+    file_prefix: str
+    parts: int | None
+    outdir: Path
+    """The folder of the shards; with ``parts``, the output folder."""
+
+    @property
+    def metadata_path(self) -> Path:
+        """The file that is written last."""
+        return self.folder / METADATA_NAMES[0]
+
+    @property
+    def shards(self) -> Packing:
+        """The packing of a shard into the folder of the shards."""
+        # Complete shards are kept.
+        return self.packing.into(self.outdir, "error")
+
+    def run(self, on_progress: Progress | None) -> dict[str, Any]:
+        """Packs and writes the metadata; see `tokenize`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.parts is None:
+            counts = _counts([self.packing.run_here(on_progress, None)])
+            return self._describe(counts, [self._pbin])
+        self.shards.plan_here(self.parts)
+        for shard in range(self.parts):
+            self.pack_shard(ShardChoice(shard, self.parts), on_progress)
+        return self.finish(on_progress)
+
+    def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
+        """Packs one shard into the folder of the shards.
+
+        Raises:
+            ConfigError: If the number of shards is not that of ``parts``.
+            PacktokError: If the plan in the folder is that of other datasets or options.
+        """
+        if self.parts is not None and chosen.num_shards not in (None, self.parts):
+            raise ConfigError(
+                f"--shard: is one of {chosen.num_shards}, but --parts is {self.parts}; give the same number"
+            )
+        number = self.parts or chosen.num_shards
+        return self.shards.run_here(on_progress, dataclasses.replace(chosen, num_shards=number))
+
+    def finish(self, on_progress: Progress | None) -> dict[str, Any]:
+        """Joins the shards, or lists them if they are the parts, and writes the metadata; see `tokenize`.
+
+        Raises:
+            FileExistsError: If the folder is complete already.
+            PacktokError: If shards are missing, damaged, or of other datasets or options, or if more
+                documents are rejected than ``max_rejects`` allows.
+        """
+        refuse_complete(self.folder)
+        shards = self.shards
+        # The counts and the metadata would be wrong if the shards were those of another command.
+        shards.plan_here(self.parts or read_plan(self.outdir).num_shards)
+        limit = self.packing.config.max_rejects
+        paths = _packtok.list_shards(os.fspath(self.outdir), limit)
+        if self.parts is None:
+            join(
+                self.outdir,
+                self.folder / self._pbin,
+                existing="skip",
+                max_rejects=limit,
+                on_progress=on_progress,
+            )
+            files = [self._pbin]
+        else:
+            write_manifest(paths, self.folder / f"{self.file_prefix}.jsonl", existing="replace")
+            files = [path.name for path in paths]
+        return self._describe(_counts([_report_of_shard(shards, path) for path in paths]), files)
+
+    @property
+    def _pbin(self) -> str:
+        return f"{self.file_prefix}.pbin"
+
+    def _describe(self, counts: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
+        """Writes the tokenizer and the metadata of finished token files."""
+        found = self.packing.found.tokenizer
+        _packtok.publish_bytes(self.folder / TOKENIZER_NAME, found.to_json())
+        metadata = _metadata(
+            self.selected,
+            self.packing,
+            self.tokenizer,
+            self.file_prefix if self.parts is None else _packtok.SHARD_PREFIX,
+        )
+        parents = [{"name": one.name, "content_field": one.metadata.content_field} for one in self.selected]
+        details = {
+            **counts,
+            "files": [_file(self.folder / name) for name in files],
+            "packtok_version": _packtok.__version__,
+            "tokenizer_fingerprint": found.fingerprint,
+            "tokenizer_config": _without_vocabulary(json.loads(found.to_json())),
+            "parents": parents,
+        }
+        save_details(self.metadata_path, details)
+        metadata.save(self.metadata_path)
+        return {**metadata.to_dict(), "details": details}
+
+
+def prepare_tokenization(
+    datasets: str | Sequence[str],
+    tokenizer: str,
+    output_dir: StrPath = ".",
+    *,
+    file_prefix: str = "tokenized",
+    token_dtype: str | None = None,
+    parts: int | None = None,
+    outdir: StrPath | None = None,
+    remark: Remark = lambda _: None,
+    **options: Any,
+) -> Tokenization:
+    """Finds the datasets and loads the tokenizer, and writes nothing.
+
+    Args:
+        datasets: As in `tokenize`.
+        tokenizer: As in `tokenize`.
+        output_dir: As in `tokenize`.
+        file_prefix: As in `tokenize`.
+        token_dtype: As in `tokenize`.
+        parts: As in `tokenize`.
+        outdir: Folder of the shards. Default: the pbin's name plus ``.shards``; with ``parts``, the output
+            folder, and no other.
+        remark: As in `tokenize`.
+        **options: As in `tokenize`.
+
+    Raises:
+        ConfigError: As in `tokenize`.
+        FileNotFoundError: As in `tokenize`.
+    """
     folder = Path(output_dir)
     selected = [select(one, remark) for one in ([datasets] if isinstance(datasets, str) else datasets)]
     if not selected:
         raise ConfigError("no dataset given; give at least one metadata file or folder")
-    _refuse_complete(folder)
-    packing = _packing(selected, tokenizer, folder / f"{file_prefix}.pbin", options)
+    output = folder / f"{file_prefix}.pbin"
+    shards = folder if parts is not None else Path(f"{output}.shards")
+    if outdir is not None:
+        if parts is not None and os.path.abspath(outdir) != os.path.abspath(folder):
+            raise ConfigError(
+                f"--outdir: is {os.fspath(outdir)}, but with --parts the shards are in --output-dir; leave "
+                "it out"
+            )
+        shards = Path(outdir)
+    packing = _packing(selected, tokenizer, output, options)
     _check_width(packing, token_dtype)
-    folder.mkdir(parents=True, exist_ok=True)
-    if parts is None:
-        counts = _counts([packing.run_here(on_progress, None)])
-        files = [f"{file_prefix}.pbin"]
-    else:
-        counts, files = _in_parts(packing, folder, file_prefix, parts, on_progress)
-    found = packing.found.tokenizer
-    _packtok.publish_bytes(folder / TOKENIZER_NAME, found.to_json())
-    metadata = _metadata(
-        selected, packing, tokenizer, file_prefix if parts is None else _packtok.SHARD_PREFIX
-    )
-    details = {
-        **counts,
-        "files": [_file(folder / name) for name in files],
-        "packtok_version": _packtok.__version__,
-        "tokenizer_fingerprint": found.fingerprint,
-        "tokenizer_config": _without_vocabulary(json.loads(found.to_json())),
-        "parents": [{"name": one.name, "content_field": one.metadata.content_field} for one in selected],
-    }
-    save_details(folder / METADATA_NAMES[0], details)
-    metadata.save(folder / METADATA_NAMES[0])
-    return {**metadata.to_dict(), "details": details}
+    return Tokenization(tuple(selected), packing, tokenizer, folder, file_prefix, parts, shards)
 
 
-def _refuse_complete(folder: Path) -> None:
+def refuse_complete(output_dir: StrPath) -> None:
+    """Raises a `FileExistsError` if the folder has metadata, and so is complete."""
+    folder = Path(output_dir)
     for name in METADATA_NAMES:
         if (folder / name).exists():
             raise FileExistsError(
@@ -144,20 +286,11 @@ def _check_width(packing: Packing, token_dtype: str | None) -> None:
         )
 
 
-def _in_parts(
-    packing: Packing, folder: Path, file_prefix: str, parts: int, on_progress: Progress | None
-) -> tuple[dict[str, Any], list[str]]:
-    packing = packing.into(folder, packing.config.settings.existing)
-    packing.plan_here(parts)
-    reports = [
-        packing.run_here(
-            on_progress, ShardChoice(shard_index=shard, num_shards=parts, default_num_shards=None)
-        )
-        for shard in range(parts)
-    ]
-    names = [_packtok.shard_name(shard, parts) for shard in range(parts)]
-    write_manifest([folder / name for name in names], folder / f"{file_prefix}.jsonl", existing="replace")
-    return _counts(reports), names
+def _report_of_shard(shards: Packing, path: Path) -> PackReport:
+    marker = _packtok.find_marker(path)
+    if marker is None:
+        raise PacktokError(f"{path}: its marker has just been removed; run packtok tokenize --join again")
+    return shards.report_of(marker)
 
 
 def _counts(reports: Sequence[PackReport]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Packs shards as tasks of a Ray cluster. Only this module uses Ray.
 
-Documents do not go through Ray. A task starts the same `packtok pack` that a Slurm task would start, which
+Documents do not go through Ray. A task starts the same command that a Slurm task would start, which
 reads the corpus from the shared file system and writes its shard there. Ray chooses the node, and restarts
 the task on another one if a node or a worker is lost.
 """
@@ -112,7 +112,8 @@ def pack_shards(
         while waiting or running:
             while waiting and len(running) < (settings.ray.num_workers or len(shards)):
                 shard = waiting.popleft()
-                command = pack_command(launch, shard)
+                cpus = str(settings.slurm.cpus_per_task)
+                command = launch.task_command(str(launch.outdir), str(shard), cpus)
                 running[task.remote(command, launch.working_folder, str(log_of(launch.outdir, shard)))] = (
                     shard
                 )
@@ -132,14 +133,6 @@ def pack_shards(
 def log_of(outdir: Path, shard: int) -> Path:
     """Returns the log of the task that packs a shard."""
     return log_folder(outdir) / f"ray_{shard}.out"
-
-
-def pack_command(launch: Launch, shard: int) -> list[str]:
-    """Returns the command that packs one shard, without the interpreter."""
-    command = ["pack", *launch.pack_arguments, f"--output={launch.outdir}", "--existing=error"]
-    if not launch.has_num_cpus:
-        command.append(f"--num-cpus={launch.settings.slurm.cpus_per_task}")
-    return [*command, f"--shard={shard}"]
 
 
 def run_command(command: Sequence[str], folder: str, log: str) -> str | None:

@@ -6,7 +6,7 @@ there, and otherwise passed on the command line of sbatch.
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,12 +28,15 @@ class Request(BaseModel):
 
     model_config = ConfigDict(strict=True, frozen=True)
 
+    command: Literal["pack", "tokenize"] = "pack"
+    """The command of packtok that the tasks run."""
     output: str
+    """The file that the run writes last."""
     num_shards: int
     pack_arguments: tuple[str, ...]
-    """Arguments of `packtok pack`, without the output and the shard."""
+    """Arguments of the command, without the folder of the shards and the shard."""
     join_arguments: tuple[str, ...]
-    """Arguments of `packtok join` after the folder and the output."""
+    """Arguments of `packtok join` after the folder and the output; empty for ``tokenize``."""
     working_folder: str
     python: str
     """The Python interpreter with packtok, for jobs without an environment of their own."""
@@ -49,10 +52,33 @@ class Launch(Request):
 
     outdir: Path
 
-    @property
-    def has_num_cpus(self) -> bool:
-        """Whether the request itself sets the number of threads."""
-        return any(argument.startswith("--num-cpus=") for argument in self.pack_arguments)
+    def task_command(
+        self, outdir: str, shard: str, num_cpus: str, quote: Callable[[str], str] = str
+    ) -> list[str]:
+        """Returns the command with which a task packs a shard, without the program.
+
+        Args:
+            outdir: The folder of the shards.
+            shard: The number of the shard.
+            num_cpus: The number of threads, unless the request itself sets it.
+            quote: Applied to the arguments of the request only, so that the others can be shell variables.
+        """
+        quoted = [quote(text) for text in (self.command, *self.pack_arguments)]
+        if self.command == "tokenize":
+            return [*quoted, f"--outdir={outdir}", f"--shard={shard}", f"--num-workers={num_cpus}"]
+        # Keep finished shards, whatever the config says about an existing output file.
+        command = [*quoted, f"--output={outdir}", "--existing=error", f"--shard={shard}"]
+        if not any(text.startswith("--num-cpus=") for text in self.pack_arguments):
+            # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
+            command.append(f"--num-cpus={num_cpus}")
+        return command
+
+    def join_command(self, outdir: str, quote: Callable[[str], str] = str) -> list[str]:
+        """Returns the command that ends the run, without the program; arguments as of `task_command`."""
+        if self.command == "tokenize":
+            quoted = [quote(text) for text in (self.command, *self.pack_arguments)]
+            return [*quoted, f"--outdir={outdir}", "--join"]
+        return ["join", outdir, *map(quote, (f"--output={self.output}", *self.join_arguments))]
 
 
 @dataclass(frozen=True)
@@ -192,6 +218,7 @@ def _script(summary: str, launch: Launch, options: Mapping[str, str | None], bod
         *(f"#SBATCH {text}" for text in inside),
         "",
         _template("signals"),
+        *_path_lines(launch.settings.slurm.slurm_bin_dir),
         *_environment_lines(launch.settings.environment),
         "",
     ]
@@ -200,6 +227,11 @@ def _script(summary: str, launch: Launch, options: Mapping[str, str | None], bod
         given=tuple(text.partition("=")[0] for text in inside),
         arguments=tuple(text for text in written if not _PLAIN.fullmatch(text)),
     )
+
+
+def _path_lines(slurm_bin_dir: str | None) -> list[str]:
+    # At the end of PATH, because the folder may contain other programs, such as those of /usr/bin.
+    return [] if slurm_bin_dir is None else [f'PATH="$PATH":{shlex.quote(slurm_bin_dir)}']
 
 
 def _environment_lines(environment: Environment) -> list[str]:
@@ -228,18 +260,14 @@ def _program(launch: Launch, name: Literal["packtok", "ray"] = "packtok") -> str
 
 
 def _pack_command(launch: Launch) -> str:
-    # Keep finished shards, whatever the config says about an existing output file.
-    rest = ['--output="$outdir"', "--existing=error", '--shard="$1"']
-    quoted = [*map(shlex.quote, ["pack", *launch.pack_arguments]), *rest]
-    if not launch.has_num_cpus:
-        # Otherwise packtok uses all visible cores, which on many clusters are those of the whole node.
-        quoted.append('--num-cpus="${SLURM_CPUS_PER_TASK:-1}"')
-    return " ".join(quoted)
+    return " ".join(
+        launch.task_command('"$outdir"', '"$1"', '"${SLURM_CPUS_PER_TASK:-1}"', quote=shlex.quote)
+    )
 
 
 def _join_command(launch: Launch) -> str:
-    rest = [f"--output={launch.output}", *launch.join_arguments]
-    return f'run interruptible "${{packtok[@]}}" join "$outdir" {shlex.join(rest)}'
+    command = " ".join(launch.join_command('"$outdir"', quote=shlex.quote))
+    return f'run interruptible "${{packtok[@]}}" {command}'
 
 
 def _run_functions(launch: Launch) -> str:

@@ -131,7 +131,8 @@ def plan_jobs(launch: Launch, *, script: Path | None = None, slurm: Slurm | None
     missing = [k for k in range(launch.num_shards) if k not in finished and k not in under_way]
     # Slurm does not create the folder of the logs.
     log_folder(launch.outdir).mkdir(exist_ok=True)
-    jobs = _packing_jobs(launch, missing, script or launch.outdir / "pack.sbatch", slurm) if missing else []
+    path = script or launch.outdir / f"{launch.command}.sbatch"
+    jobs = _packing_jobs(launch, missing, path, slurm) if missing else []
     join = None
     if _needs_join_job(launch, is_packing=bool(jobs or behind)):
         join = _job(launch.outdir / "join.sbatch", join_script(launch), [], Submission(job="", kind="join"))

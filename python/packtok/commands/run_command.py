@@ -1,0 +1,187 @@
+"""The commands that `packtok run` gives its tasks: arguments, plan, and the file that the run writes last."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from packtok import _packtok
+from packtok.commands.plan import plan_packing
+from packtok.commands.tokenize import Tokenization, refuse_complete
+from packtok.config import PackConfig
+from packtok.config.options import OPTIONS
+from packtok.errors import ConfigError
+from packtok.launch.settings import LaunchSettings
+from packtok.packing import prepare
+from packtok.store.staging import is_url
+
+# Options that concern the run as a whole, so tasks do not get them.
+_OF_THE_WHOLE = ("output", "existing", "report")
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """A command for the tasks of a run."""
+
+    name: Literal["pack", "tokenize"]
+    arguments: tuple[str, ...]
+    """Arguments of the command, without those of one shard."""
+    output: str
+    """The file that the run writes last."""
+    outdir: Path
+    """The folder of the shards."""
+    plan: Callable[[int], tuple[str, ...]]
+    """Writes the plan for this number of shards and returns the remarks on the packing."""
+    join_arguments: tuple[str, ...] = ()
+    """Arguments of `packtok join`."""
+    num_shards: int | None = None
+    """The number of shards if the command determines it."""
+
+
+def pack_command(
+    config: PackConfig, arguments: tuple[str, ...], settings: LaunchSettings, outdir: str | None = None
+) -> RunCommand:
+    """Returns the command ``packtok pack``.
+
+    Args:
+        config: The checked config.
+        arguments: Arguments of `packtok pack` that stand for it, without the output.
+        settings: Settings of the cluster.
+        outdir: Folder for the shards. Default: the output's name plus ``.shards``.
+
+    Raises:
+        ConfigError: If a path cannot be used.
+    """
+    output, folder = _paths(config, outdir)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        packing = prepare(config).into(folder, config.settings.existing)
+        plan_packing(packing, shards)
+        return packing.notes
+
+    return RunCommand("pack", arguments, output, folder, plan, _join_arguments(config, settings.slurm.join))
+
+
+def tokenize_command(
+    tokenization: Tokenization, arguments: tuple[str, ...], settings: LaunchSettings
+) -> RunCommand:
+    """Returns the command ``packtok tokenize``, whose run ends with the metadata.
+
+    Args:
+        tokenization: The prepared run.
+        arguments: Arguments of `packtok tokenize` that stand for it, without the folder of the shards.
+        settings: Settings of the cluster.
+
+    Raises:
+        ConfigError: If the settings do not fit the command.
+        FileExistsError: If the output folder is a complete dataset that was not made from these shards.
+    """
+    slurm, parts = settings.slurm, tokenization.parts
+    if slurm.join == "manifest":
+        raise ConfigError(
+            "--join: slurm.join is 'manifest', but tokenize writes a manifest with --parts; give "
+            "tokenize --parts N, without --join"
+        )
+    if parts is not None and slurm.shards not in (None, parts):
+        raise ConfigError(
+            f"--array-tasks: slurm.shards is {slurm.shards}, but --parts is {parts}, and each part is a "
+            "shard; leave out slurm.shards"
+        )
+    folder = Path(os.path.abspath(tokenization.outdir))
+    _check_folder(folder)
+    if not os.path.lexists(folder / _packtok.PLAN_NAME):
+        refuse_complete(tokenization.folder)
+
+    def plan(shards: int) -> tuple[str, ...]:
+        folder.mkdir(parents=True, exist_ok=True)
+        tokenization.shards.plan_here(shards)
+        return tokenization.packing.notes
+
+    output = os.path.abspath(tokenization.metadata_path)
+    return RunCommand("tokenize", arguments, output, folder, plan, num_shards=parts)
+
+
+def pack_arguments(
+    config: str | None, options: Mapping[str, Any], set_values: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Returns the arguments of `packtok pack` for a task, each in one unambiguous form.
+
+    Args:
+        config: Path of the config file.
+        options: As in `packtok.pack`; those that concern the run as a whole are left out.
+        set_values: Arguments of ``--set``.
+    """
+    arguments = [] if config is None else [_positional(config)]
+    for name, option in OPTIONS.items():
+        value = options.get(name)
+        if value is None or name in _OF_THE_WHOLE:
+            continue
+        if option.flags is None:
+            arguments.append(f"--set={option.key}={value}")
+            continue
+        flag = max(option.flags, key=len)
+        if isinstance(value, bool):
+            arguments += [flag] if value else [f"--no-{flag[2:]}"] if option.has_no_form else []
+        else:
+            values = [value] if isinstance(value, str | os.PathLike | int) else value
+            arguments += [
+                f"{flag}={os.fspath(one) if isinstance(one, os.PathLike) else one}" for one in values
+            ]
+    return (*arguments, *(f"--set={text}" for text in set_values))
+
+
+def tokenize_arguments(
+    datasets: Sequence[str], own: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Returns the arguments of `packtok tokenize` for a task, each in one unambiguous form.
+
+    Args:
+        datasets: As in `packtok.tokenize`.
+        own: The other arguments of `packtok.tokenize`; ``None`` counts as not given.
+        options: Options of `packtok.pack` among them.
+    """
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in own.items() if value is not None]
+    return (*map(_positional, datasets), *given, *pack_arguments(None, options))
+
+
+def _positional(text: str) -> str:
+    # A name like that could be parsed as an option.
+    return f"./{text}" if text.startswith("-") else text
+
+
+def _paths(config: PackConfig, outdir: str | None) -> tuple[str, Path]:
+    """Returns the output of the whole run and the folder of its shards."""
+    if config.settings.report is not None:
+        raise ConfigError(
+            "--report: settings.report is set, but packtok run writes no report; remove it, and use "
+            "packtok status"
+        )
+    output = config.settings.dst_path
+    if outdir is not None and is_url(outdir):
+        raise ConfigError(f"--outdir: {outdir} is in an object store; give a folder that all nodes share")
+    if not is_url(output):
+        output = os.path.abspath(output)
+    elif outdir is None:
+        raise ConfigError(
+            f"--outdir: is missing, and the output {output} is in an object store; give a folder for the "
+            "shards that all nodes share"
+        )
+    folder = Path(os.path.abspath(outdir or f"{output}.shards"))
+    _check_folder(folder)
+    return output, folder
+
+
+def _check_folder(folder: Path) -> None:
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise ConfigError(f"--outdir: {folder} is a file; give a folder for the shards")
+
+
+def _join_arguments(config: PackConfig, kind: str) -> tuple[str, ...]:
+    existing, limit = config.settings.existing, config.max_rejects
+    arguments = [f"--existing={existing}"] if existing != "error" else []
+    if limit is not None:
+        arguments.append(f"--max-rejects={limit}")
+    if kind == "manifest":
+        arguments.append("--manifest")
+    return tuple(arguments)
