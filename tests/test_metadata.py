@@ -21,7 +21,7 @@ from conftest import MAIN, PacktokCli
 
 from packtok.catalog.corpora import corpus_input
 from packtok.catalog.schema import DatasetMetadata, load_details, load_metadata
-from packtok.commands.data import create_metadata, validate_metadata
+from packtok.commands.data import answer_questions, create_metadata, validate_metadata
 from packtok.errors import ConfigError
 
 # All keys that tatm 0.2.2 knows; it refuses others.
@@ -226,40 +226,114 @@ def test_answers_are_asked_in_the_order_of_tatm(dataset: Path, tmp_path: Path) -
     assert details["documents"] == 7
 
 
-def test_terminal_completes_answers_and_shows_guesses(dataset: Path, tmp_path: Path) -> None:
-    controller, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, "data", "create-metadata", "--dataset-path", str(dataset)],
-        cwd=tmp_path,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, "TERM": "dumb"},
-    )
-    os.close(terminal)
-    shown = ""
+class Terminal:
+    """``packtok data create-metadata`` on a terminal."""
 
-    def until(text: str) -> None:
-        nonlocal shown
-        while text not in shown:
-            assert select.select([controller], [], [], 30)[0], shown
-            shown += os.read(controller, 4096).decode()
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self._controller, terminal = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, "data", "create-metadata", *flags],
+            cwd=folder,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, "TERM": "dumb"},
+        )
+        os.close(terminal)
+
+    def until(self, text: str) -> str:
+        """Returns what is shown until ``text`` is."""
         shown = ""
+        while text not in shown:
+            assert select.select([self._controller], [], [], 30)[0], shown
+            shown += os.read(self._controller, 4096).decode()
+        return shown.replace("\r", "")
 
-    until("Output format")
-    os.write(controller, b"ya\t\n")
-    until("metadata.yaml]")
-    for question in ("Name", "description", "downloaded", "source", "Data content"):
-        os.write(controller, b"\n")
-        until(question)
-    os.write(controller, b"\n")
-    until("Content field [content]")
+    def answer(self, answer: str, until: str) -> str:
+        """Types an answer and returns what is shown until ``until``."""
+        os.write(self._controller, answer.encode())
+        return self.until(until)
+
+    def answers_until_content(self) -> str:
+        """Takes the defaults up to the question for the content field, and returns what is shown then."""
+        for question in ("Name", "description", "downloaded", "source", "Data content"):
+            self.answer("\n", question)
+        return self.answer("\n", "Content field [")
+
+
+def test_terminal_completes_answers_and_shows_guesses(dataset: Path, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "--dataset-path", str(dataset))
+    terminal.until("Output format")
+    terminal.answer("ya\t\n", "metadata.yaml]")
+    size = sum(path.stat().st_size for path in dataset.rglob("*.parquet"))
+    shown = terminal.answers_until_content()
+    assert shown.partition("Found in")[2].splitlines()[:5] == [
+        f"   {dataset}",
+        "format     parquet",
+        f"files      2, {size / 1e3:.1f} kB ({size:,} bytes)",
+        "documents  7",
+        "fields     content",
+    ]
     for question in ("corpus", "tokenized", "Language", "License"):
-        os.write(controller, b"\n")
-        until(question)
-    os.write(controller, b"\n")
-    assert process.wait(60) == 0
+        terminal.answer("\n", question)
+    terminal.answer("\n", "metadata.yaml")
+    assert terminal.process.wait(60) == 0
     assert load_metadata(tmp_path / "metadata.yaml").content_field == "content"
+    details = load_details(tmp_path / "metadata.yaml")
+    assert (details["format"], details["documents"], details["fields"]) == ("parquet", 7, ["content"])
+
+
+def test_terminal_shows_why_data_cannot_be_read(dataset: Path, tmp_path: Path) -> None:
+    (dataset / "a.jsonl").write_text('{"text": "a"}\n')
+    terminal = Terminal(tmp_path, "--dataset-path", str(dataset), "--output-format", "json")
+    terminal.until("metadata.json]")
+    shown = terminal.answers_until_content()
+    assert "The data cannot be read as texts: " in shown
+    assert "several formats: 1 JSON lines, 2 Parquet" in shown
+    # The answers are still asked for; the error comes when the texts are read.
+    for question in ("corpus", "tokenized", "Language", "License"):
+        terminal.answer("\n", question)
+    terminal.answer("\n", "packtok: ")
+    assert terminal.process.wait(60) != 0
+    assert not (tmp_path / "metadata.json").exists()
+
+
+def test_documents_are_estimated_if_counting_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id": "x", "text": "some words of a text"}\n' * 1_000_000)
+    for seconds, is_exact in ((0, False), (1000, True)):
+        monkeypatch.setattr("packtok.commands.data.COUNT_SECONDS", seconds)
+        shown: list[tuple[Any, Any]] = []
+        answer_questions(
+            {"dataset_path": str(tmp_path)},
+            None,
+            lambda found, documents, to=shown: to.append((found, documents)),
+        )
+        ((found, documents),) = shown
+        assert (found.format, found.num_files, found.fields) == ("jsonl", 1, ("id", "text"))
+        assert found.content_field == "text"
+        # The first report may come before a document is counted.
+        assert documents is None or documents.is_exact == is_exact
+        if documents is not None:
+            # In so short a time, much of what was read has not been counted yet.
+            assert abs(documents.documents - 1_000_000) <= (0 if is_exact else 500_000)
+    assert documents is not None
+
+
+def test_guesses_are_not_made_without_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "data", "create-metadata", "--no-count"],
+        cwd=tmp_path,
+        input="\n" * 14,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Found in" not in done.stdout + done.stderr
+    details = load_details(tmp_path / "metadata.json")
+    assert (details["format"], details["source_bytes"], details["fields"]) == ("jsonl", 14, ["text"])
 
 
 def test_existing_metadata_is_not_replaced(tmp_path: Path, packtok_cli: PacktokCli) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,41 +12,109 @@ from packtok import _packtok
 from packtok.catalog.corpora import corpus_input, separate_corpora
 from packtok.catalog.questions import Answers
 from packtok.catalog.schema import DatasetMetadata
+from packtok.progress import Progress
 
 # Counts the documents of a folder or file whose texts are in a field: the report of `packtok.count`.
 Count = Callable[[Path, str], dict[str, Any]]
 
 
-def guess(answers: Answers) -> None:
-    """Adds what the data itself tells, if it is text that packtok can read."""
-    path = Path(answers["dataset_path"])
-    if answers["data_content"] != "text" or not path.exists():
-        return
+@dataclass(frozen=True)
+class Guesses:
+    """What the data of a dataset tells before all of its texts are read."""
+
+    path: str
+    format: str
+    num_files: int
+    source_bytes: int
+    fields: tuple[str, ...]
+    """Columns or fields that contain texts in the first file."""
+    content_field: str | None
+    """The one that probably contains the documents' texts; ``None`` if there are no fields."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The number of documents, counted for a limited time; an estimate is rounded to three digits."""
+
+    documents: int
+    is_exact: bool
+
+
+def guess(answers: Answers) -> Guesses | None:
+    """Adds the content field that the data suggests to the answers, and returns all that it tells.
+
+    Returns ``None`` if the data is not there or is not of texts.
+
+    Raises:
+        PacktokError: If packtok cannot read the data.
+        OSError: If the system cannot.
+    """
+    path = answers["dataset_path"]
+    if answers["data_content"] != "text" or not Path(path).exists():
+        return None
+    found = _packtok.describe_corpus([str(path)])
+    fields = tuple(found["columns"])
+    usual = (name for name in ("text", "content", "raw_content") if name in fields)
+    content_field = next(usual, fields[0] if fields else None)
+    if content_field is not None:
+        answers["guessed_field"] = content_field
+    return Guesses(
+        str(path), found["format"], found["num_sources"], found["source_bytes"], fields, content_field
+    )
+
+
+def estimated(
+    guesses: Guesses, count: Callable[[Path, str, Progress], Any], seconds: float
+) -> Estimate | None:
+    """Counts documents for a limited time, and estimates the rest by the bytes that were read.
+
+    Args:
+        guesses: What the data tells.
+        count: Counts the documents of a folder or file whose texts are in a field.
+        seconds: When to stop.
+
+    Returns:
+        The number, or ``None`` if nothing was counted in that time.
+    """
+    last: dict[str, int] = {}
+    end = time.monotonic() + seconds
+
+    def on_progress(counts: dict[str, int]) -> None:
+        last.update(counts)
+        if time.monotonic() > end:
+            raise _OutOfTimeError
+
     try:
-        columns = _packtok.describe_corpus([str(path)])["columns"]
-    except (_packtok.PacktokError, OSError, ValueError):
-        # The error is reported when the texts are read.
-        return
-    if columns:
-        answers["guessed_field"] = next(
-            (name for name in ("text", "content", "raw_content") if name in columns), columns[0]
-        )
+        counted = count(Path(guesses.path), guesses.content_field or "text", on_progress)
+    except _OutOfTimeError:
+        if not last["documents"] or not last["bytes_read"]:
+            return None
+        number = last["documents"] * last["total_bytes"] // last["bytes_read"]
+        # More digits would suggest that they are exact.
+        return Estimate(round(number, min(0, 3 - len(str(number)))), is_exact=False)
+    return Estimate(counted["total"]["documents"], is_exact=True)
+
+
+class _OutOfTimeError(Exception):
+    """Stops a count."""
 
 
 def described(metadata: DatasetMetadata) -> dict[str, Any]:
-    """Returns format and bytes of a dataset, without reading its documents."""
+    """Returns format, bytes and fields of a dataset, without reading its documents."""
     found = _packtok.describe_corpus([str(metadata.dataset_folder)])
-    return {"format": found["format"], "source_bytes": found["source_bytes"]}
+    return {"format": found["format"], "source_bytes": found["source_bytes"], "fields": found["columns"]}
 
 
 def surveyed(metadata: DatasetMetadata, count: Count) -> dict[str, Any]:
     """Reads all texts of a dataset, and returns its files with their checksums and documents."""
-    found: dict[str, Any] = {"documents": 0, "text_bytes": 0, "source_bytes": 0, "files": []}
+    found: dict[str, Any] = {"documents": 0, "text_bytes": 0, "source_bytes": 0, "fields": [], "files": []}
     per_corpus = {}
     whole: list[str | None] = [None]
     for corpus in separate_corpora(metadata) or whole:
         folder = corpus_input(metadata, corpus)
         counted = count(folder, metadata.content_field)
+        columns = _packtok.describe_corpus([str(folder)])["columns"]
+        found["fields"] += [name for name in columns if name not in found["fields"]]
         files = [_file(one, metadata.dataset_folder) for one in counted["sources"]]
         sums = {
             "documents": counted["total"]["documents"],

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from packtok.cli.options import JsonOption, QuietOption, with_parameters
 from packtok.cli.pack import pack_encoded_data
 from packtok.cli.progress import progress
 from packtok.errors import ConfigError
+
+if TYPE_CHECKING:
+    from packtok.catalog.survey import Estimate, Guesses
 
 app = typer.Typer(
     help="Describe datasets; and commands under their Modalities names.",
@@ -71,7 +74,8 @@ def create_metadata(
 
     # Asked before there is a progress bar, which would take over the terminal.
     with _completion():
-        answered = command.answer_questions(answers, None if yes else ask)
+        shows = not yes and sys.stdin.isatty()
+        answered = command.answer_questions(answers, None if yes else ask, _show_guesses if shows else None)
     with progress(quiet=quiet) as on_progress:
         created = command.create_metadata(answered, existing=existing, count=count, on_progress=on_progress)
     if as_json:
@@ -179,6 +183,21 @@ def _show_entries(entries: list[dict[str, Any]], *, as_json: bool) -> None:
             f"{console.count(one[key])} {key}" for key in ("documents", "tokens") if one[key] is not None
         ]
         print(console.printable("  ".join([one["name"], *counts, one["path"]])))
+
+
+def _show_guesses(found: "Guesses | Exception", documents: "Estimate | None") -> None:
+    """Shows what the data tells, for the user to compare with what it should be."""
+    if isinstance(found, Exception):
+        print(console.printable(f"The data cannot be read as texts: {console.message(found)}"))
+        return
+    files = f"{console.count(found.num_files)}, {console.size(found.source_bytes)}"
+    rows = [("Found in", found.path), ("format", found.format), ("files", files)]
+    if documents is not None:
+        about = "" if documents.is_exact else "about "
+        rows.append(("documents", f"{about}{console.count(documents.documents)}"))
+    rows.append(("fields", ", ".join(found.fields) or "none"))
+    console.table(rows)
+    sys.stdout.flush()
 
 
 def ask(question: Question, default: str) -> str:

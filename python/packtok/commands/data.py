@@ -1,34 +1,71 @@
 """Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
 from packtok.catalog.index import build_index
 from packtok.catalog.names import Remark, all_entries, find_dataset, required_base, search_entries
-from packtok.catalog.questions import Ask, answer_all, metadata_of
+from packtok.catalog.questions import Answers, Ask, answer_all, metadata_of
 from packtok.catalog.schema import find_metadata, load_details, load_metadata, save_details
-from packtok.catalog.survey import Count, described, guess, pattern_of, surveyed
+from packtok.catalog.survey import (
+    Count,
+    Estimate,
+    Guesses,
+    described,
+    estimated,
+    guess,
+    pattern_of,
+    surveyed,
+)
 from packtok.catalog.validation import differences
 from packtok.commands.count import corpus_config
 from packtok.config.keywords import ScanOptions
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.sources import StrPath
 
+# Time for which documents are counted while a user waits for the next question.
+COUNT_SECONDS = 2.0
+# Receives what the data tells and its documents, or the error if it cannot be read.
+ShowGuesses = Callable[[Guesses | Exception, Estimate | None], None]
 
-def answer_questions(answers: Mapping[str, Any] | None = None, ask: Ask | None = None) -> dict[str, Any]:
+
+def answer_questions(
+    answers: Mapping[str, Any] | None = None,
+    ask: Ask | None = None,
+    show_guesses: ShowGuesses | None = None,
+) -> dict[str, Any]:
     """Returns an answer to each question of ``packtok data create-metadata``.
 
     Args:
         answers: Answers by the names of the flags, with underscores.
         ask: Asks the questions that have no answer; ``None`` takes their defaults.
+        show_guesses: Called before the question for the content field with what the data tells. Documents
+            are counted for `COUNT_SECONDS` only.
 
     Raises:
         ConfigError: If an answer is not allowed.
     """
-    return answer_all(answers or {}, ask, guess)
+
+    def guess_and_show(known: Answers) -> None:
+        try:
+            found = guess(known)
+            documents = None
+            if found is not None and show_guesses is not None:
+                documents = estimated(
+                    found, lambda path, field, show: _counter(show)(path, field), COUNT_SECONDS
+                )
+        except (PacktokError, OSError, ValueError) as error:
+            # The error is reported again when the texts are read.
+            if show_guesses is not None:
+                show_guesses(error, None)
+            return
+        if found is not None and show_guesses is not None:
+            show_guesses(found, documents)
+
+    return answer_all(answers or {}, ask, guess_and_show)
 
 
 def create_metadata(
