@@ -111,7 +111,7 @@ def run(
     submit: SubmitOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Pack a corpus with many tasks on a cluster; the result is the file that one process would write."""
+    """Pack or tokenize with many tasks on a cluster; the result is what one process would write."""
     from packtok.commands.run import run_tasks
     from packtok.launch.settings import load_settings
 
