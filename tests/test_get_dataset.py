@@ -342,6 +342,17 @@ def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: p
         packtok.get_dataset(tmp_path / "none", 16)
 
 
+def test_documents_of_gpt2_are_told_apart(tmp_path: Path) -> None:
+    """tatm writes none of the boundaries, because the tokenizer of GPT-2 appends no token."""
+    texts = ["one text", "another, which is longer", "a third"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    packtok.pack(input=tmp_path / "a.jsonl", output=tmp_path / "a.pbin", tokenizer="gpt2")
+    reader = packtok.PbinReader(tmp_path / "a.pbin")
+    lens = [len(reader[i]) for i in range(3)]
+    item = packtok.get_dataset(tmp_path / "a.pbin", sum(lens))[0]
+    assert item.document_ids.tolist() == [i for i, n in enumerate(lens) for _ in range(n)]
+
+
 # Items.
 
 

@@ -218,6 +218,17 @@ def test_names_of_the_json_backend_are_found(
     assert find_dataset("The Stack").dataset_folder == stack
 
 
+def test_a_path_is_not_looked_up_as_a_name(base: Path) -> None:
+    """tatm queries the store first, even for absolute paths."""
+    (base / "config").mkdir()
+    config = "metadata_backend:\n  type: json\n  args:\n    metadata_backend_file: /nonexistent/store.json\n"
+    (base / "config" / "config.yaml").write_text(config)
+    folder = base / "text" / "red_pajama"
+    assert find_dataset(str(folder)).name == "Red Pajama v1"
+    with pytest.raises(OSError, match="store.json"):
+        find_dataset("The Stack")
+
+
 def test_open_metadata_backend_is_an_error_that_says_what_to_do(base: Path) -> None:
     (base / "config").mkdir()
     (base / "config" / "config.yaml").write_text(
