@@ -225,7 +225,7 @@ def test_a_path_is_not_looked_up_as_a_name(base: Path) -> None:
     (base / "config" / "config.yaml").write_text(config)
     folder = base / "text" / "red_pajama"
     assert find_dataset(str(folder)).name == "Red Pajama v1"
-    with pytest.raises(OSError, match="store.json"):
+    with pytest.raises(OSError, match=r"store\.json"):
         find_dataset("The Stack")
 
 
