@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 use crate::corpus::{CorpusError, Source};
 use crate::error::Error;
@@ -10,6 +11,11 @@ use crate::error::Error;
 pub(super) enum Fault {
     /// The system cannot read the file.
     Io(std::io::Error),
+    /// The system cannot write a temporary file.
+    Temporary {
+        folder: PathBuf,
+        cause: std::io::Error,
+    },
     /// The file has another format.
     OtherFormat,
     /// The file is damaged.
@@ -26,6 +32,7 @@ impl Fault {
         let (path, format) = (source.path.clone(), source.format);
         Error::Corpus(match self {
             Self::Io(cause) => return Error::io(&path, cause),
+            Self::Temporary { folder, cause } => return Error::io(&folder, cause),
             Self::OtherFormat => CorpusError::NotThisFormat { path, format },
             Self::Damaged(reason) => CorpusError::DamagedTable {
                 path,

@@ -1,7 +1,13 @@
 //! Decodes the text column of Parquet files, page by page.
 //!
 //! The values of a page are slices of its decompressed bytes, so a row group with any number of
-//! bytes of text needs memory for about one page.
+//! bytes of text needs memory for about one page. Large pages are decompressed piece by piece
+//! (`large_pages`).
+
+mod hybrid;
+mod large_pages;
+mod lz;
+mod page_header;
 
 use std::sync::Arc;
 
@@ -15,6 +21,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
+use self::large_pages::{LARGE_BYTES, LargePages};
 use super::fault::Fault;
 use super::group::Group;
 use super::texts::{NoTexts, Text, Texts};
@@ -155,6 +162,16 @@ impl Layout {
 
     /// The texts of row group `index`.
     pub(super) fn texts(&self, index: usize, window: &Window) -> Result<Box<dyn Texts>, Fault> {
+        self.texts_in_pieces(index, window, LARGE_BYTES)
+    }
+
+    /// The texts of row group `index`; pages of more than `large_bytes` are read in pieces.
+    fn texts_in_pieces(
+        &self,
+        index: usize,
+        window: &Window,
+        large_bytes: u64,
+    ) -> Result<Box<dyn Texts>, Fault> {
         let row_group = self.metadata.row_group(index);
         let num_rows = usize::try_from(row_group.num_rows()).unwrap_or(0);
         let column = match self.column {
@@ -162,13 +179,14 @@ impl Layout {
             Err(found) => return Ok(Box::new(NoTexts::new(num_rows as u64, found))),
         };
         let chunk = row_group.column(column);
+        if let Some(texts) = LargePages::open(window, chunk, large_bytes)? {
+            return Ok(Box::new(texts));
+        }
         let pages = SerializedPageReader::new(Arc::new(window.clone()), chunk, num_rows, None)?;
-        let descriptor = chunk.column_descr_ptr();
-        let max_def_level = descriptor.max_def_level();
-        match get_column_reader(descriptor, Box::new(pages)) {
+        match get_column_reader(chunk.column_descr_ptr(), Box::new(pages)) {
             ColumnReader::ByteArrayColumnReader(reader) => Ok(Box::new(RowGroupTexts {
                 reader,
-                max_def_level,
+                max_def_level: chunk.column_descr().max_def_level(),
                 values: Vec::with_capacity(BATCH_ROWS),
                 def_levels: Vec::with_capacity(BATCH_ROWS),
                 rows: 0,
@@ -257,6 +275,95 @@ impl From<ParquetError> for Fault {
             },
             ParquetError::General(reason) | ParquetError::EOF(reason) => Self::Damaged(reason),
             other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::CorpusFile;
+    use crate::corpus::table::fault::contained;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// The rows of column `names`: texts, or descriptions of what is there instead; then a fault.
+    /// Also returns whether pages were read in pieces.
+    fn rows(path: &Path, names: &str, large_bytes: u64, max_bytes: u64) -> (Vec<String>, bool) {
+        let mut rows = Vec::new();
+        let mut is_in_pieces = false;
+        let mut read = || {
+            let window = Window::new(CorpusFile::open(path).unwrap()).unwrap();
+            let names: Vec<_> = names.split('.').map(str::to_owned).collect();
+            let (groups, _, layout) = open(&window, Some(&names))?;
+            for group in groups {
+                if let Ok(column) = layout.column {
+                    let chunk = layout.metadata.row_group(group.index).column(column);
+                    is_in_pieces |= LargePages::open(&window, chunk, large_bytes)?.is_some();
+                }
+                let mut texts = layout.texts_in_pieces(group.index, &window, large_bytes)?;
+                while let Some(text) = texts.next_text(max_bytes)? {
+                    rows.push(match text {
+                        Text::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                        Text::Oversize(len) => format!("{len} bytes"),
+                        Text::NoText(reason) => format!("{reason:?}"),
+                    });
+                }
+            }
+            Ok(())
+        };
+        if contained(&mut read).is_err() {
+            rows.push("fault".to_owned());
+        }
+        (rows, is_in_pieces)
+    }
+
+    fn golden() -> Vec<PathBuf> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
+        let files = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = files
+            .filter(|path| path.extension().is_some_and(|end| end == "parquet"))
+            .collect();
+        files.sort();
+        assert_eq!(files.len(), 5, "{files:?}");
+        files
+    }
+
+    #[test]
+    fn pages_read_in_pieces_have_the_same_texts() {
+        for path in golden() {
+            for names in ["text", "meta.text"] {
+                for max_bytes in [u64::MAX, 10, 0] {
+                    let what = format!("{} {names} {max_bytes}", path.display());
+                    let (expected, is_in_pieces) = rows(&path, names, u64::MAX, max_bytes);
+                    assert_eq!(expected.len(), 27, "{what}");
+                    assert!(!is_in_pieces, "{what}");
+                    let (found, is_in_pieces) = rows(&path, names, 0, max_bytes);
+                    assert_eq!(found, expected, "{what}");
+                    assert_eq!(is_in_pieces, !path.ends_with("delta.parquet"), "{what}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_pages_do_not_panic_or_allocate_much(
+            file in any::<prop::sample::Index>(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        ) {
+            let files = golden();
+            let mut bytes = fs::read(file.get(&files)).unwrap();
+            for (at, value) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = value;
+            }
+            let damaged = tempfile::NamedTempFile::new().unwrap();
+            fs::write(damaged.path(), &bytes).unwrap();
+            rows(damaged.path(), "text", 0, 1 << 20);
         }
     }
 }

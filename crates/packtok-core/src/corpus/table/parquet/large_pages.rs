@@ -1,0 +1,425 @@
+//! Texts of a column chunk with large pages, value by value.
+//!
+//! Writers end a page after a number of rows, such as 1,024, so a page of long texts can have
+//! gigabytes. The `parquet` crate decompresses a page as a whole. This reader decompresses while it
+//! reads, and writes a large dictionary to a temporary file.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parquet::basic::Compression;
+use parquet::file::metadata::ColumnChunkMetaData;
+
+use super::hybrid::Hybrid;
+use super::lz::{Format, LzReader};
+use super::page_header::{DATA, DATA_V2, DICTIONARY, PageHeader};
+use crate::corpus::table::fault::Fault;
+use crate::corpus::table::texts::{Text, Texts};
+use crate::corpus::table::window::{Window, WindowReader};
+use crate::field::NoText;
+
+/// Pages up to this length, decompressed, are decompressed as a whole.
+pub(super) const LARGE_BYTES: u64 = 32 << 20;
+/// Longer dictionaries are in a temporary file.
+const DICTIONARY_BYTES: u64 = 16 << 20;
+const BUFFER_BYTES: usize = 1 << 16;
+
+// Encodings.
+const PLAIN: i64 = 0;
+const PLAIN_DICTIONARY: i64 = 2;
+const RLE: i64 = 3;
+const RLE_DICTIONARY: i64 = 8;
+
+/// The texts of a column chunk.
+pub(super) struct LargePages {
+    window: Window,
+    compression: Compression,
+    max_def_level: i16,
+    /// Position of the next page header, and the end of the chunk.
+    next_page: u64,
+    end: u64,
+    dictionary: Option<Dictionary>,
+    page: Option<Page>,
+    text: Vec<u8>,
+    /// Whether the file could not be read. Other errors of readers are about its content.
+    has_failed: Arc<AtomicBool>,
+}
+
+/// The next row.
+enum Row {
+    Text,
+    Oversize(u64),
+    Null,
+}
+
+/// An open data page.
+struct Page {
+    /// Definition levels; `None` if the column has no nulls.
+    levels: Option<Hybrid>,
+    values: Values,
+    rows_left: u64,
+}
+
+enum Values {
+    Plain(Bytes),
+    /// Numbers of values of the dictionary.
+    Dictionary(Hybrid),
+}
+
+/// Decompressed bytes of a page, in order.
+type Bytes = BufReader<io::Take<Box<dyn Read + Send>>>;
+
+impl LargePages {
+    /// A reader of the column chunk if it has pages of more than `large_bytes` that can be read in
+    /// pieces.
+    pub(super) fn open(
+        window: &Window,
+        chunk: &ColumnChunkMetaData,
+        large_bytes: u64,
+    ) -> Result<Option<Self>, Fault> {
+        if u64::try_from(chunk.uncompressed_size()).is_ok_and(|bytes| bytes <= large_bytes) {
+            return Ok(None);
+        }
+        let (start, len) = chunk.byte_range();
+        let end = start.saturating_add(len).min(window.len_bytes());
+        let reader = Self {
+            window: window.clone(),
+            compression: chunk.compression(),
+            max_def_level: chunk.column_descr().max_def_level(),
+            next_page: start,
+            end,
+            dictionary: None,
+            page: None,
+            text: Vec::new(),
+            has_failed: Arc::default(),
+        };
+        Ok(reader
+            .is_needed_and_possible(large_bytes)?
+            .then_some(reader))
+    }
+
+    /// Whether a page is large, and all pages have encodings that this reader knows.
+    fn is_needed_and_possible(&self, large_bytes: u64) -> Result<bool, Fault> {
+        let is_known = matches!(
+            self.compression,
+            Compression::UNCOMPRESSED
+                | Compression::SNAPPY
+                | Compression::GZIP(_)
+                | Compression::ZSTD(_)
+                | Compression::LZ4_RAW
+        );
+        let (mut position, mut is_large) = (self.next_page, false);
+        while position < self.end {
+            let (header, body) = PageHeader::read(&self.window, position)?;
+            let has_known_encoding = match header.kind {
+                DICTIONARY => matches!(header.encoding, PLAIN | PLAIN_DICTIONARY),
+                DATA | DATA_V2 => {
+                    matches!(header.encoding, PLAIN | PLAIN_DICTIONARY | RLE_DICTIONARY)
+                        && (header.kind == DATA_V2
+                            || self.max_def_level == 0
+                            || header.level_encoding == RLE)
+                }
+                _ => true,
+            };
+            if !is_known || !has_known_encoding {
+                return Ok(false);
+            }
+            is_large |= header.uncompressed_bytes > large_bytes;
+            position = self.end_of(&header, body)?;
+        }
+        Ok(is_large)
+    }
+
+    /// The end of the page whose bytes start at `body`.
+    fn end_of(&self, header: &PageHeader, body: u64) -> Result<u64, Fault> {
+        body.checked_add(header.compressed_bytes)
+            .filter(|&end| end <= self.end)
+            .ok_or_else(|| damaged("a page is longer than its column"))
+    }
+
+    /// Opens the next data page; returns false at the end of the chunk.
+    fn open_page(&mut self) -> Result<bool, Fault> {
+        while self.next_page < self.end {
+            let (header, body) = PageHeader::read(&self.window, self.next_page)?;
+            self.next_page = self.end_of(&header, body)?;
+            self.check_crc(&header, body)?;
+            match header.kind {
+                DICTIONARY => {
+                    let bytes = self.decompressed(body, header.compressed_bytes, &header)?;
+                    self.dictionary = Some(Dictionary::read(bytes, &header)?);
+                }
+                DATA | DATA_V2 => {
+                    self.page = Some(self.data_page(&header, body)?);
+                    return Ok(true);
+                }
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Compares the bytes of a page with their checksum, if it has one.
+    fn check_crc(&self, header: &PageHeader, body: u64) -> Result<(), Fault> {
+        let Some(expected) = header.crc else {
+            return Ok(());
+        };
+        let mut reader = flate2::CrcReader::new(self.raw(body, header.compressed_bytes));
+        io::copy(&mut reader, &mut io::sink())?;
+        match reader.crc().sum() == expected {
+            true => Ok(()),
+            false => Err(damaged("the checksum of a page does not match")),
+        }
+    }
+
+    fn data_page(&self, header: &PageHeader, body: u64) -> Result<Page, Fault> {
+        let has_levels = self.max_def_level > 0;
+        let bit_width = 16 - (self.max_def_level as u16).leading_zeros();
+        let (levels, mut bytes) = if header.kind == DATA_V2 {
+            let (repetition, definition) = header.level_bytes;
+            let start = body.saturating_add(repetition);
+            let num_level_bytes = repetition.saturating_add(definition);
+            let left = header.compressed_bytes.checked_sub(num_level_bytes);
+            let left = left.ok_or_else(|| damaged("a page is shorter than its levels"))?;
+            let levels = self.exact(&mut self.raw(start, definition), definition)?;
+            let values = start + definition;
+            let uncompressed = PageHeader {
+                uncompressed_bytes: header.uncompressed_bytes.saturating_sub(num_level_bytes),
+                ..header.clone()
+            };
+            (levels, self.decompressed(values, left, &uncompressed)?)
+        } else {
+            let mut bytes = self.decompressed(body, header.compressed_bytes, header)?;
+            let mut levels = Vec::new();
+            if has_levels {
+                let len = read_u32(&mut bytes)?;
+                levels = self.exact(&mut bytes, len.into())?;
+            }
+            (levels, bytes)
+        };
+        let values = match header.encoding {
+            PLAIN => Values::Plain(bytes),
+            _ => {
+                let mut width = [0];
+                bytes.read_exact(&mut width)?;
+                let mut indices = Vec::new();
+                bytes.read_to_end(&mut indices)?;
+                Values::Dictionary(hybrid(indices, width[0].into())?)
+            }
+        };
+        Ok(Page {
+            levels: has_levels.then(|| hybrid(levels, bit_width)).transpose()?,
+            values,
+            rows_left: header.num_values,
+        })
+    }
+
+    /// `len` bytes of `reader`, which are fewer than the file has.
+    fn exact(&self, reader: &mut dyn Read, len: u64) -> Result<Vec<u8>, Fault> {
+        let mut bytes = Vec::new();
+        reader.take(len).read_to_end(&mut bytes)?;
+        match bytes.len() as u64 == len {
+            true => Ok(bytes),
+            false => Err(damaged("a page is shorter than its levels")),
+        }
+    }
+
+    fn raw(&self, start: u64, len: u64) -> io::Take<Raw> {
+        let raw = Raw {
+            reader: self.window.reader(start),
+            has_failed: Arc::clone(&self.has_failed),
+        };
+        raw.take(len)
+    }
+
+    /// The decompressed bytes of `len` bytes of the file.
+    fn decompressed(&self, start: u64, len: u64, header: &PageHeader) -> Result<Bytes, Fault> {
+        let raw = self.raw(start, len);
+        let num_bytes = header.uncompressed_bytes;
+        let reader: Box<dyn Read + Send> = match self.compression {
+            _ if !header.is_compressed => Box::new(raw),
+            Compression::SNAPPY => Box::new(LzReader::new(raw, Format::Snappy, num_bytes)?),
+            Compression::LZ4_RAW => Box::new(LzReader::new(raw, Format::Lz4, num_bytes)?),
+            Compression::GZIP(_) => Box::new(flate2::read::MultiGzDecoder::new(raw)),
+            Compression::ZSTD(_) => Box::new(zstd::stream::read::Decoder::new(raw)?),
+            _ => Box::new(raw),
+        };
+        Ok(BufReader::with_capacity(
+            BUFFER_BYTES,
+            reader.take(num_bytes),
+        ))
+    }
+}
+
+impl LargePages {
+    /// Reads the next row; a text is in `text` then. `None` at the end of the chunk.
+    fn next_row(&mut self, max_bytes: u64) -> Result<Option<Row>, Fault> {
+        while self.page.as_ref().is_none_or(|page| page.rows_left == 0) {
+            if !self.open_page()? {
+                return Ok(None);
+            }
+        }
+        let Some(page) = &mut self.page else {
+            return Ok(None);
+        };
+        page.rows_left -= 1;
+        if let Some(levels) = &mut page.levels {
+            let level = levels.next();
+            let level = level.ok_or_else(|| damaged("a page has fewer levels than rows"))?;
+            if i64::from(level) < i64::from(self.max_def_level) {
+                return Ok(Some(Row::Null));
+            }
+        }
+        self.text.clear();
+        let len = match &mut page.values {
+            Values::Plain(bytes) => {
+                let len = read_u32(bytes)?.into();
+                read_text(bytes, len, max_bytes, &mut self.text)?;
+                len
+            }
+            Values::Dictionary(indices) => {
+                let index = indices.next();
+                let index = index.ok_or_else(|| damaged("a page has fewer values than rows"))?;
+                let dictionary = self.dictionary.as_mut();
+                let dictionary = dictionary.ok_or_else(|| damaged("it has no dictionary page"))?;
+                dictionary.text(index, max_bytes, &mut self.text)?
+            }
+        };
+        Ok(Some(match len > max_bytes {
+            true => Row::Oversize(len),
+            false => Row::Text,
+        }))
+    }
+}
+
+impl Texts for LargePages {
+    fn next_text(&mut self, max_bytes: u64) -> Result<Option<Text<'_>>, Fault> {
+        let row = self.next_row(max_bytes).map_err(|fault| match fault {
+            Fault::Io(cause) if !self.has_failed.load(Ordering::Relaxed) => {
+                Fault::Damaged(cause.to_string())
+            }
+            fault => fault,
+        })?;
+        Ok(row.map(|row| match row {
+            Row::Text => Text::Bytes(&self.text),
+            Row::Oversize(len) => Text::Oversize(len),
+            Row::Null => Text::NoText(NoText::Null),
+        }))
+    }
+}
+
+/// Compressed bytes of a page.
+struct Raw {
+    reader: WindowReader,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl Read for Raw {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buffer);
+        if read.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+/// The values of a dictionary page, by number.
+struct Dictionary {
+    /// The start of each value, and the end of the last one.
+    offsets: Vec<u64>,
+    store: Store,
+}
+
+enum Store {
+    Memory(Vec<u8>),
+    /// An unnamed temporary file.
+    File(File),
+}
+
+impl Dictionary {
+    fn read(mut page: Bytes, header: &PageHeader) -> Result<Self, Fault> {
+        let mut store = match header.uncompressed_bytes {
+            0..=DICTIONARY_BYTES => Store::Memory(Vec::new()),
+            _ => Store::File(tempfile::tempfile().map_err(in_temporary_folder)?),
+        };
+        let mut offsets = vec![0];
+        let mut end = 0;
+        for _ in 0..header.num_values {
+            let len = u64::from(read_u32(&mut page)?);
+            let mut value = page.by_ref().take(len);
+            let copied = match &mut store {
+                Store::Memory(bytes) => io::copy(&mut value, bytes)?,
+                Store::File(file) => io::copy(&mut value, file).map_err(in_temporary_folder)?,
+            };
+            if copied < len {
+                return Err(damaged("a dictionary page is shorter than its values"));
+            }
+            end += len;
+            offsets.push(end);
+        }
+        if let Store::File(file) = &mut store {
+            file.flush().map_err(in_temporary_folder)?;
+        }
+        Ok(Self { offsets, store })
+    }
+
+    /// Writes value `index` to `text` unless it is longer than `max_bytes`; returns its length.
+    fn text(&mut self, index: u32, max_bytes: u64, text: &mut Vec<u8>) -> Result<u64, Fault> {
+        let index = index as usize;
+        let (Some(&start), Some(&end)) = (self.offsets.get(index), self.offsets.get(index + 1))
+        else {
+            return Err(damaged("a value is not in the dictionary"));
+        };
+        let len = end - start;
+        if len <= max_bytes {
+            match &mut self.store {
+                Store::Memory(bytes) => {
+                    text.extend_from_slice(&bytes[start as usize..end as usize]);
+                }
+                Store::File(file) => {
+                    file.seek(SeekFrom::Start(start))
+                        .map_err(in_temporary_folder)?;
+                    let read = file.take(len).read_to_end(text);
+                    read.map_err(in_temporary_folder)?;
+                }
+            }
+        }
+        Ok(len)
+    }
+}
+
+/// Reads a value of `len` bytes into `text`, or skips it if it is longer than `max_bytes`.
+fn read_text(bytes: &mut Bytes, len: u64, max_bytes: u64, text: &mut Vec<u8>) -> Result<(), Fault> {
+    let mut value = bytes.take(len);
+    let read = match len <= max_bytes {
+        true => value.read_to_end(text)? as u64,
+        false => io::copy(&mut value, &mut io::sink())?,
+    };
+    match read == len {
+        true => Ok(()),
+        false => Err(damaged("a page is shorter than its values")),
+    }
+}
+
+fn read_u32(reader: &mut impl Read) -> Result<u32, Fault> {
+    let mut bytes = [0; 4];
+    reader.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn hybrid(bytes: Vec<u8>, bit_width: u32) -> Result<Hybrid, Fault> {
+    Hybrid::new(bytes, bit_width).ok_or_else(|| damaged("a page has integers of over 32 bits"))
+}
+
+fn in_temporary_folder(cause: io::Error) -> Fault {
+    Fault::Temporary {
+        folder: std::env::temp_dir(),
+        cause,
+    }
+}
+
+fn damaged(reason: &str) -> Fault {
+    Fault::Damaged(reason.to_owned())
+}
