@@ -112,6 +112,7 @@ def test_defaults_match_the_documentation() -> None:
         "empty_document": "skip",
         "on_bad_document": "fail",
         "max_rejects": None,
+        "source": None,
         "max_document_bytes": 1 << 30,
         "max_documents": None,
         "max_tokens": None,

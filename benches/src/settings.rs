@@ -60,6 +60,7 @@ pub fn pack_options(
     num_threads: usize,
 ) -> PackOptions {
     let spec = PackSpec {
+        plugin: None,
         input: vec![input.display().to_string()],
         output,
         index_path: None,

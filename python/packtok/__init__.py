@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from packtok.data.sampler import ResumableBatchSampler, ResumableDistributedSampler
     from packtok.data.token_dataset import TokenDataset
     from packtok.packing import PackReport
+    from packtok.plugins.declare import source
 
 __all__ = [
     "CombinedDataset",
@@ -81,6 +82,7 @@ __all__ = [
     "plan",
     "retry",
     "run",
+    "source",
     "tokenize",
     "verify",
     "verify_corpus",
@@ -110,6 +112,7 @@ _HOME = {
     "plan": "packtok.commands.plan",
     "retry": "packtok.commands.run",
     "run": "packtok.commands.run",
+    "source": "packtok.plugins.declare",
     "tokenize": "packtok.commands.tokenize",
     "verify": "packtok.commands.verify",
     "verify_corpus": "packtok.commands.verify",

@@ -8,6 +8,7 @@ from typing import Any, SupportsIndex, final, overload
 import numpy as np
 import numpy.typing as npt
 
+from packtok.plugins.plugin import Plugin
 from packtok.tokenizer.callable import CallableTokenizer
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "__version__",
     "available_cpus",
     "checked_reject_limit",
+    "column_names",
     "compare_engines",
     "count_tokens",
     "delete_object",
@@ -310,18 +312,30 @@ def delete_object(url: str) -> None: ...
 
 # Options are JSON; see `PackConfig.spec`.
 def count_tokens(
-    spec: str, tokenizers: Sequence[Tokenizer], on_progress: _Progress | None
+    spec: str,
+    tokenizers: Sequence[Tokenizer],
+    on_progress: _Progress | None,
+    plugin: Plugin | None = None,
 ) -> dict[str, Any]: ...
+def column_names(pattern: str) -> list[str] | None: ...
 def describe_corpus(inputs: Sequence[str], format: str | None = None) -> dict[str, Any]: ...
 def compare_engines(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
-def pack(spec: str, tokenizer: Tokenizer, on_progress: _Progress | None) -> dict[str, Any]: ...
+def pack(
+    spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, plugin: Plugin | None = None
+) -> dict[str, Any]: ...
 def plan_shards(
-    spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, *, num_shards: int
+    spec: str,
+    tokenizer: Tokenizer,
+    on_progress: _Progress | None,
+    plugin: Plugin | None = None,
+    *,
+    num_shards: int,
 ) -> dict[str, Any]: ...
 def pack_shard(
     spec: str,
     tokenizer: Tokenizer,
     on_progress: _Progress | None,
+    plugin: Plugin | None = None,
     *,
     shard_index: int,
     num_shards: int | None,
@@ -340,7 +354,12 @@ def read_plan(folder: _StrPath) -> tuple[str, int, int] | None: ...
 def find_marker(path: _StrPath) -> dict[str, Any] | None: ...
 def list_shards(folder: str, max_rejects: str | None) -> list[Path]: ...
 def verify_corpus(
-    spec: str, tokenizer: Tokenizer, on_progress: _Progress | None, *, sample: float
+    spec: str,
+    tokenizer: Tokenizer,
+    on_progress: _Progress | None,
+    plugin: Plugin | None = None,
+    *,
+    sample: float,
 ) -> dict[str, Any]: ...
 def write_raw_index(
     *,

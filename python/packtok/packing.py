@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from packtok import _packtok
 from packtok.config import ConfigSource, PackConfig, load_config
@@ -18,6 +18,9 @@ from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError
 from packtok.progress import Progress
 from packtok.tokenizer.find import FoundTokenizer, check_special_tokens, default_eod, find_tokenizer
+
+if TYPE_CHECKING:
+    from packtok.plugins.plugin import Plugin
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class PackReport:
     token_bytes: int
     source_bytes: int
     num_sources: int
+    source: str | None
     stopped_early: bool
     skipped_existing: bool
     warnings: tuple[str, ...]
@@ -72,6 +76,8 @@ class Packing:
     eod_token: str
     input_fields: tuple[str, ...] = ()
     """The jq pattern of each input, if they differ."""
+    plugin: "Plugin | None" = None
+    """What yields the documents; ``None`` if the inputs are files."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,15 +100,18 @@ class Packing:
     def spec(self) -> str:
         """The options of the compiled module, as JSON."""
         differing = {"input_fields": self.input_fields} if self.input_fields else {}
-        return self.config.spec(eod=self.eod_token, index_path=self.index_path, **differing)
+        source = {} if self.plugin is None else {"source": self.plugin.name}
+        return self.config.spec(eod=self.eod_token, index_path=self.index_path, **differing, **source)
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a local file."""
         tokenizer = self.found.tokenizer
         if shard is None:
-            counts = _packtok.pack(self.spec, tokenizer, on_progress)
+            counts = _packtok.pack(self.spec, tokenizer, on_progress, self.plugin)
         else:
-            counts = _packtok.pack_shard(self.spec, tokenizer, on_progress, **dataclasses.asdict(shard))
+            counts = _packtok.pack_shard(
+                self.spec, tokenizer, on_progress, self.plugin, **dataclasses.asdict(shard)
+            )
         return _report(counts, self.notes, self.config.redactor)
 
     def report_of(self, marker: Mapping[str, Any]) -> PackReport:
@@ -122,7 +131,9 @@ class Packing:
         output = self.config.settings.dst_path
         with self.config.redactor.guard():
             refuse_file_as_folder(output)
-            report = _packtok.plan_shards(self.spec, self.found.tokenizer, None, num_shards=num_shards)
+            report = _packtok.plan_shards(
+                self.spec, self.found.tokenizer, None, self.plugin, num_shards=num_shards
+            )
             public: dict[str, Any] = self.config.redactor.tree(report)
             return public
 
@@ -138,12 +149,17 @@ def _ignored_keys(config: PackConfig) -> list[str]:
     ]
 
 
-def prepare(config: ConfigSource | None = None, overrides: Mapping[str, Any] | None = None) -> Packing:
+def prepare(
+    config: ConfigSource | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    input_fields: tuple[str, ...] = (),
+) -> Packing:
     """Checks the config and loads the tokenizer.
 
     Args:
         config: As in `packtok.config.load_config`.
         overrides: Values by dotted key, which override those of the config.
+        input_fields: The jq pattern of each input, if they differ.
 
     Raises:
         ConfigError: If a key or a value is invalid.
@@ -153,7 +169,20 @@ def prepare(config: ConfigSource | None = None, overrides: Mapping[str, Any] | N
     with checked.redactor.guard():
         found = find_tokenizer(checked.tokenizer.config.pretrained_model_name_or_path)
         check_special_tokens(found, checked.tokenizer.config)
-        return Packing(checked, found, checked.settings.eod_token or default_eod(found))
+        eod_token = checked.settings.eod_token or default_eod(found)
+        plugin = plugin_of(checked, input_fields)
+        return Packing(checked, found, eod_token, input_fields, plugin)
+
+
+def plugin_of(config: PackConfig, input_fields: tuple[str, ...] = ()) -> "Plugin | None":
+    """Returns the source plug-in of a config; ``None`` if its inputs are files."""
+    settings = config.settings
+    if settings.source is None:
+        return None
+    from packtok.plugins.find import find_plugin
+
+    fields = input_fields or (settings.jq_pattern,) * len(settings.src_path)
+    return find_plugin(settings.source, dict(zip(settings.src_path, fields, strict=True)))
 
 
 def _report(counts: Mapping[str, Any], notes: tuple[str, ...], redactor: Redactor) -> PackReport:

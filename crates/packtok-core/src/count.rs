@@ -6,7 +6,7 @@ use std::time::Instant;
 use packtok_tokenizer::{EncodeOptions, Encoder, Result as BpeResult, Tokenizer};
 use serde::Serialize;
 
-use crate::corpus::{self, Format};
+use crate::corpus::Format;
 use crate::error::Result;
 use crate::pack::KEPT_IDS;
 use crate::pipeline::Monitor;
@@ -66,7 +66,7 @@ pub fn count(
     monitor: &mut Monitor<'_>,
 ) -> Result<CountReport> {
     let started = Instant::now();
-    let sources = corpus::expand(&options.inputs, options.format)?;
+    let sources = options.sources()?;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| Counter::new(tokenizers, encode))
         .collect::<Result<_>>()?;

@@ -48,6 +48,11 @@ impl ScanOptions {
             read: spec.read(),
         })
     }
+
+    /// The sources that the inputs stand for.
+    pub(crate) fn sources(&self) -> Result<Vec<Source>> {
+        self.read.sources(&self.inputs, self.format)
+    }
 }
 
 /// Counts of the lines of a source: `lines = documents + empty + blank + rejected`.

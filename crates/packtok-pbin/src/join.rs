@@ -315,7 +315,7 @@ impl Joined {
 }
 
 /// The options by name, formatted for messages.
-fn described(options: &Options) -> [(&'static str, String); 11] {
+fn described(options: &Options) -> [(&'static str, String); 12] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
     [
@@ -326,6 +326,7 @@ fn described(options: &Options) -> [(&'static str, String); 11] {
                 .map_or_else(|| "unset".into(), |format| quoted(&format)),
         ),
         ("text_separator", format!("{:?}", options.text_separator)),
+        ("source", format!("{:?}", options.source)),
         ("field", format!("{:?}", options.field)),
         ("input_fields", format!("{:?}", options.input_fields)),
         ("add_special_tokens", options.add_special_tokens.to_string()),

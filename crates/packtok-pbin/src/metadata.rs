@@ -163,6 +163,9 @@ pub enum CorpusFormat {
     /// Text without structure: one document, or several with a separator between them.
     #[error("plain text")]
     Text,
+    /// What a source plug-in yields.
+    #[error("documents of a source plug-in")]
+    Plugin,
 }
 
 /// The options of a run that change the file's bytes.
@@ -174,6 +177,9 @@ pub struct Options {
     /// The text between two documents of a plain text; `None` if each file is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_separator: Option<String>,
+    /// Name of the source plug-in that yields the documents; `None` if the sources are files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The filter that extracts the text of a record.
     pub field: String,
     /// The filter of each input, if they differ; `field` is then that of the first.

@@ -264,6 +264,8 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::ZstdWindow { .. }
         | E::DamagedTable { .. }
         | E::UnsupportedTable { .. }
+        | E::Plugin { .. }
+        | E::OtherDocuments { .. }
         | E::IndexEntryOutside { .. } => PacktokError::new_err(chain(error)),
     }
 }

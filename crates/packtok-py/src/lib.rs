@@ -17,6 +17,7 @@ mod operations;
 mod order;
 mod panics;
 mod plans;
+mod plugin;
 mod proof;
 mod reader;
 mod rows;

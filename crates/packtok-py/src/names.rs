@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use packtok_core::corpus::{is_corpus_name as core_is_corpus_name, sort_naturally};
+use packtok_core::field::names_of_path;
 use packtok_core::shard::folder;
 use packtok_sampling::files::user_cache as core_user_cache;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(marker_name, module)?)?;
     module.add_function(wrap_pyfunction!(natural_sorted, module)?)?;
     module.add_function(wrap_pyfunction!(is_corpus_name, module)?)?;
+    module.add_function(wrap_pyfunction!(column_names, module)?)?;
     module.add_function(wrap_pyfunction!(user_cache, module)?)
 }
 
@@ -43,6 +45,12 @@ fn natural_sorted(mut paths: Vec<OsString>) -> Vec<OsString> {
 #[pyfunction]
 fn is_corpus_name(name: &str) -> bool {
     core_is_corpus_name(name)
+}
+
+/// The names in a pattern that is a plain path, such as `.meta.text`; None for any other pattern.
+#[pyfunction]
+fn column_names(pattern: &str) -> Option<Vec<String>> {
+    names_of_path(pattern)
 }
 
 /// The folder of packtok in the user's cache; None if there is no home folder.

@@ -3,8 +3,9 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use packtok_core::corpus::ReadOptions;
+use packtok_core::corpus::{Plugin, ReadOptions};
 use packtok_core::merge::MergeOptions;
 use packtok_core::pack::{PackOptions, PackSpec};
 use packtok_core::pbin::{self, Replace};
@@ -18,6 +19,7 @@ use serde::Serialize;
 use crate::choice::choice;
 use crate::error::{core_error, pbin_error};
 use crate::monitor::{watched, watched_writing};
+use crate::plugin::PyPlugin;
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
@@ -65,37 +67,60 @@ pub(crate) fn pack_options(json: &str, tokenizer: &Tokenizer) -> PyResult<PackOp
     parsed_spec(json)?.resolve(tokenizer).map_err(core_error)
 }
 
+/// Calls `call` with the plug-in, if there is one, and then ends the threads of the plug-in.
+pub(crate) fn with_plugin<'py>(
+    py: Python<'py>,
+    plugin: Option<Bound<'py, PyAny>>,
+    call: impl FnOnce(Option<Arc<dyn Plugin>>) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let plugin = plugin.as_ref().map(PyPlugin::new).transpose()?;
+    let result = call((plugin.clone()).map(|plugin| plugin as Arc<dyn Plugin>));
+    if let Some(plugin) = plugin {
+        plugin.stop(py);
+    }
+    result
+}
+
 /// Packs a corpus into a pbin and returns a report; see `packtok.pack`.
 #[pyfunction]
+#[pyo3(signature = (spec, tokenizer, on_progress, plugin = None))]
 fn pack<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = &tokenizer.get().inner;
-    let options = pack_options(spec, tokenizer)?;
+    let mut options = pack_options(spec, tokenizer)?;
     memory::give_back();
-    run_writing(py, on_progress, |monitor| {
-        packtok_core::pack::pack(&options, tokenizer, monitor)
+    with_plugin(py, plugin, |plugin| {
+        options.spec.plugin = plugin;
+        run_writing(py, on_progress, |monitor| {
+            packtok_core::pack::pack(&options, tokenizer, monitor)
+        })
     })
 }
 
 /// Tokenizes a fraction of a corpus again and compares it with the pbin that the options name as
 /// output.
 #[pyfunction]
-#[pyo3(signature = (spec, tokenizer, on_progress, *, sample))]
+#[pyo3(signature = (spec, tokenizer, on_progress, plugin = None, *, sample))]
 fn verify_corpus<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
     sample: f64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = &tokenizer.get().inner;
-    let options = pack_options(spec, tokenizer)?;
-    run(py, on_progress, |monitor| {
-        packtok_core::verify::verify_corpus(&options, tokenizer, sample, monitor)
+    let mut options = pack_options(spec, tokenizer)?;
+    with_plugin(py, plugin, |plugin| {
+        options.spec.plugin = plugin;
+        run(py, on_progress, |monitor| {
+            packtok_core::verify::verify_corpus(&options, tokenizer, sample, monitor)
+        })
     })
 }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::choice::choice;
 use crate::error::core_error;
 use crate::memory;
-use crate::operations::{parsed_spec, run};
+use crate::operations::{parsed_spec, run, with_plugin};
 use crate::tokenizer::PyTokenizer;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -21,14 +21,15 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Counts documents, bytes and tokens of a corpus by source, for several tokenizers at once.
 #[pyfunction]
+#[pyo3(signature = (spec, tokenizers, on_progress, plugin = None))]
 fn count_tokens<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizers: Vec<Py<PyTokenizer>>,
     on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let spec = parsed_spec(spec)?;
-    let options = ScanOptions::of(&spec).map_err(core_error)?;
+    let mut spec = parsed_spec(spec)?;
     let encode = EncodeOptions {
         truncate_to: None,
         ..spec.encode()
@@ -37,8 +38,12 @@ fn count_tokens<'py>(
         .map(|tokenizer| tokenizer.get().inner.clone())
         .collect();
     memory::give_back();
-    run(py, on_progress, |monitor| {
-        count(&options, &tokenizers, &encode, monitor)
+    with_plugin(py, plugin, |plugin| {
+        spec.plugin = plugin;
+        let options = ScanOptions::of(&spec).map_err(core_error)?;
+        run(py, on_progress, |monitor| {
+            count(&options, &tokenizers, &encode, monitor)
+        })
     })
 }
 

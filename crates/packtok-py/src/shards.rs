@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::choice::{choice, reject_limit};
 use crate::error::core_error;
-use crate::operations::{pack_options, run, run_writing};
+use crate::operations::{pack_options, run, run_writing, with_plugin};
 use crate::tokenizer::PyTokenizer;
 use crate::{json, memory};
 
@@ -47,43 +47,55 @@ fn find_marker(py: Python<'_>, path: PathBuf) -> PyResult<Option<Bound<'_, PyAny
 
 /// Writes the plan of a corpus's shards into a folder and returns a report; see `packtok.plan`.
 #[pyfunction]
-#[pyo3(signature = (spec, tokenizer, on_progress, *, num_shards))]
+#[pyo3(signature = (spec, tokenizer, on_progress, plugin = None, *, num_shards))]
 fn plan_shards<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
     num_shards: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = &tokenizer.get().inner;
-    let options = pack_options(spec, tokenizer)?;
-    run(py, on_progress, |monitor| {
-        shard::plan(&options, tokenizer, num_shards, monitor)
+    let mut options = pack_options(spec, tokenizer)?;
+    with_plugin(py, plugin, |plugin| {
+        options.spec.plugin = plugin;
+        run(py, on_progress, |monitor| {
+            shard::plan(&options, tokenizer, num_shards, monitor)
+        })
     })
 }
 
 /// Packs one shard of a corpus into a folder and returns a report; see `packtok.pack`.
 #[pyfunction]
-#[pyo3(signature = (spec, tokenizer, on_progress, *, shard_index, num_shards, default_num_shards))]
+#[pyo3(signature = (spec, tokenizer, on_progress, plugin = None, *, shard_index, num_shards, default_num_shards))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are the keywords of the Python function"
+)]
 fn pack_shard<'py>(
     py: Python<'py>,
     spec: &str,
     tokenizer: Py<PyTokenizer>,
     on_progress: Option<Py<PyAny>>,
+    plugin: Option<Bound<'py, PyAny>>,
     shard_index: u64,
     num_shards: Option<u64>,
     default_num_shards: Option<u64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tokenizer = &tokenizer.get().inner;
-    let options = pack_options(spec, tokenizer)?;
+    let mut options = pack_options(spec, tokenizer)?;
     let choice = shard::Choice {
         index: shard_index,
         count: num_shards,
         default_count: default_num_shards,
     };
     memory::give_back();
-    run_writing(py, on_progress, |monitor| {
-        shard::pack_shard(&options, tokenizer, choice, monitor)
+    with_plugin(py, plugin, |plugin| {
+        options.spec.plugin = plugin;
+        run_writing(py, on_progress, |monitor| {
+            shard::pack_shard(&options, tokenizer, choice, monitor)
+        })
     })
 }
 

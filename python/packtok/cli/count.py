@@ -39,7 +39,8 @@ def count(
     """Count the documents, bytes and tokens of a corpus, without EODs."""
     from packtok.commands import count as command
 
-    check_corpus("CORPUS", corpus)
+    if options["source"] is None:
+        check_corpus("CORPUS", corpus)
     check_inputs("--tokenizer", tokenizer)
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         report = command.count(corpus, tokenizer, on_progress=on_progress, **options)

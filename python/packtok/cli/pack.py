@@ -118,7 +118,8 @@ def check_whole(checked: "PackConfig", *, is_folder: bool = False) -> None:
     """
     with checked.redactor.guard():
         check_output("--output", checked.settings.dst_path, is_folder=is_folder)
-        check_corpus("--input", checked.settings.src_path)
+        if checked.settings.source is None:
+            check_corpus("--input", checked.settings.src_path)
 
 
 def show_config(checked: "PackConfig", *, as_json: bool) -> None:
@@ -195,10 +196,20 @@ def _files(number: int) -> str:
     return f"{number:,} file{'' if number == 1 else 's'}"
 
 
+def _input(report: "PackReport") -> str:
+    if report.source is None:
+        return f"{console.size(report.source_bytes)} in {_files(report.num_sources)}"
+    return f"{report.source}, {report.num_sources:,} part{'' if report.num_sources == 1 else 's'}"
+
+
 def _rows(report: "PackReport") -> list[tuple[str, str]]:
     public = report.to_dict()
     packed_bytes = report.source_bytes - report.resumed_bytes
-    rate = f" ({packed_bytes / 1e6 / report.seconds:,.1f} MB/s)" if report.seconds > 0 else ""
+    rate = (
+        f" ({packed_bytes / 1e6 / report.seconds:,.1f} MB/s)"
+        if report.seconds > 0 and report.source is None
+        else ""
+    )
     rows = [
         ("output", str(public["output"])),
         *([("shard", f"{report.shard_index} of {report.num_shards}")] if report.num_shards else []),
@@ -206,7 +217,7 @@ def _rows(report: "PackReport") -> list[tuple[str, str]]:
         ("tokens", f"{report.tokens:,}, {report.token_bytes} bytes each"),
         ("lines", _accounting(report)),
         ("EODs in texts", console.count(report.eods_in_text)),
-        ("input", f"{console.size(report.source_bytes)} in {_files(report.num_sources)}"),
+        ("input", _input(report)),
         ("file", console.size(report.file_bytes)),
         ("tokenizer", str(public["tokenizer_path"])),
     ]

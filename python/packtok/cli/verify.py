@@ -6,7 +6,7 @@ import typer
 
 from packtok.cli import console
 from packtok.cli.merge import show_counts
-from packtok.cli.options import JsonOption, QuietOption, TokenizerOption, check_inputs
+from packtok.cli.options import JsonOption, QuietOption, SourceOption, TokenizerOption, check_inputs
 from packtok.cli.progress import engine_checks, progress
 
 
@@ -20,6 +20,7 @@ def verify(
     sample: Annotated[
         str, typer.Option(help="How much of the corpus to compare: a percentage, or all.")
     ] = "all",
+    source: SourceOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -32,7 +33,7 @@ def verify(
         counts = command.verify(file, tokenizer=tokenizer, on_progress=on_progress)
         if corpus is not None:
             compared = command.verify_corpus(
-                file, corpus, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
+                file, corpus, sample=fraction, tokenizer=tokenizer, source=source, on_progress=on_progress
             )
             counts["compared with the corpus"] = compared["compared"]
     show_counts(counts, as_json=as_json, quiet=quiet)

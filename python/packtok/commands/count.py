@@ -12,6 +12,7 @@ from packtok.commands.pack import option_overrides
 from packtok.config import PackConfig, load_config
 from packtok.config.keywords import ScanOptions
 from packtok.errors import ConfigError
+from packtok.packing import plugin_of
 from packtok.progress import Progress
 from packtok.sources import StrPath
 from packtok.tokenizer.find import FoundTokenizer, find_tokenizer
@@ -63,7 +64,9 @@ def count(
     with config.redactor.guard():
         names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
         found = [find_tokenizer(name) for name in names]
-        report = _packtok.count_tokens(config.spec(), [one.tokenizer for one in found], on_progress)
+        plugin = plugin_of(config)
+        spec = config.spec() if plugin is None else config.spec(source=plugin.name)
+        report = _packtok.count_tokens(spec, [one.tokenizer for one in found], on_progress, plugin)
     for counted in (*report["sources"], report["total"]):
         counted["bytes_per_token"] = [
             counted["text_bytes"] / tokens if tokens else None for tokens in counted["tokens"]

@@ -1,6 +1,5 @@
 """Implements ``packtok tokenize``: from described datasets to a described dataset of token files."""
 
-import dataclasses
 import datetime
 import json
 import os
@@ -268,9 +267,7 @@ def _packing(
             "field": fields[0],
         }
     )
-    packing = prepare(None, overrides)
-    differ = len(set(fields)) > 1
-    return dataclasses.replace(packing, input_fields=tuple(fields)) if differ else packing
+    return prepare(None, overrides, tuple(fields) if len(set(fields)) > 1 else ())
 
 
 def _check_width(packing: Packing, token_dtype: str | None) -> None:

@@ -32,6 +32,7 @@ def verify_corpus(
     *,
     sample: float = 1.0,
     tokenizer: str | None = None,
+    source: str | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Tokenizes a corpus again and compares it with a pbin; returns ``documents`` and ``compared``.
@@ -41,6 +42,7 @@ def verify_corpus(
         corpus: The config it was packed with.
         sample: Fraction of the documents to compare.
         tokenizer: Overrides the tokenizer in the config.
+        source: The source plug-in it was packed with, as for `packtok.pack`.
         on_progress: As in `packtok.pack`.
 
     Raises:
@@ -48,6 +50,9 @@ def verify_corpus(
     """
     # The pbin to verify serves as the output, so the config need not name one.
     overrides = {"settings.dst_path": path} | ({"tokenizer": tokenizer} if tokenizer else {})
+    overrides |= {"settings.source": source} if source else {}
     packing = prepare(load_config(corpus, overrides))
     with packing.config.redactor.guard():
-        return _packtok.verify_corpus(packing.spec, packing.found.tokenizer, on_progress, sample=sample)
+        return _packtok.verify_corpus(
+            packing.spec, packing.found.tokenizer, on_progress, packing.plugin, sample=sample
+        )

@@ -19,6 +19,8 @@ class PackOptions(TypedDict, total=False):
     """Cut documents to --max-length ids. Default: no."""
     max_length: int | None
     """Ids a document keeps under --truncation."""
+    source: str | None
+    """Plug-in that yields the documents, such as my_source.py:documents. Default: the inputs are files."""
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
@@ -70,6 +72,8 @@ class PackOptions(TypedDict, total=False):
 class ScanOptions(TypedDict, total=False):
     """Options for reading a corpus without packing it; ``None`` counts as not given."""
 
+    source: str | None
+    """Plug-in that yields the documents, such as my_source.py:documents. Default: the inputs are files."""
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None

@@ -128,15 +128,19 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
         ConfigError: If a key is unknown or missing or a value is not allowed.
         OSError: If the file cannot be read.
     """
+    is_checked = False
     if isinstance(source, PackConfig):
         if not overrides:
             return source
         source = _tree(source)
+        is_checked = True
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     resolvers = Resolvers(path)
     try:
         raw = read_yaml(path) if path is not None else _from_mapping(source)
         referenced = references(raw)
+        if not is_checked:
+            _refuse_source(raw)
         _apply(raw, overrides or {})
         values = resolvers.resolve(raw)
         return _checked(values, referenced, Redactor(tuple(resolvers.secrets.items())))
@@ -145,6 +149,16 @@ def load_config(source: ConfigSource | None = None, overrides: Mapping[str, Any]
         text = str(error)
         prefix = "" if path is None or text.startswith(str(path)) else f"{path}: "
         raise ConfigError(redactor(prefix + text)) from None
+
+
+def _refuse_source(raw: DictConfig) -> None:
+    """Raises a `ConfigError` if a config names a plug-in: only a caller may have code run."""
+    settings = raw.get("settings")
+    if isinstance(settings, DictConfig) and OmegaConf.to_container(settings, resolve=False).get("source"):  # type: ignore[union-attr]
+        raise ConfigError(
+            "settings.source cannot be set in a config, because it names code to run; give --source on the "
+            "command line, or source to packtok.pack"
+        )
 
 
 def _tree(config: PackConfig) -> dict[str, Any]:
@@ -234,6 +248,7 @@ def _checked(values: dict[str, Any], referenced: frozenset[str], redactor: Redac
     except ValidationError as error:
         raise ConfigError(_SCHEMA.worded(error, ("tokenizer",))) from None
     _check_truncation(component)
+    _check_source(checked_settings)
     return PackConfig(
         settings=checked_settings,
         tokenizer=component,
@@ -307,6 +322,15 @@ def _with_tuples(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
     return given if config is None else {**given, "config": config}
 
 
+def _check_source(settings: Settings) -> None:
+    if settings.source is None:
+        return
+    for name in ("format", "text_separator", "index_path"):
+        if getattr(settings, name) is not None:
+            flag = FLAGS[f"settings.{name}"]
+            raise ConfigError(f"{flag}: it describes files, but --source reads the inputs; give only one")
+
+
 def _check_truncation(component: Component) -> None:
     if component.config.truncation and component.config.max_length is None:
         raise ConfigError(
@@ -321,6 +345,8 @@ def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple
     config = tokenizer["config"]
     if config.get("max_length") is not None and not config.get("truncation"):
         found.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
+    if settings.get("source") not in (None, "datasets") and "jq_pattern" in settings:
+        found.append(("settings.jq_pattern", "the documents of a source plug-in are texts"))
     if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
         reason = "on_bad_document is fail, so the first bad document stops the run; set it to skip"
         found.append(("settings.max_rejects", reason))

@@ -55,6 +55,18 @@ class Settings:
         metavar="FILE",
         accepts="StrPath",
     )
+    source: str | None = option(
+        "Plug-in that yields the documents, such as my_source.py:documents.",
+        meaning=(
+            "a source plug-in, whose corpora `src_path` names ([sources.md](sources.md)). It cannot be set "
+            "in a config file: code runs only if the command line or the caller names it"
+        ),
+        changes_bytes=True,
+        default=None,
+        default_text="the inputs are files",
+        metavar="PLUG-IN",
+        is_for_core=False,
+    )
     jq_pattern: str = option(
         "jq filter that returns a document's text.",
         meaning="jq filter that returns a document's text; the key can also be written `field`",
@@ -337,6 +349,7 @@ OPTIONS: dict[str, Option] = {one.keyword: one for one in _ordered()}
 
 # Options that also apply to commands that read a corpus without packing it.
 SCAN_OPTIONS = (
+    "source",
     "field",
     "format",
     "text_separator",

@@ -41,7 +41,7 @@ pub fn describe(inputs: &[String], format: Option<Format>) -> Result<Description
 /// The source cannot be read.
 fn text_columns(source: &Source) -> Result<Vec<String>> {
     match source.format {
-        Format::Text => Ok(Vec::new()),
+        Format::Text | Format::Plugin => Ok(Vec::new()),
         Format::Jsonl => read_head(source).map(|head| keys_of_first_object(&head)),
         Format::Csv | Format::Tsv => super::csv::columns(source),
         #[cfg(feature = "tables")]

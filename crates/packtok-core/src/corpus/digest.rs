@@ -3,13 +3,15 @@
 use crate::corpus::CorpusError;
 use std::io::Read;
 
-use super::{CorpusFile, Source};
+use super::open::open;
+use super::{CorpusFile, Format, ReadOptions, Source};
 use crate::error::{Error, Result};
 
 /// Bytes read at a time.
 const READ_BYTES: usize = 1 << 20;
 
-/// Reads all sources and returns the CRC32C of the raw bytes of each.
+/// Reads all sources and returns the CRC32C of the raw bytes of each; for a source plug-in, that of
+/// its texts.
 ///
 /// `tick` is called regularly with the bytes read so far; its error ends the reading.
 ///
@@ -17,20 +19,32 @@ const READ_BYTES: usize = 1 << 20;
 /// A source cannot be read or its length changed; or the error of `tick`.
 pub fn digests(
     sources: &[Source],
+    options: &ReadOptions,
     mut tick: impl FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Option<u32>>> {
     let mut bytes_before = 0;
     sources
         .iter()
         .map(|source| {
-            let crc = digest(source, |found_bytes| tick(bytes_before + found_bytes))?;
+            let crc = digest(source, options, |found_bytes| {
+                tick(bytes_before + found_bytes)
+            })?;
             bytes_before += source.bytes;
             Ok(Some(crc))
         })
         .collect()
 }
 
-fn digest(source: &Source, mut tick: impl FnMut(u64) -> Result<()>) -> Result<u32> {
+fn digest(
+    source: &Source,
+    options: &ReadOptions,
+    mut tick: impl FnMut(u64) -> Result<()>,
+) -> Result<u32> {
+    if source.format == Format::Plugin {
+        let mut reader = open(source, options)?;
+        reader.pass_to(u64::MAX, &mut tick)?;
+        return Ok(reader.digest());
+    }
     let mut file = CorpusFile::open(&source.path)?;
     let mut buffer = vec![0; READ_BYTES];
     let (mut crc, mut found_bytes) = (0, 0);

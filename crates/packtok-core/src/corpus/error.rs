@@ -213,6 +213,27 @@ pub enum CorpusError {
         /// What it uses, and the remedy.
         reason: String,
     },
+    /// A source plug-in failed.
+    #[error("{plugin}: {place}: {cause}")]
+    Plugin {
+        /// The plug-in.
+        plugin: String,
+        /// The corpus, and the part and the number of the document if there are any.
+        place: String,
+        /// What is wrong.
+        cause: String,
+    },
+    /// A source plug-in yields other documents than in the run that is to be resumed.
+    #[error(
+        "{plugin}: {}: yields other documents than in the interrupted run; make it yield the same ones every time, or pack again from the start with --restart (restart: true)",
+        path.display()
+    )]
+    OtherDocuments {
+        /// The plug-in.
+        plugin: String,
+        /// The corpus and its part.
+        path: PathBuf,
+    },
     /// This build does not read tables.
     #[error("{}: is {format}, but packtok was built without it; build it with the feature tables", path.display())]
     NoTables {

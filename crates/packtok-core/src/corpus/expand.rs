@@ -16,7 +16,7 @@ use super::format::{FORMATS, format_of_name};
 use super::kind::kind;
 use super::label::labels;
 use super::natural::{name_key, path_key};
-use super::{Format, Source, is_url};
+use super::{Format, ReadOptions, Source, is_url};
 use crate::error::{Error, Result};
 
 /// The sources for `inputs` (files, globs and folders), in the order of `inputs`.
@@ -60,6 +60,16 @@ pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> 
         })
     };
     files.into_iter().zip(labels).map(source).collect()
+}
+
+impl ReadOptions {
+    /// The sources for `inputs`: files as in [`expand`], or the parts of the plug-in's corpora.
+    pub(crate) fn sources(&self, inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> {
+        match &self.plugin {
+            Some(corpora) => corpora.sources(),
+            None => expand(inputs, format),
+        }
+    }
 }
 
 /// A file that an input names.

@@ -24,6 +24,7 @@ pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
         Format::Csv => &[".csv"],
         Format::Tsv => &[".tsv"],
         Format::Text => &[".txt"],
+        Format::Plugin => &[],
     }
 }
 
@@ -31,6 +32,11 @@ pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
 /// file is not compressed as a whole, because its columns are.
 pub(crate) fn has_row_groups(format: Format) -> bool {
     matches!(format, Format::Parquet | Format::Arrow)
+}
+
+/// Whether positions in a source count its records and not its bytes.
+pub(crate) fn counts_records(format: Format) -> bool {
+    has_row_groups(format) || format == Format::Plugin
 }
 
 /// Whether a file name is that of a corpus.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::format::has_row_groups;
+use super::format::{counts_records, has_row_groups};
 use super::{Format, Source};
 
 /// 1-based number of a record in its source, under the name that its format has for a record.
@@ -18,7 +18,7 @@ pub enum RecordNumber {
     LineInShard(u64),
     /// A row of a table, not counting a header.
     Row(u64),
-    /// A document of a plain text.
+    /// A document of a plain text or of a source plug-in.
     Document(u64),
 }
 
@@ -28,7 +28,7 @@ impl RecordNumber {
         match format {
             Format::Jsonl => Self::Line(number),
             Format::Parquet | Format::Arrow | Format::Csv | Format::Tsv => Self::Row(number),
-            Format::Text => Self::Document(number),
+            Format::Text | Format::Plugin => Self::Document(number),
         }
     }
 
@@ -73,12 +73,13 @@ impl Source {
     pub(crate) fn offset_shown(&self, offset: u64) -> String {
         match has_row_groups(self.format) {
             true => format!("row {}", offset + 1),
+            false if self.format == Format::Plugin => format!("document {}", offset + 1),
             false => format!("byte {offset}"),
         }
     }
 
     /// `offset` if it counts bytes.
     pub(crate) fn offset_bytes(&self, offset: u64) -> Option<u64> {
-        (!has_row_groups(self.format)).then_some(offset)
+        (!counts_records(self.format)).then_some(offset)
     }
 }

@@ -26,6 +26,8 @@ mod natural;
 mod open;
 mod other_format;
 mod place;
+mod plugin;
+mod plugin_reader;
 mod reader;
 mod recognize;
 mod record;
@@ -49,7 +51,7 @@ pub use error::CorpusError;
 pub use expand::expand;
 pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
-pub(crate) use format::has_row_groups;
+pub(crate) use format::counts_records;
 pub use format::{Format, is_corpus_name};
 pub(crate) use kind::kind;
 pub(crate) use label::CurrentFolder;
@@ -59,6 +61,7 @@ pub use natural::sort_naturally;
 pub(crate) use open::check;
 pub use other_format::OtherFormat;
 pub use place::Place;
+pub use plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
 pub use reader::Reader;
 pub use record::{Body, Record};
 pub(crate) use stream::{Compression, compression};
@@ -75,12 +78,13 @@ const BOM: &[u8] = b"\xef\xbb\xbf";
 /// One file of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Path or URL of the file.
+    /// Path or URL of the file; for a source plug-in, its corpus and part, separated by `/`.
     pub path: PathBuf,
     /// Its path relative to the common folder of all sources, separated by `/`; the file name if it
     /// is the only source.
     pub label: String,
-    /// Its length on disk when the inputs were expanded, in bytes.
+    /// Its length on disk when the inputs were expanded, in bytes; 0 for a source plug-in, because
+    /// it is not known in advance.
     pub bytes: u64,
     /// The format it is read as.
     pub format: Format,
@@ -122,6 +126,8 @@ pub struct ReadOptions {
     pub columns: Columns,
     /// The text between two documents of a plain text; `None` if a file is one document.
     pub text_separator: Option<Arc<[u8]>>,
+    /// The corpora of a source plug-in; `None` if the inputs are files.
+    pub plugin: Option<PluginCorpora>,
 }
 
 impl ReadOptions {
@@ -133,6 +139,7 @@ impl ReadOptions {
             zstd_window_log_max: 27,
             columns: Columns::of_pattern(""),
             text_separator: None,
+            plugin: None,
         }
     }
 }

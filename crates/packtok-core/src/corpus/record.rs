@@ -5,7 +5,8 @@ use crate::field::NoText;
 /// A record of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Offset of its first byte in the uncompressed source; in a table of row groups, its row from 0.
+    /// Offset of its first byte in the uncompressed source; in a table of row groups, its row from 0;
+    /// in a source plug-in, its number from 0.
     pub offset: u64,
     /// Its length in the source in bytes; for a line, without the `\n`.
     pub len_bytes: u64,
@@ -20,7 +21,7 @@ pub enum Body<'a> {
     JsonLine(&'a [u8]),
     /// The bytes of the text itself, which may not be UTF-8, of a source that is not JSON.
     Text(&'a [u8]),
-    /// A row of a table without text.
+    /// A row of a table, or a document of a source plug-in, without text.
     NoText(NoText),
     /// Longer than `max_document_bytes`, so it was not kept.
     Oversize,

@@ -41,6 +41,7 @@ pub(super) fn read_head(source: &Source) -> Result<Vec<u8>> {
         zstd_window_log_max: 31,
         columns: Columns::of_pattern(""),
         text_separator: None,
+        plugin: None,
     };
     let mut stream = Stream::open(&whole, &options)?;
     let mut head = vec![0; HEAD_BYTES];

@@ -14,6 +14,8 @@ pub enum NoText {
     Null,
     /// The column has another type, which is named.
     NotText(&'static str),
+    /// A source plug-in yields something else than a text, whose type is named.
+    OtherType(&'static str),
     /// The file ends inside a quoted field.
     OpenQuote,
     /// The row has another number of fields than the header.
@@ -169,6 +171,7 @@ fn no_text(reason: &NoText) -> String {
     match reason {
         NoText::Null => "the text is null".to_owned(),
         NoText::NotText(found) => format!("the column is {found}, not a text"),
+        NoText::OtherType(found) => format!("the document is {found}, not a text"),
         NoText::OpenQuote => "the file ends inside a quoted field".to_owned(),
         NoText::FieldCount { found, expected } => {
             format!("the row has {found} fields, the header {expected}")
@@ -209,6 +212,9 @@ impl BadDocument {
                 "convert the text to UTF-8, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::NoText(NoText::NotText(_)) => "change --field (jq_pattern) to a column of texts",
+            Self::NoText(NoText::OtherType(_)) => {
+                "make the source yield texts, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
+            }
             Self::NoText(_) => {
                 "repair the row, or skip such documents with --on-bad-document skip (on_bad_document: skip)"
             }

@@ -122,7 +122,7 @@ impl Extractors {
 }
 
 /// The names in `pattern` if it is a plain path of names, such as `a` and `b` in `.a.b`.
-pub(crate) fn names_of_path(pattern: &str) -> Option<Vec<String>> {
+pub fn names_of_path(pattern: &str) -> Option<Vec<String>> {
     PlainPath::parse(pattern)?.names()
 }
 

@@ -282,7 +282,7 @@ fn compare_sources(
     };
     let digests = match stopped_early {
         true => vec![None; sources.len()],
-        false => corpus::digests(sources, tick)?,
+        false => corpus::digests(sources, &options.spec.read(), tick)?,
     };
     let expected = recorded_sources(options, sources, digests);
     let found = reader.sources()?;

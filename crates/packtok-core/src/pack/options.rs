@@ -5,6 +5,7 @@
 //! option.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use packtok_pbin::{Options, SpecialToken};
 use packtok_tokenizer::{EncodeOptions, EngineChoice, SpecialTokensInText, Tokenizer};
@@ -13,7 +14,7 @@ use serde::Deserialize;
 use super::companions::tokenizer_path_of;
 use super::error::SpecError;
 use super::reject_limit::RejectLimit;
-use crate::corpus::{CHUNK_BYTES, Columns, ReadOptions, unescaped};
+use crate::corpus::{CHUNK_BYTES, Columns, Plugin, PluginCorpora, ReadOptions, Source, unescaped};
 use crate::error::Result;
 use crate::field::Fields;
 use crate::rejects::failed_rejects_path;
@@ -82,6 +83,10 @@ pub struct PackSpec {
     pub restart: bool,
     /// Secrets and their replacements.
     pub redactions: Vec<(String, String)>,
+    /// The source plug-in that reads the inputs; `None` if they are files. `recorded.source` is its
+    /// name.
+    #[serde(skip)]
+    pub plugin: Option<Arc<dyn Plugin>>,
     /// Target length of a chunk of lines. Not a user option; tests make it small.
     #[serde(skip, default = "chunk_bytes")]
     pub chunk_bytes: usize,
@@ -140,7 +145,17 @@ impl PackSpec {
             columns: Columns::of_patterns(self.patterns()),
             text_separator: (self.recorded.text_separator.as_deref())
                 .map(|separator| unescaped(separator).into()),
+            plugin: (self.plugin.as_ref())
+                .map(|plugin| PluginCorpora::new(Arc::clone(plugin), &self.input)),
         }
+    }
+
+    /// The sources that the inputs stand for.
+    ///
+    /// # Errors
+    /// As [`crate::corpus::expand`]; or the plug-in failed.
+    pub(crate) fn sources(&self) -> Result<Vec<Source>> {
+        self.read().sources(&self.input, self.recorded.format)
     }
 
     /// Resolves the options for `tokenizer`.

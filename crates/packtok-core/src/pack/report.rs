@@ -44,6 +44,8 @@ pub struct PackReport {
     pub source_bytes: u64,
     /// Number of sources.
     pub num_sources: usize,
+    /// Name of the source plug-in; `None` if the sources are files.
+    pub source: Option<String>,
     /// Whether a limit ended the run before the end of the corpus.
     pub stopped_early: bool,
     /// Whether the output already existed and was proven correct.
@@ -95,6 +97,7 @@ pub(crate) fn report(
         token_bytes,
         source_bytes: sources.iter().map(Source::span_bytes).sum(),
         num_sources: sources.len(),
+        source: metadata.options.source.clone(),
         stopped_early: metadata.stopped_early,
         skipped_existing: false,
         warnings: warnings(options, counts),

@@ -8,7 +8,7 @@
 use crate::corpus::CorpusError;
 use crate::pack::PackError;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use packtok_pbin::{Checkpoint, Counts, MappedFile, Metadata, TokenWidth, Writer, crash};
 use packtok_tokenizer::Tokenizer;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::existing::compare;
 use super::recorded::{metadata, recorded_sources, redacted};
 use super::{Job, OnBadDocument, PackOptions, RejectFault, reader};
-use crate::corpus::{self, Place, Source};
+use crate::corpus::{self, Place, Plugin, Source};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::pipeline::{Monitor, Progress, report_progress};
@@ -297,6 +297,7 @@ fn pass(
     tick: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Option<corpus::Reader>> {
     let mut reader = reader(options, sources)?;
+    let plugin = options.spec.plugin.as_deref();
     let mut num_closed = 0;
     for i in 0..spans.len() {
         let span = &spans[i];
@@ -307,6 +308,10 @@ fn pass(
             .zip(&sources[num_closed..])
             .all(|(noted, source)| noted.bytes == source.bytes);
         num_closed += span.closed.len();
+        if plugin.is_some_and(Plugin::is_resumable) {
+            // It starts where the last span ends and does not yield the documents before again.
+            continue;
+        }
         let closed = span.closed.iter().filter_map(|source| source.crc32c);
         let closed: Vec<u32> = closed.collect();
         let is_same = same_sizes
@@ -320,12 +325,19 @@ fn pass(
                 Err(Error::Corpus(CorpusError::SourceChanged { .. })) => false,
                 Err(error) => return Err(error),
             };
+        if let (false, Some(plugin)) = (is_same, plugin) {
+            let ended = sources.get(span.place.source.min(sources.len() - 1));
+            return Err(Error::Corpus(CorpusError::OtherDocuments {
+                plugin: plugin.name().to_owned(),
+                path: ended.map_or_else(PathBuf::new, |source| source.path.clone()),
+            }));
+        }
         if !is_same {
             spans.truncate(i);
             return Ok(None);
         }
     }
-    Ok(Some(reader))
+    Ok((!plugin.is_some_and(Plugin::is_resumable)).then_some(reader))
 }
 
 /// Checks that the sources of a span are those of this run, whatever their content.

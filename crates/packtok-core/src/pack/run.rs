@@ -46,7 +46,7 @@ pub fn pack(
     monitor: &mut Monitor<'_>,
 ) -> Result<PackReport> {
     let started = Instant::now();
-    let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
+    let sources = options.spec.sources()?;
     reject_output_among_sources(&sources, options)?;
     let removed_temporary = remove_temporary(options)?;
     let mut report = match existing::check(options, tokenizer, &sources, monitor)? {
@@ -198,7 +198,9 @@ fn recorded_digests(
 ) -> Result<Vec<Option<u32>>> {
     match options.spec.index_path {
         _ if sink.stopped_early => Ok(vec![None; sources.len()]),
-        Some(_) => corpus::digests(sources, |bytes_read| sink.tick(bytes_read)),
+        Some(_) => corpus::digests(sources, &options.spec.read(), |bytes_read| {
+            sink.tick(bytes_read)
+        }),
         None => Ok(digests),
     }
 }

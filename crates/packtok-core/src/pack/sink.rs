@@ -11,7 +11,7 @@ use super::recorded::redacted;
 use super::resume::{Done, Notes, Parts, StartedRun};
 use super::worker::{DocBatch, Outcome, Reject};
 use super::{PackOptions, RejectFault, RejectLimit, first_reject};
-use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, has_row_groups};
+use crate::corpus::{Format, LineCounter, Location, Reader, RecordNumber, Source, counts_records};
 use crate::error::{Error, Result};
 use crate::pipeline::{Consume, Flow};
 use crate::pipeline::{Monitor, Progress, report_progress};
@@ -43,7 +43,7 @@ impl LineNumbers {
     ) -> Result<u64> {
         match &mut self.counter {
             Some(counter) => counter.line_at(reject.offset),
-            None if has_row_groups(source.format) => Ok(reject.offset + 1),
+            None if counts_records(source.format) => Ok(reject.offset + 1),
             None => Ok(num_lines_before + reject.line as u64 + 1),
         }
     }

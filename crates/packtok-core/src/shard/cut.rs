@@ -110,6 +110,7 @@ mod tests {
             zstd_window_log_max: 27,
             columns: Columns::of_pattern(".text"),
             text_separator: None,
+            plugin: None,
         }
     }
 

@@ -99,14 +99,17 @@ impl Plan {
     ) -> Result<(Self, bool)> {
         reject_unsupported_options(options)?;
         let path = plan_path(&options.spec.output);
-        let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
+        let sources = options.spec.sources()?;
         // Report an unsupported format or a missing column before any task starts. Only the first file is checked:
         // opening a million files would take longer than the plan.
         if let Some(first) = sources.first() {
             corpus::check(first, &options.spec.read())?;
         }
         report_progress(monitor, &Progress::default())?;
-        let root = root_of(&sources, &options.spec.output)?;
+        let root = match options.spec.plugin {
+            Some(_) => String::new(),
+            None => root_of(&sources, &options.spec.output)?,
+        };
         let mut header = Header {
             root: redacted(&root, &options.spec.redactions),
             num_sources: sources.len() as u64,
@@ -174,22 +177,37 @@ impl Plan {
         monitor: &mut Monitor<'_>,
     ) -> Result<(usize, Vec<Source>)> {
         let root = PathBuf::from(restored(&self.header.root, &options.spec.redactions));
-        let total_bytes = self.header.total_bytes;
-        let (mut shares, mut ordinal, mut bytes_before) = (Vec::new(), 0, 0);
+        let corpora = options.spec.read().plugin;
+        // The parts of a plug-in's corpora have no known lengths, so they count alike.
+        let total = match corpora {
+            Some(_) => self.header.num_sources,
+            None => self.header.total_bytes,
+        };
+        let (mut shares, mut ordinal, mut before) = (Vec::new(), 0, 0);
         plan_file::for_each_source(&self.path, &self.header, |line| {
-            if let Some(share) = shard.share(total_bytes, bytes_before, line.bytes) {
-                shares.push((ordinal, planned(&root, &line, options), share));
+            let weight = corpora.as_ref().map_or(line.bytes, |_| 1);
+            if let Some(share) = shard.share(total, before, weight) {
+                let source = match &corpora {
+                    None => (planned(&root, &line, options), share),
+                    Some(corpora) => {
+                        let label = restored(&line.path, &options.spec.redactions);
+                        (corpora.labelled(label, line.input)?, 0..0)
+                    }
+                };
+                shares.push((ordinal, source));
             }
             ordinal += 1;
-            bytes_before += line.bytes;
+            before += weight;
             Ok(())
         })?;
         let mut first = 0;
         let mut sources = Vec::with_capacity(shares.len());
-        for (ordinal, source, share) in shares {
+        for (ordinal, (source, share)) in shares {
             let mut tick = || report_progress(monitor, &Progress::default());
             tick()?;
-            check_length(&source)?;
+            if corpora.is_none() {
+                check_length(&source)?;
+            }
             if let Some(source) = cut(source, share, &mut tick)? {
                 if sources.is_empty() {
                     first = ordinal;
@@ -297,7 +315,11 @@ fn expected(options: &PackOptions, tokenizer: &Tokenizer, num_shards: u64) -> Re
     let current = CurrentFolder::of(options.spec.input.iter().map(Path::new))?;
     let named = |input: &String| {
         let path = current.absolute(Path::new(input));
-        redacted(&path.to_string_lossy(), &options.spec.redactions)
+        let name = match options.spec.plugin {
+            Some(_) => input.into(),
+            None => path.to_string_lossy(),
+        };
+        redacted(&name, &options.spec.redactions)
     };
     Ok(Header {
         packtok_plan: VERSION,
@@ -390,8 +412,9 @@ fn line_of<'a>(source: &Source, options: &PackOptions) -> SourceLine<'a> {
         path: redacted(&source.label, &options.spec.redactions).into(),
         bytes: source.bytes,
         format: source.format,
-        // Needed only to find the filter of the input.
-        input: match options.spec.recorded.input_fields.is_empty() {
+        // Needed only to find the filter of the input, or the corpus of a plug-in.
+        input: match options.spec.recorded.input_fields.is_empty() && options.spec.plugin.is_none()
+        {
             true => 0,
             false => source.input,
         },

@@ -51,7 +51,8 @@ pub(super) struct SourceLine<'a> {
     /// Its format, so that no shard determines it again; JSON lines if absent.
     #[serde(default = "json_lines", skip_serializing_if = "is_json_lines")]
     pub(super) format: Format,
-    /// Index of the input that named it, if the inputs have filters of their own.
+    /// Index of the input that named it, if the inputs have filters of their own or
+    /// are corpora of a plug-in.
     #[serde(default, skip_serializing_if = "is_first")]
     pub(super) input: usize,
 }

@@ -1,7 +1,7 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
 use super::id_of;
-use crate::corpus::{self, Location, Source};
+use crate::corpus::{Location, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
@@ -46,7 +46,7 @@ pub fn verify_corpus(
             expected_bytes: expected_width.bytes(),
         }));
     }
-    let sources = corpus::expand(&options.spec.input, options.spec.recorded.format)?;
+    let sources = options.spec.sources()?;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {
         options,

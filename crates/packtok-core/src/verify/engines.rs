@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::error::EnginesDiffer;
 use crate::batch::in_runs;
-use crate::corpus::{self, Location, RecordNumber, Source};
+use crate::corpus::{Location, RecordNumber, Source};
 use crate::error::{Error, Result};
 use crate::pipeline::{Monitor, Progress};
 use crate::scan::{Examine, LineCounts, Receive, ScanOptions, scan};
@@ -61,7 +61,7 @@ pub fn verify_engines(
     let Some(options) = corpus else {
         return Ok(report);
     };
-    let sources = corpus::expand(&options.inputs, options.format)?;
+    let sources = options.sources()?;
     let examiners = (0..options.num_threads.max(1))
         .map(|_| EncoderPair::new(tokenizer, &oracle, SpecialTokensInText::Parse))
         .collect::<Result<_>>()?;

@@ -13,6 +13,7 @@ fn small_chunks() -> ReadOptions {
         zstd_window_log_max: 27,
         columns: Columns::of_pattern(".text"),
         text_separator: None,
+        plugin: None,
     }
 }
 

@@ -1,0 +1,1 @@
+"""Source plug-ins: functions that yield the documents of a corpus, named by the option ``source``."""

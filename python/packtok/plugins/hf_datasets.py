@@ -1,0 +1,132 @@
+"""The source plug-in ``datasets``: reads what Hugging Face `datasets` loads, streamed.
+
+A corpus is ``PATH_OR_NAME[:CONFIG][@SPLIT]``, with the names that `datasets` has for configs and splits. Its
+parts are the shards of the dataset. No code of a dataset runs: `datasets` has none since version 4.
+"""
+
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from packtok import _packtok
+from packtok.errors import ConfigError
+from packtok.plugins.plugin import DATASETS, Plugin
+
+DEFAULT_SPLIT = "train"
+ROWS_AT_ONCE = 1000
+
+
+def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
+    """Returns the plug-in.
+
+    Args:
+        fields: The jq pattern of each corpus, which must be the path of a column.
+
+    Raises:
+        ConfigError: If `datasets` is not installed, a pattern is not a plain path, or a corpus has no such
+            config, split or column.
+    """
+    _import()
+    columns = {corpus: _names(pattern) for corpus, pattern in fields.items()}
+    for corpus, names in columns.items():
+        # Errors of the user's names are found here, before anything is read.
+        _check_column(names[0], _load(corpus).column_names or names[:1])
+
+    def documents(corpus: str, part: str, start: int = 0) -> Iterator[Any]:
+        return _texts(corpus, columns[corpus], int(part), start)
+
+    return Plugin(DATASETS, documents, _parts, is_resumable=True)
+
+
+def split_name(corpus: str) -> tuple[str, str | None, str]:
+    """Returns path or name, config and split of a corpus."""
+    rest, at, split = corpus.rpartition("@")
+    name, split = (rest, split) if at and not os.path.exists(corpus) else (corpus, DEFAULT_SPLIT)
+    if os.path.exists(name) or ":" not in name:
+        return name, None, split
+    name, _, config = name.rpartition(":")
+    return name, config, split
+
+
+def _import() -> Any:
+    try:
+        import datasets
+    except ImportError:
+        raise ConfigError(
+            "--source datasets needs Hugging Face datasets, which is not installed; run pip install "
+            "'packtok[datasets]'"
+        ) from None
+    return datasets
+
+
+def _names(pattern: str) -> list[str]:
+    names = _packtok.column_names(pattern)
+    if names is None:
+        raise ConfigError(
+            f"--field (jq_pattern) is {pattern!r}; with --source datasets it must be a plain path of names, "
+            "such as .text"
+        )
+    return names
+
+
+@functools.lru_cache(maxsize=8)
+def _load(corpus: str) -> Any:
+    """Returns the streamed dataset of a corpus; errors list the known configs and splits."""
+    datasets = _import()
+    name, config, split = split_name(corpus)
+    if name.startswith(("/", ".")) and not os.path.exists(name):
+        raise ConfigError(f"--input: {name}: No such file or directory")
+    path, more = _loader_of(name)
+    known = [] if more else datasets.get_dataset_config_names(path)
+    if config is None and len(known) > 1 and "default" not in known:
+        raise ConfigError(f"--input: {name} has several configs: {', '.join(known)}; give {name}:CONFIG")
+    if config is not None and config not in known:
+        raise ConfigError(f"--input: {name} has no config {config!r}; it has {', '.join(known) or 'none'}")
+    loaded = datasets.load_dataset(path, config, streaming=True, **more)
+    if split not in loaded:
+        raise ConfigError(
+            f"--input: {name} has no split {split!r}; it has {', '.join(loaded)}; give {name}@SPLIT"
+        )
+    return loaded[split]
+
+
+def _loader_of(name: str) -> tuple[str, dict[str, Any]]:
+    """Returns the arguments of `load_dataset`: a single file is read by the builder of its extension."""
+    if not os.path.isfile(name):
+        return name, {}
+    from datasets.packaged_modules import _EXTENSION_TO_MODULE
+
+    bare = name.removesuffix(".gz").removesuffix(".zst")
+    found = _EXTENSION_TO_MODULE.get(os.path.splitext(bare)[1].lower())
+    if found is None:
+        known = ", ".join(sorted(_EXTENSION_TO_MODULE))
+        raise ConfigError(f"--input: {name}: datasets has no builder for this file; it knows {known}")
+    return found[0], {"data_files": name, **found[1]}
+
+
+def _check_column(column: str, known: Sequence[str]) -> None:
+    if column not in known:
+        raise ConfigError(
+            f"--field: no column {column!r}; the dataset has {', '.join(known)}; set it to one of them"
+        )
+
+
+def _parts(corpus: str) -> Sequence[str]:
+    """Returns the numbers of the dataset's shards."""
+    return [str(i) for i in range(_load(corpus).num_shards)]
+
+
+def _texts(corpus: str, names: list[str], shard: int, start: int) -> Iterator[Any]:
+    dataset = _load(corpus)
+    rows = dataset.shard(num_shards=dataset.num_shards, index=shard)
+    column, *inner = names
+    if start:
+        rows = rows.skip(start)
+    # Columns as a whole, so that no Python object per row is made but its text.
+    for batch in rows.with_format("arrow").iter(batch_size=ROWS_AT_ONCE):
+        _check_column(column, batch.column_names)
+        values = batch.column(column).to_pylist()
+        for name in inner:
+            values = [value.get(name) if isinstance(value, dict) else value for value in values]
+        yield from values

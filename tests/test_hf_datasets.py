@@ -1,0 +1,151 @@
+"""The source plug-in `datasets`: configs, splits and columns of local folders, without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import PacktokCli
+
+import packtok
+from packtok import ConfigError, DocumentError
+
+OFFLINE = {"HF_HUB_OFFLINE": "1"}
+CONFIGS = """---
+configs:
+- config_name: en
+  data_files: en/*.jsonl
+- config_name: de
+  data_files: [{split: train, path: de/a.jsonl}, {split: dev, path: de/b.jsonl}]
+---
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("datasets")
+    (folder / "tables").mkdir()
+    for number in range(3):
+        texts = [f"text {i} of {number}" for i in range(3000)]
+        table = pa.table({"text": texts, "meta": [{"title": f"title {i}"} for i in range(3000)]})
+        pq.write_table(table, folder / "tables" / f"train-{number:05}-of-00003.parquet")
+    pq.write_table(
+        pa.table({"text": ["a", None], "meta": [{"title": "b"}] * 2}), folder / "tables/test.parquet"
+    )
+    for name in ("en/a", "de/a", "de/b"):
+        path = folder / "several" / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"text": f"text of {name}"}) + "\n")
+    (folder / "several" / "README.md").write_text(CONFIGS)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+
+
+def pack(output: str, *inputs: str, **options: object) -> packtok.PackReport:
+    return packtok.pack(source="datasets", input=inputs, output=output, tokenizer="gpt2", **options)  # type: ignore[arg-type]
+
+
+def texts(path: Path) -> list[str]:
+    reader, tokenizer = packtok.PbinReader(path), packtok.Tokenizer.from_pretrained("gpt2")
+    return [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))]
+
+
+def test_shards_of_a_dataset_are_parts_and_a_split_is_chosen(folder: Path) -> None:
+    pack("train.pbin", "tables")
+    assert texts(folder / "train.pbin") == [f"text {i} of {k}" for k in range(3) for i in range(3000)]
+    for shard in range(2):
+        pack("shards", "tables", shard=f"{shard}/2")
+    packtok.join("shards", "joined.pbin")
+    assert (folder / "joined.pbin").read_bytes() == (folder / "train.pbin").read_bytes()
+    pack("title.pbin", "tables@test", field=".meta.title")
+    assert texts(folder / "title.pbin") == ["b", "b"]
+    with pytest.raises(DocumentError, match=r"^tables@test/0: document 2: the document is None, not"):
+        pack("null.pbin", "tables@test")
+
+
+def test_configs_have_their_own_splits(folder: Path) -> None:
+    pack("both.pbin", "several:de@dev", "several:en", "several:de")
+    assert texts(folder / "both.pbin") == ["text of de/b", "text of en/a", "text of de/a"]
+    pack("file.pbin", "several/de/a.jsonl")
+    assert texts(folder / "file.pbin") == ["text of de/a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ("several", {}, "--input: several has several configs: en, de; give several:CONFIG"),
+        ("several:fr", {}, "--input: several has no config 'fr'; it has en, de"),
+        ("tables@dev", {}, "--input: tables has no split 'dev'; it has train, test; give tables@SPLIT"),
+        ("./none", {}, "--input: ./none: No such file or directory"),
+        (
+            "tables",
+            {"field": ".body"},
+            "--field: no column 'body'; the dataset has text, meta; set it to one of them",
+        ),
+        (
+            "tables",
+            {"field": ".a + .b"},
+            "--field (jq_pattern) is '.a + .b'; with --source datasets it must be a plain path of names, "
+            "such as .text",
+        ),
+    ],
+)
+def test_unknown_names_list_the_known_ones(given: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        pack("o.pbin", given, **options)
+    assert str(raised.value) == message
+
+
+# Kills the process when the last shard of the dataset has yielded half of its texts.
+KILLED = """
+import os, signal
+from packtok.plugins import hf_datasets
+texts = hf_datasets._texts
+def killed(corpus, names, shard, start):
+    for i, text in enumerate(texts(corpus, names, shard, start)):
+        if shard == 2 and i == 1500:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield text
+hf_datasets._texts = killed
+from packtok.cli import main; main()
+"""
+
+
+@pytest.mark.faults
+def test_killed_run_resumes_with_equal_bytes(folder: Path) -> None:
+    pack("expected.pbin", "tables")
+    small = ("-j", "1", "--set", "span_bytes=1")
+    words = ("pack", "--source", "datasets", "-i", "tables", "-t", "gpt2", "-o", "out.pbin", *small)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *words], cwd=folder, env={**os.environ, **OFFLINE}, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert (folder / "out.pbin.partial").exists()
+    pack("out.pbin", "tables", num_cpus=1)
+    assert (folder / "out.pbin").read_bytes() == (folder / "expected.pbin").read_bytes()
+
+
+def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, tmp_path: Path) -> None:
+    (tmp_path / "datasets.py").write_text("raise ImportError('hidden')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = packtok_cli(
+        *("pack", "--source", "datasets", "-i", "tables", "-t", "gpt2", "-o", "o.pbin"),
+        cwd=folder,
+        env={**OFFLINE, "PYTHONPATH": path},
+        code=2,
+    )
+    assert done.stderr == (
+        "packtok: --source datasets needs Hugging Face datasets, which is not installed; run pip install "
+        "'packtok[datasets]'\n"
+    )
