@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,50 @@ def test_dataset_that_cannot_be_tokenized_is_an_error(tmp_path: Path, jsonl: Pat
     with pytest.raises(FileNotFoundError):
         packtok.tokenize(str(tmp_path / "none"), "gpt2", tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    """Returns a described dataset whose corpora are configs of `datasets`, with texts in ``body``."""
+    folder = tmp_path / "configs"
+    for corpus in ("arxiv", "book"):
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        (folder / "data" / f"{corpus}.jsonl").write_text(json.dumps({"body": f"a {corpus}"}) + "\n")
+    named = "".join(f"- {{config_name: {one}, data_files: data/{one}.jsonl}}\n" for one in ("arxiv", "book"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n{named}---\n")
+    return describe(
+        folder,
+        name="Configs",
+        content_field="body",
+        corpus=["arxiv", "book", "lost"],
+        corpus_separation_strategy="configs",
+        no_count=True,
+    )
+
+
+def test_corpora_may_be_configs_of_datasets(tmp_path: Path, configs: Path, parquet: Path) -> None:
+    written = packtok.tokenize([f"{configs}:book", f"{configs}:arxiv"], "gpt2", tmp_path / "out")
+    tokenizer = packtok.Tokenizer.from_pretrained("gpt2")
+    texts = [tokenizer.decode(ids[:-1]) for ids in documents_of(tmp_path / "out" / "tokenized.pbin")]
+    assert texts == ["a book", "a arxiv"]
+    assert written["tokenized_info"]["parent_datasets"] == ["Configs:book", "Configs:arxiv"]
+    for datasets, message in (
+        (
+            [f"{configs}:boo"],
+            "no corpus 'boo'; the dataset has 'arxiv', 'book', 'lost'; did you mean 'book'?",
+        ),
+        ([f"{configs}:lost"], "has no config 'lost'; it has arxiv, book"),
+        ([f"{configs}:book", f"{parquet}:book"], "Table:book is read as files; tokenize them separately"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            packtok.tokenize(datasets, "gpt2", tmp_path / "none")
+
+
+def test_source_plugin_reads_described_datasets(tmp_path: Path, configs: Path) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text("def documents(corpus):\n    return [corpus]\n")
+    datasets = [str(configs), f"{configs}:lost"]
+    packtok.tokenize(datasets, "gpt2", tmp_path / "out", source=f"{plugin}:documents")
+    tokenizer = packtok.Tokenizer.from_pretrained("gpt2")
+    texts = [tokenizer.decode(ids[:-1]) for ids in documents_of(tmp_path / "out" / "tokenized.pbin")]
+    assert texts == datasets

@@ -11,16 +11,39 @@ def corpus_input(metadata: DatasetMetadata, corpus: str | None = None) -> Path:
     """Returns the folder or file with the documents of a dataset, or of one of its corpora.
 
     Raises:
-        ConfigError: If there is no corpus of that name, or the corpora are not folders.
+        ConfigError: If there is no corpus of that name, or the corpora are configs of `datasets`.
     """
     if corpus is None:
         return metadata.dataset_folder
     check_corpus_name(metadata, corpus)
-    if metadata.corpus_separation_strategy == "configs":
+    if is_config(metadata, corpus):
         raise ConfigError(
-            f"{shown(metadata)}: corpus {corpus!r} is a config of a Hugging Face dataset, which packtok does "
-            "not read; save it as Parquet, and describe the folder"
+            f"{shown(metadata)}: corpus {corpus!r} is a config of a Hugging Face dataset and no folder; read "
+            "it with --source datasets"
         )
+    return _folder_of(metadata, corpus)
+
+
+def is_config(metadata: DatasetMetadata, corpus: str) -> bool:
+    """Returns whether a corpus is a config of `datasets`; without a strategy, whether it is no folder."""
+    if metadata.corpus_separation_strategy is None:
+        return not _folder_of(metadata, corpus).exists()
+    return metadata.corpus_separation_strategy == "configs"
+
+
+def plugin_input(metadata: DatasetMetadata, corpus: str | None = None) -> str:
+    """Returns a dataset, or one of its corpora, as a source plug-in receives it: ``FOLDER[:CORPUS]``.
+
+    Raises:
+        ConfigError: If there is no corpus of that name.
+    """
+    if corpus is None:
+        return str(metadata.dataset_folder)
+    check_corpus_name(metadata, corpus)
+    return f"{metadata.dataset_folder}:{corpus}"
+
+
+def _folder_of(metadata: DatasetMetadata, corpus: str) -> Path:
     return metadata.dataset_folder / (metadata.corpus_data_dir_parent or "") / corpus
 
 

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from packtok.catalog.corpora import corpus_input
+from packtok.catalog.corpora import check_corpus_name, corpus_input, is_config, plugin_input
 from packtok.catalog.names import Remark, find_dataset
 from packtok.catalog.schema import DatasetMetadata
 from packtok.errors import ConfigError
@@ -26,6 +26,19 @@ class Selected:
     def input(self) -> Path:
         """The folder or file of its documents."""
         return corpus_input(self.metadata, self.corpus)
+
+    @property
+    def is_config(self) -> bool:
+        """Whether it is a config that Hugging Face `datasets` reads."""
+        if self.corpus is None:
+            return False
+        check_corpus_name(self.metadata, self.corpus)
+        return is_config(self.metadata, self.corpus)
+
+    @property
+    def plugin_input(self) -> str:
+        """The corpus as a source plug-in receives it."""
+        return plugin_input(self.metadata, self.corpus)
 
 
 def select(text: str, remark: Remark = lambda _: None) -> Selected:

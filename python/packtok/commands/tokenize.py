@@ -24,6 +24,7 @@ from packtok.commands.pack import option_overrides
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
 from packtok.packing import Packing, PackReport, prepare
+from packtok.plugins.plugin import DATASETS
 from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
@@ -51,7 +52,7 @@ def tokenize(
 
     Args:
         datasets: Metadata files, folders with one, or names; ``path:corpus`` and ``name:corpus`` select a
-            corpus.
+            corpus. A source plug-in receives them as ``FOLDER[:CORPUS]``.
         tokenizer: A path, a built-in name or a name on the hub.
         output_dir: The folder to write to.
         file_prefix: Start of the names of the token files.
@@ -256,18 +257,32 @@ def _packing(
         if name in options:
             raise TypeError(f"tokenize() has no option {name!r}; the datasets determine it")
     fields = [pattern_of(one.metadata.content_field) for one in selected]
+    source = options.get("source") or _source_of(selected)
     overrides = option_overrides(
         {
             # A file that an interrupted run has published is kept if it is what this run would write.
             "existing": "skip",
             **options,
-            "input": [str(one.input) for one in selected],
+            "source": source,
+            "input": [str(one.input) if source is None else one.plugin_input for one in selected],
             "output": output,
             "tokenizer": tokenizer,
             "field": fields[0],
         }
     )
     return prepare(None, overrides, tuple(fields) if len(set(fields)) > 1 else ())
+
+
+def _source_of(selected: Sequence[Selected]) -> str | None:
+    """Returns the plug-in that reads the corpora, if they are configs of `datasets`."""
+    configs = [one for one in selected if one.is_config]
+    if configs and len(configs) < len(selected):
+        others = ", ".join(one.name for one in selected if not one.is_config)
+        raise ConfigError(
+            f"{configs[0].name} is a config of a Hugging Face dataset, but {others} is read as files; "
+            "tokenize them separately, or read all with --source datasets"
+        )
+    return DATASETS if configs else None
 
 
 def _check_width(packing: Packing, token_dtype: str | None) -> None:
