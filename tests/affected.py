@@ -53,6 +53,7 @@ _AFFECTED = {
     "python/packtok/commands/plan.py": "launch shards",
     "python/packtok/commands/run.py": "launch ray run_tokenize slurm",
     "python/packtok/commands/run_command.py": "launch ray run_tokenize slurm",
+    "python/packtok/commands/source.py": "docstrings json sources",
     "python/packtok/commands/tokenize.py": "json ray run_tokenize slurm tokenize",
     "python/packtok/commands/tokenizer.py": "count engines",
     "python/packtok/commands/verify.py": "cli reader",

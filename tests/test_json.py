@@ -44,6 +44,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
     "data index": ((), "datasets"),
     "data list": ((), "name"),
+    "source check": (("plugin.py:documents", "any"), "faults"),
     "data search": (("desc",), "name"),
     "data show": (("described",), "metadata"),
     "data validate": (("described",), "differences"),
@@ -70,6 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
     folder = tmp_path_factory.mktemp("json")
     (folder / "c.jsonl").write_text('{"text": "a b c"}\n{"text": "\\u001b[31m\\u0660"}\n')
     (folder / "pack.yaml").write_text(CONFIG)
+    (folder / "plugin.py").write_text("def documents(corpus):\n    return [corpus]\n")
     (folder / "loader.yaml").write_text(LOADER)
     packtok_cli("pack", *CORPUS, "-o", "t.pbin", cwd=folder)
     for k in range(2):

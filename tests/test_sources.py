@@ -369,3 +369,70 @@ def test_installed_plugin_is_found_by_its_name(tmp_path: Path) -> None:
         assert (report.documents, report.source) == (2, source)
     with pytest.raises(ConfigError, match="installed: datasets, my-crawl"):
         packtok.pack(input="wiki", output=tmp_path / "o.pbin", tokenizer="gpt2", source="other")
+
+
+FAULTY = """
+import packtok
+
+runs = [0]
+
+
+def other_each_time(corpus):
+    runs[0] += 1
+    return ["same", f"run {runs[0]}", "same"]
+
+
+def wrong_start(corpus, start=0):
+    return [str(i) for i in range(max(start - 1, 0), 9)]
+
+
+def no_text(corpus):
+    return ["a", 5]
+
+
+@packtok.source(parts=lambda corpus: ["a", "a"])
+def twice(corpus, part):
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("other_each_time", "c: a second run yields another document 2"),
+        ("wrong_start", "c: with start=1 it yields another document 2"),
+        ("no_text", "c: document 2 is of type int; expected a text"),
+        ("twice", "c: its parts are ['a', 'a']; expected distinct names, at least one"),
+    ],
+)
+def test_checker_finds_faults(tmp_path: Path, name: str, fault: str) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    report = packtok.check_source(f"{tmp_path}/faulty.py:{name}", "c")
+    assert report["faults"][0] == fault
+
+
+def test_example_passes_the_checker_and_packs_the_stories_by_language(
+    tmp_path: Path, packtok_cli: PacktokCli
+) -> None:
+    source = "examples/source/story_source.py:documents"
+    root = Path(__file__).resolve().parent.parent
+    done = packtok_cli("source", "check", source, "examples/corpus.jsonl", cwd=root)
+    assert done.stdout.startswith("story_source.py:documents: ")
+    assert "96 documents" in done.stdout
+    assert "resumes with start" in done.stdout
+    packtok_cli(
+        *("pack", "--source", source, "-i", "examples/corpus.jsonl", "-t", "gpt2", "-o", tmp_path / "o.pbin"),
+        cwd=root,
+    )
+    reader, tokenizer = packtok.PbinReader(tmp_path / "o.pbin"), packtok.Tokenizer.from_pretrained("gpt2")
+    stories = [json.loads(line) for line in (root / "examples/corpus.jsonl").read_text().splitlines()]
+    by_language = sorted(stories, key=lambda story: story["lang"])
+    assert [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))] == [
+        one["text"] for one in by_language
+    ]
+
+
+def test_checker_exits_with_1_on_a_fault(tmp_path: Path, packtok_cli: PacktokCli) -> None:
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    done = packtok_cli("source", "check", "faulty.py:no_text", "c", "-q", cwd=tmp_path, code=1)
+    assert done.stdout == "c: document 2 is of type int; expected a text\n"

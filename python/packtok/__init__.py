@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from packtok.commands.pack import pack
     from packtok.commands.plan import plan
     from packtok.commands.run import retry, run
+    from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
     from packtok.commands.verify import verify, verify_corpus
     from packtok.config import PackConfig
@@ -70,6 +71,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerError",
     "__version__",
+    "check_source",
     "collate",
     "count",
     "document_mask",
@@ -103,6 +105,7 @@ _HOME = {
     "TokenDataset": "packtok.data.token_dataset",
     "document_mask": "packtok.data.fields",
     "get_dataset": "packtok.data.described",
+    "check_source": "packtok.commands.source",
     "count": "packtok.commands.count",
     "index": "packtok.commands.index",
     "join": "packtok.commands.join",

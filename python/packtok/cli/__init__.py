@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__, interrupts
-from packtok.cli import console, data, tokenizer
+from packtok.cli import console, data, source, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
 from packtok.cli.index import index
@@ -91,6 +91,7 @@ app.command()(status)
 app.command()(retry)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
+app.add_typer(source.app, name="source")
 
 
 def main() -> None:

@@ -366,5 +366,5 @@ def _strings_of(config: PackConfig) -> list[str]:
     settings, tokenizer = config.settings, config.tokenizer.config
     texts = [*settings.src_path, settings.dst_path, tokenizer.pretrained_model_name_or_path]
     texts += [settings.jq_pattern]
-    optional = (settings.index_path, settings.report, settings.eod_token, settings.bos_token)
+    optional = (settings.source, settings.index_path, settings.report, settings.eod_token, settings.bos_token)
     return texts + [text for text in optional if text is not None]
