@@ -1,5 +1,6 @@
 """Implements ``packtok tokenize``: from described datasets to a described dataset of token files."""
 
+import dataclasses
 import datetime
 import json
 import os
