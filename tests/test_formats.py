@@ -158,15 +158,15 @@ def test_shards_joined_equal_one_run(
         WRITERS[name](folder / f"p{i}{suffix}", texts[i * 100 : i * 100 + 100])
     common = ("-i", folder, "-t", "gpt2", "-q", *flags(name))
     packtok_cli("pack", "-o", "one.pbin", *common, cwd=tmp_path)
-    packtok_cli("plan", "-o", "parts", *common, "--shards", 5, cwd=tmp_path)
-    for shard in range(5):
-        packtok_cli("pack", "-o", "parts", *common, "--shard", f"{shard}/5", cwd=tmp_path)
+    packtok_cli("plan", "-o", "parts", *common, "--shards", 4, cwd=tmp_path)
+    for shard in range(4):
+        packtok_cli("pack", "-o", "parts", *common, "--shard", f"{shard}/4", cwd=tmp_path)
     packtok_cli("join", "parts", "-o", "joined.pbin", cwd=tmp_path)
     assert (tmp_path / "joined.pbin").read_bytes() == (tmp_path / "one.pbin").read_bytes()
     sizes = [packtok.PbinReader(path) for path in sorted((tmp_path / "parts").glob("shard-*.pbin"))]
     used = sum(len(reader) > 0 for reader in sizes)
     # Row groups and record batches are divided among shards; other files are not.
-    assert used == 5 if name in ("c.parquet", "c.arrow", "stream.arrow") else used >= 3
+    assert used == 4 if name in ("c.parquet", "c.arrow", "stream.arrow") else used >= 3
 
 
 def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> None:
@@ -187,8 +187,8 @@ def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> 
 @pytest.mark.parametrize("name", READERS)
 def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
     corpus = tmp_path / name
-    WRITERS[name](corpus, documents(30_000, seed=5, words=120))
-    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", *flags(name), "--set", "span_bytes=100000")
+    WRITERS[name](corpus, documents(8_000, seed=5, words=120))
+    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", *flags(name), "--set", "span_bytes=40000")
     packtok_cli("pack", "-o", "one.pbin", *common, "-q", cwd=tmp_path)
     resumed = 0
     for spans in range(2, 2 + NUM_KILLS):
@@ -207,9 +207,9 @@ def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) 
 
 def test_interrupted_run_of_a_changed_table_starts_over(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus = tmp_path / "c.parquet"
-    texts = documents(30_000, seed=5, words=120)
+    texts = documents(8_000, seed=5, words=120)
     write_parquet(corpus, texts)
-    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", "--set", "span_bytes=100000", "-q")
+    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", "--set", "span_bytes=40000", "-q")
     process = start("pack", "-o", "o.pbin", *common, cwd=tmp_path)
     wait_for_spans(process, tmp_path, 3)
     process.send_signal(signal.SIGINT)

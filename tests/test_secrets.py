@@ -196,11 +196,10 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
     url = url.replace("SECRET", secret)
     (folder / "pack.yaml").unlink(missing_ok=True)
     good = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": "gpt2"}
-    for option in ("-i", "-t"):
+    for option, more in (("-i", ("--print-config",)), ("-i", ()), ("-t", ())):
         given = [part for pair in {**good, option: url}.items() for part in pair]
-        for more in ((), ("--print-config",)):
-            done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
-            assert_hidden(done.stdout + done.stderr, folder, secret=secret)
+        done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
+        assert_hidden(done.stdout + done.stderr, folder, secret=secret)
     for more in (("--eod", url), ("--field", f'"{url}" + .none')):
         given = [part for pair in good.items() for part in pair]
         done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
