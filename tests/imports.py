@@ -55,6 +55,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "catalog",
             "collate",
             "data",
+            "integrations",
             "launch",
         ),
         *("commands", "cli"),

@@ -32,6 +32,7 @@ BIN = ENVIRONMENT / "bin"
 # Trainers that read our files, each in its own environment, because their dependencies conflict.
 PEERS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
+    "olmo_core": ("ai2-olmo-core==3.0.0",),
     # It imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
     "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
 }
