@@ -95,6 +95,7 @@ _AFFECTED = {
     "slurm/": "slurm",
     "tests/affected.py": "affected",
     "tests/fuzz/": "",
+    "tests/modalities_training.py": "trainers",
     "tests/olmo_core_training.py": "trainers",
     "tests/olmo_training.py": "trainers",
     "tests/ranks.py": "loader sampler",
