@@ -32,10 +32,11 @@ BIN = ENVIRONMENT / "bin"
 # Trainers that read our files, each in its own environment, because their dependencies conflict.
 PEERS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
-    "olmo_core": ("ai2-olmo-core==3.0.0",),
     # It imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
     "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
 }
+# Those of the thorough run. OLMo-core needs another torch, which has 4 GB.
+WHOLE_PEERS = {"olmo_core": ("ai2-olmo-core==3.0.0",)}
 SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 # These mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
@@ -220,7 +221,7 @@ def _wheel(*, is_release: bool) -> list[Step]:
 def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_thorough: bool) -> Step:
     environment = {} if not is_thorough else {"PACKTOK_THOROUGH": "1"}
     environment["PATH"] = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    for peer in _peers():
+    for peer in _peers(is_thorough=is_thorough):
         if (HOME / peer).exists() or _is_ci() or is_thorough:
             environment[_python_variable(peer)] = str(HOME / peer / "bin" / "python")
     command: list[str | Path] = [BIN / "python", "-m", "pytest", "-rs", "--durations=15"]
@@ -229,9 +230,10 @@ def _pytest(name: str, arguments: Sequence[str], after: Sequence[str], *, is_tho
     return Step(name, command, after=after, environment=environment, niceness=niceness)
 
 
-def _peers() -> list[str]:
-    """Returns the peers whose Python the caller did not name."""
-    return [peer for peer in PEERS if _python_variable(peer) not in os.environ]
+def _peers(*, is_thorough: bool) -> dict[str, tuple[str, ...]]:
+    """Returns the requirements of the peers whose Python the caller did not name."""
+    peers = {**PEERS, **WHOLE_PEERS} if is_thorough else PEERS
+    return {peer: required for peer, required in peers.items() if _python_variable(peer) not in os.environ}
 
 
 def _python_variable(peer: str) -> str:
@@ -310,8 +312,9 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         steps[0].environment = {"CARGO_INCREMENTAL": "0"}
     ready = ["install"]
     if _is_ci() or is_thorough:
-        steps += [_environment(peer, HOME / peer, PEERS[peer]) for peer in _peers()]
-        ready += _peers()
+        peers = _peers(is_thorough=is_thorough)
+        steps += [_environment(peer, HOME / peer, required) for peer, required in peers.items()]
+        ready += peers
     if _is_ci() and shutil.which("slurmctld") is None:
         steps.append(_slurm())
         ready.append("slurm")

@@ -55,6 +55,7 @@ def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
     assert losses[-1] < losses[0] - 0.5
 
 
+@pytest.mark.whole
 def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Path) -> None:
     """With OLMo-core 3's instance sources, data loader and trainer."""
     python = os.environ.get("PACKTOK_OLMO_CORE_PYTHON")

@@ -47,6 +47,7 @@ __all__ = [
     "list_objects",
     "list_shards",
     "marker_name",
+    "mask_of_item",
     "merge",
     "natural_sorted",
     "object_bytes",
@@ -385,6 +386,7 @@ def verify(
     on_progress: _Progress | None,
 ) -> dict[str, Any]: ...
 def raw_entries(paths: Sequence[_StrPath], token_bytes: int) -> list[_Entry]: ...
+def mask_of_item(document_ids: _Ids) -> npt.NDArray[np.bool_]: ...
 def find_or_plan(
     blocks: Blocks,
     *,

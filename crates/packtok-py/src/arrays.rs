@@ -1,11 +1,56 @@
-//! The caller's arrays for a batch: checks their types and shapes once and borrows them.
+//! The caller's arrays for a batch: checks their types and shapes once and borrows them. Masks of items.
 
 use numpy::{
-    Element, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray, PyUntypedArrayMethods,
+    Element, PyArray1, PyArray2, PyArrayMethods, PyReadwriteArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
-use packtok_sampling::items::IdsMut;
+use packtok_sampling::items::{IdsMut, fill_mask};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+
+/// The mask of the tokens that each token of an item may attend to: itself and those before it in its
+/// document. Bool of shape (tokens, tokens); queries precede keys.
+///
+/// `document_ids` is a one-dimensional array of int64, int32, uint32 or uint16, in which the tokens of a
+/// document are consecutive.
+#[pyfunction]
+fn mask_of_item<'py>(
+    py: Python<'py>,
+    document_ids: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyArray2<bool>>> {
+    if let Ok(ids) = document_ids.cast::<PyArray1<u16>>() {
+        return mask_of(py, ids);
+    }
+    if let Ok(ids) = document_ids.cast::<PyArray1<i64>>() {
+        return mask_of(py, ids);
+    }
+    if let Ok(ids) = document_ids.cast::<PyArray1<u32>>() {
+        return mask_of(py, ids);
+    }
+    match document_ids.cast::<PyArray1<i32>>() {
+        Ok(ids) => mask_of(py, ids),
+        Err(_) => Err(PyTypeError::new_err(
+            "document_ids: expected a one-dimensional array of int64, int32, uint32 or uint16",
+        )),
+    }
+}
+
+fn mask_of<'py, T: Element + PartialEq>(
+    py: Python<'py>,
+    ids: &Bound<'py, PyArray1<T>>,
+) -> PyResult<Bound<'py, PyArray2<bool>>> {
+    let ids = ids.try_readonly()?;
+    let ids = ids.as_slice()?;
+    let mask = PyArray2::zeros(py, [ids.len(), ids.len()], false);
+    let mut written = mask.try_readwrite()?;
+    fill_mask(ids, written.as_slice_mut()?);
+    drop(written);
+    Ok(mask)
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(mask_of_item, module)?)
+}
 
 /// An array of ids, borrowed for writing.
 pub(crate) enum IdArray<'py> {

@@ -40,6 +40,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<reader::PyPbinReader>()?;
     module.add_class::<blocks::PyBlocks>()?;
     block_options::register(module)?;
+    arrays::register(module)?;
     manifest::register(module)?;
     mixture::register(module)?;
     module.add_class::<order::PyPermutation>()?;

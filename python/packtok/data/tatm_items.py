@@ -1,15 +1,14 @@
 """Items of `TatmMemmapDataset`, and batches of them."""
 
-import itertools
 from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch.utils.data import default_collate
 from torch.utils.data._utils.collate import default_collate_fn_map
 
+from packtok._packtok import mask_of_item
 from packtok.collate import joined_segments, row_segments
 
 __all__ = ["TatmItem", "TatmItems", "torch_collate_fn"]
@@ -41,23 +40,6 @@ class TatmItem(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(f"the item has no field {name!r}, only {', '.join(self)}") from None
-
-
-def mask_of_item(document_ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Returns the mask of one item, bool of shape ``(tokens, tokens)``; queries precede keys.
-
-    Args:
-        document_ids: Number of each token's document; the tokens of a document are consecutive.
-    """
-    len_tokens = len(document_ids)
-    mask = np.zeros((len_tokens, len_tokens), np.bool_)
-    positions = np.arange(len_tokens, dtype=np.uint32)
-    stops = np.flatnonzero(document_ids[1:] != document_ids[:-1]) + 1
-    # Only the square of each document is written: comparing all pairs of tokens takes ten times as long.
-    for start, stop in itertools.pairwise((0, *stops.tolist(), len_tokens)):
-        of_document = positions[start:stop]
-        np.greater_equal.outer(of_document, of_document, out=mask[start:stop, start:stop])
-    return mask
 
 
 class TatmItems(Sequence[TatmItem]):

@@ -7,7 +7,9 @@ mod error;
 mod ids;
 #[expect(clippy::module_inception, reason = "the items of this module")]
 pub mod items;
+mod mask;
 pub mod stream;
 
 pub use error::ItemsError;
 pub use ids::{Id, IdsMut};
+pub use mask::fill_mask;
