@@ -296,6 +296,7 @@ def test_the_class_takes_the_arguments_of_tatm(tmp_path: Path) -> None:
 # Ways to name a dataset.
 
 
+@pytest.mark.filterwarnings("ignore:.*has no index")
 def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tmp_path / "base"
     texts = [f"text number {i} of the corpus" for i in range(50)]
@@ -329,7 +330,7 @@ def test_a_dataset_is_found_by_every_kind_of_name(tmp_path: Path, monkeypatch: p
         folder / "tokenized.jsonl",
     ):
         dataset = packtok.get_dataset(named, 16)
-        assert dataset.vocab_size in (50257, None)
+        assert dataset.vocab_size == 50257
         assert [item.token_ids.tolist() for item in dataset] == [item.token_ids.tolist() for item in expected]
     one = packtok.get_dataset(paths[0], 16)
     assert (one.num_files(), one.vocab_size) == (1, 50257)
@@ -351,6 +352,49 @@ def test_documents_of_gpt2_are_told_apart(tmp_path: Path) -> None:
     lens = [len(reader[i]) for i in range(3)]
     item = packtok.get_dataset(tmp_path / "a.pbin", sum(lens))[0]
     assert item.document_ids.tolist() == [i for i, n in enumerate(lens) for _ in range(n)]
+
+
+def test_shards_beside_their_file_are_not_read_twice(tmp_path: Path) -> None:
+    """A run leaves the shards that it joined in a folder next to its output."""
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": f"text {i}"}) + "\n" for i in range(20)))
+    output = tmp_path / "out" / "train.pbin"
+    output.parent.mkdir()
+    options: Any = {"input": tmp_path / "a.jsonl", "tokenizer": "gpt2"}
+    shards = output.parent / "train.pbin.shards"
+    packtok.plan(shards=2, output=shards, **options)
+    packtok.pack(output=shards, shard="0/2", **options)
+    with pytest.raises(ConfigError, match="1 of 2 shards are finished; run the command"):
+        packtok.get_dataset(shards, 8)
+    packtok.pack(output=shards, shard="1/2", **options)
+    packtok.join(shards, output)
+    expected = packtok.get_dataset(output, 8)
+    for folder in (output.parent, shards):
+        dataset = packtok.get_dataset(folder, 8, by_file=False)
+        assert dataset.num_tokens() == expected.num_tokens()
+        assert dataset.vocab_size == 50257
+    assert packtok.TokenDataset(output.parent, 8).num_tokens == expected.num_tokens()
+
+
+@pytest.mark.filterwarnings("ignore:cut")
+@pytest.mark.parametrize("padding", [0, 1, 100])
+def test_a_separator_of_0_is_not_taken_for_padding(tmp_path: Path, padding: int) -> None:
+    files = [[[5, 6, 0], [7, 8, 9, 0]], [[3, 0]]]
+    write_tatm(tmp_path, files, separator=None, padding=padding)
+    dataset = packtok.get_dataset(tmp_path, 4, eos_token=0)
+    assert_items(dataset, expected_items(files, 4))
+    assert dataset.num_cut_tokens == 2 * padding
+
+
+def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
+    write_tatm(tmp_path, FILES, padding=0)
+    for content in ("[]", "{", '{"post_processor": {"type": "BertProcessing", "sep": 5}}'):
+        (tmp_path / "tokenizer.json").write_text(content)
+        if content.startswith("{") and len(content) > 1:
+            with pytest.warns(UserWarning, match="appends no token"):
+                packtok.get_dataset(tmp_path, LENGTH)
+            continue
+        with pytest.raises(ConfigError, match=r"tokenizer.json: is not a tokenizer.json"):
+            packtok.get_dataset(tmp_path, LENGTH)
 
 
 # Items.

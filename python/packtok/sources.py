@@ -2,7 +2,8 @@
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TypedDict
 
@@ -24,7 +25,8 @@ def find_files(source: Source) -> Files:
     """Returns the files of ``source``, or the manifest if it is one.
 
     A list keeps its order. A folder stands for every ``*.pbin`` below it and a glob for every matching file,
-    both in natural order. Lists can contain folders and globs, but no manifests.
+    both in natural order. Shards of a run in a folder below it are left out: they have the same documents as
+    the file that they are joined to. Lists can contain folders and globs, but no manifests.
 
     Raises:
         ConfigError: If a list is empty, a folder contains no pbin or a glob matches nothing.
@@ -65,7 +67,7 @@ def is_manifest(path: str) -> bool:
 
 def _expanded(path: str) -> list[str]:
     if os.path.isdir(path):
-        found = [str(file) for file in Path(path).rglob("*.pbin") if file.is_file()]
+        found = [str(file) for file in _pbins_below(Path(path))]
         if not found:
             raise ConfigError(f"{path}: no .pbin file in this folder")
     elif glob.has_magic(path) and not os.path.exists(path):
@@ -75,3 +77,11 @@ def _expanded(path: str) -> list[str]:
     else:
         return [path]
     return _packtok.natural_sorted(found)
+
+
+def _pbins_below(folder: Path) -> Iterator[Path]:
+    """Yields the pbins below a folder, without the shards in a folder of shards below it."""
+    for path in folder.rglob("*.pbin"):
+        below = takewhile(lambda parent: parent != folder, path.parents)
+        if path.is_file() and not any((parent / _packtok.PLAN_NAME).exists() for parent in below):
+            yield path

@@ -1,4 +1,4 @@
-//! How the pages of a file will be read, as the system is told.
+//! How the pages of a file will be read, for advice to the system.
 
 use memmap2::Advice;
 

@@ -35,7 +35,7 @@ fn mask_of_item<'py>(
     }
 }
 
-fn mask_of<'py, T: Element + PartialEq>(
+fn mask_of<'py, T: Element + PartialEq + Sync>(
     py: Python<'py>,
     ids: &Bound<'py, PyArray1<T>>,
 ) -> PyResult<Bound<'py, PyArray2<bool>>> {
@@ -43,7 +43,8 @@ fn mask_of<'py, T: Element + PartialEq>(
     let ids = ids.as_slice()?;
     let mask = PyArray2::zeros(py, [ids.len(), ids.len()], false);
     let mut written = mask.try_readwrite()?;
-    fill_mask(ids, written.as_slice_mut()?);
+    let rows = written.as_slice_mut()?;
+    py.detach(|| fill_mask(ids, rows));
     drop(written);
     Ok(mask)
 }

@@ -26,6 +26,8 @@ METADATA_NAMES = ("metadata.json", "metadata.yaml", "metadata.yml")
 DETAILS_NAME = "metadata.packtok.json"
 # Version of the file with packtok's own keys.
 DETAILS_VERSION = 1
+# Bytes of a token by the dtype in ``tokenized_info``.
+BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
 _MAX_BYTES = 64 << 20
 
 

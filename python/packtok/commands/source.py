@@ -45,8 +45,13 @@ def check_source(
         "documents": sum(one["documents"] for one in check.parts),
         "bytes": sum(one["bytes"] for one in check.parts),
         "parts": check.parts,
-        "faults": check.faults[:MAX_DIFFERENCES],
+        "faults": _shortened(check.faults),
     }
+
+
+def _shortened(faults: list[str]) -> list[str]:
+    left_out = len(faults) - MAX_DIFFERENCES
+    return [*faults[:MAX_DIFFERENCES], *([f"and {left_out:,} more"] if left_out > 0 else [])]
 
 
 class _Check:

@@ -12,6 +12,7 @@ from typing import Any
 from packtok import _packtok
 from packtok.catalog.names import Remark
 from packtok.catalog.schema import (
+    BYTES_OF_DTYPE,
     METADATA_NAMES,
     DatasetMetadata,
     TokenizedInfo,
@@ -29,9 +30,7 @@ from packtok.plugins.plugin import DATASETS
 from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
-
-_BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
-TOKENIZER_NAME = "tokenizer.json"
+from packtok.tokenizer.find import TOKENIZER_FILE
 
 
 def tokenize(
@@ -170,7 +169,7 @@ class Tokenization:
     def _describe(self, counts: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
         """Writes the tokenizer and the metadata of finished token files."""
         found = self.packing.found.tokenizer
-        _packtok.publish_bytes(self.folder / TOKENIZER_NAME, found.to_json())
+        _packtok.publish_bytes(self.folder / TOKENIZER_FILE, found.to_json())
         metadata = _metadata(
             self.selected,
             self.packing,
@@ -289,10 +288,10 @@ def _source_of(selected: Sequence[Selected]) -> str | None:
 def _check_width(packing: Packing, token_dtype: str | None) -> None:
     if token_dtype is None:
         return
-    if token_dtype not in _BYTES_OF_DTYPE:
-        raise ConfigError(f"--token-dtype is {token_dtype!r}, expected one of {', '.join(_BYTES_OF_DTYPE)}")
+    if token_dtype not in BYTES_OF_DTYPE:
+        raise ConfigError(f"--token-dtype is {token_dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
     tokenizer = packing.found.tokenizer
-    if tokenizer.token_bytes > _BYTES_OF_DTYPE[token_dtype]:
+    if tokenizer.token_bytes > BYTES_OF_DTYPE[token_dtype]:
         raise ConfigError(
             f"--token-dtype is {token_dtype}, too narrow for the {tokenizer.vocab_size:,} ids of "
             f"{tokenizer.name}; give a wider one, or leave it out"

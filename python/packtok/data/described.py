@@ -2,14 +2,17 @@
 
 import glob
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Unpack
 
+from packtok import _packtok
 from packtok._packtok import PbinReader, is_url
 from packtok.catalog.names import find_dataset
 from packtok.catalog.schema import DatasetMetadata, load_details
 from packtok.data.tatm import ItemOptions, TatmMemmapDataset, files_with_prefix
 from packtok.errors import ConfigError
+from packtok.shard_folder import ShardFolder
 from packtok.sources import StrPath, find_files, is_manifest
 
 __all__ = ["get_dataset"]
@@ -44,8 +47,10 @@ def get_dataset(
         (128,)
     """
     files, vocab_size = _found(metadata)
-    options.setdefault("vocab_size", vocab_size)
-    return TatmMemmapDataset.of_files(files, context_length, **options)
+    dataset = TatmMemmapDataset.of_files(files, context_length, **options)
+    if dataset.vocab_size is None:
+        dataset.vocab_size = vocab_size if vocab_size is not None else _recorded_vocab_size(files, dataset)
+    return dataset
 
 
 def _found(metadata: StrPath | DatasetMetadata) -> tuple[dict[str, Any], int | None]:
@@ -53,9 +58,8 @@ def _found(metadata: StrPath | DatasetMetadata) -> tuple[dict[str, Any], int | N
     if not isinstance(metadata, DatasetMetadata):
         text = os.fspath(metadata)
         if _is_of_token_files(text):
-            files: dict[str, Any] = dict(find_files(text))
-            return files, _vocab_size(files)
-        metadata = find_dataset(text)
+            return dict(find_files(text)), None
+        metadata = find_dataset(text, lambda remark: warnings.warn(remark, stacklevel=5))
     return _described_files(metadata)
 
 
@@ -65,10 +69,23 @@ def _is_of_token_files(path: str) -> bool:
         return True
     if os.path.isdir(path):
         names = set(os.listdir(path))
-        return not any(name.startswith("metadata.") for name in names) and any(
-            name.endswith(_PBIN_SUFFIX) for name in names
-        )
+        if any(name.startswith("metadata.") for name in names):
+            return False
+        if _packtok.PLAN_NAME in names:
+            _check_finished(Path(path))
+        return any(name.endswith(_PBIN_SUFFIX) for name in names)
     return os.path.isfile(path) and (path.endswith(_PBIN_SUFFIX) or _is_manifest(path))
+
+
+def _check_finished(folder: Path) -> None:
+    """Raises a `ConfigError` unless all shards of a run are in the folder."""
+    shards = ShardFolder.open(folder)
+    num_finished, num_shards = len(shards.finished()), shards.plan.num_shards
+    if num_finished < num_shards:
+        raise ConfigError(
+            f"{folder}: {num_finished:,} of {num_shards:,} shards are finished; run the command that writes "
+            "them again, and give its output"
+        )
 
 
 def _is_manifest(path: str) -> bool:
@@ -87,12 +104,12 @@ def _described_files(metadata: DatasetMetadata) -> tuple[dict[str, Any], int | N
         )
     suffix = info.file_extension.removeprefix(".")
     details = {} if metadata.path is None else load_details(metadata.path)
-    listed = [str(metadata.folder / one["path"]) for one in details.get("files", ())]
+    listed = [str(metadata.folder / name) for name in _listed(details)]
     if listed and all(path.endswith(_PBIN_SUFFIX) for path in listed):
         files: dict[str, Any] = {"paths": listed}
     else:
         files = files_with_prefix(str(_prefix(metadata, info.file_prefix, suffix)), info.dtype, suffix)
-    return files, info.vocab_size if info.vocab_size is not None else _vocab_size(files)
+    return files, info.vocab_size
 
 
 def _prefix(metadata: DatasetMetadata, prefix: str, suffix: str) -> Path:
@@ -106,7 +123,18 @@ def _prefix(metadata: DatasetMetadata, prefix: str, suffix: str) -> Path:
     return beside if is_moved else recorded
 
 
-def _vocab_size(files: dict[str, Any]) -> int | None:
-    """Returns the size of the vocabulary that the first of a list of pbins records."""
-    metadata = PbinReader(files["paths"][0]).metadata if "paths" in files else None
+def _listed(details: dict[str, Any]) -> list[str]:
+    """Returns the names of the token files that packtok wrote."""
+    match details:
+        case {"files": [*files]}:
+            return [
+                one["path"] for one in files if isinstance(one, dict) and isinstance(one.get("path"), str)
+            ]
+    return []
+
+
+def _recorded_vocab_size(files: dict[str, Any], dataset: TatmMemmapDataset) -> int | None:
+    """Returns the size of the vocabulary that the first pbin records."""
+    # Files without a header record nothing.
+    metadata = None if "entries" in files else PbinReader(dataset.paths[0]).metadata
     return None if metadata is None else metadata.get("tokenizer", {}).get("vocab_size")

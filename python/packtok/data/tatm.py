@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks, natural_sorted, raw_entries
-from packtok.data.fields import Fields, document_mask
+from packtok._packtok import Blocks, mask_of_item, natural_sorted, raw_entries
+from packtok.catalog.schema import BYTES_OF_DTYPE
+from packtok.data.fields import Fields
 from packtok.data.tatm_items import TatmItem, TatmItems, doc_lens_of_rows
 from packtok.errors import ConfigError
 from packtok.fingerprint import digest
@@ -29,7 +30,6 @@ __all__ = ["ItemOptions", "TatmMemmapDataset", "files_with_prefix"]
 Split = Literal["train", "validation", "val"]
 TokenOutputFormat = Literal["numpy", "torch"]
 
-_BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
 _TORCH_DTYPES = {"uint16": torch.uint16, "uint32": torch.uint32, "int64": torch.int64}
 # The number of documents of an item that 16 bits can distinguish.
 _MOST_SHORT_IDS = 1 << 16
@@ -150,12 +150,15 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         if create_doc_mask and not create_doc_ids:
             raise ConfigError("create_doc_mask needs create_doc_ids, from which it is computed")
         wants_documents = create_doc_ids or position_ids or cu_seqlens or doc_lens
+        separator = _separator(files, eos_token) if wants_documents and "entries" in files else None
+        if separator == 0:
+            files = _with_last_separator(files)
         self._num_cut_tokens = _report_padding(files)
         self._packing: dict[str, Any] = {
             "context_length": context_length,
             "overlap": 0 if chunked else context_length - 1,
             "by_file": by_file,
-            "separator": _separator(files, eos_token) if wants_documents and "entries" in files else None,
+            "separator": separator,
         }
         self._blocks = Blocks(**files, packing="chunks", **self._packing)
         if not len(self._blocks):
@@ -221,7 +224,8 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         if self._wants_segments and not self._cu_seqlens:
             del batch["cu_seqlens"], batch["max_seqlen"]
         if self._create_doc_mask:
-            batch["document_mask"] = document_mask(batch["document_ids"])
+            masks = [mask_of_item(ids) for ids in batch["document_ids"].numpy()]
+            batch["document_mask"] = torch.from_numpy(np.stack(masks))
         return TatmItems(batch, is_torch=self._is_torch)
 
     def num_tokens(self) -> int:
@@ -231,6 +235,11 @@ class TatmMemmapDataset(Dataset[TatmItem]):
     def num_files(self) -> int:
         """Returns the number of files."""
         return len(self._blocks.paths)
+
+    @property
+    def paths(self) -> list[Path]:
+        """Paths of the files, in order."""
+        return self._blocks.paths
 
     @property
     def num_cut_tokens(self) -> int:
@@ -244,9 +253,11 @@ class TatmMemmapDataset(Dataset[TatmItem]):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, as hex, of everything that determines the tokens of each item."""
-        told = [self._packing, self.split, self._first_validation]
-        return digest([self._blocks.fingerprint, *told])
+        """SHA-256, as hex, of what determines the tokens of each item.
+
+        Files without a header have no checksum, so only their names and lengths count.
+        """
+        return digest([self._blocks.fingerprint, self._packing, self.split, self._first_validation])
 
     def create_split(self, split_size: int | float = 0.1) -> None:
         """Makes the last items those for validation; `set_split` selects a side.
@@ -335,6 +346,15 @@ def _report_padding(files: dict[str, Any]) -> int:
     return sum(cut.values())
 
 
+def _with_last_separator(files: dict[str, Any]) -> dict[str, Any]:
+    """Returns the files with one more token if they have padding, which 0 as a separator looks like."""
+    entries = [
+        (path, file_bytes, token_bytes, documents, min(tokens + 1, file_bytes // token_bytes), *rest)
+        for path, file_bytes, token_bytes, documents, tokens, *rest in files["entries"]
+    ]
+    return {**files, "entries": entries}
+
+
 def _separator(files: dict[str, Any], eos_token: int | None) -> int | None:
     """Returns the id that ends every document in files without a header.
 
@@ -379,6 +399,6 @@ def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
         raise ConfigError(f"{prefix}*.{suffix}: no file matches")
     if suffix == "pbin":
         return {"paths": paths}
-    if dtype not in _BYTES_OF_DTYPE:
-        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(_BYTES_OF_DTYPE)}")
-    return {"entries": raw_entries(paths, _BYTES_OF_DTYPE[dtype])}
+    if dtype not in BYTES_OF_DTYPE:
+        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
+    return {"entries": raw_entries(paths, BYTES_OF_DTYPE[dtype])}

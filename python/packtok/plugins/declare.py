@@ -21,7 +21,8 @@ def source(*, parts: Parts) -> Callable[[F], F]:
     Example:
         >>> @packtok.source(parts=lambda corpus: ["a", "b"])
         ... def documents(corpus, part, start=0):
-        ...     return [f"text {number} of {part}" for number in range(3)][start:]
+        ...     texts = [f"text {number} of {part}" for number in range(3)]
+        ...     return texts[start:]
     """
 
     def declared(function: F) -> F:

@@ -14,7 +14,9 @@ from packtok.errors import ConfigError
 from packtok.plugins.plugin import DATASETS, Plugin
 
 DEFAULT_SPLIT = "train"
-ROWS_AT_ONCE = 1000
+# Few, because texts can be long.
+ROWS_AT_ONCE = 100
+LEAST_MAJOR_VERSION = 4
 
 
 def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
@@ -29,14 +31,19 @@ def datasets_plugin(fields: Mapping[str, str]) -> Plugin:
     """
     _import()
     columns = {corpus: _names(pattern) for corpus, pattern in fields.items()}
+    # For one run only, because the files of a dataset can change.
+    load = functools.cache(_load)
     for corpus, names in columns.items():
         # Errors of the user's names are found here, before anything is read.
-        _check_column(names[0], _load(corpus).column_names or names[:1])
+        _check_column(names[0], load(corpus).column_names or names[:1])
+
+    def parts(corpus: str) -> Sequence[str]:
+        return [str(shard) for shard in range(load(corpus).num_shards)]
 
     def documents(corpus: str, part: str, start: int = 0) -> Iterator[Any]:
-        return _texts(corpus, columns[corpus], int(part), start)
+        return _texts(load(corpus), columns[corpus], int(part), start)
 
-    return Plugin(DATASETS, documents, _parts, is_resumable=True)
+    return Plugin(DATASETS, documents, parts, is_resumable=True)
 
 
 def split_name(corpus: str) -> tuple[str, str | None, str]:
@@ -57,6 +64,12 @@ def _import() -> Any:
             "--source datasets needs Hugging Face datasets, which is not installed; run pip install "
             "'packtok[datasets]'"
         ) from None
+    # Earlier versions run code that a dataset contains.
+    if int(datasets.__version__.split(".")[0]) < LEAST_MAJOR_VERSION:
+        raise ConfigError(
+            f"--source datasets needs version {LEAST_MAJOR_VERSION} of datasets, found "
+            f"{datasets.__version__}; run pip install 'packtok[datasets]'"
+        )
     return datasets
 
 
@@ -70,7 +83,6 @@ def _names(pattern: str) -> list[str]:
     return names
 
 
-@functools.lru_cache(maxsize=8)
 def _load(corpus: str) -> Any:
     """Returns the streamed dataset of a corpus; errors list the known configs and splits."""
     datasets = _import()
@@ -112,21 +124,31 @@ def _check_column(column: str, known: Sequence[str]) -> None:
         )
 
 
-def _parts(corpus: str) -> Sequence[str]:
-    """Returns the numbers of the dataset's shards."""
-    return [str(i) for i in range(_load(corpus).num_shards)]
-
-
-def _texts(corpus: str, names: list[str], shard: int, start: int) -> Iterator[Any]:
-    dataset = _load(corpus)
-    rows = dataset.shard(num_shards=dataset.num_shards, index=shard)
-    column, *inner = names
+def _texts(dataset: Any, names: list[str], shard: int, start: int) -> Iterator[Any]:
+    """Yields the texts of a shard of the dataset, without the first ``start`` ones."""
+    rows = dataset.shard(num_shards=dataset.num_shards, index=shard).select_columns(names[:1])
     if start:
         rows = rows.skip(start)
     # Columns as a whole, so that no Python object per row is made but its text.
     for batch in rows.with_format("arrow").iter(batch_size=ROWS_AT_ONCE):
-        _check_column(column, batch.column_names)
-        values = batch.column(column).to_pylist()
-        for name in inner:
-            values = [value.get(name) if isinstance(value, dict) else value for value in values]
-        yield from values
+        yield from _column(batch, names).to_pylist()
+
+
+def _column(batch: Any, names: list[str]) -> Any:
+    """Returns the column at a path of names.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    _check_column(names[0], batch.column_names)
+    column = batch.column(names[0])
+    for depth, name in enumerate(names[1:], start=1):
+        if not pa.types.is_struct(column.type):
+            path = ".".join(names[:depth])
+            raise ConfigError(f"--field: column {path} is of type {column.type} and has no field {name!r}")
+        _check_column(name, [column.type.field(i).name for i in range(column.type.num_fields)])
+        column = pc.struct_field(column, name)
+    return column

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from packtok.errors import ConfigError
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 __all__ = ["TOKENIZER_FILE", "separator_of"]
@@ -16,10 +17,13 @@ def separator_of(tokenizer_path: Path) -> int | None:
     ``BertProcessing`` and ``RobertaProcessing``, alone or in a ``Sequence``.
 
     Raises:
-        OSError: If the file cannot be read.
-        ValueError: If it is not JSON.
+        ConfigError: If the file is not a tokenizer.json.
+        OSError: If it cannot be read.
     """
-    return _appended(json.loads(tokenizer_path.read_bytes()).get("post_processor"))
+    try:
+        return _appended(json.loads(tokenizer_path.read_bytes()).get("post_processor"))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{tokenizer_path}: is not a tokenizer.json: {error}") from None
 
 
 def _appended(processor: Any) -> int | None:

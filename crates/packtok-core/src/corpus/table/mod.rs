@@ -133,8 +133,17 @@ impl Table {
         let Some(texts) = &mut self.open else {
             return Ok(());
         };
+        let group = &self.groups.list[self.next - 1];
+        let stop = group.first_row + group.rows;
         while buffer.len() < self.options.chunk_bytes && spans.len() < MAX_ROWS {
             let (content, len_bytes) = match texts.next_text(self.options.max_document_bytes)? {
+                // Not only at the end of the group: a damaged page may say that it has 2^31 rows.
+                Some(_) if self.row == stop => {
+                    return Err(Fault::Damaged(format!(
+                        "{} {} has more than the {} rows that it should have",
+                        self.groups.name, group.index, group.rows
+                    )));
+                }
                 Some(Text::Oversize(len_bytes)) => (SpanContent::Oversize, len_bytes),
                 Some(Text::Bytes(text)) => {
                     let start = buffer.len();

@@ -5,7 +5,7 @@
 //! reads, and writes a large dictionary to a temporary file.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -182,7 +182,7 @@ impl LargePages {
             let num_level_bytes = repetition.saturating_add(definition);
             let left = header.compressed_bytes.checked_sub(num_level_bytes);
             let left = left.ok_or_else(|| damaged("a page is shorter than its levels"))?;
-            let levels = self.exact(&mut self.raw(start, definition), definition)?;
+            let levels = exact(&mut self.raw(start, definition), definition, header)?;
             let values = start + definition;
             let uncompressed = PageHeader {
                 uncompressed_bytes: header.uncompressed_bytes.saturating_sub(num_level_bytes),
@@ -194,18 +194,23 @@ impl LargePages {
             let mut levels = Vec::new();
             if has_levels {
                 let len = read_u32(&mut bytes)?;
-                levels = self.exact(&mut bytes, len.into())?;
+                levels = exact(&mut bytes, len.into(), header)?;
             }
             (levels, bytes)
         };
         let values = match header.encoding {
             PLAIN => Values::Plain(bytes),
             _ => {
-                let mut width = [0];
-                bytes.read_exact(&mut width)?;
                 let mut indices = Vec::new();
-                bytes.read_to_end(&mut indices)?;
-                Values::Dictionary(hybrid(indices, width[0].into())?)
+                let limit = most_hybrid_bytes(header);
+                bytes.by_ref().take(limit).read_to_end(&mut indices)?;
+                // A page of nulls may have no bytes.
+                let width = if indices.is_empty() {
+                    0
+                } else {
+                    indices.remove(0)
+                };
+                Values::Dictionary(hybrid(indices, width.into())?)
             }
         };
         Ok(Page {
@@ -213,16 +218,6 @@ impl LargePages {
             values,
             rows_left: header.num_values,
         })
-    }
-
-    /// `len` bytes of `reader`, which are fewer than the file has.
-    fn exact(&self, reader: &mut dyn Read, len: u64) -> Result<Vec<u8>, Fault> {
-        let mut bytes = Vec::new();
-        reader.take(len).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 == len {
-            true => Ok(bytes),
-            false => Err(damaged("a page is shorter than its levels")),
-        }
     }
 
     fn raw(&self, start: u64, len: u64) -> io::Take<Raw> {
@@ -238,6 +233,8 @@ impl LargePages {
         let raw = self.raw(start, len);
         let num_bytes = header.uncompressed_bytes;
         let reader: Box<dyn Read + Send> = match self.compression {
+            // Even of compressed pages, nothing may be left of no values.
+            _ if num_bytes == 0 => Box::new(io::empty()),
             _ if !header.is_compressed => Box::new(raw),
             Compression::SNAPPY => Box::new(LzReader::new(raw, Format::Snappy, num_bytes)?),
             Compression::LZ4_RAW => Box::new(LzReader::new(raw, Format::Lz4, num_bytes)?),
@@ -275,7 +272,13 @@ impl LargePages {
         let len = match &mut page.values {
             Values::Plain(bytes) => {
                 let len = read_u32(bytes)?.into();
-                read_text(bytes, len, max_bytes, &mut self.text)?;
+                let is_kept = len <= max_bytes;
+                copy_value(bytes, len, &mut |piece| {
+                    if is_kept {
+                        self.text.extend_from_slice(piece);
+                    }
+                    Ok(())
+                })?;
                 len
             }
             Values::Dictionary(indices) => {
@@ -327,8 +330,8 @@ impl Read for Raw {
 
 /// The values of a dictionary page, by number.
 struct Dictionary {
-    /// The start of each value, and the end of the last one.
-    offsets: Vec<u64>,
+    /// The start of each value, and the end of the last one. A page has less than 2^31 bytes.
+    offsets: Vec<u32>,
     store: Store,
 }
 
@@ -347,15 +350,14 @@ impl Dictionary {
         let mut offsets = vec![0];
         let mut end = 0;
         for _ in 0..header.num_values {
-            let len = u64::from(read_u32(&mut page)?);
-            let mut value = page.by_ref().take(len);
-            let copied = match &mut store {
-                Store::Memory(bytes) => io::copy(&mut value, bytes)?,
-                Store::File(file) => io::copy(&mut value, file).map_err(in_temporary_folder)?,
-            };
-            if copied < len {
-                return Err(damaged("a dictionary page is shorter than its values"));
-            }
+            let len = read_u32(&mut page)?;
+            copy_value(&mut page, len.into(), &mut |piece| match &mut store {
+                Store::Memory(bytes) => {
+                    bytes.extend_from_slice(piece);
+                    Ok(())
+                }
+                Store::File(file) => file.write_all(piece).map_err(in_temporary_folder),
+            })?;
             end += len;
             offsets.push(end);
         }
@@ -372,14 +374,14 @@ impl Dictionary {
         else {
             return Err(damaged("a value is not in the dictionary"));
         };
-        let len = end - start;
+        let len = u64::from(end - start);
         if len <= max_bytes {
             match &mut self.store {
                 Store::Memory(bytes) => {
                     text.extend_from_slice(&bytes[start as usize..end as usize]);
                 }
                 Store::File(file) => {
-                    file.seek(SeekFrom::Start(start))
+                    file.seek(SeekFrom::Start(start.into()))
                         .map_err(in_temporary_folder)?;
                     let read = file.take(len).read_to_end(text);
                     read.map_err(in_temporary_folder)?;
@@ -390,17 +392,42 @@ impl Dictionary {
     }
 }
 
-/// Reads a value of `len` bytes into `text`, or skips it if it is longer than `max_bytes`.
-fn read_text(bytes: &mut Bytes, len: u64, max_bytes: u64, text: &mut Vec<u8>) -> Result<(), Fault> {
-    let mut value = bytes.take(len);
-    let read = match len <= max_bytes {
-        true => value.read_to_end(text)? as u64,
-        false => io::copy(&mut value, &mut io::sink())?,
-    };
-    match read == len {
-        true => Ok(()),
-        false => Err(damaged("a page is shorter than its values")),
+/// Passes the next `len` bytes to `each`, piece by piece.
+fn copy_value(
+    bytes: &mut Bytes,
+    len: u64,
+    each: &mut dyn FnMut(&[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut left = len;
+    while left > 0 {
+        let buffered = bytes.fill_buf()?;
+        if buffered.is_empty() {
+            return Err(damaged("a page is shorter than its values"));
+        }
+        let num = left.min(buffered.len() as u64) as usize;
+        each(&buffered[..num])?;
+        bytes.consume(num);
+        left -= num as u64;
     }
+    Ok(())
+}
+
+/// `len` bytes of `reader`, which are levels of the page of `header`.
+fn exact(reader: &mut dyn Read, len: u64, header: &PageHeader) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let limit = len.min(most_hybrid_bytes(header));
+    reader.take(limit).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == len {
+        true => Ok(bytes),
+        false => Err(damaged(
+            "the levels of a page have another length than it says",
+        )),
+    }
+}
+
+/// The most bytes that integers for all values of a page need: 32 bits each, and a run of its own.
+fn most_hybrid_bytes(header: &PageHeader) -> u64 {
+    64 + header.num_values * 6
 }
 
 fn read_u32(reader: &mut impl Read) -> Result<u32, Fault> {

@@ -174,9 +174,11 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// A length or a number, which is not negative.
+    /// A length or a number, which has 32 bits and is not negative.
     fn size(&mut self) -> Result<u64, Fault> {
-        u64::try_from(self.integer()?).map_err(|_| damaged())
+        let size = i32::try_from(self.integer()?).ok();
+        let size = size.and_then(|size| u64::try_from(size).ok());
+        size.ok_or_else(damaged)
     }
 
     fn integer(&mut self) -> Result<i64, Fault> {
