@@ -149,3 +149,15 @@ def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, 
         "packtok: --source datasets needs Hugging Face datasets, which is not installed; run pip install "
         "'packtok[datasets]'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "found"),
+    [
+        (".text.title", "column text is of type string and has no field 'title'"),
+        (".meta.name", "no column 'name'; the dataset has title"),
+    ],
+)
+def test_field_within_a_column_must_exist(tmp_path: Path, field: str, found: str) -> None:
+    with pytest.raises(packtok.PacktokError, match=found):
+        pack(str(tmp_path / "o.pbin"), "tables", field=field)
