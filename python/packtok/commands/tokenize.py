@@ -258,6 +258,9 @@ def _packing(
             raise TypeError(f"tokenize() has no option {name!r}; the datasets determine it")
     fields = [pattern_of(one.metadata.content_field) for one in selected]
     source = options.get("source") or _source_of(selected)
+    if source not in (None, DATASETS):
+        # The documents of other plug-ins are texts.
+        fields = []
     overrides = option_overrides(
         {
             # A file that an interrupted run has published is kept if it is what this run would write.
@@ -267,7 +270,7 @@ def _packing(
             "input": [str(one.input) if source is None else one.plugin_input for one in selected],
             "output": output,
             "tokenizer": tokenizer,
-            "field": fields[0],
+            "field": fields[0] if fields else None,
         }
     )
     return prepare(None, overrides, tuple(fields) if len(set(fields)) > 1 else ())
