@@ -60,6 +60,7 @@ _AFFECTED = {
     "python/packtok/config/": "cli config newcomer options pack secrets",
     "python/packtok/data/modalities.py": "dataset modalities",
     "python/packtok/data/described.py": "get_dataset trainers",
+    "python/packtok/data/raw_files.py": "get_dataset",
     "python/packtok/data/tatm.py": "get_dataset trainers",
     "python/packtok/data/tatm_items.py": "get_dataset trainers",
     "python/packtok/tokenizer/separator.py": "get_dataset",

@@ -10,7 +10,8 @@ from packtok import _packtok
 from packtok._packtok import PbinReader, is_url
 from packtok.catalog.names import find_dataset
 from packtok.catalog.schema import DatasetMetadata, load_details
-from packtok.data.tatm import ItemOptions, TatmMemmapDataset, files_with_prefix
+from packtok.data.raw_files import files_with_prefix
+from packtok.data.tatm import ItemOptions, TatmMemmapDataset
 from packtok.errors import ConfigError
 from packtok.shard_folder import ShardFolder
 from packtok.sources import StrPath, find_files, is_manifest

@@ -3,10 +3,8 @@
 The compiled module determines the tokens and documents of an item and writes them.
 """
 
-import glob
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,16 +14,16 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from packtok._packtok import Blocks, mask_of_item, natural_sorted, raw_entries
-from packtok.catalog.schema import BYTES_OF_DTYPE
+from packtok._packtok import Blocks, mask_of_item
 from packtok.data.fields import Fields
+from packtok.data.raw_files import files_with_prefix, report_padding, separator_id, with_last_separator
 from packtok.data.tatm_items import TatmItem, TatmItems, doc_lens_of_rows
 from packtok.errors import ConfigError
 from packtok.fingerprint import digest
 from packtok.integers import checked_integer
 from packtok.sources import StrPath
 
-__all__ = ["ItemOptions", "TatmMemmapDataset", "files_with_prefix"]
+__all__ = ["ItemOptions", "TatmMemmapDataset"]
 
 Split = Literal["train", "validation", "val"]
 TokenOutputFormat = Literal["numpy", "torch"]
@@ -150,10 +148,10 @@ class TatmMemmapDataset(Dataset[TatmItem]):
         if create_doc_mask and not create_doc_ids:
             raise ConfigError("create_doc_mask needs create_doc_ids, from which it is computed")
         wants_documents = create_doc_ids or position_ids or cu_seqlens or doc_lens
-        separator = _separator(files, eos_token) if wants_documents and "entries" in files else None
+        separator = separator_id(files, eos_token) if wants_documents and "entries" in files else None
         if separator == 0:
-            files = _with_last_separator(files)
-        self._num_cut_tokens = _report_padding(files)
+            files = with_last_separator(files)
+        self._num_cut_tokens = report_padding(files)
         self._packing: dict[str, Any] = {
             "context_length": context_length,
             "overlap": 0 if chunked else context_length - 1,
@@ -327,78 +325,3 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             return items[i]
         except IndexError:
             raise IndexError(f"item {i} is out of range, there are {len(items):,} items") from None
-
-
-def _report_padding(files: dict[str, Any]) -> int:
-    """Returns the number of tokens of zero padding in files without a header; warns if there are any."""
-    cut = {
-        os.fspath(path): file_bytes // token_bytes - tokens
-        for path, file_bytes, token_bytes, _, tokens, *_ in files.get("entries", ())
-    }
-    padded = {path: num for path, num in cut.items() if num}
-    if padded:
-        num_cut, path = sum(padded.values()), max(padded, key=lambda path: padded[path])
-        warnings.warn(
-            f"cut {num_cut:,} tokens of zero padding at the end of {len(padded):,} of {len(cut):,} files, "
-            f"most of them in {path}",
-            stacklevel=5,
-        )
-    return sum(cut.values())
-
-
-def _with_last_separator(files: dict[str, Any]) -> dict[str, Any]:
-    """Returns the files with one more token if they have padding, which 0 as a separator looks like."""
-    entries = [
-        (path, file_bytes, token_bytes, documents, min(tokens + 1, file_bytes // token_bytes), *rest)
-        for path, file_bytes, token_bytes, documents, tokens, *rest in files["entries"]
-    ]
-    return {**files, "entries": entries}
-
-
-def _separator(files: dict[str, Any], eos_token: int | None) -> int | None:
-    """Returns the id that ends every document in files without a header.
-
-    Raises:
-        ConfigError: If it is not given and the tokenizer is not there.
-    """
-    if eos_token is not None:
-        return checked_integer("eos_token", eos_token, below=1 << 32)
-    # Imported here, because workers need neither this nor what it imports.
-    from packtok.tokenizer.separator import TOKENIZER_FILE, separator_of
-
-    tokenizer = Path(files["entries"][0][0]).parent / TOKENIZER_FILE
-    if not tokenizer.exists():
-        raise ConfigError(
-            f"eos_token is missing, and {tokenizer} does not exist to find it; give the id that ends every "
-            "document, or set create_doc_ids=False"
-        )
-    separator = separator_of(tokenizer)
-    if separator is None:
-        warnings.warn(
-            f"{tokenizer}: the tokenizer appends no token to a document, so documents cannot be told apart; "
-            "give eos_token if they end with one",
-            stacklevel=5,
-        )
-    return separator
-
-
-def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
-    """Returns the files ``prefix*.suffix`` in natural order, as arguments of `packtok._packtok.Blocks`.
-
-    Args:
-        prefix: Start of their paths.
-        dtype: Dtype of the tokens in files without a header.
-        suffix: ``"pbin"`` for pbins; files with any other have no header.
-
-    Raises:
-        ConfigError: If there are none, or the dtype is unknown.
-    """
-    pattern = f"{glob.escape(prefix)}*.{suffix}"
-    paths = natural_sorted([path for path in glob.glob(pattern) if os.path.isfile(path)])
-    if not paths:
-        raise ConfigError(f"{prefix}*.{suffix}: no file matches")
-    if suffix == "pbin":
-        return {"paths": paths}
-    if dtype not in BYTES_OF_DTYPE:
-        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
-    return {"entries": raw_entries(paths, BYTES_OF_DTYPE[dtype])}

@@ -1,0 +1,92 @@
+"""The token files of tatm, which have no header: lengths without padding, and the id that ends documents."""
+
+import glob
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from packtok._packtok import natural_sorted, raw_entries
+from packtok.catalog.schema import BYTES_OF_DTYPE
+from packtok.errors import ConfigError
+from packtok.integers import checked_integer
+
+__all__ = ["files_with_prefix", "report_padding", "separator_id", "with_last_separator"]
+
+# The caller of `get_dataset`, seen from here.
+_STACK_LEVEL = 5
+
+
+def report_padding(files: dict[str, Any]) -> int:
+    """Returns the number of tokens of zero padding in files without a header; warns if there are any."""
+    cut = {
+        os.fspath(path): file_bytes // token_bytes - tokens
+        for path, file_bytes, token_bytes, _, tokens, *_ in files.get("entries", ())
+    }
+    padded = {path: num for path, num in cut.items() if num}
+    if padded:
+        num_cut, path = sum(padded.values()), max(padded, key=lambda path: padded[path])
+        warnings.warn(
+            f"cut {num_cut:,} tokens of zero padding at the end of {len(padded):,} of {len(cut):,} files, "
+            f"most of them in {path}",
+            stacklevel=_STACK_LEVEL,
+        )
+    return sum(cut.values())
+
+
+def with_last_separator(files: dict[str, Any]) -> dict[str, Any]:
+    """Returns the files with one more token if they have padding, which 0 as a separator looks like."""
+    entries = [
+        (path, file_bytes, token_bytes, documents, min(tokens + 1, file_bytes // token_bytes), *rest)
+        for path, file_bytes, token_bytes, documents, tokens, *rest in files["entries"]
+    ]
+    return {**files, "entries": entries}
+
+
+def separator_id(files: dict[str, Any], eos_token: int | None) -> int | None:
+    """Returns the id that ends every document in files without a header.
+
+    Raises:
+        ConfigError: If it is not given and the tokenizer is not there.
+    """
+    if eos_token is not None:
+        return checked_integer("eos_token", eos_token, below=1 << 32)
+    # Imported here, because workers need neither this nor what it imports.
+    from packtok.tokenizer.separator import TOKENIZER_FILE, separator_of
+
+    tokenizer = Path(files["entries"][0][0]).parent / TOKENIZER_FILE
+    if not tokenizer.exists():
+        raise ConfigError(
+            f"eos_token is missing, and {tokenizer} does not exist to find it; give the id that ends every "
+            "document, or set create_doc_ids=False"
+        )
+    separator = separator_of(tokenizer)
+    if separator is None:
+        warnings.warn(
+            f"{tokenizer}: the tokenizer appends no token to a document, so documents cannot be told apart; "
+            "give eos_token if they end with one",
+            stacklevel=_STACK_LEVEL,
+        )
+    return separator
+
+
+def files_with_prefix(prefix: str, dtype: str, suffix: str) -> dict[str, Any]:
+    """Returns the files ``prefix*.suffix`` in natural order, as arguments of `packtok._packtok.Blocks`.
+
+    Args:
+        prefix: Start of their paths.
+        dtype: Dtype of the tokens in files without a header.
+        suffix: ``"pbin"`` for pbins; files with any other have no header.
+
+    Raises:
+        ConfigError: If there are none, or the dtype is unknown.
+    """
+    pattern = f"{glob.escape(prefix)}*.{suffix}"
+    paths = natural_sorted([path for path in glob.glob(pattern) if os.path.isfile(path)])
+    if not paths:
+        raise ConfigError(f"{prefix}*.{suffix}: no file matches")
+    if suffix == "pbin":
+        return {"paths": paths}
+    if dtype not in BYTES_OF_DTYPE:
+        raise ConfigError(f"dtype is {dtype!r}, expected one of {', '.join(BYTES_OF_DTYPE)}")
+    return {"entries": raw_entries(paths, BYTES_OF_DTYPE[dtype])}
