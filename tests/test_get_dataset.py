@@ -6,7 +6,6 @@ import itertools
 import json
 import pickle
 import shutil
-import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,8 @@ import pytest
 import reference
 
 torch = pytest.importorskip("torch", reason="needs torch, which is not installed")
+
+import worker_memory  # noqa: E402
 
 import packtok  # noqa: E402
 from packtok.catalog.schema import load_metadata  # noqa: E402
@@ -647,15 +648,7 @@ def test_a_spawned_worker_uses_little_memory_for_34_large_files(tmp_path: Path) 
         with path.open("r+b") as file:
             file.seek((2 << 30) - 2)
             file.write(b"\1\0")
-    done = subprocess.run(
-        [sys.executable, HERE / "worker_memory.py", "spawn", folder, "get_dataset"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    measured = worker_memory.measured("spawn", folder, "get_dataset")
     assert measured["num_tokens"] == 34 << 30
     more = measured["dataset"] - measured["nothing"]
     print(f"{measured['nothing'] / MIB:.1f} MiB, with the dataset {more / MIB:+.1f} MiB")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import pickle
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +13,8 @@ import reference
 
 pytest.importorskip("torch", reason="needs torch, which is not installed")
 
-HERE = Path(__file__).resolve().parent
+import worker_memory
+
 MIB = 1 << 20
 DATA_BYTES = 1 << 30
 DOCUMENT_BYTES = 10_000
@@ -52,15 +51,7 @@ def trailer(start: int, header: bytes, offsets: bytes) -> bytes:
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is measured in /proc")
 @pytest.mark.parametrize(("method", "limit_bytes"), [("spawn", 10 * MIB), ("fork", 2 * MIB)])
 def test_workers_use_little_private_memory(gigabyte: Path, method: str, limit_bytes: int) -> None:
-    done = subprocess.run(
-        [sys.executable, HERE / "worker_memory.py", method, gigabyte],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    measured = json.loads(done.stdout)
+    measured = worker_memory.measured(method, gigabyte)
     more = measured["dataset"] - measured["nothing"]
     print(f"{method}: {measured['nothing'] / MIB:.1f} MiB, with the dataset {more / MIB:+.1f} MiB")
     assert more <= limit_bytes

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pbins
 import pytest
@@ -34,21 +35,42 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
-    """With the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
-    python = os.environ.get("PACKTOK_OLMO_PYTHON")
-    if python is None:
-        pytest.skip("needs PACKTOK_OLMO_PYTHON, a Python with ai2-olmo 0.6.0 installed, not set")
+def python_of(peer: str, requirement: str) -> str:
+    """Returns the Python of a trainer's environment; skips the test if there is none."""
+    variable = f"PACKTOK_{peer.upper()}_PYTHON"
+    if variable not in os.environ:
+        pytest.skip(f"needs {variable}, a Python with {requirement} installed, not set")
+    return os.environ[variable]
+
+
+def trained(
+    python: str, program: str, argument: object, *, package: Path | None = None, cwd: Path | None = None
+) -> dict[str, Any]:
+    """Returns what a program in this folder prints in its last line, run by a trainer's Python.
+
+    Of the environment of the tests, it can import ``package`` only.
+    """
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if package is not None:
+        env["PYTHONPATH"] = str(package)
     done = subprocess.run(
-        [python, HERE / "olmo_training.py", pbin],
-        env={**os.environ, "PYTHONPATH": str(package), "HF_HUB_OFFLINE": "1"},
+        [python, HERE / program, str(argument)],
+        cwd=cwd,
+        env={**env, "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
+    """With the dataset, collator and model of ai2-olmo 0.6.0, on NumPy 1, and the masks of the items."""
+    python = python_of("olmo", "ai2-olmo 0.6.0")
+    found = trained(python, "olmo_training.py", pbin, package=package)
     assert found["items"] == len(packtok.get_dataset(pbin, 64))
     losses = found["losses"]
     assert len(losses) == 8
@@ -58,9 +80,7 @@ def test_olmo_trains_on_get_dataset(pbin: Path, package: Path) -> None:
 @pytest.mark.whole
 def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Path) -> None:
     """With OLMo-core 3's instance sources, data loader and trainer."""
-    python = os.environ.get("PACKTOK_OLMO_CORE_PYTHON")
-    if python is None:
-        pytest.skip("needs PACKTOK_OLMO_CORE_PYTHON, a Python with ai2-olmo-core 3 installed, not set")
+    python = python_of("olmo_core", "ai2-olmo-core 3")
     eod, length, batch_rows = 99, 16, 4
     draw = random.Random(1)
     documents = [[*draw.choices(range(1, eod), k=draw.randrange(1, 40)), eod] for _ in range(120)]
@@ -68,17 +88,8 @@ def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Pat
     documents[70:70] = [[], [5, eod, 6, eod]]
     pbins.write(tmp_path / "a.pbin", documents[:60], eod_id=eod, tokenizer="t")
     pbins.write(tmp_path / "b.pbin", documents[60:], eod_id=eod, tokenizer="t")
-    done = subprocess.run(
-        [python, HERE / "olmo_core_training.py", '["a.pbin", "b.pbin"]'],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    files = '["a.pbin", "b.pbin"]'
+    found = trained(python, "olmo_core_training.py", files, package=package, cwd=tmp_path)
     tokens = [token for document in documents for token in document]
     bounds = [0, *itertools.accumulate(map(len, documents))]
     assert found["num_tokens"] == len(tokens)
@@ -100,26 +111,14 @@ def test_olmo_core_trains_on_the_documents_of_pbins(tmp_path: Path, package: Pat
 
 def test_modalities_trains_from_its_config(tmp_path: Path) -> None:
     """With the dataset, sampler, data loader, model, loss and optimizer that its config names."""
-    python = os.environ.get("PACKTOK_MODALITIES_PYTHON")
-    if python is None:
-        pytest.skip("needs PACKTOK_MODALITIES_PYTHON, a Python with modalities installed, not set")
+    python = python_of("modalities", "modalities")
     draw = random.Random(1)
     documents = [[*draw.choices(range(1, 99), k=draw.randrange(1, 40)), 99] for _ in range(120)]
     path = pbins.write(tmp_path / "train.pbin", documents, eod_id=99)
     length, batch_rows = 16, 8
     config = modalities_config(str(path), length, batch_rows)
     (tmp_path / "train.yaml").write_text(json.dumps(config))
-    done = subprocess.run(
-        [python, HERE / "modalities_training.py", "train.yaml"],
-        cwd=tmp_path,
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = trained(python, "modalities_training.py", "train.yaml", cwd=tmp_path)
     # packtok's dataset of the same name gives the same rows.
     dataset = packtok.PackedMemMapDatasetContinuous(path, "ids", length + 1, True)
     rows = {tuple(dataset[i]["ids"].tolist()) for i in range(len(dataset))}

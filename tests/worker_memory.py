@@ -1,7 +1,7 @@
 """Measures the private memory of torch workers, for test_memory.py.
 
-``python worker_memory.py METHOD PATH [FUNCTION]`` prints one line of JSON: private bytes of a worker over an
-empty dataset, and of the largest worker over `packtok.TokenDataset` or what FUNCTION of packtok returns. The
+``python worker_memory.py METHOD PATH FUNCTION`` prints one line of JSON: private bytes of a worker over an
+empty dataset, and of the largest worker over what FUNCTION of packtok returns. The
 top of this file imports nothing of packtok, because spawned workers import the file.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -67,19 +68,33 @@ def largest_worker(dataset: Any, num_workers: int, method: str, pbin: Path) -> i
     return max(private_bytes(worker.pid or 0, pbin) for worker in workers)
 
 
+def measured(method: str, path: Path, function: str = "TokenDataset") -> dict[str, int]:
+    """Returns what this program prints, after running it."""
+    done = subprocess.run(
+        [sys.executable, __file__, method, path, function],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
 def main(method: str, path: Path, function: str) -> None:
     """Measures and prints."""
     import packtok
 
     dataset = getattr(packtok, function)(path, CONTEXT_LENGTH)
     num_tokens = dataset.num_tokens
-    measured = {
+    found = {
         "nothing": largest_worker(Nothing(len(dataset)), 1, method, path),
         "dataset": largest_worker(dataset, NUM_WORKERS if function == "TokenDataset" else 1, method, path),
         "num_tokens": num_tokens() if callable(num_tokens) else num_tokens,
     }
-    print(json.dumps(measured))
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "TokenDataset")
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

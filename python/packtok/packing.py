@@ -100,8 +100,8 @@ class Packing:
     def spec(self) -> str:
         """The options of the compiled module, as JSON."""
         differing = {"input_fields": self.input_fields} if self.input_fields else {}
-        source = {} if self.plugin is None else {"source": self.plugin.name}
-        return self.config.spec(eod=self.eod_token, index_path=self.index_path, **differing, **source)
+        source = None if self.plugin is None else self.plugin.name
+        return self.config.spec(eod=self.eod_token, index_path=self.index_path, source=source, **differing)
 
     def run_here(self, on_progress: Progress | None, shard: ShardChoice | None) -> PackReport:
         """Packs into a local file."""

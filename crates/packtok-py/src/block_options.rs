@@ -93,17 +93,10 @@ fn listed(path: &Path, fingerprint: Option<&str>, verify: bool) -> Result<Files>
 ///
 /// Returns the `entries` of `Blocks`; reads each file from its end to its last token.
 #[pyfunction]
-fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u64) -> PyResult<Vec<EntryTuple>> {
-    let width = match token_bytes {
-        1 => TokenWidth::U8,
-        2 => TokenWidth::U16,
-        4 => TokenWidth::U32,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "token_bytes is {other}, expected 1, 2 or 4"
-            )));
-        }
-    };
+fn raw_entries(py: Python<'_>, paths: Vec<PathBuf>, token_bytes: u32) -> PyResult<Vec<EntryTuple>> {
+    let width = TokenWidth::from_bytes(token_bytes).ok_or_else(|| {
+        PyValueError::new_err(format!("token_bytes is {token_bytes}, expected 1, 2 or 4"))
+    })?;
     let entries = py.detach(|| {
         let entries = paths.iter().map(|path| Entry::of_raw(path, width));
         entries.collect::<Result<Vec<_>>>()

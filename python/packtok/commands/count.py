@@ -65,7 +65,7 @@ def count(
         names = [config.tokenizer.config.pretrained_model_name_or_path, *tokenizers[1:]]
         found = [find_tokenizer(name) for name in names]
         plugin = plugin_of(config)
-        spec = config.spec() if plugin is None else config.spec(source=plugin.name)
+        spec = config.spec(source=None if plugin is None else plugin.name)
         report = _packtok.count_tokens(spec, [one.tokenizer for one in found], on_progress, plugin)
     for counted in (*report["sources"], report["total"]):
         counted["bytes_per_token"] = [

@@ -23,10 +23,10 @@ from packtok.catalog.survey import pattern_of
 from packtok.commands.join import join
 from packtok.commands.manifest import write_manifest
 from packtok.commands.pack import option_overrides
+from packtok.config.options import DATASETS
 from packtok.distributed import ShardChoice
 from packtok.errors import ConfigError, PacktokError
 from packtok.packing import Packing, PackReport, prepare
-from packtok.plugins.plugin import DATASETS
 from packtok.progress import Progress
 from packtok.shard_folder import read_plan
 from packtok.sources import StrPath
@@ -118,7 +118,7 @@ class Tokenization:
         self.shards.plan_here(self.parts)
         for shard in range(self.parts):
             self.pack_shard(ShardChoice(shard, self.parts), on_progress)
-        return self.finish(on_progress)
+        return self._join(on_progress)
 
     def pack_shard(self, chosen: ShardChoice, on_progress: Progress | None) -> PackReport:
         """Packs one shard into the folder of the shards.
@@ -143,9 +143,12 @@ class Tokenization:
                 documents are rejected than ``max_rejects`` allows.
         """
         refuse_complete(self.folder)
-        shards = self.shards
         # The counts and the metadata would be wrong if the shards were those of another command.
-        shards.plan_here(self.parts or read_plan(self.outdir).num_shards)
+        self.shards.plan_here(self.parts or read_plan(self.outdir).num_shards)
+        return self._join(on_progress)
+
+    def _join(self, on_progress: Progress | None) -> dict[str, Any]:
+        """Joins or lists the shards of the plan in the folder, and writes the metadata."""
         limit = self.packing.config.max_rejects
         paths = _packtok.list_shards(os.fspath(self.outdir), limit)
         if self.parts is None:
@@ -160,6 +163,7 @@ class Tokenization:
         else:
             write_manifest(paths, self.folder / f"{self.file_prefix}.jsonl", existing="replace")
             files = [path.name for path in paths]
+        shards = self.shards
         return self._describe(_counts([_report_of_shard(shards, path) for path in paths]), files)
 
     @property

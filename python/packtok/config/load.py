@@ -20,7 +20,7 @@ from packtok import _packtok
 from packtok.config.interpolation import Resolvers, read_yaml, references
 from packtok.config.model import validated
 from packtok.config.option import Option
-from packtok.config.options import FLAGS, IGNORED_KEYS, KNOWN_KEYS, OPTIONS, Component, Settings
+from packtok.config.options import DATASETS, FLAGS, IGNORED_KEYS, KNOWN_KEYS, OPTIONS, Component, Settings
 from packtok.config.redact import Redactor
 from packtok.config.schema import Schema
 from packtok.errors import ConfigError
@@ -345,7 +345,7 @@ def _ignored(settings: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> tuple
     config = tokenizer["config"]
     if config.get("max_length") is not None and not config.get("truncation"):
         found.append(("tokenizer.config.max_length", "--truncation is off, so documents are not truncated"))
-    if settings.get("source") not in (None, "datasets") and "jq_pattern" in settings:
+    if settings.get("source") not in (None, DATASETS) and "jq_pattern" in settings:
         found.append(("settings.jq_pattern", "the documents of a source plug-in are texts"))
     if settings.get("max_rejects") is not None and settings.get("on_bad_document") in (None, "fail"):
         reason = "on_bad_document is fail, so the first bad document stops the run; set it to skip"

@@ -195,12 +195,11 @@ class TatmMemmapDataset(Dataset[TatmItem]):
 
     def __getitem__(self, i: int) -> TatmItem:
         """Returns item ``i`` of the split; negative indices count from the end."""
+        ordinals = self._ordinals((i,))
         arrays: dict[str, Any] = {
             name: np.empty((1, self.context_length), dtype) for name, dtype in self._arrays.items()
         }
-        segments = self._blocks.fill(
-            (self._ordinal(i),), **arrays, segments=self._wants_segments, number_padding=True
-        )
+        segments = self._blocks.fill(ordinals, **arrays, segments=self._wants_segments, number_padding=True)
         item = TatmItem()
         for name, array in arrays.items():
             row = array[0]
@@ -213,7 +212,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
 
     def __getitems__(self, items: Sequence[int]) -> TatmItems:
         """Returns the items as rows of one batch; each array is written once."""
-        ordinals = [self._ordinal(i) for i in items]
+        ordinals = self._ordinals(items)
         fill = partial(self._blocks.fill, ordinals, number_padding=True)
         filled = self._fields.filled(len(ordinals), fill).batch
         batch = {_NAMES.get(name, name): field for name, field in filled.items()}
@@ -294,7 +293,7 @@ class TatmMemmapDataset(Dataset[TatmItem]):
 
         A file without a header counts as one document.
         """
-        return self._blocks.locate(self._ordinal(i))
+        return self._blocks.locate(self._ordinals((i,))[0])
 
     def __repr__(self) -> str:
         return (
@@ -319,9 +318,17 @@ class TatmMemmapDataset(Dataset[TatmItem]):
             return range(self._first_validation)
         return range(self._first_validation, num_items)
 
-    def _ordinal(self, i: int) -> int:
-        items = self._range()
-        try:
-            return items[i]
-        except IndexError:
-            raise IndexError(f"item {i} is out of range, there are {len(items):,} items") from None
+    def _ordinals(self, items: Sequence[int]) -> list[int]:
+        """Returns the numbers of items of the split among all items.
+
+        Raises:
+            IndexError: If the split has no such item.
+        """
+        of_split = self._range()
+        ordinals = []
+        for i in items:
+            try:
+                ordinals.append(of_split[i])
+            except IndexError:
+                raise IndexError(f"item {i} is out of range, there are {len(of_split):,} items") from None
+        return ordinals

@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from packtok.config.options import DATASETS
 from packtok.errors import ConfigError
 from packtok.plugins.declare import PARTS_ATTRIBUTE
-from packtok.plugins.plugin import DATASETS, Plugin
+from packtok.plugins.plugin import Plugin
 
 GROUP = "packtok.sources"
 _FORMS = "my_source.py:function, module:function, datasets, or an entry point of the group " + GROUP

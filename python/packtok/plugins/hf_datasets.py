@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from packtok import _packtok
+from packtok.config.options import DATASETS
 from packtok.errors import ConfigError
-from packtok.plugins.plugin import DATASETS, Plugin
+from packtok.plugins.plugin import Plugin
 
 DEFAULT_SPLIT = "train"
 # Few, because texts can be long.

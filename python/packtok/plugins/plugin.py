@@ -6,8 +6,6 @@ from typing import Any
 
 from packtok.plugins.declare import Parts
 
-DATASETS = "datasets"
-
 
 @dataclass(frozen=True)
 class Plugin:
