@@ -127,7 +127,10 @@ def find_metadata(path: str | os.PathLike[str]) -> Path:
         if (given / name).is_file():
             return given / name
     raise FileNotFoundError(
-        2, f"the folder contains no {', '.join(METADATA_NAMES[:-1])} or {METADATA_NAMES[-1]}", str(given)
+        2,
+        f"the folder contains no {', '.join(METADATA_NAMES[:-1])} or {METADATA_NAMES[-1]}; packtok data "
+        "create-metadata writes one",
+        str(given),
     )
 
 
