@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+import forked_cli
 import pytest
 
 HERE = Path(__file__).resolve().parent
@@ -56,16 +57,21 @@ def packtok_cli() -> PacktokCli:
         env: Mapping[str, str] | None = None,
         timeout_seconds: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", MAIN, *map(str, arguments)],
-            cwd=cwd,
-            env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "200", **(env or {})},
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-            timeout=timeout_seconds,
-        )
+        given = [str(argument) for argument in arguments]
+        complete = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "200", **(env or {})}
+        if forked_cli.can_run(env or {}):
+            done = forked_cli.run(given, cwd=cwd, env=complete, timeout_seconds=timeout_seconds)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-c", MAIN, *given],
+                cwd=cwd,
+                env=complete,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                check=False,
+                timeout=timeout_seconds,
+            )
         assert code is None or done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from conftest import PacktokCli
+from stories import TOKENIZER
 
 import packtok
 from packtok.commands.count import count
@@ -72,31 +73,31 @@ def test_file_of_another_format_is_named(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(packtok.DocumentError) as raised:
-        packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer="gpt2", eod="<|endoftext|>")
+        packtok.pack(input=path, output=tmp_path / "out.pbin", tokenizer=TOKENIZER, eod="<|endoftext|>")
     message = str(raised.value)
     assert message.startswith(f"{path}: is {what}, not JSON lines; ")
     assert "malformed" not in message
     with pytest.raises(packtok.DocumentError) as counted:
-        count(path, ["gpt2"])
+        count(path, [TOKENIZER])
     assert str(counted.value) == message
     if name in BINARY:
         with pytest.raises(packtok.DocumentError) as skipped:
-            count(path, ["gpt2"], on_bad_document="skip")
+            count(path, [TOKENIZER], on_bad_document="skip")
         assert str(skipped.value) == message
     else:
-        assert count(path, ["gpt2"], on_bad_document="skip")["total"]["rejected"] >= 1
+        assert count(path, [TOKENIZER], on_bad_document="skip")["total"]["rejected"] >= 1
 
 
 def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     bad = tmp_path / "a.jsonl"
-    common = ["--tokenizer", "gpt2", "--eod", "<|endoftext|>"]
+    common = ["--tokenizer", TOKENIZER, "--eod", "<|endoftext|>"]
     for content, what in (BINARY["parquet.jsonl"], TEXT["csv.jsonl"]):
         bad.write_bytes(content)
         for arguments in (
             ["pack", "-i", bad, "-o", tmp_path / "x.pbin", *common],
-            ["count", bad, "--tokenizer", "gpt2"],
+            ["count", bad, "--tokenizer", TOKENIZER],
             ["index", bad],
-            ["tokenizer", "verify", "gpt2", "--corpus", bad],
+            ["tokenizer", "verify", TOKENIZER, "--corpus", bad],
         ):
             done = packtok_cli(*arguments, code=1)
             lines = done.stderr.strip().splitlines()
@@ -125,17 +126,17 @@ def test_every_command_names_the_format(tmp_path: Path, packtok_cli: PacktokCli)
 def test_json_lines_are_read_under_any_file_name(tmp_path: Path, name: str, content: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert count(path, ["gpt2"])["total"]["documents"] == 2
+    assert count(path, [TOKENIZER])["total"]["documents"] == 2
 
 
 @pytest.mark.parametrize("first", ['{"text": "ab', 'b"}', "garbage", "a,b", "# comment", '[{"text": 1}'])
 def test_bad_first_line_is_still_a_bad_document(tmp_path: Path, first: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(first.encode() + b"\n" + GOOD)
-    total = count(path, ["gpt2"], on_bad_document="skip")["total"]
+    total = count(path, [TOKENIZER], on_bad_document="skip")["total"]
     assert (total["documents"], total["rejected"]) == (2, 1)
     with pytest.raises(packtok.DocumentError, match=r"a.jsonl:1: byte 0: malformed JSON"):
-        count(path, ["gpt2"])
+        count(path, [TOKENIZER])
 
 
 @pytest.mark.parametrize(
@@ -157,12 +158,12 @@ def test_bad_first_line_is_still_a_bad_document(tmp_path: Path, first: str) -> N
 def test_endless_filter_is_a_bad_document(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
-    done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
+    done = packtok_cli("count", path, "--tokenizer", TOKENIZER, "--field", field, code=1)
     last = done.stderr.strip().splitlines()[-1]
     assert f"{path}:1: byte 0: filter {field} exceeds a limit on this document: " in last
     assert "--field (jq_pattern)" in last
     done = packtok_cli(
-        "count", path, "--tokenizer", "gpt2", "--field", field, "--on-bad-document", "skip", "--json"
+        "count", path, "--tokenizer", TOKENIZER, "--field", field, "--on-bad-document", "skip", "--json"
     )
     assert json.loads(done.stdout)["total"]["rejected"] == 2
 
@@ -174,7 +175,7 @@ def test_endless_filter_is_a_bad_document(tmp_path: Path, packtok_cli: PacktokCl
 def test_deeply_nested_filter_is_rejected(tmp_path: Path, packtok_cli: PacktokCli, field: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
-    done = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1)
+    done = packtok_cli("count", path, "--tokenizer", TOKENIZER, "--field", field, code=1)
     assert "jq pattern" in done.stderr
     assert len(done.stderr) < 2000
 
@@ -185,9 +186,9 @@ def test_deeply_nested_filter_is_rejected(tmp_path: Path, packtok_cli: PacktokCl
 def test_forgotten_dot_is_suggested(tmp_path: Path, packtok_cli: PacktokCli, field: str, meant: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD)
-    flag = packtok_cli("count", path, "--tokenizer", "gpt2", "--field", field, code=1).stderr
+    flag = packtok_cli("count", path, "--tokenizer", TOKENIZER, "--field", field, code=1).stderr
     assert f"did you mean {meant}?" in flag
     with pytest.raises(ValueError, match=f"did you mean {meant}\\?"):
         packtok.pack(
-            input=path, output=tmp_path / "x.pbin", tokenizer="gpt2", field=field, eod="<|endoftext|>"
+            input=path, output=tmp_path / "x.pbin", tokenizer=TOKENIZER, field=field, eod="<|endoftext|>"
         )

@@ -40,6 +40,7 @@ from processes import (
     wait_until_packing,
     write_corpus,
 )
+from stories import TOKENIZER
 
 import packtok
 from packtok.errors import OUTPUT_EXISTS
@@ -52,7 +53,7 @@ NUM_REPLACEMENTS = extent(100, 3)
 EVERY = extent(1, 4)
 # Options of all runs in the kill tests: several threads, rejects, and progress saved many times a second.
 KILLED = (
-    *("--tokenizer", "gpt2", "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
+    *("--tokenizer", TOKENIZER, "--num-cpus", 4, "--on-bad-document", "skip", "--quiet"),
     *("--set", f"span_bytes={KILLED_BYTES // 32}"),
 )
 KEPT = "; finished work is kept next to the output; run the same command again to resume\n"
@@ -67,7 +68,7 @@ def outputs(folder: Path) -> dict[str, bytes]:
 def failed(cli: PacktokCli, *arguments: object, cwd: Path, code: int = 1) -> str:
     """Returns the one line that a failing run prints; no files of the run may remain."""
     before = names(cwd)
-    done = cli("pack", "-o", "o.pbin", "-t", "gpt2", *arguments, cwd=cwd, code=code)
+    done = cli("pack", "-o", "o.pbin", "-t", TOKENIZER, *arguments, cwd=cwd, code=code)
     assert done.stdout == ""
     assert names(cwd) == before
     (line,) = done.stderr.splitlines()
@@ -219,7 +220,7 @@ def test_kill_while_replacing_leaves_the_old_or_the_new_file(
 ) -> None:
     files, seconds = whole
     write_corpus(tmp_path / "old.jsonl", 100_000)
-    packtok_cli("pack", "-i", "old.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    packtok_cli("pack", "-i", "old.jsonl", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     old = (tmp_path / "o.pbin").read_bytes()
     for i in range(NUM_REPLACEMENTS):
         kill_while_packing(killed, tmp_path, i / NUM_REPLACEMENTS * seconds, "--existing", "replace")
@@ -403,7 +404,7 @@ def test_full_disk_while_writing_rejects_leaves_no_files(tmp_path: Path) -> None
 def test_full_disk_is_reported_in_one_line(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     script = 'mount -t tmpfs -o size=64k tmpfs disk && shift 0 && "$@" 2>&1; echo "code $?"; ls -A disk'
-    arguments = ("pack", "-i", corpus, "-o", "disk/o.pbin", "-t", "gpt2")
+    arguments = ("pack", "-i", corpus, "-o", "disk/o.pbin", "-t", TOKENIZER)
     printed = in_a_mount_namespace("sh", "-c", script, "sh", *PROGRAM, *arguments, cwd=tmp_path)
     assert printed == "packtok: disk/o.pbin: No space left on device\ncode 1\n"
 
@@ -425,7 +426,7 @@ def as_a_common_user(*arguments: object, cwd: Path) -> Ended:
 
 def test_input_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     corpus.chmod(0)
-    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     assert (done.code, done.out, done.err) == (1, "", "packtok: c.jsonl: Permission denied\n")
     assert names(tmp_path) == ["c.jsonl"]
 
@@ -434,13 +435,13 @@ def test_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> Non
     (tmp_path / "d" / "below").mkdir(parents=True)
     (tmp_path / "d" / "below").chmod(0)
     shutil.copy(corpus, tmp_path / "d")
-    done = as_a_common_user("pack", "-i", "d", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    done = as_a_common_user("pack", "-i", "d", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     assert (done.code, done.err) == (1, "packtok: d/below: Permission denied\n")
 
 
 def test_output_folder_without_permission_is_named(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir(mode=0o555)
-    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "d/o.pbin", "-t", "gpt2", cwd=tmp_path)
+    done = as_a_common_user("pack", "-i", "c.jsonl", "-o", "d/o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     assert (done.code, done.out, done.err) == (1, "", "packtok: d/o.pbin.partial: Permission denied\n")
 
 
@@ -490,7 +491,7 @@ def test_cyclic_folder_links_are_visited_once(corpus: Path, tmp_path: Path, pack
     shutil.copy(corpus, tmp_path / "d" / "below")
     (tmp_path / "d" / "below" / "up").symlink_to("..")
     (tmp_path / "d" / "again").symlink_to("again")
-    done = packtok_cli("pack", "-i", "d", "-o", "o.pbin", "-t", "gpt2", "--report", "r.json", cwd=tmp_path)
+    done = packtok_cli("pack", "-i", "d", "-o", "o.pbin", "-t", TOKENIZER, "--report", "r.json", cwd=tmp_path)
     assert done.stderr == ""
     assert json.loads((tmp_path / "r.json").read_text())["num_sources"] == 1
 
@@ -505,10 +506,10 @@ def test_compressed_data_truncated_anywhere_is_an_error(corpus: Path, tmp_path: 
     for num_bytes in (0, 1, 2, 5, 17, 18, 1000, len(data) // 2, *range(len(data) - 9, len(data))):
         source.write_bytes(data[:num_bytes])
         with pytest.raises((packtok.PacktokError, OSError), match=re.escape(name)):
-            packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer="gpt2")
+            packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
         assert names(tmp_path) == ["c.jsonl", name]
     source.write_bytes(data)
-    packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer="gpt2")
+    packtok.pack(input=source, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
 
 
 def test_compressed_data_truncated_in_half_is_an_error(
@@ -668,7 +669,7 @@ def test_wrong_index_is_an_error(corpus: Path, tmp_path: Path, packtok_cli: Pack
                 input=corpus,
                 index_path=tmp_path / f"{name}.idx",
                 output=tmp_path / "o.pbin",
-                tokenizer="gpt2",
+                tokenizer=TOKENIZER,
             )
         message = str(caught.value)
         assert f"{name}.idx: " in message or "c.jsonl: index entry 0 covers" in message, name
@@ -697,7 +698,9 @@ def test_output_that_is_an_input_is_rejected(
     content = corpus.read_bytes()
     for name in ("c.jsonl", "./c.jsonl", "link"):
         done = packtok_cli(
-            *("pack", "-i", "c.jsonl", "-o", name, "-t", "gpt2", "--existing", existing), cwd=tmp_path, code=1
+            *("pack", "-i", "c.jsonl", "-o", name, "-t", TOKENIZER, "--existing", existing),
+            cwd=tmp_path,
+            code=1,
         )
         assert done.stderr.startswith("packtok: c.jsonl: file is both input and output"), name
     assert corpus.read_bytes() == content
@@ -712,7 +715,7 @@ def test_output_that_is_not_a_file_is_rejected_and_kept(
     output = tmp_path / "o"
     mode = {"folder": stat.S_IFDIR, "FIFO": stat.S_IFIFO, "socket": stat.S_IFSOCK}[kind]
     output.mkdir() if kind == "folder" else os.mknod(output, 0o600 | mode)
-    arguments = ("pack", "-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--existing", existing)
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o", "-t", TOKENIZER, "--existing", existing)
     done = packtok_cli(*arguments, cwd=tmp_path, code=None)
     assert stat.S_IFMT(output.lstat().st_mode) == mode
     assert done.returncode == 1

@@ -21,6 +21,7 @@ import zstandard
 from conftest import PacktokCli
 from extent import extent
 from processes import measure, start, unfinished, wait_until_packing
+from stories import TOKENIZER
 
 import packtok
 from packtok import DocumentError, PacktokError
@@ -122,7 +123,7 @@ def expected(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path
     """Returns the pbin of the same documents as JSON lines."""
     folder = tmp_path_factory.mktemp("expected")
     write_jsonl(folder / "c.jsonl", texts)
-    packtok.pack(input=folder / "c.jsonl", output=folder / "o.pbin", tokenizer="gpt2")
+    packtok.pack(input=folder / "c.jsonl", output=folder / "o.pbin", tokenizer=TOKENIZER)
     return folder / "o.pbin"
 
 
@@ -135,14 +136,14 @@ def test_every_format_has_the_documents_of_json_lines(
     for num_cpus in (1, 3):
         output = tmp_path / f"{num_cpus}.pbin"
         report = packtok.pack(
-            input=tmp_path / name, output=output, tokenizer="gpt2", num_cpus=num_cpus, **options(name)
+            input=tmp_path / name, output=output, tokenizer=TOKENIZER, num_cpus=num_cpus, **options(name)
         )
         assert report.documents == NUM_DOCUMENTS - report.empty
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
     assert documents_of(tmp_path / "1.pbin") == documents_of(expected)
     assert packtok.verify(tmp_path / "1.pbin")
-    counted = packtok.count(tmp_path / name, "gpt2", **options(name))["total"]
+    counted = packtok.count(tmp_path / name, TOKENIZER, **options(name))["total"]
     assert counted["documents"] == len(documents_of(expected))
     assert counted["text_bytes"] == sum(len(text.encode()) for text in texts)
 
@@ -156,7 +157,7 @@ def test_shards_joined_equal_one_run(
     suffix = name[name.index(".") :]
     for i in range(3):
         WRITERS[name](folder / f"p{i}{suffix}", texts[i * 100 : i * 100 + 100])
-    common = ("-i", folder, "-t", "gpt2", "-q", *flags(name))
+    common = ("-i", folder, "-t", TOKENIZER, "-q", *flags(name))
     packtok_cli("pack", "-o", "one.pbin", *common, cwd=tmp_path)
     packtok_cli("plan", "-o", "parts", *common, "--shards", 4, cwd=tmp_path)
     for shard in range(4):
@@ -188,7 +189,17 @@ def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> 
 def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
     corpus = tmp_path / name
     WRITERS[name](corpus, documents(8_000, seed=5, words=120))
-    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", *flags(name), "--set", "span_bytes=40000")
+    common = (
+        "-i",
+        corpus,
+        "-t",
+        TOKENIZER,
+        "--engine",
+        "reference",
+        *flags(name),
+        "--set",
+        "span_bytes=40000",
+    )
     packtok_cli("pack", "-o", "one.pbin", *common, "-q", cwd=tmp_path)
     resumed = 0
     for spans in range(2, 2 + NUM_KILLS):
@@ -209,7 +220,7 @@ def test_interrupted_run_of_a_changed_table_starts_over(tmp_path: Path, packtok_
     corpus = tmp_path / "c.parquet"
     texts = documents(8_000, seed=5, words=120)
     write_parquet(corpus, texts)
-    common = ("-i", corpus, "-t", "gpt2", "--engine", "reference", "--set", "span_bytes=40000", "-q")
+    common = ("-i", corpus, "-t", TOKENIZER, "--engine", "reference", "--set", "span_bytes=40000", "-q")
     process = start("pack", "-o", "o.pbin", *common, cwd=tmp_path)
     wait_for_spans(process, tmp_path, 3)
     process.send_signal(signal.SIGINT)
@@ -264,12 +275,12 @@ def test_bad_document_is_named_by_its_row(tmp_path: Path, name: str) -> None:
     write(corpus)
     unit, number, offset, _, reason = rejects[0]
     with pytest.raises(DocumentError) as raised:
-        packtok.pack(input=corpus, output=output, tokenizer="gpt2", **options(name))
+        packtok.pack(input=corpus, output=output, tokenizer=TOKENIZER, **options(name))
     byte = "" if offset is None else f"byte {offset}: "
     assert str(raised.value).startswith(f"{corpus}: {unit} {number}: {byte}{reason}; ")
     assert not output.exists()
     report = packtok.pack(
-        input=corpus, output=output, tokenizer="gpt2", on_bad_document="skip", **options(name)
+        input=corpus, output=output, tokenizer=TOKENIZER, on_bad_document="skip", **options(name)
     )
     assert (report.documents, report.rejected) == (2, 2)
     found = [json.loads(line) for line in Path(f"{output}.rejects.jsonl").read_text().splitlines()]
@@ -284,12 +295,12 @@ def test_bad_document_is_named_by_its_row(tmp_path: Path, name: str) -> None:
 def test_column_of_another_type_is_a_bad_document(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name, ["a", "b"])
     with pytest.raises(DocumentError) as raised:
-        packtok.count(tmp_path / name, "gpt2", field=".id")
+        packtok.count(tmp_path / name, TOKENIZER, field=".id")
     assert str(raised.value) == (
         f"{tmp_path / name}: row 1: the column is an integer, not a text; "
         "change --field (jq_pattern) to a column of texts"
     )
-    counted = packtok.count(tmp_path / name, "gpt2", field=".id", on_bad_document="skip")
+    counted = packtok.count(tmp_path / name, TOKENIZER, field=".id", on_bad_document="skip")
     assert counted["total"]["rejected"] == 2
 
 
@@ -297,13 +308,13 @@ def test_column_of_another_type_is_a_bad_document(tmp_path: Path, name: str) -> 
 def test_missing_column_lists_the_existing_ones(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name, ["a", "b"])
     with pytest.raises(ValueError, match="no column") as raised:
-        packtok.count(tmp_path / name, "gpt2", field=".content")
+        packtok.count(tmp_path / name, TOKENIZER, field=".content")
     assert str(raised.value) == (
         f'{tmp_path / name}: no column "content"; the table has "id", "text"; '
         "set --field (jq_pattern) to one of them, such as .id"
     )
     with pytest.raises(ValueError, match=r"plain path of names such as \.text, but --field"):
-        packtok.count(tmp_path / name, "gpt2", field=".text + .id")
+        packtok.count(tmp_path / name, TOKENIZER, field=".text + .id")
 
 
 def test_field_of_a_structure_is_a_path(tmp_path: Path) -> None:
@@ -313,7 +324,7 @@ def test_field_of_a_structure_is_a_path(tmp_path: Path) -> None:
     report = packtok.pack(
         input=tmp_path / "c.parquet",
         output=tmp_path / "o.pbin",
-        tokenizer="gpt2",
+        tokenizer=TOKENIZER,
         field=".meta.text",
         on_bad_document="skip",
     )
@@ -326,28 +337,30 @@ def test_folder_of_several_formats_needs_the_format(tmp_path: Path, packtok_cli:
     for name in ("a.parquet", "b.parquet", "c.csv"):
         WRITERS[f"c{Path(name).suffix}"](folder / name, ["one", "two"])
     (folder / "README.txt").write_text("about this corpus")
-    done = packtok_cli("count", folder, "-t", "gpt2", code=1)
+    done = packtok_cli("count", folder, "-t", TOKENIZER, code=1)
     assert done.stderr.strip() == (
         f"packtok: {folder}: the folder contains files of several formats: 2 Parquet, 1 CSV; "
         "set --format (format) to the one to read"
     )
     for chosen, documents in (("parquet", 4), ("csv", 2), ("text", 1)):
-        assert packtok.count(folder, "gpt2", format=chosen)["total"]["documents"] == documents
+        assert packtok.count(folder, TOKENIZER, format=chosen)["total"]["documents"] == documents
     # Notes next to the corpus are not part of it, unless they are the corpus.
     (folder / "c.csv").unlink()
-    assert packtok.count(folder, "gpt2")["total"]["documents"] == 4
+    assert packtok.count(folder, TOKENIZER)["total"]["documents"] == 4
     for i in range(4):
         (folder / f"{i}.txt").write_text("a text")
     with pytest.raises(ValueError, match="2 Parquet, 5 plain text"):
-        packtok.count(folder, "gpt2")
+        packtok.count(folder, TOKENIZER)
 
 
 def test_text_without_separator_is_one_document(tmp_path: Path) -> None:
     for i, text in enumerate(["one\ntwo\n", "", "three"]):
         (tmp_path / f"{i}.txt").write_text(text)
-    report = packtok.pack(input=tmp_path, output=tmp_path / "o.pbin", tokenizer="gpt2", empty_document="keep")
+    report = packtok.pack(
+        input=tmp_path, output=tmp_path / "o.pbin", tokenizer=TOKENIZER, empty_document="keep"
+    )
     assert report.documents == 3
-    counted = packtok.count(tmp_path / "0.txt", "gpt2", format="text", text_separator=r"\n")
+    counted = packtok.count(tmp_path / "0.txt", TOKENIZER, format="text", text_separator=r"\n")
     assert counted["total"]["documents"] == 2
 
 
@@ -356,8 +369,8 @@ def test_json_lines_under_another_name_need_the_format(tmp_path: Path, name: str
     write_jsonl(tmp_path / name, ["a", "b"])
     for corpus in (tmp_path / name, tmp_path):
         with pytest.raises(ValueError, match=r"starts with a JSON object; set --format \(format\)"):
-            packtok.count(corpus, "gpt2")
-    assert packtok.count(tmp_path / name, "gpt2", format="jsonl")["total"]["documents"] == 2
+            packtok.count(corpus, TOKENIZER)
+    assert packtok.count(tmp_path / name, TOKENIZER, format="jsonl")["total"]["documents"] == 2
 
 
 @pytest.mark.parametrize("name", ["c.parquet", "c.arrow", "stream.arrow"])
@@ -367,7 +380,7 @@ def test_truncated_table_is_an_error(tmp_path: Path, texts: list[str], name: str
     WRITERS[name](corpus, texts)
     corpus.write_bytes(corpus.read_bytes()[: int(keep * corpus.stat().st_size)])
     with pytest.raises(PacktokError) as raised:
-        packtok.count(corpus, "gpt2")
+        packtok.count(corpus, TOKENIZER)
     message = str(raised.value)
     assert message.startswith(f"{corpus}: ")
     remedy = "rename it, or set --format (format) to its format"
@@ -384,10 +397,10 @@ def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:
     packtok.pack(
         input=[tmp_path / name for name in names],
         output=tmp_path / "mixed.pbin",
-        tokenizer="gpt2",
+        tokenizer=TOKENIZER,
         num_cpus=3,
     )
-    packtok.pack(input=tmp_path / "all.jsonl", output=tmp_path / "all.pbin", tokenizer="gpt2")
+    packtok.pack(input=tmp_path / "all.jsonl", output=tmp_path / "all.pbin", tokenizer=TOKENIZER)
     assert documents_of(tmp_path / "mixed.pbin") == documents_of(tmp_path / "all.pbin")
 
 
@@ -422,7 +435,7 @@ def test_memory_does_not_grow_with_a_row_group(tmp_path: Path, name: str, option
             with pa.ipc.open_file(str(corpus)) as reader:
                 groups = reader.num_record_batches
         assert groups == -(-rows // group_rows)
-        done = measure("count", corpus, "-t", "gpt2", "-j", 2, "-q", cwd=tmp_path)
+        done = measure("count", corpus, "-t", TOKENIZER, "-j", 2, "-q", cwd=tmp_path)
         assert done.code == 0, done.err
         peaks.append(done.peak_bytes)
     print(f"{name} {options}: {peaks[0] / 1e6:.0f} MB with many groups, {peaks[1] / 1e6:.0f} MB with one")
@@ -433,19 +446,19 @@ def test_file_of_another_format_than_chosen_is_an_error(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "c.jsonl", ["a", "b" * 100])
     for chosen in ("parquet", "arrow"):
         with pytest.raises(DocumentError, match=f"is not a file of {chosen.capitalize()}; rename it, or set"):
-            packtok.count(tmp_path / "c.jsonl", "gpt2", format=chosen)
+            packtok.count(tmp_path / "c.jsonl", TOKENIZER, format=chosen)
     (tmp_path / "c.csv").write_bytes(b"")
     with pytest.raises(ValueError, match=r'no column "text"; the table has no columns$'):
-        packtok.count(tmp_path / "c.csv", "gpt2")
+        packtok.count(tmp_path / "c.csv", TOKENIZER)
     (tmp_path / "c.csv").write_text(f"{'x' * 100},b\n")
     with pytest.raises(ValueError, match=f'the table has "{"x" * 40}"…, "b"; set --field'):
-        packtok.count(tmp_path / "c.csv", "gpt2")
+        packtok.count(tmp_path / "c.csv", TOKENIZER)
 
 
 def test_plan_reads_only_the_footer(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write_parquet(tmp_path / "c.parquet", documents(200))
     done: subprocess.CompletedProcess[str] = packtok_cli(
-        "plan", "-i", "c.parquet", "-o", "parts", "-t", "gpt2", "--shards", 3, "--json", cwd=tmp_path
+        "plan", "-i", "c.parquet", "-o", "parts", "-t", TOKENIZER, "--shards", 3, "--json", cwd=tmp_path
     )
     assert json.loads(done.stdout)["num_shards"] == 3
     plan = (tmp_path / "parts" / "plan.jsonl").read_text().splitlines()

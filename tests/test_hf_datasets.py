@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import PacktokCli
+from stories import TOKENIZER
 
 import packtok
 from packtok import ConfigError, DocumentError
@@ -53,11 +54,11 @@ def _in_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pack(output: str, *inputs: str, **options: object) -> packtok.PackReport:
-    return packtok.pack(source="datasets", input=inputs, output=output, tokenizer="gpt2", **options)  # type: ignore[arg-type]
+    return packtok.pack(source="datasets", input=inputs, output=output, tokenizer=TOKENIZER, **options)  # type: ignore[arg-type]
 
 
 def texts(path: Path) -> list[str]:
-    reader, tokenizer = packtok.PbinReader(path), packtok.Tokenizer.from_pretrained("gpt2")
+    reader, tokenizer = packtok.PbinReader(path), packtok.Tokenizer.from_pretrained(TOKENIZER)
     return [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))]
 
 
@@ -126,7 +127,7 @@ from packtok.cli import main; main()
 def test_killed_run_resumes_with_equal_bytes(folder: Path) -> None:
     pack("expected.pbin", "tables")
     small = ("-j", "1", "--set", "span_bytes=1")
-    words = ("pack", "--source", "datasets", "-i", "tables", "-t", "gpt2", "-o", "out.pbin", *small)
+    words = ("pack", "--source", "datasets", "-i", "tables", "-t", TOKENIZER, "-o", "out.pbin", *small)
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *words], cwd=folder, env={**os.environ, **OFFLINE}, check=False
     )
@@ -140,7 +141,7 @@ def test_missing_package_names_the_extra(folder: Path, packtok_cli: PacktokCli, 
     (tmp_path / "datasets.py").write_text("raise ImportError('hidden')\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = packtok_cli(
-        *("pack", "--source", "datasets", "-i", "tables", "-t", "gpt2", "-o", "o.pbin"),
+        *("pack", "--source", "datasets", "-i", "tables", "-t", TOKENIZER, "-o", "o.pbin"),
         cwd=folder,
         env={**OFFLINE, "PYTHONPATH": path},
         code=2,

@@ -19,6 +19,7 @@ import pytest
 from conftest import PacktokCli
 from extent import extent
 from processes import SLOWER_FIELD, names, start, unfinished, wait_until_packing, write_corpus, write_one_line
+from stories import TOKENIZER
 from test_faults import small_tokenizer
 
 import packtok
@@ -63,7 +64,7 @@ def interrupted(process: subprocess.Popen[str], *, number: signal.Signals = sign
 def test_interrupt_at_any_moment_leaves_no_partial_files(large: Path, tmp_path: Path) -> None:
     rng = random.Random(4)
     # Without --restart, each run would resume the one before, and one of them would complete.
-    options = ("-t", "gpt2", "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
+    options = ("-t", TOKENIZER, "-j", 4, "--on-bad-document", "skip", "--quiet", "--restart")
     for _ in range(12):
         process = start("pack", "-i", large, "-o", "o.pbin", *options, cwd=tmp_path)
         assert wait_until_packing(process, tmp_path)
@@ -77,7 +78,7 @@ def test_files_of_a_terminated_run_are_removed_by_the_next(
     large: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     process = start(
-        "pack", "-i", large, "-o", "o.pbin", "-t", "gpt2", "--set", "on_bad_document=skip", cwd=tmp_path
+        "pack", "-i", large, "-o", "o.pbin", "-t", TOKENIZER, "--set", "on_bad_document=skip", cwd=tmp_path
     )
     assert wait_until_packing(process, tmp_path)
     process.terminate()
@@ -85,7 +86,7 @@ def test_files_of_a_terminated_run_are_removed_by_the_next(
     assert process.returncode == -signal.SIGTERM
     assert not (tmp_path / "o.pbin").exists()
     write_corpus(tmp_path / "c.jsonl", 1000)
-    packtok_cli("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    packtok_cli("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     assert names(tmp_path) == ["c.jsonl", "o.pbin", "o.pbin.tokenizer.json"]
 
 
@@ -104,7 +105,7 @@ main()
 def test_late_interrupt_reports_that_the_pbin_is_complete(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     program = [sys.executable, "-c", INTERRUPTED_AT_THE_END]
-    arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2"]
+    arguments = ["pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER]
     done = subprocess.run([*program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "packtok: interrupted; the pbin was already complete\n"
@@ -116,7 +117,7 @@ def test_late_interrupt_reports_that_the_pbin_is_complete(tmp_path: Path) -> Non
 def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     corpus = () if command[0] == "count" else ("--corpus",)
     options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD)
-    process = start(*command, "gpt2", *corpus, large, *options, cwd=tmp_path)
+    process = start(*command, TOKENIZER, *corpus, large, *options, cwd=tmp_path)
     assert process.stderr is not None
     # The first progress line shows that it is at work.
     line = "packtok: checking the engine"
@@ -195,7 +196,7 @@ def test_interrupt_during_source_checksums_works(tmp_path: Path) -> None:
     (tmp_path / "c.idx").write_bytes(pickle.dumps([(0, 17)], protocol=4))
     output = tmp_path / "output"
     output.mkdir()
-    arguments = ("-i", "sparse.jsonl", "--index-path", "c.idx", "-o", "output/o.pbin", "-t", "gpt2")
+    arguments = ("-i", "sparse.jsonl", "--index-path", "c.idx", "-o", "output/o.pbin", "-t", TOKENIZER)
     process = start("pack", *arguments, cwd=tmp_path)
     assert wait_until_packing(process, output)
     # Packing one line ends at once, but reading 30 GB does not.
@@ -210,7 +211,9 @@ def test_interrupt_while_skipping_a_line_works(tmp_path: Path) -> None:
     output = tmp_path / "output"
     output.mkdir()
     options = ("--on-bad-document", "skip", "--max-document-bytes", 1_000_000)
-    process = start("pack", "-i", "sparse.jsonl", "-o", "output/o.pbin", "-t", "gpt2", *options, cwd=tmp_path)
+    process = start(
+        "pack", "-i", "sparse.jsonl", "-o", "output/o.pbin", "-t", TOKENIZER, *options, cwd=tmp_path
+    )
     assert wait_until_packing(process, output)
     time.sleep(1)
     interrupted(process)
@@ -222,11 +225,11 @@ def test_interrupt_while_verifying_an_existing_file_works(
     large: Path, tmp_path: Path, packtok_cli: PacktokCli
 ) -> None:
     write_corpus(tmp_path / "sparse.jsonl", 1000)
-    packtok_cli("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path)
+    packtok_cli("pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path)
     sparse_corpus(tmp_path)
     before = names(tmp_path)
     process = start(
-        "pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "skip", cwd=tmp_path
+        "pack", "-i", "sparse.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--existing", "skip", cwd=tmp_path
     )
     # Nothing shows its progress, but after two seconds it has long started to read.
     time.sleep(2)
@@ -296,7 +299,7 @@ def test_exception_in_progress_callback_ends_the_call(large: Path, tmp_path: Pat
         packtok.pack(
             input=large,
             output=tmp_path / "o.pbin",
-            tokenizer="gpt2",
+            tokenizer=TOKENIZER,
             on_bad_document="skip",
             on_progress=stop,
         )
@@ -309,7 +312,7 @@ def test_packing_off_the_main_thread_works(tmp_path: Path) -> None:
     reports: list[packtok.PackReport] = []
 
     def pack() -> None:
-        reports.append(packtok.pack(input=corpus, output=tmp_path / "o.pbin", tokenizer="gpt2"))
+        reports.append(packtok.pack(input=corpus, output=tmp_path / "o.pbin", tokenizer=TOKENIZER))
 
     thread = threading.Thread(target=pack)
     thread.start()
@@ -352,7 +355,7 @@ main()
 )
 def test_interrupt_during_imports_prints_one_line(tmp_path: Path, module: str) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
-    arguments = (module, "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2")
+    arguments = (module, "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER)
     done = subprocess.run(
         [sys.executable, "-c", STOPPED_AT, *arguments],
         cwd=tmp_path,
@@ -370,7 +373,7 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
     write_corpus(tmp_path / "c.jsonl", 1000)
     cache = tmp_path / "cache"
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "replace")
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--existing", "replace")
     command = [sys.executable, *program, *arguments]
     started = time.monotonic()
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
@@ -396,7 +399,7 @@ def test_interrupt_at_any_moment_of_startup_prints_one_line(tmp_path: Path, prog
 def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    process = start("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", cwd=tmp_path, env=environment)
+    process = start("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, cwd=tmp_path, env=environment)
     assert process.stderr is not None
     assert process.stderr.readline() == "packtok: checking the engine, once for this tokenizer\n"
     process.send_signal(signal.SIGINT)
@@ -408,7 +411,7 @@ def test_interrupt_during_the_engine_check_prints_one_line(tmp_path: Path) -> No
 def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
     """As in a background job of a shell, or with nohup."""
     write_corpus(tmp_path / "c.jsonl", 1000)
-    arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--quiet")
+    arguments = ("packtok.cli", "pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--quiet")
     done = subprocess.run(
         [sys.executable, "-c", STOPPED_AT, *arguments],
         cwd=tmp_path,
@@ -422,7 +425,7 @@ def test_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
 
 def test_engine_check_is_announced_once_unless_quiet(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     write_corpus(tmp_path / "c.jsonl", 1000)
-    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--existing", "replace")
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--existing", "replace")
     said = []
     for cache, *flags in (("one",), ("one",), ("two", "--quiet")):
         environment = {"XDG_CACHE_HOME": str(tmp_path / cache)}

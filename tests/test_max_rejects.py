@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import PacktokCli
 from processes import names, write_corpus
+from stories import TOKENIZER
 
 import packtok
 from packtok.config import load_config
@@ -16,7 +17,7 @@ from packtok.errors import ConfigError, PacktokError
 
 GOOD, BAD, BLANK, EMPTY = '{"text": "a"}\n', '{"body": "b"}\n', " \n", '{"text": ""}\n'
 WHY = "field .text is missing; the object has .body"
-SKIP = {"tokenizer": "gpt2", "on_bad_document": "skip"}
+SKIP = {"tokenizer": TOKENIZER, "on_bad_document": "skip"}
 EXPECTED = "expected a number such as 100, or a percentage from 0% to 100% such as 0.5%"
 
 
@@ -40,7 +41,7 @@ def failure(folder: Path, **options: Any) -> str:
 
 def test_packing_nothing_fails_and_keeps_the_rejects(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, BAD, BLANK, BAD)
-    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", "gpt2", "--on-bad-document", "skip")
+    arguments = ("pack", "-i", "c.jsonl", "-o", "o.pbin", "-t", TOKENIZER, "--on-bad-document", "skip")
     done = packtok_cli(*arguments, cwd=tmp_path, code=1)
     assert done.stdout == ""
     assert done.stderr == (
@@ -184,7 +185,7 @@ def test_invalid_limit_is_wrong_usage(value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         load_config(
             None,
-            {"settings.src_path": "a", "settings.dst_path": "b", "tokenizer": "gpt2"}
+            {"settings.src_path": "a", "settings.dst_path": "b", "tokenizer": TOKENIZER}
             | {"settings.max_rejects": value},
         )
     assert str(caught.value) == f"--max-rejects: settings.max_rejects is {value!r}; {EXPECTED}"
@@ -192,7 +193,7 @@ def test_invalid_limit_is_wrong_usage(value: Any) -> None:
 
 def test_every_command_reports_an_invalid_limit_alike(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     corpus(tmp_path, GOOD)
-    common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--max-rejects", "101%")
+    common = ("-i", "c.jsonl", "-o", "o", "-t", TOKENIZER, "--max-rejects", "101%")
     said = f"packtok: --max-rejects: settings.max_rejects is '101%'; {EXPECTED}\n"
     for command in (("pack",), ("plan", "--shards", "2"), ("run", "--no-submit", "pack")):
         assert packtok_cli(*command, *common, cwd=tmp_path, code=2).stderr == said
@@ -205,7 +206,7 @@ def test_every_command_reports_an_invalid_limit_alike(tmp_path: Path, packtok_cl
 def test_printed_config_has_the_limit(
     tmp_path: Path, packtok_cli: PacktokCli, value: str, shown: str
 ) -> None:
-    common = ("-i", "c.jsonl", "-o", "o", "-t", "gpt2", "--on-bad-document", "skip")
+    common = ("-i", "c.jsonl", "-o", "o", "-t", TOKENIZER, "--on-bad-document", "skip")
     printed = packtok_cli("pack", *common, "--max-rejects", value, "--print-config", cwd=tmp_path).stdout
     assert shown in printed
     (tmp_path / "pack.yaml").write_text(printed)
@@ -258,7 +259,7 @@ def test_number_applies_to_each_shard_and_to_all_together(tmp_path: Path, packto
     corpus(tmp_path, *[GOOD, GOOD, BAD, GOOD] * 10)
     shards(tmp_path, 2, max_rejects=9)
     assert joined(tmp_path).startswith("out: more documents were rejected than max_rejects allows (9); ")
-    common = ("-i", "c.jsonl", "-o", "out", "-t", "gpt2", "--on-bad-document", "skip", "--max-rejects", 3)
+    common = ("-i", "c.jsonl", "-o", "out", "-t", TOKENIZER, "--on-bad-document", "skip", "--max-rejects", 3)
     # A complete shard is checked as well.
     again = packtok_cli("pack", *common, "--shard", 0, cwd=tmp_path, code=1)
     packed = packtok_cli("pack", *common, "--shard", 0, "--existing", "replace", cwd=tmp_path, code=1)

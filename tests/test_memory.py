@@ -14,15 +14,16 @@ import reference
 pytest.importorskip("torch", reason="needs torch, which is not installed")
 
 import worker_memory
+from extent import extent
 
 MIB = 1 << 20
-DATA_BYTES = 1 << 30
+DATA_BYTES = extent(1 << 30, 1 << 28)
 DOCUMENT_BYTES = 10_000
 
 
 @pytest.fixture(scope="module")
 def gigabyte(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns a complete pbin of 1 GiB of tokens in 107,375 documents, as a sparse file."""
+    """Returns a complete pbin of up to 1 GiB of tokens in small documents, as a sparse file."""
     path = tmp_path_factory.mktemp("gigabyte") / "train.pbin"
     stops = [*range(0, DATA_BYTES, DOCUMENT_BYTES), DATA_BYTES]
     header = reference.HEADER.pack(DATA_BYTES, 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import PacktokCli
 from processes import names
+from stories import TOKENIZER
 from test_faults import small_tokenizer
 
 import packtok
@@ -58,7 +59,7 @@ def assert_hidden(printed: str, folder: Path, *, secret: str = SECRET, but: tupl
                 assert form not in path.name
 
 
-def config(src: str = "plain.jsonl", *, tokenizer: str = "gpt2", **settings: str) -> str:
+def config(src: str = "plain.jsonl", *, tokenizer: str = TOKENIZER, **settings: str) -> str:
     """Returns a config that packs ``src``; strings are quoted, so that interpolations are valid YAML."""
     values = {"src_path": src, "dst_path": "out.pbin", "report": "report.json", **settings}
     lines = [f"  {key}: {json.dumps(value)}\n" for key, value in values.items()]
@@ -99,23 +100,23 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
     ("settings", "tokenizer", "code"),
     [
         # In a filter, both when it works and when an error shows it.
-        ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"] // .text'}, "gpt2", 0),
-        ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"]'}, "gpt2", 1),
-        ({"jq_pattern": '.text + "${oc.env:PACKTOK_SECRET}" | tonumber'}, "gpt2", 1),
-        ({"jq_pattern": 'error("${oc.env:PACKTOK_SECRET}")'}, "gpt2", 1),
-        ({"jq_pattern": ".text | ${oc.env:PACKTOK_SECRET}"}, "gpt2", 1),
-        ({"jq_pattern": '"${oc.env:PACKTOK_SECRET}" | repeat(.) | empty'}, "gpt2", 1),
+        ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"] // .text'}, TOKENIZER, 0),
+        ({"jq_pattern": '.["${oc.env:PACKTOK_SECRET}"]'}, TOKENIZER, 1),
+        ({"jq_pattern": '.text + "${oc.env:PACKTOK_SECRET}" | tonumber'}, TOKENIZER, 1),
+        ({"jq_pattern": 'error("${oc.env:PACKTOK_SECRET}")'}, TOKENIZER, 1),
+        ({"jq_pattern": ".text | ${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 1),
+        ({"jq_pattern": '"${oc.env:PACKTOK_SECRET}" | repeat(.) | empty'}, TOKENIZER, 1),
         # In all options that are paths.
-        ({"src_path": "${oc.env:PACKTOK_SECRET}/none.jsonl"}, "gpt2", 1),
-        ({"src_path": "${oc.env:PACKTOK_SECRET}/*.none"}, "gpt2", 1),
-        ({"src_path": "${oc.env:PACKTOK_SECRET}/[.jsonl"}, "gpt2", 1),
-        ({"dst_path": "${oc.env:PACKTOK_SECRET}/out.pbin"}, "gpt2", 0),
-        ({"dst_path": "plain.jsonl/${oc.env:PACKTOK_SECRET}"}, "gpt2", 1),
-        ({"dst_path": "${oc.env:PACKTOK_SECRET}"}, "gpt2", 1),
-        ({"report": "${oc.env:PACKTOK_SECRET}/report.json"}, "gpt2", 0),
-        ({"report": "none-${oc.env:PACKTOK_SECRET}/report.json"}, "gpt2", 1),
-        ({"index_path": "${oc.env:PACKTOK_SECRET}/none.idx"}, "gpt2", None),
-        ({"index_path": "${oc.env:PACKTOK_SECRET}/corpus.jsonl"}, "gpt2", 1),
+        ({"src_path": "${oc.env:PACKTOK_SECRET}/none.jsonl"}, TOKENIZER, 1),
+        ({"src_path": "${oc.env:PACKTOK_SECRET}/*.none"}, TOKENIZER, 1),
+        ({"src_path": "${oc.env:PACKTOK_SECRET}/[.jsonl"}, TOKENIZER, 1),
+        ({"dst_path": "${oc.env:PACKTOK_SECRET}/out.pbin"}, TOKENIZER, 0),
+        ({"dst_path": "plain.jsonl/${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 1),
+        ({"dst_path": "${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 1),
+        ({"report": "${oc.env:PACKTOK_SECRET}/report.json"}, TOKENIZER, 0),
+        ({"report": "none-${oc.env:PACKTOK_SECRET}/report.json"}, TOKENIZER, 1),
+        ({"index_path": "${oc.env:PACKTOK_SECRET}/none.idx"}, TOKENIZER, None),
+        ({"index_path": "${oc.env:PACKTOK_SECRET}/corpus.jsonl"}, TOKENIZER, 1),
         # As the tokenizer and its tokens.
         ({"eod_token": "</s>"}, "${oc.env:PACKTOK_SECRET}", 0),
         ({}, "${oc.env:PACKTOK_SECRET}", 2),
@@ -123,12 +124,12 @@ def test_secret_in_the_label_of_a_source(folder: Path, packtok_cli: PacktokCli) 
         ({}, "${oc.env:PACKTOK_SECRET}/none", 1),
         ({}, "some/${oc.env:PACKTOK_SECRET}", 1),
         ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
-        ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, "gpt2", 1),
+        ({"eod_token": "<${oc.env:PACKTOK_SECRET}>"}, TOKENIZER, 1),
         ({"eod_token": "</s>", "bos_token": "<${oc.env:PACKTOK_SECRET}>"}, "${oc.env:PACKTOK_SECRET}", 0),
         # As invalid values.
-        ({"num_cpus": "${oc.env:PACKTOK_SECRET}"}, "gpt2", 2),
-        ({"existing": "${oc.env:PACKTOK_SECRET}"}, "gpt2", 2),
-        ({"${oc.env:PACKTOK_SECRET}": "1"}, "gpt2", 2),
+        ({"num_cpus": "${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 2),
+        ({"existing": "${oc.env:PACKTOK_SECRET}"}, TOKENIZER, 2),
+        ({"${oc.env:PACKTOK_SECRET}": "1"}, TOKENIZER, 2),
     ],
 )
 def test_secret_anywhere_in_the_config(
@@ -166,7 +167,7 @@ def test_secret_in_verify_with_a_corpus(folder: Path, packtok_cli: PacktokCli) -
 def test_secret_in_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACKTOK_SECRET", SECRET)
     monkeypatch.chdir(folder)
-    tree = {"settings": {"src_path": "${oc.env:PACKTOK_SECRET}/bad.jsonl"}, "tokenizer": "gpt2"}
+    tree = {"settings": {"src_path": "${oc.env:PACKTOK_SECRET}/bad.jsonl"}, "tokenizer": TOKENIZER}
     report = packtok.pack(tree, output="out.pbin", on_bad_document="skip")
     assert_hidden(repr(report) + json.dumps(report.to_dict()), folder)
     with pytest.raises(packtok.DocumentError) as caught:
@@ -195,7 +196,7 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
     secret = "s3cr3tPassw0rd"
     url = url.replace("SECRET", secret)
     (folder / "pack.yaml").unlink(missing_ok=True)
-    good = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": "gpt2"}
+    good = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": TOKENIZER}
     for option, more in (("-i", ("--print-config",)), ("-i", ()), ("-t", ())):
         given = [part for pair in {**good, option: url}.items() for part in pair]
         done = packtok_cli("pack", *given, *more, cwd=folder, code=None, env={"HF_HUB_OFFLINE": "1"})
@@ -212,7 +213,7 @@ def test_credentials_in_urls(folder: Path, packtok_cli: PacktokCli, url: str) ->
 def test_url_instead_of_a_file_is_rejected(folder: Path, packtok_cli: PacktokCli, option: str) -> None:
     url = "s3://key:s3cr3tPassw0rd@bucket/out.pbin"
     before = names(folder)
-    given = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": "gpt2", option: url}
+    given = {"-i": "plain.jsonl", "-o": "out.pbin", "-t": TOKENIZER, option: url}
     done = packtok_cli("pack", *(part for pair in given.items() for part in pair), cwd=folder, code=None)
     assert done.returncode in (1, 2)
     assert names(folder) == before

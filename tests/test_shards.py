@@ -17,12 +17,13 @@ import zstandard
 from conftest import PacktokCli
 from extent import extent
 from processes import SLOW_FIELD, start, unfinished, wait_until_packing, write_corpus
+from stories import TOKENIZER
 
 import packtok
 from packtok.distributed import ShardChoice, find_shard, shard_of_task
 from packtok.errors import ConfigError
 
-FLAGS = ("--tokenizer", "gpt2", "--field", SLOW_FIELD, "--on-bad-document", "skip", "--quiet")
+FLAGS = ("--tokenizer", TOKENIZER, "--field", SLOW_FIELD, "--on-bad-document", "skip", "--quiet")
 NUM_KILLS = extent(8, 4)
 
 
@@ -61,7 +62,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes | None]:
     """Returns the output of one run over the corpus."""
     output = tmp_path_factory.mktemp("once") / "one.pbin"
-    packtok.pack(input=corpus, output=output, tokenizer="gpt2", field=SLOW_FIELD, on_bad_document="skip")
+    packtok.pack(input=corpus, output=output, tokenizer=TOKENIZER, field=SLOW_FIELD, on_bad_document="skip")
     found = outputs(output)
     assert None not in found.values()
     return found
@@ -71,7 +72,7 @@ def at_once(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 def test_joined_shards_equal_the_file_of_one_run(
     corpus: Path, at_once: dict[str, bytes | None], tmp_path: Path, num_shards: int
 ) -> None:
-    options = {"input": str(corpus), "output": str(tmp_path / "out"), "tokenizer": "gpt2"}
+    options = {"input": str(corpus), "output": str(tmp_path / "out"), "tokenizer": TOKENIZER}
     options["field"] = SLOW_FIELD
     planned = packtok.plan(shards=num_shards, **options)
     source_bytes = 0
@@ -95,7 +96,12 @@ def test_shards_on_another_file_system_are_copied_when_joined(
     if not os.access(other, os.W_OK) or other.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip(f"needs {other} on a file system of its own")
     with tempfile.TemporaryDirectory(dir=other) as folder:
-        options = {"input": str(corpus), "output": f"{folder}/out", "tokenizer": "gpt2", "field": SLOW_FIELD}
+        options = {
+            "input": str(corpus),
+            "output": f"{folder}/out",
+            "tokenizer": TOKENIZER,
+            "field": SLOW_FIELD,
+        }
         packtok.plan(shards=3, **options)
         for k in range(3):
             packtok.pack(shard=k, on_bad_document="skip", **options)
@@ -124,7 +130,7 @@ def test_shards_of_real_corpora(shared: Path, tmp_path: Path) -> None:
 
 
 def test_manifest_opens_the_shards_as_one(corpus: Path, tmp_path: Path) -> None:
-    options = {"input": str(corpus), "tokenizer": "gpt2", "on_bad_document": "skip"}
+    options = {"input": str(corpus), "tokenizer": TOKENIZER, "on_bad_document": "skip"}
     packtok.pack(output=tmp_path / "one.pbin", **options)
     for k in range(5):
         packtok.pack(output=tmp_path / "out", shard=f"{k}/5", **options)
@@ -262,7 +268,7 @@ def test_one_of_two_configs_racing_for_a_folder_is_rejected(corpus: Path, tmp_pa
 
 
 def test_output_of_the_commands(corpus: Path, tmp_path: Path, packtok_cli: PacktokCli) -> None:
-    flags = ("-i", corpus, "-o", "out", "-t", "gpt2", "--on-bad-document", "skip")
+    flags = ("-i", corpus, "-o", "out", "-t", TOKENIZER, "--on-bad-document", "skip")
     planned = packtok_cli("plan", *flags, "--shards", "3", cwd=tmp_path)
     rows = dict(re.split(r"  +", line, maxsplit=1) for line in planned.stdout.splitlines())
     assert rows.pop("fingerprint")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import PacktokCli
 from processes import start, wait_for
+from stories import TOKENIZER
 
 import packtok
 from packtok import ConfigError, DocumentError, PacktokError
@@ -119,7 +120,7 @@ def plugin(tmp_path: Path) -> Path:
 
 
 def pack(plugin: Path, name: str, output: str, **options: object) -> packtok.PackReport:
-    given = {"input": "wiki", "tokenizer": "gpt2", **options}
+    given = {"input": "wiki", "tokenizer": TOKENIZER, **options}
     return packtok.pack(source=f"{plugin}:{name}", output=plugin.parent / output, **given)  # type: ignore[arg-type]
 
 
@@ -139,7 +140,7 @@ def test_output_does_not_depend_on_threads_and_equals_that_of_the_same_texts_in_
     texts = documents_of(plugin, name)
     corpus = plugin.parent / "same.jsonl"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    packtok.pack(input=corpus, output=plugin.parent / "file.pbin", tokenizer="gpt2")
+    packtok.pack(input=corpus, output=plugin.parent / "file.pbin", tokenizer=TOKENIZER)
     assert contents(plugin.parent / "1.pbin") == contents(plugin.parent / "file.pbin")
 
 
@@ -167,7 +168,7 @@ def test_killed_run_resumes_with_equal_bytes(plugin: Path, packtok_cli: PacktokC
     expected = pack(plugin, name, "expected.pbin")
     (folder / "starts").unlink()
     (folder / "kill").touch()
-    arguments = ("pack", "--source", f"my_source.py:{name}", "-i", "wiki", "-t", "gpt2", "-o", "out.pbin")
+    arguments = ("pack", "--source", f"my_source.py:{name}", "-i", "wiki", "-t", TOKENIZER, "-o", "out.pbin")
     small = (*arguments, "-j", "1", "--set", "span_bytes=1")
     packtok_cli(*small, cwd=folder, code=-signal.SIGKILL)
     done = packtok_cli(*small, cwd=folder)
@@ -183,7 +184,7 @@ def test_killed_run_resumes_with_equal_bytes(plugin: Path, packtok_cli: PacktokC
 def test_plugin_that_yields_other_documents_cannot_resume(plugin: Path, packtok_cli: PacktokCli) -> None:
     folder = plugin.parent
     (folder / "kill").touch()
-    arguments = ("pack", "--source", "my_source.py:changing", "-i", "wiki", "-t", "gpt2", "-o", "out.pbin")
+    arguments = ("pack", "--source", "my_source.py:changing", "-i", "wiki", "-t", TOKENIZER, "-o", "out.pbin")
     small = (*arguments, "-j", "1", "--set", "span_bytes=1")
     packtok_cli(*small, cwd=folder, code=-signal.SIGKILL)
     done = packtok_cli(*small, "-q", cwd=folder, code=1)
@@ -201,7 +202,7 @@ def test_exception_names_plugin_corpus_and_document(plugin: Path, packtok_cli: P
     assert str(raised.value) == (
         f"my_source.py:failing: wiki: document 3: LookupError: no such page ({plugin}, line {line})"
     )
-    arguments = ("--source", "my_source.py:failing", "-i", "wiki", "-o", "o.pbin", "-t", "gpt2")
+    arguments = ("--source", "my_source.py:failing", "-i", "wiki", "-o", "o.pbin", "-t", TOKENIZER)
     packtok_cli("pack", *arguments, cwd=plugin.parent, code=1)
     assert not list(plugin.parent.glob("o.pbin*"))
 
@@ -241,7 +242,7 @@ def test_existing_output_is_kept_if_the_plugin_yields_the_same(plugin: Path) -> 
 
 def test_interruption_ends_a_run_whose_plugin_never_ends(plugin: Path) -> None:
     process = start(
-        *("pack", "--source", "my_source.py:endless", "-i", "wiki", "-t", "gpt2", "-o", "out.pbin"),
+        *("pack", "--source", "my_source.py:endless", "-i", "wiki", "-t", TOKENIZER, "-o", "out.pbin"),
         cwd=plugin.parent,
     )
     wait_for((plugin.parent / "started").exists, "the plug-in has started", seconds=60)
@@ -255,13 +256,13 @@ def test_interruption_ends_a_run_whose_plugin_never_ends(plugin: Path) -> None:
 
 def test_count_verify_and_plan_read_the_plugin(plugin: Path, packtok_cli: PacktokCli) -> None:
     folder, source = plugin.parent, ("--source", "my_source.py:parts")
-    counted = packtok.count("wiki", "gpt2", source=f"{plugin}:parts")
+    counted = packtok.count("wiki", TOKENIZER, source=f"{plugin}:parts")
     assert counted["total"]["documents"] == 6000
     assert [one["path"] for one in counted["sources"]] == ["wiki/a", "wiki/b/c", "wiki/empty", "wiki/d"]
     pack(plugin, "parts", "out.pbin")
     (folder / "pack.yaml").write_text(
         "settings: {src_path: wiki, dst_path: out.pbin}\n"
-        "tokenizer: {config: {pretrained_model_name_or_path: gpt2}}\n"
+        f"tokenizer: {{config: {{pretrained_model_name_or_path: {TOKENIZER}}}}}\n"
     )
     packtok_cli("verify", "out.pbin", "--corpus", "pack.yaml", *source, cwd=folder)
     planned = packtok_cli(
@@ -277,7 +278,7 @@ def test_count_verify_and_plan_read_the_plugin(plugin: Path, packtok_cli: Packto
 
 
 def test_tasks_of_a_cluster_receive_the_plugin(plugin: Path, packtok_cli: PacktokCli) -> None:
-    arguments = ("--source", "my_source.py:parts", "-i", "wiki", "-t", "gpt2", "-o", "out.pbin")
+    arguments = ("--source", "my_source.py:parts", "-i", "wiki", "-t", TOKENIZER, "-o", "out.pbin")
     packtok_cli("run", "--no-submit", "pack", *arguments, cwd=plugin.parent)
     scripts = list(plugin.parent.rglob("*.sbatch"))
     assert any("--source=my_source.py:parts" in script.read_text() for script in scripts)
@@ -290,7 +291,7 @@ def test_config_cannot_name_code(plugin: Path, packtok_cli: PacktokCli) -> None:
     )
     config = {
         "settings": {"src_path": "wiki", "dst_path": "o.pbin", "source": f"{plugin}:whole"},
-        "tokenizer": {"config": {"pretrained_model_name_or_path": "gpt2"}},
+        "tokenizer": {"config": {"pretrained_model_name_or_path": TOKENIZER}},
     }
     (plugin.parent / "pack.yaml").write_text(json.dumps(config))
     with pytest.raises(ConfigError) as raised:
@@ -318,7 +319,7 @@ def test_wrong_names_are_explained(plugin: Path, name: str, message: str) -> Non
     values = {"file": plugin, "folder": plugin.parent}
     with pytest.raises(ConfigError) as raised:
         packtok.pack(
-            input="wiki", output=plugin.parent / "o.pbin", tokenizer="gpt2", source=name.format(**values)
+            input="wiki", output=plugin.parent / "o.pbin", tokenizer=TOKENIZER, source=name.format(**values)
         )
     assert message.format(**values) in str(raised.value)
 
@@ -364,11 +365,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def test_installed_plugin_is_found_by_its_name(tmp_path: Path) -> None:
     for source in ("my-crawl", "crawl_of_mine:documents"):
         report = packtok.pack(
-            input="wiki", output=tmp_path / "o.pbin", tokenizer="gpt2", source=source, existing="replace"
+            input="wiki", output=tmp_path / "o.pbin", tokenizer=TOKENIZER, source=source, existing="replace"
         )
         assert (report.documents, report.source) == (2, source)
     with pytest.raises(ConfigError, match="installed: datasets, my-crawl"):
-        packtok.pack(input="wiki", output=tmp_path / "o.pbin", tokenizer="gpt2", source="other")
+        packtok.pack(input="wiki", output=tmp_path / "o.pbin", tokenizer=TOKENIZER, source="other")
 
 
 FAULTY = """
@@ -421,10 +422,20 @@ def test_example_passes_the_checker_and_packs_the_stories_by_language(
     assert "96 documents" in done.stdout
     assert "resumes with start" in done.stdout
     packtok_cli(
-        *("pack", "--source", source, "-i", "examples/corpus.jsonl", "-t", "gpt2", "-o", tmp_path / "o.pbin"),
+        *(
+            "pack",
+            "--source",
+            source,
+            "-i",
+            "examples/corpus.jsonl",
+            "-t",
+            TOKENIZER,
+            "-o",
+            tmp_path / "o.pbin",
+        ),
         cwd=root,
     )
-    reader, tokenizer = packtok.PbinReader(tmp_path / "o.pbin"), packtok.Tokenizer.from_pretrained("gpt2")
+    reader, tokenizer = packtok.PbinReader(tmp_path / "o.pbin"), packtok.Tokenizer.from_pretrained(TOKENIZER)
     stories = [json.loads(line) for line in (root / "examples/corpus.jsonl").read_text().splitlines()]
     by_language = sorted(stories, key=lambda story: story["lang"])
     assert [tokenizer.decode(reader[i][:-1]) for i in range(len(reader))] == [
