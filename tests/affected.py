@@ -31,6 +31,7 @@ _AFFECTED = {
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"
     ),
+    "crates/packtok-core/src/stream/": "stream",
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
     "crates/packtok-core/src/verify/": "cli engines reader",
     "crates/packtok-py/": "cli dataset docstrings newcomer pack reader tokenizer",
@@ -78,6 +79,7 @@ _AFFECTED = {
     "python/packtok/data/split.py": "dataset token_dataset",
     "python/packtok/data/state.py": "loader locate sampler",
     "python/packtok/store/packing.py": "stores",
+    "python/packtok/stream/": "stream",
     "python/packtok/store/staging.py": "stores",
     "python/packtok/data/token_dataset.py": "batch_memory docstrings token_dataset",
     "python/packtok/tokenizer/find.py": "finding_tokenizers tokenizer",

@@ -42,7 +42,7 @@ ORDER: dict[str, tuple[str, ...]] = {
     "packtok-sampling": ("files", "plans", "items", "planning"),
     "packtok-core": (
         *("suffix", "field", "corpus", "pipeline", "rejects", "journal", "pack", "scan"),
-        *("count", "batch", "merge", "raw_index", "shard", "verify"),
+        *("count", "batch", "merge", "raw_index", "shard", "verify", "stream"),
     ),
     "python": (
         *("errors", "interrupts", "_packtok", "integers", "fingerprint", "sources", "config", "progress"),
@@ -56,6 +56,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "collate",
             "data",
             "integrations",
+            "stream",
             "launch",
         ),
         *("commands", "cli"),

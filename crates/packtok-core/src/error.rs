@@ -63,6 +63,12 @@ pub enum Error {
     /// An error of encoding or decoding texts.
     #[error(transparent)]
     Batch(#[from] crate::batch::BatchError),
+    /// A stream cannot continue.
+    #[error(transparent)]
+    Stream(#[from] crate::stream::StreamError),
+    /// An error of orders and mixtures.
+    #[error(transparent)]
+    Sampling(Box<packtok_sampling::Error>),
     /// A verification failed.
     #[error(transparent)]
     Verify(#[from] crate::verify::VerifyError),

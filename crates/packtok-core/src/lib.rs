@@ -21,6 +21,7 @@ pub mod raw_index;
 mod rejects;
 pub mod scan;
 pub mod shard;
+pub mod stream;
 mod suffix;
 pub mod verify;
 

@@ -13,6 +13,7 @@ use packtok_core::corpus::CorpusError;
 use packtok_core::pack::PackError;
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::ShardError;
+use packtok_core::stream::StreamError;
 use packtok_core::{Error as CoreError, chain, pbin::Error as PbinError};
 use packtok_formats::raw::RawError;
 use packtok_sampling::Error as SamplingError;
@@ -239,6 +240,21 @@ pub(crate) fn core_error(error: CoreError) -> PyErr {
         E::Verify(error) => PacktokError::new_err(chain(&error)),
         E::Batch(error) => batch_error(&error),
         E::Shard(error) => shard_error(&error),
+        E::Sampling(error) => sampling_error(*error),
+        E::Stream(error) => stream_error(&error),
+    }
+}
+
+fn stream_error(error: &StreamError) -> PyErr {
+    use StreamError as E;
+    match error {
+        E::DamagedState
+        | E::NoTokens { .. }
+        | E::NoText { .. }
+        | E::UnequalColumns { .. }
+        | E::EmptyEpoch => PyValueError::new_err(chain(error)),
+        E::BadDocument { .. } => DocumentError::new_err(chain(error)),
+        E::Panicked | E::Function(_) | E::Failed(_) => PacktokError::new_err(chain(error)),
     }
 }
 

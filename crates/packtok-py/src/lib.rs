@@ -24,6 +24,7 @@ mod rows;
 mod scans;
 mod shards;
 mod stores;
+mod stream;
 mod tokenizer;
 mod views;
 
@@ -53,5 +54,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     proof::register(module)?;
     scans::register(module)?;
     shards::register(module)?;
-    stores::register(module)
+    stores::register(module)?;
+    stream::register(module)
 }

@@ -85,6 +85,38 @@ impl Chunk {
         Records { chunk: self, state }
     }
 
+    /// Whether there is a record at `cursor`, which starts at 0.
+    pub(super) fn has_record(&self, cursor: usize) -> bool {
+        match &self.content {
+            Content::Consecutive { start, stop, .. } => start + cursor < *stop,
+            Content::Spans(spans) => cursor < spans.len(),
+        }
+    }
+
+    /// The record at `cursor`, which moves to the next one.
+    pub(super) fn record_at(&self, cursor: &mut usize) -> Option<Record<'_>> {
+        let state = match &self.content {
+            Content::Consecutive {
+                start,
+                stop,
+                offset_bytes,
+            } => State::Consecutive {
+                rest: &self.buffer[start + *cursor..*stop],
+                offset_bytes: offset_bytes + *cursor as u64,
+            },
+            Content::Spans(spans) => State::Spans(spans[*cursor..].iter()),
+        };
+        let mut records = Records { chunk: self, state };
+        let record = records.next();
+        *cursor = match (&records.state, &self.content) {
+            (State::Consecutive { rest, .. }, Content::Consecutive { start, stop, .. }) => {
+                stop - start - rest.len()
+            }
+            _ => *cursor + 1,
+        };
+        record
+    }
+
     /// Start of the next chunk; `None` inside a skipped line.
     pub fn end(&self) -> Option<Place> {
         self.end

@@ -31,6 +31,7 @@ mod plugin_reader;
 mod reader;
 mod recognize;
 mod record;
+mod record_reader;
 mod sequential;
 mod source_reader;
 mod stream;
@@ -64,6 +65,7 @@ pub use place::Place;
 pub use plugin::{DocumentBatch, Documents, PartOfCorpus, Plugin, PluginCorpora};
 pub use reader::Reader;
 pub use record::{Body, Record};
+pub(crate) use record_reader::{RecordPosition, RecordReader};
 pub(crate) use stream::{Compression, compression};
 #[cfg(feature = "tables")]
 pub(crate) use table::group_starts;

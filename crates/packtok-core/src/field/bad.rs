@@ -81,6 +81,12 @@ pub enum BadDocument {
         /// Its type.
         found: &'static str,
     },
+    /// The line is JSON, but not an object.
+    #[error("the line is {found}, not an object")]
+    NotObject {
+        /// Its type.
+        found: &'static str,
+    },
     /// The first output is a string of bytes that are not UTF-8.
     #[error("{pattern} is a string that is not UTF-8")]
     OutputNotUtf8 {
@@ -193,6 +199,7 @@ impl BadDocument {
                 "convert the file to UTF-8, or skip such lines with --on-bad-document skip (on_bad_document: skip)"
             }
             Self::MalformedJson { .. }
+            | Self::NotObject { .. }
             | Self::TooDeep { .. }
             | Self::LongInteger { .. }
             | Self::LoneSurrogate { .. } => {

@@ -141,23 +141,30 @@ pub(super) fn parse(line: &[u8]) -> Result<Val, BadDocument> {
 
 /// The text of an output.
 pub(super) fn text_of<'a>(output: &'a Val, pattern: &Arc<str>) -> Result<&'a str, BadDocument> {
-    let found = match output {
+    match output {
         Val::TStr(bytes) => {
-            return simdutf8::basic::from_utf8(bytes).map_err(|_| BadDocument::OutputNotUtf8 {
+            simdutf8::basic::from_utf8(bytes).map_err(|_| BadDocument::OutputNotUtf8 {
                 pattern: pattern.clone(),
-            });
+            })
         }
+        other => Err(BadDocument::NotString {
+            pattern: pattern.clone(),
+            found: type_of(other),
+        }),
+    }
+}
+
+/// The type of a value, for messages.
+pub(super) fn type_of(value: &Val) -> &'static str {
+    match value {
+        Val::TStr(_) => "a string",
         Val::Null => "null",
         Val::Bool(_) => "a boolean",
         Val::Num(_) => "a number",
         Val::BStr(_) => "a byte string",
         Val::Arr(_) => "an array",
         Val::Obj(_) => "an object",
-    };
-    Err(BadDocument::NotString {
-        pattern: pattern.clone(),
-        found,
-    })
+    }
 }
 
 /// The definitions of the jq library, without the unavailable ones.

@@ -64,6 +64,14 @@ impl Field {
         })))
     }
 
+    /// The field that is the value of `key`.
+    ///
+    /// # Errors
+    /// The key is longer than a pattern may be.
+    pub fn of_key(key: &str) -> Result<Self> {
+        Self::compile(&pattern_of_key(key))
+    }
+
     /// The original pattern.
     pub fn pattern(&self) -> &str {
         &self.0.pattern
@@ -124,6 +132,24 @@ impl Extractors {
 /// The names in `pattern` if it is a plain path of names, such as `a` and `b` in `.a.b`.
 pub fn names_of_path(pattern: &str) -> Option<Vec<String>> {
     PlainPath::parse(pattern)?.names()
+}
+
+/// Checks that `line` is a JSON object that any field could be taken from.
+///
+/// # Errors
+/// It is not JSON, or another value.
+pub fn check_object(line: &[u8]) -> std::result::Result<(), BadDocument> {
+    match general::parse(line)? {
+        Val::Obj(_) => Ok(()),
+        other => Err(BadDocument::NotObject {
+            found: general::type_of(&other),
+        }),
+    }
+}
+
+/// The pattern for the value of `key`.
+pub fn pattern_of_key(key: &str) -> String {
+    format!(".{}", serde_json::Value::from(key))
 }
 
 /// Applies a [`Field`] to lines, reusing its memory.

@@ -12,6 +12,7 @@ use std::ops::ControlFlow;
 
 pub(crate) use chunks::{Work, run};
 pub use error::PipelineError;
+pub(crate) use results::lock;
 pub(crate) use tasks::run_tasks;
 
 use crate::corpus::Source;

@@ -37,7 +37,7 @@ struct State<T> {
 
 /// Locks a mutex even if it is poisoned: every critical section here keeps its data consistent at
 /// each step.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,0 +1,67 @@
+//! Checks records that nothing else checks: those that a function of the caller receives.
+
+use std::sync::Arc;
+
+use super::Sample;
+use super::parallel::{Operation, Outcome, Worker};
+use super::report::{Bad, Report};
+use super::sample::SourceRecord;
+use crate::error::Result;
+use crate::field::{BadDocument, check_object};
+use crate::pack::{OnBadDocument, Reason};
+
+/// The operation on all threads.
+#[derive(Clone)]
+pub(super) struct Check {
+    on_bad_document: OnBadDocument,
+    report: Arc<Report>,
+}
+
+impl Check {
+    pub(super) fn new(on_bad_document: OnBadDocument, report: Arc<Report>) -> Self {
+        Self {
+            on_bad_document,
+            report,
+        }
+    }
+}
+
+impl Operation for Check {
+    fn worker(&self) -> Result<Box<dyn Worker>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Worker for Check {
+    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        for sample in samples {
+            let result = match sample.record.as_ref().map_or(Ok(()), check) {
+                Ok(()) => Ok(Outcome::Keep(sample)),
+                Err(reason) => {
+                    let bad = Bad::new(sample.place.as_ref(), &Reason::Field(reason));
+                    self.report.judge(bad, self.on_bad_document)
+                }
+            };
+            let is_error = result.is_err();
+            if !put(result) || is_error {
+                return;
+            }
+        }
+    }
+}
+
+/// Checks that a record is a JSON object or a text.
+fn check(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
+    match record {
+        SourceRecord::JsonLine(line) => check_object(line),
+        SourceRecord::Text(_, text) => match std::str::from_utf8(text) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(BadDocument::text_not_utf8(text)),
+        },
+        SourceRecord::NoText(reason) => Err(BadDocument::NoText(*reason)),
+        SourceRecord::Oversize(len_bytes) => Err(BadDocument::Oversize {
+            len_bytes: *len_bytes,
+            max_document_bytes: *len_bytes - 1,
+        }),
+    }
+}

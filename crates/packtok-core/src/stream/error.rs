@@ -1,0 +1,55 @@
+//! The errors of this module.
+
+/// Why a stream cannot continue.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// A state has bytes that no stream of this recipe writes.
+    #[error("the state is damaged or of another recipe; load a state that this recipe saved")]
+    DamagedState,
+    /// An epoch has no sample, and would be repeated without end.
+    #[error(
+        "an epoch has no sample, so repeating it would never end; give files with samples, or set repeat=False"
+    )]
+    EmptyEpoch,
+    /// Code of this library panicked.
+    #[error("a worker panicked; this is a bug, please report it")]
+    Panicked,
+    /// A sample has no column of tokens with this name.
+    #[error(
+        "a sample has no tokens in column {column:?}; tokenize it first, or name another column"
+    )]
+    NoTokens {
+        /// The column.
+        column: String,
+    },
+    /// A sample cannot have a text.
+    #[error("a sample has no text in column {column:?}; name the column that has the text")]
+    NoText {
+        /// The column.
+        column: String,
+    },
+    /// Two columns of a document have different lengths.
+    #[error(
+        "columns {first:?} and {second:?} of a sample have different numbers of tokens, expected equal ones"
+    )]
+    UnequalColumns {
+        /// The first column.
+        first: String,
+        /// The other one.
+        second: String,
+    },
+    /// A document has no text, or the tokenizer refuses it.
+    #[error("{at}: {reason}; fix it, or set on_bad_document to skip")]
+    BadDocument {
+        /// Its file and position.
+        at: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A function of the caller failed.
+    #[error("{0}")]
+    Function(String),
+    /// The stream failed before.
+    #[error("the stream ended with an error before: {0}; start it again from its last state")]
+    Failed(String),
+}

@@ -1,0 +1,117 @@
+//! Streams: documents are read, tokenized, made into rows, shuffled and batched while the caller
+//! consumes them.
+//!
+//! A stream is a chain of nodes (`node.rs`). The caller's thread pulls samples through it; only
+//! tokenizing and functions run ahead on other threads (`parallel.rs`). What comes out depends on
+//! the recipe and on nothing else.
+//!
+//! A state has positions and no data. It is complete at any time, because every node can say from
+//! where its next sample can be computed again (`position.rs`).
+
+mod batches;
+mod check;
+mod combine;
+mod counting;
+mod error;
+mod function;
+mod node;
+mod parallel;
+mod position;
+mod recipe;
+mod report;
+mod ring;
+mod rows;
+mod sample;
+mod shuffle;
+mod spec;
+mod tokenize;
+
+use std::sync::Arc;
+
+pub use counting::Counting;
+pub use error::StreamError;
+pub use function::{Function, Samples};
+use node::Node;
+pub use parallel::{Limits, Tick};
+use position::{Numbers, Position};
+use recipe::Context;
+pub use recipe::{Recipe, Step};
+use report::Report;
+pub use report::{Bad, Counts};
+pub use ring::RingOptions;
+pub use rows::{RowOptions, RowsOf};
+pub use sample::{ForeignSample, Name, Sample, SamplePlace, SourceRecord, Value};
+pub use spec::{Objects, RecipeSpec};
+pub use tokenize::TokenizeOptions;
+
+use crate::error::{Error, Result};
+
+/// A running stream.
+pub struct Stream {
+    node: Box<dyn Node>,
+    report: Arc<Report>,
+    failure: Option<String>,
+}
+
+impl Stream {
+    /// Starts a stream at its beginning, or at `state`. `tick` is called while the caller waits.
+    ///
+    /// # Errors
+    /// Threads cannot be started, or the state is not one of this recipe.
+    pub fn new(
+        recipe: Recipe,
+        num_threads: usize,
+        state: Option<&[u8]>,
+        tick: Arc<Tick>,
+    ) -> Result<Self> {
+        let context = Context {
+            num_threads,
+            report: Arc::default(),
+            tick,
+        };
+        let mut node = recipe.build(&context)?;
+        if let Some(state) = state {
+            let mut position = Position::new(state);
+            node.set_recomputing(true);
+            node.load(&mut position)?;
+            position.finish()?;
+            node.set_recomputing(false);
+        }
+        Ok(Self {
+            node,
+            report: context.report,
+            failure: None,
+        })
+    }
+
+    /// The next sample; `None` at the end.
+    ///
+    /// # Errors
+    /// A source cannot be read, a document is bad, or a function failed. Every later call is an
+    /// error, too.
+    pub fn next_sample(&mut self) -> Result<Option<Sample>> {
+        if let Some(failure) = &self.failure {
+            return Err(Error::Stream(StreamError::Failed(failure.clone())));
+        }
+        let next = self.node.next();
+        if let Err(error) = &next {
+            self.failure = Some(packtok_pbin::chain(error));
+        }
+        next
+    }
+
+    /// The state before the next sample.
+    pub fn state(&self) -> Vec<u8> {
+        let mut state = Numbers::default();
+        self.node.save(&mut state);
+        state.into_bytes()
+    }
+
+    /// What was left out so far.
+    pub fn counts(&self) -> Counts {
+        self.report.counts()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,489 @@
+//! Work on samples by several threads, with results in the order of the samples.
+//!
+//! A job takes the next samples from the node before it, under a lock, and works on them. The
+//! caller's thread takes finished jobs in order and starts new ones, so a bounded number of jobs is
+//! ahead of it, also while the caller does something else. Nothing in flight is part of a state:
+//! the state is that of the node before, at the start of the current job, and how many of the job's
+//! samples were consumed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::node::Node;
+use super::position::{Numbers, Position, damaged};
+use super::{Sample, StreamError};
+use crate::error::{Error, Result};
+use crate::pipeline::{PipelineError, lock};
+
+/// A job takes samples until they have this many bytes or this number. Large enough that locks and
+/// states cost little, small enough that a job's data stay in a core's cache.
+const JOB_BYTES: usize = 1 << 18;
+const JOB_SAMPLES: usize = 1 << 10;
+
+/// Samples of the first job, which grows with every job: the first results come at once.
+const FIRST_JOB_SAMPLES: usize = 4;
+
+/// How often a waiting caller polls for an interruption.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Polls for an interruption, which is an error.
+pub type Tick = dyn Fn() -> Result<()> + Send + Sync;
+
+/// What becomes of a sample.
+pub(super) enum Outcome {
+    /// It goes on.
+    Keep(Sample),
+    /// It is dropped.
+    Drop,
+}
+
+/// The work on one thread.
+pub(super) trait Worker: Send {
+    /// Works on samples and passes a result for each of them to `put`, in order, up to the first
+    /// error. `put` returns false when no more results are wanted.
+    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool);
+}
+
+/// The work of a node.
+pub(super) trait Operation: Send + Sync {
+    /// A worker for one thread.
+    fn worker(&self) -> Result<Box<dyn Worker>>;
+}
+
+/// A node that works on samples in parallel.
+pub(super) struct Parallel {
+    shared: Arc<Shared>,
+    /// Of its own: a job waits for the node before, whose jobs could otherwise never start.
+    pool: Option<rayon::ThreadPool>,
+    tick: Arc<Tick>,
+    /// Maximum number of jobs that are started and not taken; 0 if the caller's thread works.
+    window: u64,
+    /// Jobs of this generation.
+    num_started: u64,
+    num_taken: u64,
+    generation: u64,
+    current: Job,
+    /// Results of the current job that were consumed.
+    num_consumed: u64,
+    /// How many nodes recompute their samples with this one.
+    num_recomputing: usize,
+}
+
+struct Shared {
+    operation: Arc<dyn Operation>,
+    upstream: Mutex<Upstream>,
+    finished: Mutex<Finished>,
+    ready: Condvar,
+    idle: Mutex<Vec<Box<dyn Worker>>>,
+    is_over: AtomicBool,
+}
+
+struct Upstream {
+    node: Box<dyn Node>,
+    /// Number of its next sample, counted from the start of the stream.
+    number: u64,
+    /// Increases when the node goes elsewhere: jobs that were started before are no longer wanted.
+    generation: u64,
+    /// Number of the next job of this generation.
+    next_job: u64,
+    is_at_end: bool,
+    /// Maximum number of samples of a job.
+    job_samples: usize,
+}
+
+/// Jobs of the current generation that were not taken yet.
+#[derive(Default)]
+struct Finished {
+    generation: u64,
+    jobs: BTreeMap<u64, Job>,
+}
+
+/// The samples of a job and the results so far.
+#[derive(Default)]
+struct Job {
+    /// Number of its first sample, counted from the start of the stream.
+    first: u64,
+    /// State and mark of the node before, at the start of the job.
+    state: Vec<u8>,
+    mark: Vec<u8>,
+    results: VecDeque<Result<Outcome>>,
+    /// Whether there are no samples after these.
+    is_last: bool,
+}
+
+/// How much is done ahead of the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Jobs that run ahead; with 0, the caller's thread works.
+    pub window: usize,
+    /// Threads, if jobs run ahead.
+    pub num_threads: usize,
+    /// Maximum number of samples of a job, at least 1.
+    pub job_samples: usize,
+}
+
+impl Limits {
+    /// For work on `num_threads` threads that is not the caller's.
+    pub(super) fn of_threads(num_threads: usize) -> Self {
+        Self {
+            window: 2 * num_threads + 2,
+            num_threads,
+            job_samples: JOB_SAMPLES,
+        }
+    }
+}
+
+/// What a job takes from the node before.
+struct Taken {
+    job: Job,
+    samples: Vec<Sample>,
+    /// The error after the samples.
+    error: Option<Error>,
+}
+
+impl Parallel {
+    /// # Errors
+    /// Its threads cannot be started.
+    pub(super) fn new(
+        node: Box<dyn Node>,
+        operation: Arc<dyn Operation>,
+        tick: Arc<Tick>,
+        limits: Limits,
+    ) -> Result<Self> {
+        let start = || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(limits.num_threads)
+                .thread_name(|i| format!("packtok-stream-{i}"))
+                .panic_handler(|_| ())
+                .build()
+                .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))
+        };
+        let shared = Shared {
+            operation,
+            upstream: Mutex::new(Upstream {
+                node,
+                number: 0,
+                generation: 0,
+                next_job: 0,
+                is_at_end: false,
+                job_samples: limits.job_samples.min(JOB_SAMPLES),
+            }),
+            finished: Mutex::default(),
+            ready: Condvar::new(),
+            idle: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        };
+        let mut this = Self {
+            shared: Arc::new(shared),
+            pool: (limits.window > 0).then(start).transpose()?,
+            tick,
+            window: limits.window as u64,
+            num_started: 0,
+            num_taken: 0,
+            generation: 0,
+            current: Job::default(),
+            num_consumed: 0,
+            num_recomputing: 0,
+        };
+        this.begin();
+        Ok(this)
+    }
+
+    /// Forgets all jobs: from now on, only this thread uses the node before.
+    fn stop_jobs(&mut self) {
+        self.generation += 1;
+        let mut upstream = lock(&self.shared.upstream);
+        upstream.generation = self.generation;
+        upstream.next_job = 0;
+        upstream.is_at_end = false;
+        *lock(&self.shared.finished) = Finished {
+            generation: self.generation,
+            jobs: BTreeMap::new(),
+        };
+        (self.num_started, self.num_taken) = (0, 0);
+    }
+
+    /// Begins at the position of the node before; no jobs may be started.
+    fn begin(&mut self) {
+        self.current = lock(&self.shared.upstream).empty_job();
+        self.num_consumed = 0;
+    }
+
+    /// Starts jobs until the window is full.
+    fn start_jobs(&mut self) {
+        let Some(pool) = &self.pool else {
+            return;
+        };
+        while self.num_started < self.num_taken + self.window {
+            let (shared, generation) = (Arc::clone(&self.shared), self.generation);
+            pool.spawn_fifo(move || shared.run_job(generation));
+            self.num_started += 1;
+        }
+    }
+
+    /// Waits for the next job.
+    fn take_job(&mut self) -> Result<Job> {
+        let mut finished = lock(&self.shared.finished);
+        loop {
+            if let Some(job) = finished.jobs.remove(&self.num_taken) {
+                self.num_taken += 1;
+                return Ok(job);
+            }
+            let waited = self.shared.ready.wait_timeout(finished, TICK);
+            let timeout;
+            (finished, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() {
+                drop(finished);
+                (self.tick)()?;
+                finished = lock(&self.shared.finished);
+            }
+        }
+    }
+
+    /// The next sample, computed on this thread.
+    fn next_here(&mut self) -> Result<Option<Sample>> {
+        loop {
+            let Some(sample) = lock(&self.shared.upstream).next()? else {
+                return Ok(None);
+            };
+            let mut worker = self.shared.borrow_worker()?;
+            let mut outcome = Ok(Outcome::Drop);
+            worker.work(vec![sample], &mut |result| {
+                outcome = result;
+                true
+            });
+            lock(&self.shared.idle).push(worker);
+            if let Outcome::Keep(sample) = outcome? {
+                return Ok(Some(sample));
+            }
+        }
+    }
+}
+
+impl Drop for Parallel {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Upstream {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        let sample = self.node.next()?;
+        self.number += u64::from(sample.is_some());
+        Ok(sample)
+    }
+
+    /// Goes forward to sample `number`.
+    fn skip_to(&mut self, number: u64) -> Result<()> {
+        while self.number < number {
+            if self.next()?.is_none() {
+                return Err(damaged());
+            }
+        }
+        Ok(())
+    }
+
+    /// A job without samples at the current position.
+    fn empty_job(&self) -> Job {
+        let (mut state, mut mark) = (Numbers::default(), Numbers::default());
+        self.node.save(&mut state);
+        self.node.mark(&mut mark);
+        Job {
+            first: self.number,
+            state: state.into_bytes(),
+            mark: mark.into_bytes(),
+            ..Job::default()
+        }
+    }
+
+    /// The next samples, with the job that they belong to.
+    fn take_samples(&mut self) -> Taken {
+        let doublings = self.next_job.min(JOB_SAMPLES.ilog2().into()) as u32;
+        let num_samples = (FIRST_JOB_SAMPLES << doublings).min(self.job_samples);
+        let mut taken = Taken {
+            job: self.empty_job(),
+            samples: Vec::new(),
+            error: None,
+        };
+        let mut num_bytes = 0;
+        while num_bytes < JOB_BYTES && taken.samples.len() < num_samples {
+            match self.next() {
+                Ok(Some(sample)) => {
+                    num_bytes += sample.len_bytes();
+                    taken.samples.push(sample);
+                    continue;
+                }
+                Ok(None) => {}
+                Err(error) => taken.error = Some(error),
+            }
+            taken.job.is_last = true;
+            break;
+        }
+        self.is_at_end = taken.job.is_last;
+        taken
+    }
+}
+
+impl Shared {
+    fn borrow_worker(&self) -> Result<Box<dyn Worker>> {
+        match lock(&self.idle).pop() {
+            Some(worker) => Ok(worker),
+            None => self.operation.worker(),
+        }
+    }
+
+    /// Takes the next samples and works on them; on a thread of the pool.
+    fn run_job(&self, generation: u64) {
+        let mut upstream = lock(&self.upstream);
+        let is_wanted = upstream.generation == generation && !upstream.is_at_end;
+        if !is_wanted || self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let number = upstream.next_job;
+        upstream.next_job += 1;
+        // A panic of the node would leave the caller waiting for this job.
+        let taken = catch_unwind(AssertUnwindSafe(|| upstream.take_samples()));
+        let taken = taken.unwrap_or_else(|_| {
+            upstream.is_at_end = true;
+            Taken {
+                job: Job::default(),
+                samples: Vec::new(),
+                error: Some(panicked()),
+            }
+        });
+        drop(upstream);
+        let job = self.work_on(taken);
+        let mut finished = lock(&self.finished);
+        if finished.generation == generation {
+            finished.jobs.insert(number, job);
+            self.ready.notify_all();
+        }
+    }
+
+    /// The job with the results for its samples, up to the first error.
+    fn work_on(&self, taken: Taken) -> Job {
+        let Taken {
+            mut job,
+            samples,
+            error,
+        } = taken;
+        let results = &mut job.results;
+        let num_samples = samples.len();
+        match self.borrow_worker() {
+            Ok(mut worker) => {
+                let put = &mut |result| {
+                    results.push_back(result);
+                    !self.is_over.load(Ordering::Relaxed)
+                };
+                let work = AssertUnwindSafe(|| worker.work(samples, put));
+                match catch_unwind(work) {
+                    Ok(()) => lock(&self.idle).push(worker),
+                    Err(_) => results.push_back(Err(panicked())),
+                }
+            }
+            Err(error) => results.push_back(Err(error)),
+        }
+        if results.len() == num_samples
+            && let Some(error) = error
+        {
+            results.push_back(Err(error));
+        }
+        job
+    }
+}
+
+fn panicked() -> Error {
+    Error::Stream(StreamError::Panicked)
+}
+
+impl Node for Parallel {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        if self.num_recomputing > 0 {
+            return self.next_here();
+        }
+        loop {
+            while let Some(result) = self.current.results.pop_front() {
+                self.num_consumed += 1;
+                if let Outcome::Keep(sample) = result? {
+                    return Ok(Some(sample));
+                }
+            }
+            if self.current.is_last {
+                return Ok(None);
+            }
+            if self.pool.is_none() {
+                self.shared.run_job(self.generation);
+            }
+            self.start_jobs();
+            self.current = self.take_job()?;
+            self.num_consumed = 0;
+            self.start_jobs();
+        }
+    }
+
+    fn mark(&self, mark: &mut Numbers) {
+        let job = match self.num_recomputing > 0 {
+            true => &lock(&self.shared.upstream).empty_job(),
+            false => &self.current,
+        };
+        mark.push(job.first);
+        mark.push_bytes(&job.mark);
+        mark.push(self.num_consumed);
+    }
+
+    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
+        self.stop_jobs();
+        let (first, before) = (mark.number()?, mark.bytes()?);
+        let num_consumed = mark.number_to(JOB_SAMPLES as u64)?;
+        {
+            let mut upstream = lock(&self.shared.upstream);
+            if upstream.number < first {
+                let mut position = Position::new(before);
+                upstream.node.advance(&mut position)?;
+                position.finish()?;
+                upstream.number = first;
+            }
+            upstream.skip_to(first + num_consumed)?;
+        }
+        self.begin();
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        let job = match self.num_recomputing > 0 {
+            true => &lock(&self.shared.upstream).empty_job(),
+            false => &self.current,
+        };
+        state.push(job.first);
+        state.append(&job.state);
+        state.push(self.num_consumed);
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.stop_jobs();
+        {
+            let mut upstream = lock(&self.shared.upstream);
+            let first = state.number()?;
+            upstream.node.load(state)?;
+            upstream.number = first;
+            let num_consumed = state.number_to(JOB_SAMPLES as u64)?;
+            upstream.skip_to(first.saturating_add(num_consumed))?;
+        }
+        self.begin();
+        Ok(())
+    }
+
+    fn set_recomputing(&mut self, is_recomputing: bool) {
+        lock(&self.shared.upstream)
+            .node
+            .set_recomputing(is_recomputing);
+        match is_recomputing {
+            true => self.num_recomputing += 1,
+            false => self.num_recomputing -= 1,
+        }
+        self.begin();
+    }
+}

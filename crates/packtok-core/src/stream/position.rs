@@ -1,0 +1,149 @@
+//! Positions in a stream, in two forms.
+//!
+//! A *state* is complete: a node of the same recipe that loads it continues there. A *mark* is a few
+//! numbers, valid only for a node that is at or before it; [`super::node::Node::advance`] goes there
+//! without computing what lies between. A buffer of rows is stored as one state and one mark per row.
+
+use crate::error::{Error, Result};
+use crate::stream::StreamError;
+
+/// Writes numbers of a state or mark, in as few bytes as they need.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Numbers(Vec<u8>);
+
+impl Numbers {
+    /// Appends a number: 7 bits per byte, the lowest first, as LEB128.
+    pub(super) fn push(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    /// Appends bytes after their length.
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.push(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Appends what `other` contains.
+    pub(super) fn append(&mut self, other: &[u8]) {
+        self.0.extend_from_slice(other);
+    }
+
+    /// The bytes so far.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// Reads what [`Numbers`] wrote.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Position<'a> {
+    /// Reads `bytes` from their start.
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The next number.
+    ///
+    /// # Errors
+    /// The bytes end, or the number has more than 64 bits.
+    pub(super) fn number(&mut self) -> Result<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.bytes.split_first().ok_or_else(damaged)?;
+            self.bytes = rest;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return Err(damaged());
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(damaged())
+    }
+
+    /// The next number, which must be at most `limit`.
+    ///
+    /// # Errors
+    /// As [`Position::number`], or the number is larger.
+    pub(super) fn number_to(&mut self, limit: u64) -> Result<u64> {
+        match self.number()? {
+            number if number <= limit => Ok(number),
+            _ => Err(damaged()),
+        }
+    }
+
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// There are fewer than their length says.
+    pub(super) fn bytes(&mut self) -> Result<&'a [u8]> {
+        let len = usize::try_from(self.number()?).map_err(|_| damaged())?;
+        let (bytes, rest) = self.bytes.split_at_checked(len).ok_or_else(damaged)?;
+        self.bytes = rest;
+        Ok(bytes)
+    }
+
+    /// Ends reading.
+    ///
+    /// # Errors
+    /// There are bytes left.
+    pub(super) fn finish(self) -> Result<()> {
+        match self.bytes.is_empty() {
+            true => Ok(()),
+            false => Err(damaged()),
+        }
+    }
+}
+
+/// The error for bytes that no node wrote.
+pub(super) fn damaged() -> Error {
+    Error::Stream(StreamError::DamagedState)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_all_lengths_are_read_as_written() {
+        let numbers = [0, 1, 127, 128, 300, 1 << 32, u64::MAX >> 1, u64::MAX];
+        let mut written = Numbers::default();
+        numbers.iter().for_each(|&number| written.push(number));
+        written.push_bytes(b"abc");
+        let mut read = Position::new(written.bytes());
+        for number in numbers {
+            assert_eq!(read.number().unwrap(), number);
+        }
+        assert_eq!(read.bytes().unwrap(), b"abc");
+        read.finish().unwrap();
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        for bytes in [
+            &[][..],
+            &[0x80],
+            &[0xff; 11],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+        ] {
+            assert!(Position::new(bytes).number().is_err(), "{bytes:?}");
+        }
+        assert!(Position::new(&[3, 1, 2]).bytes().is_err());
+        assert!(Position::new(&[3]).finish().is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! What a stream left out.
+
+use std::sync::Mutex;
+
+use serde::Serialize;
+
+use super::StreamError;
+use super::parallel::Outcome;
+use super::sample::SamplePlace;
+use crate::error::{Error, Result};
+use crate::pack::{OnBadDocument, Reason};
+use crate::pipeline::lock;
+
+/// Maximum number of bad documents that are listed; all are counted.
+const MAX_LISTED: usize = 1000;
+
+/// A document that was skipped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bad {
+    /// Its file and position.
+    pub at: String,
+    /// Why it was skipped.
+    pub reason: String,
+}
+
+impl Bad {
+    pub(super) fn new(place: Option<&SamplePlace>, reason: &Reason) -> Self {
+        Self {
+            at: place.map_or_else(|| "a sample".to_owned(), SamplePlace::to_string),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// Counts bad documents.
+///
+/// Documents that are read ahead are counted, too, and documents that are computed again after a
+/// resume are counted again.
+#[derive(Debug, Default)]
+pub(super) struct Report(Mutex<Counts>);
+
+/// The counts of a report.
+#[derive(Debug, Default, Clone, Serialize)]
+pub struct Counts {
+    /// Bad documents that were skipped.
+    pub num_bad: u64,
+    /// The first of them.
+    pub listed: Vec<Bad>,
+}
+
+impl Report {
+    fn add(&self, bad: Bad) {
+        let mut counts = lock(&self.0);
+        counts.num_bad += 1;
+        if counts.listed.len() < MAX_LISTED {
+            counts.listed.push(bad);
+        }
+    }
+
+    /// Skips a bad document, or returns the error.
+    pub(super) fn judge(&self, bad: Bad, on_bad_document: OnBadDocument) -> Result<Outcome> {
+        match on_bad_document {
+            OnBadDocument::Skip => {
+                self.add(bad);
+                Ok(Outcome::Drop)
+            }
+            OnBadDocument::Fail => Err(Error::Stream(StreamError::BadDocument {
+                at: bad.at,
+                reason: bad.reason,
+            })),
+        }
+    }
+
+    /// The counts so far.
+    pub(super) fn counts(&self) -> Counts {
+        lock(&self.0).clone()
+    }
+}

@@ -1,0 +1,215 @@
+//! Reads several shards in turns: one record of the first, one of the second, and so on.
+//!
+//! The shards of an epoch are in a list, shuffled if requested. The first `num_active` are open. A
+//! record is read from the shard at the head of the queue, which then goes to its end; a shard
+//! without further records leaves, and the next one of the list joins at the end. Shards of two
+//! epochs are never open at once. This is the order of epochraft's `from_files`.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use packtok_sampling::order::permutation::Permutation;
+
+use super::node::Node;
+use super::position::{Numbers, Position, damaged};
+use super::sample::{Name, SamplePlace, SourceRecord};
+use super::{Sample, StreamError};
+use crate::corpus::{Body, ReadOptions, Record, RecordPosition, RecordReader, Source};
+use crate::error::{Error, Result};
+
+/// What a ring reads.
+#[derive(Debug, Clone)]
+pub struct RingOptions {
+    /// How many shards are open at once, at least 1.
+    pub num_active: usize,
+    /// Whether an epoch follows another without end.
+    pub repeat: bool,
+    /// The seed of the order of the shards; `None` for that of the list.
+    pub shuffle_seed: Option<u64>,
+    /// The name of the column of a source whose records are texts.
+    pub text_column: Name,
+}
+
+/// The ring of shards.
+pub(super) struct Ring {
+    sources: Arc<[Source]>,
+    read: ReadOptions,
+    options: RingOptions,
+    epoch: u64,
+    /// Index of the next shard to open in the order of this epoch.
+    next_shard: u64,
+    active: VecDeque<Shard>,
+    /// Records read in all epochs.
+    num_records: u64,
+    /// Its value at the start of this epoch.
+    num_records_before: u64,
+}
+
+struct Shard {
+    source: usize,
+    reader: RecordReader,
+}
+
+impl Ring {
+    pub(super) fn new(sources: Arc<[Source]>, read: ReadOptions, options: RingOptions) -> Self {
+        Self {
+            sources,
+            read,
+            options,
+            epoch: 0,
+            next_shard: 0,
+            active: VecDeque::new(),
+            num_records: 0,
+            num_records_before: 0,
+        }
+    }
+
+    /// The source at position `i` of this epoch.
+    fn source_at(&self, i: u64) -> Option<usize> {
+        let len = NonZeroU64::new(self.sources.len() as u64)?;
+        (i < len.get()).then(|| match self.options.shuffle_seed {
+            Some(seed) => Permutation::new(len, seed, self.epoch).at(i) as usize,
+            None => i as usize,
+        })
+    }
+
+    /// Opens the next shard of this epoch; false if there is none.
+    fn open_next(&mut self) -> Result<bool> {
+        let Some(source) = self.source_at(self.next_shard) else {
+            return Ok(false);
+        };
+        let start = RecordPosition {
+            offset: self.sources[source].span().start,
+            ..RecordPosition::default()
+        };
+        let reader = RecordReader::open(&self.sources[source], &self.read, start)?;
+        self.active.push_back(Shard { source, reader });
+        self.next_shard += 1;
+        Ok(true)
+    }
+
+    /// Opens the first shards of an epoch, the next one if this one is over; false at the end.
+    fn open_epoch(&mut self) -> Result<bool> {
+        if self.next_shard > 0 {
+            if !self.options.repeat {
+                return Ok(false);
+            }
+            if self.num_records == self.num_records_before {
+                return Err(Error::Stream(StreamError::EmptyEpoch));
+            }
+            self.epoch += 1;
+            self.next_shard = 0;
+            self.num_records_before = self.num_records;
+        }
+        while self.active.len() < self.options.num_active && self.open_next()? {}
+        Ok(!self.active.is_empty())
+    }
+
+    /// Reads on to the next record that is not blank and passes it on with the index of its source;
+    /// `None` at the end.
+    fn read<T>(&mut self, take: impl FnOnce(usize, &Record<'_>) -> T) -> Result<Option<T>> {
+        loop {
+            if self.active.is_empty() && !self.open_epoch()? {
+                return Ok(None);
+            }
+            let Some(mut shard) = self.active.pop_front() else {
+                return Ok(None);
+            };
+            let found = loop {
+                match shard.reader.next()? {
+                    Some(record) if record.is_blank() => {}
+                    found => break found,
+                }
+            };
+            let Some(record) = found else {
+                self.open_next()?;
+                continue;
+            };
+            let taken = take(shard.source, &record);
+            self.active.push_back(shard);
+            self.num_records += 1;
+            return Ok(Some(taken));
+        }
+    }
+}
+
+impl Node for Ring {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        let (column, sources) = (self.options.text_column.clone(), Arc::clone(&self.sources));
+        self.read(|source, record| {
+            let place = SamplePlace {
+                sources,
+                source,
+                offset: record.offset,
+            };
+            sample(place, record, &column)
+        })
+    }
+
+    fn mark(&self, mark: &mut Numbers) {
+        mark.push(self.num_records);
+    }
+
+    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
+        let target = mark.number()?;
+        while self.num_records < target {
+            if self.read(|_, _| ())?.is_none() {
+                return Err(damaged());
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        state.push(self.epoch);
+        state.push(self.next_shard);
+        state.push(self.num_records);
+        state.push(self.num_records_before);
+        state.push(self.active.len() as u64);
+        for shard in &self.active {
+            let position = shard.reader.position();
+            state.push(shard.source as u64);
+            state.push(position.offset);
+            state.push(u64::from(position.crc32c));
+            state.push(position.records);
+        }
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.epoch = state.number()?;
+        self.next_shard = state.number_to(self.sources.len() as u64)?;
+        self.num_records = state.number()?;
+        self.num_records_before = state.number_to(self.num_records)?;
+        let num_active = state.number_to(self.next_shard)?;
+        self.active.clear();
+        for _ in 0..num_active {
+            let source = state.number()? as usize;
+            let position = RecordPosition {
+                offset: state.number()?,
+                crc32c: state.number_to(u64::from(u32::MAX))? as u32,
+                records: state.number()?,
+            };
+            let of = self.sources.get(source).ok_or_else(damaged)?;
+            let reader = RecordReader::open(of, &self.read, position)?;
+            self.active.push_back(Shard { source, reader });
+        }
+        Ok(())
+    }
+
+    fn set_recomputing(&mut self, _: bool) {}
+}
+
+/// The sample of a record, which is not parsed yet.
+fn sample(place: SamplePlace, record: &Record<'_>, text_column: &Name) -> Sample {
+    Sample {
+        place: Some(place),
+        record: Some(match record.body {
+            Body::JsonLine(line) => SourceRecord::JsonLine(line.to_vec()),
+            Body::Text(text) => SourceRecord::Text(text_column.clone(), text.to_vec()),
+            Body::NoText(reason) => SourceRecord::NoText(reason),
+            Body::Oversize => SourceRecord::Oversize(record.len_bytes),
+        }),
+        ..Sample::default()
+    }
+}

@@ -1,0 +1,114 @@
+"""The iterator of a stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from torch.utils.data import default_collate
+
+from packtok._packtok import Stream, available_cpus
+from packtok.stream import recipe
+from packtok.stream.functions import Calls
+from packtok.stream.state import StateDict, position_of, state_of
+from packtok.stream.tokens import tensors
+
+__all__ = ["CheckpointableIterator"]
+
+
+class CheckpointableIterator:
+    """Iterates over a stream; its state describes the position after the last sample that it returned.
+
+    Made by ``dataset.iter()``. Works in the process that made it, with threads that ``close`` ends.
+    """
+
+    def __init__(
+        self,
+        node: recipe.Node,
+        collate_fn: Callable[[list[Any]], Any] | None,
+        state_dict: Mapping[str, Any] | None = None,
+        allow: Sequence[str] = (),
+    ) -> None:
+        """Starts at the beginning, or at ``state_dict``."""
+        self._node = node
+        self._collate_fn = collate_fn
+        self._description = recipe.described(node)
+        self._start(state_dict, allow)
+
+    def _start(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> None:
+        position = None
+        if state_dict is not None:
+            position = position_of(state_dict, self._description, allow)
+        nodes, objects = recipe.flattened(self._node)
+        # Iterators of one dataset do not share processes or positions.
+        self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
+        num_threads = max(1, available_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+        self._stream = Stream(nodes, self._objects, num_threads=num_threads, state=position)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        """Returns the next sample.
+
+        Raises:
+            Exception: What a function raised, or the error of a source. After it, every call raises an error.
+        """
+        found = self._stream.next(stacked=self._collate_fn is None)
+        if found is None:
+            raise StopIteration
+        rows, columns = found
+        if rows is None:
+            return tensors(columns) if isinstance(columns, dict) else columns
+        rows = [tensors(row) if isinstance(row, dict) else row for row in rows]
+        batch = (self._collate_fn or default_collate)(rows)
+        return {**batch, **columns} if columns else batch
+
+    def state_dict(self) -> StateDict:
+        """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
+        return state_of(self._stream.state(), self._description)
+
+    get_state = state_dict
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Continues at a state of the same recipe.
+
+        Raises:
+            ValueError: If the state is damaged or of another recipe.
+        """
+        position_of(state_dict, self._description, ())
+        self.close()
+        self._start(state_dict, ())
+
+    set_state = load_state_dict
+
+    def skip(self, count: int) -> None:
+        """Passes over the next ``count`` samples, or batches if the stream has them."""
+        for _ in range(count):
+            if self._stream.next(stacked=True) is None:
+                return
+
+    def report(self) -> dict[str, Any]:
+        """Returns what was left out: ``num_bad`` bad documents, and the first of them in ``listed``."""
+        report: dict[str, Any] = self._stream.report()
+        return report
+
+    def close(self) -> None:
+        """Ends the threads and processes of this iterator."""
+        self._stream.close()
+        for one in self._objects:
+            if isinstance(one, Calls):
+                one.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

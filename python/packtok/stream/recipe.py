@@ -1,0 +1,83 @@
+"""Recipes: the nodes of a stream as data, and their description in a state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Node", "described", "difference", "flattened"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a stream and those that it reads from."""
+
+    op: str
+    """The operation, named after the method."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the core is told."""
+    upstream: Sequence[Node] = ()
+    reads_many: bool = False
+    """Whether the core takes a list of nodes to read from, even if it has one."""
+    object: Any = None
+    """A tokenizer, function or source, which the core is given as it is."""
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """What a state records in addition to the arguments: what identifies the object or the files."""
+
+
+def flattened(node: Node) -> tuple[str, list[Any]]:
+    """Returns the nodes as JSON, each after those that it reads from, and their objects."""
+    nodes: list[dict[str, Any]] = []
+    objects: list[Any] = []
+    _add(node, nodes, objects)
+    return json.dumps(nodes), objects
+
+
+def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
+    numbers = [_add(one, nodes, objects) for one in node.upstream]
+    given: dict[str, Any] = {"op": node.op, **node.arguments}
+    if node.reads_many:
+        given["from"] = numbers
+    elif numbers:
+        given["from"] = numbers[0]
+    if node.object is not None:
+        given["object"] = len(objects)
+        objects.append(node.object)
+    nodes.append(given)
+    return len(nodes) - 1
+
+
+# What decides how fast a stream is, but not what comes out.
+_NOT_IDENTITY = frozenset({"window", "job_samples", "drops_record", "inputs"})
+
+
+def described(node: Node) -> list[dict[str, Any]]:
+    """Returns what a state records of a recipe: operations and the arguments that change the output."""
+    found = [one for before in node.upstream for one in described(before)]
+    kept = {name: value for name, value in node.arguments.items() if name not in _NOT_IDENTITY}
+    return [*found, json.loads(json.dumps({"op": node.op, **kept, **node.identity}))]
+
+
+def difference(saved: Sequence[Any], own: Sequence[Any], allow: Sequence[str]) -> str | None:
+    """Returns the first difference of two descriptions in words, or ``None``.
+
+    ``allow`` names arguments that may differ, as ``op.argument``.
+    """
+    for number, (theirs, ours) in enumerate(zip(saved, own, strict=False)):
+        if theirs.get("op") != ours["op"]:
+            return f"step {number + 1} is {theirs.get('op')}, expected {ours['op']}"
+        for name in sorted({*theirs, *ours}):
+            if theirs.get(name) != ours.get(name) and f"{ours['op']}.{name}" not in allow:
+                shown = f"{theirs.get(name)!r}, expected {ours.get(name)!r}"
+                return f"{name} of step {number + 1} ({ours['op']}) is {shown}"
+    if len(saved) != len(own):
+        return f"it has {len(saved)} steps, expected {len(own)}"
+    return None
+
+
+def digest(values: Sequence[Any]) -> str:
+    """Returns a short digest of values that JSON can hold."""
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]

@@ -1,0 +1,87 @@
+"""Sources of samples that Python has: sequences and iterables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import packtok
+
+__all__ = ["IterableSamples", "SequenceSamples"]
+
+
+class SequenceSamples:
+    """The items of a sequence, perhaps in another order in every epoch."""
+
+    def __init__(self, sequence: Sequence[Any], *, repeat: bool, seed: int | None) -> None:
+        self._sequence = sequence
+        self._repeat = repeat
+        self._seed = seed
+        self._number = 0
+
+    def new(self) -> SequenceSamples:
+        """Returns one at the start."""
+        return SequenceSamples(self._sequence, repeat=self._repeat, seed=self._seed)
+
+    def next(self, limit: int) -> list[Any]:
+        """Returns the next samples, at most ``limit``; none at the end."""
+        length = len(self._sequence)
+        stop = self._number + limit if self._repeat else min(self._number + limit, length)
+        if length == 0:
+            return []
+        found = [self._sequence[self._index(number)] for number in range(self._number, stop)]
+        self._number = max(self._number, stop)
+        return found
+
+    def seek(self, number: int) -> None:
+        """Goes to sample ``number``."""
+        self._number = number
+
+    def _index(self, number: int) -> int:
+        epoch, position = divmod(number, len(self._sequence))
+        if self._seed is None:
+            return position
+        return packtok.Permutation(len(self._sequence), self._seed, epoch)[position]
+
+
+class IterableSamples:
+    """The items of an iterable, which must be the same in every iteration."""
+
+    def __init__(self, iterable: Iterable[Any], *, repeat: bool) -> None:
+        self._iterable = iterable
+        self._repeat = repeat
+        self._iterator: Iterator[Any] | None = None
+        self._is_empty = True
+
+    def new(self) -> IterableSamples:
+        """Returns one at the start."""
+        return IterableSamples(self._iterable, repeat=self._repeat)
+
+    def next(self, limit: int) -> list[Any]:
+        """Returns the next samples, at most ``limit``; none at the end."""
+        found: list[Any] = []
+        while len(found) < limit:
+            if self._iterator is None:
+                self._iterator = iter(self._iterable)
+                self._is_empty = True
+            try:
+                found.append(next(self._iterator))
+                self._is_empty = False
+            except StopIteration:
+                if not self._repeat:
+                    break
+                if self._is_empty:
+                    raise ValueError(
+                        "the iterable is empty at the start of an epoch, so repeating it would never end; "
+                        "give one that can be iterated again, or set repeat=False"
+                    ) from None
+                self._iterator = None
+        return found
+
+    def seek(self, number: int) -> None:
+        """Goes to sample ``number`` by iterating and discarding."""
+        for _ in range(number):
+            if not self.next(1):
+                raise ValueError(
+                    f"the iterable has fewer samples than the {number} of the state; give the same data"
+                )

@@ -1,0 +1,591 @@
+"""Streams: their order, operators, errors and states, against plain versions and packtok's own files."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from stories import TOKENIZER, story
+
+import packtok
+from packtok.stream import (
+    CheckpointableDataset,
+    braceexpand,
+    concat_datasets,
+    interleave_datasets,
+)
+
+EOS = 0
+
+
+def write_lines(path: Path, texts: list[str]) -> str:
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Returns files of 5, 3, 6 and 2 documents, each with the text ``file.index``."""
+    folder = tmp_path_factory.mktemp("shards")
+    lengths = enumerate([5, 3, 6, 2])
+    return [write_lines(folder / f"{f}.jsonl", [f"{f}.{i}" for i in range(n)]) for f, n in lengths]
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Returns three files of stories."""
+    folder, rng = tmp_path_factory.mktemp("stories"), random.Random(3)
+    lengths = enumerate([120, 7, 80])
+    return [write_lines(folder / f"{f}.jsonl", [story(rng) for _ in range(n)]) for f, n in lengths]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> packtok.Tokenizer:
+    return packtok.Tokenizer.from_file(TOKENIZER)
+
+
+class WithEos:
+    """A tokenizer that only says what its special tokens are."""
+
+    bos_token_id = None
+    eos_token_id = EOS
+
+
+def texts(dataset: Any) -> str:
+    return " ".join(sample["text"] for sample in dataset)
+
+
+def rows(dataset: Any, column: str = "input_ids") -> list[list[int]]:
+    return [sample[column].tolist() for sample in dataset]
+
+
+def tutorial(paths: list[str], tokenizer: packtok.Tokenizer) -> CheckpointableDataset:
+    """The pipeline of the tutorial, on a small scale."""
+    files = CheckpointableDataset.from_files(paths, shuffle_shards=True, n_active_shards=2, repeat=True)
+    tokens = files.tokenize(tokenizer).ensure_bos_eos(WithEos())
+    return tokens.concat_chunk(32).shuffle(20).batch(4).enumerate().take(90)
+
+
+# --- order ---
+
+
+def test_files_are_read_in_turns_as_by_epochraft(shards: list[str]) -> None:
+    two = "0.0 1.0 0.1 1.1 0.2 1.2 0.3 0.4 2.0 2.1 3.0 2.2 3.1 2.3 2.4 2.5"
+    all_of_them = "0.0 1.0 2.0 3.0 0.1 1.1 2.1 3.1 0.2 1.2 2.2 0.3 2.3 0.4 2.4 2.5"
+    assert texts(CheckpointableDataset.from_files(shards, n_active_shards=2)) == two
+    for num_active in (4, 10):
+        assert texts(CheckpointableDataset.from_files(shards, n_active_shards=num_active)) == all_of_them
+    assert texts(CheckpointableDataset.from_files(shards)) == all_of_them
+
+
+def test_paths_are_braces_globs_and_folders(shards: list[str]) -> None:
+    folder = Path(shards[0]).parent
+    one = CheckpointableDataset.from_files
+    expected = texts(one(shards))
+    for given in (f"{folder}/{{0..3}}.jsonl", f"{folder}/*.jsonl", str(folder), folder):
+        assert texts(one(given)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("a", "a"),
+        ("{a,b}", "a b"),
+        ("x{a,b{1..2},}y{8..10}", "xay8 xay9 xay10 xb1y8 xb1y9 xb1y10 xb2y8 xb2y9 xb2y10 xy8 xy9 xy10"),
+        ("{00..03}", "00 01 02 03"),
+        ("{3..1}", "3 2 1"),
+        ("{1..5..2}", "1 3 5"),
+        ("{a..c}", "a b c"),
+        ("{a}{}{b", "{a}{}{b"),
+        (r"\{a,b\}", "{a,b}"),
+        ("s3://b/{08..10}.jsonl", "s3://b/08.jsonl s3://b/09.jsonl s3://b/10.jsonl"),
+    ],
+)
+def test_braces(pattern: str, expected: str) -> None:
+    assert " ".join(braceexpand(pattern)) == expected
+
+
+def test_epochs_repeat_every_sample_and_shuffle_files(shards: list[str]) -> None:
+    files = CheckpointableDataset.from_files
+    once = texts(files(shards, n_active_shards=2)).split()
+    twice = texts(files(shards, n_active_shards=2, repeat=True).take(32)).split()
+    assert twice == once + once
+    shuffled = files(shards, n_active_shards=1, repeat=True, shuffle_shards=True, seed=7).take(16 * 20)
+    epochs = [texts(shuffled).split()[16 * i : 16 * (i + 1)] for i in range(20)]
+    assert all(sorted(epoch) == sorted(once) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) > 5
+
+
+def test_sequences_and_iterables(tmp_path: Path) -> None:
+    samples = [{"text": str(i)} for i in range(5)]
+    assert texts(CheckpointableDataset.from_sequence(samples)) == "0 1 2 3 4"
+    assert texts(CheckpointableDataset.from_sequence(samples, repeat=True).take(7)) == "0 1 2 3 4 0 1"
+    assert texts(CheckpointableDataset.from_iterable(samples, repeat=True).take(7)) == "0 1 2 3 4 0 1"
+    assert texts(CheckpointableDataset.from_iterable(iter(samples))) == "0 1 2 3 4"
+    shuffled = CheckpointableDataset.from_sequence(samples, repeat=True, shuffle=True).take(50)
+    found = texts(shuffled).split()
+    assert all(sorted(found[i : i + 5]) == list("01234") for i in range(0, 50, 5))
+    assert len({tuple(found[i : i + 5]) for i in range(0, 50, 5)}) > 3
+    assert texts(CheckpointableDataset.from_sequence([])) == ""
+    assert texts(CheckpointableDataset.from_files([])) == ""
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [(None, "abababab"), ([1.5, 1], "ababaababaab"), ([3, 1], "aabaaaba"), ([1, 0], "aaaa")],
+)
+def test_interleaving_two_datasets_is_that_of_epochraft(weights: list[float] | None, expected: str) -> None:
+    named = [CheckpointableDataset.from_sequence([{"text": name}], repeat=True) for name in ("a", "b")]
+    found = texts(interleave_datasets(named, weights).take(len(expected)))
+    assert found.replace(" ", "") == expected
+
+
+def test_interleaving_ends_with_the_first_and_rare_sources_come(tokenizer: packtok.Tokenizer) -> None:
+    def source(name: str, length: int) -> CheckpointableDataset:
+        return CheckpointableDataset.from_sequence([{"text": f"{name}{i}"} for i in range(length)])
+
+    assert texts(interleave_datasets([source("a", 2), source("b", 9)])) == "a0 b0 a1 b1"
+    rare = interleave_datasets([source("a", 40_000), source("b", 9)], [1, 1e-4])
+    assert texts(rare).split()[:30_000].count("b0") == 1
+    assert texts(concat_datasets([source("a", 2), source("b", 1)])) == "a0 a1 b0"
+    assert texts(source("a", 1) + source("b", 2)) == "a0 b0 b1"
+    for wrong, weights in (([], None), ([source("a", 1)], [1, 2]), ([source("a", 1)], [0])):
+        with pytest.raises(ValueError, match=r"dataset|weight"):
+            interleave_datasets(wrong, weights)
+    with pytest.raises(ValueError, match="no datasets"):
+        concat_datasets([])
+
+
+# --- operators ---
+
+
+def test_functions_of_samples(shards: list[str]) -> None:
+    files = CheckpointableDataset.from_files(shards, n_active_shards=1)
+    expected = texts(files).split()
+    assert texts(files.map(lambda one: {"text": one["text"] + "!"})).split() == [
+        f"{text}!" for text in expected
+    ]
+    even = [text for text in expected if text.endswith(("0", "2", "4"))]
+    assert texts(files.filter(lambda one: one["text"][-1] in "024")).split() == even
+    dropped = files.filter_map(lambda one: one if one["text"][-1] in "024" else None)
+    assert texts(dropped).split() == even
+    with pytest.raises(ValueError, match="returned None"):
+        list(files.map(lambda one: None))
+
+
+@pytest.mark.parametrize("executor_type", ["thread", "process"])
+def test_parallel_functions_keep_the_order(shards: list[str], executor_type: Any) -> None:
+    files = CheckpointableDataset.from_files(shards)
+    given = {"max_workers": 2, "prefetch_factor": 3, "executor_type": executor_type}
+    expected = [f"{text}!" for text in texts(files).split()]
+    assert texts(files.parallel_map(exclaimed, **given)).split() == expected
+    assert texts(files.parallel_filter(is_even, **given)).split() == [
+        text for text in texts(files).split() if text[-1] in "024"
+    ]
+    assert len(texts(files.parallel_filter_map(exclaimed_if_even, ordered=False, **given)).split()) == 9
+
+
+def exclaimed(sample: dict[str, str]) -> dict[str, str]:
+    return {"text": sample["text"] + "!"}
+
+
+def is_even(sample: dict[str, str]) -> bool:
+    return sample["text"][-1] in "024"
+
+
+def exclaimed_if_even(sample: dict[str, str]) -> dict[str, str] | None:
+    return exclaimed(sample) if is_even(sample) else None
+
+
+def test_threads_run_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=30)
+    dataset = CheckpointableDataset.from_sequence(list(range(32)))
+
+    def wait(sample: int) -> int:
+        if sample in (0, 4):
+            both.wait()
+        return sample
+
+    given = {"max_workers": 2, "prefetch_factor": 4, "executor_type": "thread"}
+    assert list(dataset.parallel_map(wait, **given)) == list(range(32))  # type: ignore[arg-type]
+
+
+def test_counting_and_batches() -> None:
+    dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(7)])
+    assert [one["n"] for one in dataset.take(3)] == [0, 1, 2]
+    assert [one["n"] for one in dataset.stride(3, 1)] == [1, 4]
+    assert [one["step"] for one in dataset.enumerate()] == list(range(7))
+    assert [one["n"].tolist() for one in dataset.batch(3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [one["n"].tolist() for one in dataset.batch(3, drop_last=True)] == [[0, 1, 2], [3, 4, 5]]
+    assert list(dataset.batch(4, collate_fn=len)) == [4, 3]
+    numbered = list(dataset.batch(3).enumerate("batch"))
+    assert [one["batch"] for one in numbered] == [0, 1, 2]
+    for wrong in (lambda: dataset.stride(0, 0), lambda: dataset.stride(2, 2), lambda: dataset.batch(0)):
+        with pytest.raises(ValueError, match="expected an integer"):
+            wrong()
+    with pytest.raises(ValueError, match="buffer_size"):
+        dataset.shuffle(0)
+
+
+def test_samples_of_the_user_are_not_changed() -> None:
+    samples = [{"n": i} for i in range(3)]
+    list(CheckpointableDataset.from_sequence(samples).enumerate())
+    assert samples == [{"n": i} for i in range(3)]
+
+
+def test_shuffle_serves_every_sample_once() -> None:
+    dataset = CheckpointableDataset.from_sequence(list(range(100)))
+    for size in (1, 10, 1000):
+        found = list(dataset.shuffle(size))
+        assert sorted(found) == list(range(100))
+        assert (found == list(range(100))) == (size == 1)
+        assert found == list(dataset.shuffle(size))
+        assert size == 1 or found != list(dataset.shuffle(size, seed=1))
+        assert all(found[i] <= i + size - 1 for i in range(100))
+
+
+def test_tokenize_keeps_the_columns_and_adds_a_mask(tmp_path: Path, tokenizer: packtok.Tokenizer) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a b", "n": 3, "m": {"k": [1]}}\n{"body": "c"}\n')
+    first = next(CheckpointableDataset.from_files(path).tokenize(tokenizer).iter())
+    ids = tokenizer.encode("a b")
+    assert (first["text"], first["n"], first["m"]) == ("a b", 3, {"k": [1]})
+    assert first["input_ids"].tolist() == list(ids)
+    assert first["attention_mask"].tolist() == [1] * len(ids)
+    with pytest.raises(packtok.DocumentError, match=r"a.jsonl: byte 41: field \.\"?text"):
+        list(CheckpointableDataset.from_files(path).tokenize(tokenizer))
+
+
+def test_missing_bos_and_eos_are_added_to_each_document(tokenizer: packtok.Tokenizer) -> None:
+    class Special:
+        bos_token_id, eos_token_id = 5, 6
+
+    class Same:
+        bos_token_id = eos_token_id = 5
+
+    def of(ids: list[int]) -> CheckpointableDataset:
+        return CheckpointableDataset.from_sequence([{"input_ids": ids, "attention_mask": [1] * len(ids)}])
+
+    for ids, special, expected in (
+        ([1], Special(), [5, 1, 6]),
+        ([5, 1, 6], Special(), [5, 1, 6]),
+        ([5, 1], Special(), [5, 1, 6]),
+        ([1], Same(), [1, 5]),
+        ([5, 1], Same(), [5, 1]),
+        ([1], WithEos(), [1, EOS]),
+    ):
+        (found,) = of(ids).ensure_bos_eos(special)
+        assert found["input_ids"].tolist() == expected
+        assert found["attention_mask"].tolist() == [1] * len(expected)
+    (found,) = of([5, 1]).add_bos_eos(5, None)
+    assert found["input_ids"].tolist() == [5, 5, 1]
+    # Directly after tokenize, the core does it.
+    (sample,) = (
+        CheckpointableDataset.from_sequence([{"text": "a"}]).tokenize(tokenizer).ensure_bos_eos(Special())
+    )
+    assert sample["input_ids"].tolist() == [5, *tokenizer.encode("a"), 6]
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [(None, []), (4, [4]), ([4, 5], [4, 5]), ([[4, 5]], [4, 5]), (torch.tensor([4, 5]), [4, 5])],
+)
+def test_token_columns_of_many_types(ids: Any, expected: list[int]) -> None:
+    dataset = CheckpointableDataset.from_sequence([{"input_ids": ids}, {"input_ids": [9]}])
+    assert rows(dataset.concat_chunk(10, drop_remainder=False)) == [[*expected, 9]]
+
+
+@pytest.mark.parametrize("ids", ["ab", [1.5], torch.tensor([1], dtype=torch.int32), [[1], [2]], [-1]])
+def test_other_token_columns_are_errors(ids: Any) -> None:
+    with pytest.raises(ValueError, match="input_ids"):
+        list(CheckpointableDataset.from_sequence([{"input_ids": ids}]).chunk(1))
+
+
+def test_rows_equal_the_plain_version(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    tokens = CheckpointableDataset.from_files(stories).tokenize(tokenizer).ensure_bos_eos(WithEos())
+    documents = [one["input_ids"].tolist() for one in tokens]
+    stream = [id_ for document in documents for id_ in document]
+    whole = [stream[i : i + 50] for i in range(0, len(stream), 50)]
+    assert rows(tokens.concat_chunk(50)) == whole[:-1]
+    assert rows(tokens.concat_chunk(50, drop_remainder=False)) == whole
+    each = [document[i : i + 50] for document in documents for i in range(0, len(document), 50)]
+    assert rows(tokens.chunk(50, drop_remainder=False)) == each
+    assert rows(tokens.chunk(50)) == [row for row in each if len(row) == 50]
+    packed: list[list[int]] = [[]]
+    for document in (document[:100] for document in documents):
+        if len(packed[-1]) + len(document) > 100:
+            packed.append([])
+        packed[-1] += document
+    assert rows(tokens.pack_chunk(100)) == packed
+    both = ("input_ids", "attention_mask")
+    assert rows(tokens.concat_chunk(50, both), "attention_mask") == [[1] * 50] * (len(whole) - 1)
+    padded = tokens.pack_chunk(100).pad({"input_ids": -100}, 100)
+    assert rows(padded) == [row + [-100] * (100 - len(row)) for row in packed]
+    with pytest.raises(ValueError, match="at most chunk_length 10"):
+        list(tokens.pad({"input_ids": 0}, 10))
+
+
+def test_thousands_of_short_documents_need_no_recursion(tokenizer: packtok.Tokenizer) -> None:
+    dataset = CheckpointableDataset.from_sequence([{"input_ids": [1, 2]}] * 5000 + [{"input_ids": [3] * 4}])
+    assert rows(dataset.chunk(4)) == [[3] * 4]
+
+
+def test_rows_are_those_of_a_token_dataset(
+    stories: list[str], tokenizer: packtok.Tokenizer, tmp_path: Path
+) -> None:
+    packtok.pack(input=stories, output=tmp_path / "o.pbin", tokenizer=TOKENIZER)
+    items = packtok.TokenDataset(tmp_path / "o.pbin", 64)
+    files = CheckpointableDataset.from_files(stories, n_active_shards=1)
+    found = rows(files.tokenize(tokenizer).ensure_bos_eos(WithEos()).concat_chunk(64))
+    assert found[: len(items)] == [items[i]["input_ids"].tolist() for i in range(len(items))]
+    assert len(found) - len(items) in (0, 1)
+
+
+# --- states ---
+
+
+def pipelines(
+    stories: list[str], tokenizer: packtok.Tokenizer
+) -> dict[str, Callable[[], CheckpointableDataset]]:
+    files = CheckpointableDataset.from_files
+    samples = [{"text": str(i), "n": i} for i in range(60)]
+    sequence = CheckpointableDataset.from_sequence
+
+    def tokens() -> CheckpointableDataset:
+        return files(stories).tokenize(tokenizer).ensure_bos_eos(WithEos())
+
+    threads: dict[str, Any] = {"max_workers": 2, "prefetch_factor": 3, "executor_type": "thread"}
+    return {
+        "files": lambda: files(stories, n_active_shards=2, repeat=True).take(500),
+        "tutorial": lambda: tutorial(stories, tokenizer),
+        "functions": lambda: files(stories).map(exclaimed).filter(is_long).shuffle(7).enumerate(),
+        "threads": lambda: files(stories).parallel_map(exclaimed, **threads).shuffle(5).batch(3),
+        "sequence": lambda: sequence(samples, repeat=True, shuffle=True).take(150).shuffle(9).stride(2, 1),
+        "iterable": lambda: CheckpointableDataset.from_iterable(samples, repeat=True).take(130),
+        "twice shuffled": lambda: tokens().shuffle(11).concat_chunk(40).shuffle(13).batch(2, drop_last=True),
+        "packed": lambda: tokens().pack_chunk(90).shuffle(6).pad({"input_ids": 0}, 90).batch(2),
+        "mixture": lambda: interleave_datasets(
+            [tokens().concat_chunk(30), tokens().filter(is_long).chunk(30)], [2, 1]
+        ).shuffle(8),
+        "joined": lambda: (tokens() + files(stories[:1]).tokenize(tokenizer)).concat_chunk(70),
+    }
+
+
+def is_long(sample: dict[str, Any]) -> bool:
+    return len(sample["text"]) > 200
+
+
+NAMES = [
+    *(
+        "files",
+        "tutorial",
+        "functions",
+        "threads",
+        "sequence",
+        "iterable",
+        "twice shuffled",
+        "packed",
+        "mixture",
+    ),
+    "joined",
+]
+
+
+def plain(sample: Any) -> Any:
+    """Returns a sample without tensors, to compare it."""
+    if isinstance(sample, torch.Tensor):
+        return sample.tolist()
+    return {name: plain(value) for name, value in sample.items()} if isinstance(sample, dict) else sample
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_streams_resume_at_any_sample(stories: list[str], tokenizer: packtok.Tokenizer, name: str) -> None:
+    make = pipelines(stories, tokenizer)[name]
+    expected = [plain(sample) for sample in make()]
+    assert len(expected) > 20
+    rng, found = random.Random(name), []
+    state: dict[str, Any] | None = None
+    while True:
+        # As after torch.load with weights_only, or from JSON; a state can be loaded again.
+        with make().iter(json.loads(json.dumps(state)) if state else None) as iterator:
+            stop = rng.randrange(len(expected) // 3)
+            part = [plain(sample) for sample in itertools.islice(iterator, stop)]
+            found += part
+            if len(part) < stop:
+                break
+            before, state = json.dumps(state), iterator.state_dict()
+            assert len(json.dumps(state)) < 10_000
+            del before
+    assert found == expected
+
+
+def test_state_is_of_the_last_sample_and_reusable(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    dataset = tutorial(stories, tokenizer)
+    iterator = dataset.iter()
+    first = [plain(next(iterator)) for _ in range(5)]
+    state = iterator.state_dict()
+    copied = json.dumps(state)
+    after = [plain(sample) for sample in iterator]
+    for _ in range(2):
+        assert [plain(sample) for sample in dataset.iter(state)] == after
+    assert json.dumps(state) == copied
+    iterator.load_state_dict(state)
+    assert [plain(sample) for sample in iterator] == after
+    skipped = dataset.iter()
+    skipped.skip(5)
+    assert [plain(sample) for sample in skipped] == after
+    assert [plain(sample) for sample in dataset] == first + after
+    # The state at the end.
+    assert list(dataset.iter(iterator.state_dict())) == []
+
+
+def test_state_of_another_recipe_is_refused(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    files = CheckpointableDataset.from_files(stories)
+    iterator = files.tokenize(tokenizer).concat_chunk(10).shuffle(5).iter()
+    next(iterator)
+    state = iterator.state_dict()
+    for other, message in (
+        (
+            files.tokenize(tokenizer).concat_chunk(11).shuffle(5),
+            "chunk_length of step 3 .* is 10, expected 11",
+        ),
+        (files.tokenize(tokenizer).chunk(10).shuffle(5), "step 3 is concat_chunk, expected chunk"),
+        (files.tokenize(tokenizer).concat_chunk(10), "it has 4 steps, expected 3"),
+        (files.tokenize("gpt2").concat_chunk(10).shuffle(5), "tokenizer of step 2"),
+        (
+            CheckpointableDataset.from_files(stories[:2]).tokenize(tokenizer).concat_chunk(10).shuffle(5),
+            "files",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            other.iter(state)
+    changed = files.tokenize(tokenizer).concat_chunk(10).shuffle(5, seed=3)
+    assert next(changed.iter(state, allow=["shuffle.seed"]))
+    for damaged in (
+        {},
+        3,
+        {**state, "version": 9},
+        {**state, "position": "!"},
+        {**state, "position": "AAAA"},
+    ):
+        with pytest.raises(ValueError, match="state"):
+            files.tokenize(tokenizer).concat_chunk(10).shuffle(5).iter(damaged)  # type: ignore[arg-type]
+
+
+# --- errors ---
+
+
+def test_wrong_sources_are_errors_at_once(tmp_path: Path) -> None:
+    files = CheckpointableDataset.from_files
+    with pytest.raises(FileNotFoundError, match=r"none\.jsonl"):
+        files(tmp_path / "none.jsonl")
+    with pytest.raises(ValueError, match="repeating them would never end"):
+        files([], repeat=True)
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(ValueError, match="all files are empty"):
+        files(tmp_path / "empty.jsonl", repeat=True)
+    with pytest.raises(ValueError, match='format is "xml", expected one of jsonl'):
+        files(tmp_path / "empty.jsonl", format="xml")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="repeating it would never end"):
+        CheckpointableDataset.from_sequence([], repeat=True)
+    with pytest.raises(ValueError, match="empty at the start of an epoch"):
+        list(CheckpointableDataset.from_iterable(iter([1]), repeat=True))
+    (tmp_path / "blank.jsonl").write_text("\n\n")
+    with pytest.raises(ValueError, match="an epoch has no sample"):
+        list(files(tmp_path / "blank.jsonl", repeat=True))
+
+
+@pytest.mark.parametrize("line", ['{"text": "x"', "[1]", '{"text": "\\ud800"}', '{"text": 5}', '{"x": "y"}'])
+def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.Tokenizer, line: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n' + line + '\n{"text": "b"}\n')
+    files = CheckpointableDataset.from_files
+    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14: .*; fix it, or set on_bad_document"):
+        list(files(path).tokenize(tokenizer))
+    iterator = files(path, on_bad_document="skip").tokenize(tokenizer).iter()
+    assert texts(iterator) == "a b"
+    report = iterator.report()
+    assert report["num_bad"] == 1
+    assert report["listed"][0]["at"] == f"{path}: byte 14"
+    is_sample = line.startswith('{"x') or line.endswith("5}")
+    if not is_sample:
+        with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14: "):
+            list(files(path).map(exclaimed))
+        assert texts(files(path, on_bad_document="skip").map(exclaimed)) == "a! b!"
+
+
+def test_errors_of_functions_are_raised_and_every_later_call_fails(shards: list[str]) -> None:
+    def fail(sample: dict[str, str]) -> dict[str, str]:
+        if sample["text"] == "0.3":
+            raise LookupError("no such text")
+        return sample
+
+    files = CheckpointableDataset.from_files(shards, n_active_shards=1)
+    threads: dict[str, Any] = {"max_workers": 2, "executor_type": "thread"}
+    for dataset in (
+        files.map(fail),
+        files.parallel_map(fail, **threads),
+        files.map(fail).shuffle(1).batch(1),
+    ):
+        iterator = dataset.iter()
+        assert [plain(next(iterator)["text"]) for _ in range(3)][-1] in ("0.2", ["0.2"])
+        with pytest.raises(LookupError, match="no such text"):
+            next(iterator)
+        for _ in range(2):
+            with pytest.raises(packtok.PacktokError, match="ended with an error before: no such text"):
+                next(iterator)
+
+
+def test_closed_iterators_leave_no_threads(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    def num_threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    def num_files() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    next(tutorial(stories, tokenizer).iter())
+    time.sleep(0.2)
+    before = num_threads(), num_files()
+    for _ in range(30):
+        with tutorial(stories, tokenizer).iter() as iterator:
+            next(iterator)
+        with pytest.raises(RuntimeError, match="the stream is closed"):
+            next(iterator)
+    end = time.monotonic() + 10
+    while (num_threads(), num_files()) > before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert num_threads() <= before[0]
+    assert num_files() <= before[1]
+
+
+def test_unsupported_arguments_of_the_tokenizer_are_named(
+    shards: list[str], tokenizer: packtok.Tokenizer
+) -> None:
+    files = CheckpointableDataset.from_files(shards)
+    with pytest.raises(ValueError, match="tokenizer_kwargs has padding, which"):
+        files.tokenize(tokenizer, {"padding": True})
+    with pytest.raises(ValueError, match="truncation needs max_length"):
+        files.tokenize(tokenizer, {"truncation": True})
+    cut = files.tokenize(tokenizer, {"truncation": True, "max_length": 2, "return_attention_mask": False})
+    first = next(cut.iter())
+    assert len(first["input_ids"]) == 2
+    assert "attention_mask" not in first
+    with pytest.raises(TypeError, match="expected a tokenizer or a callable"):
+        files.tokenize(3)
+
+
+def test_any_callable_tokenizes(shards: list[str]) -> None:
+    def lengths(text: str, *, by: int) -> dict[str, list[int]]:
+        return {"input_ids": [len(text) * by]}
+
+    files = CheckpointableDataset.from_files(shards, n_active_shards=1)
+    assert rows(files.tokenize(lengths, {"by": 2}).concat_chunk(4)) == [[6] * 4] * 4
+    assert [one["input_ids"] for one in files.tokenize(lengths, {"by": 2}, parallel=False).take(1)] == [[6]]
