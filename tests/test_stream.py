@@ -21,6 +21,7 @@ from packtok.stream import (
     braceexpand,
     concat_datasets,
     interleave_datasets,
+    merge_states,
 )
 
 EOS = 0
@@ -478,6 +479,134 @@ def test_state_of_another_recipe_is_refused(stories: list[str], tokenizer: packt
     ):
         with pytest.raises(ValueError, match="state"):
             files.tokenize(tokenizer).concat_chunk(10).shuffle(5).iter(damaged)  # type: ignore[arg-type]
+
+
+# --- ranks ---
+
+
+def distributed(
+    paths: list[str],
+    tokenizer: packtok.Tokenizer,
+    lanes: int,
+    rank: int,
+    num_ranks: int,
+    *,
+    repeat: bool = True,
+) -> CheckpointableDataset:
+    files = CheckpointableDataset.from_files
+
+    def tokens(path: list[str]) -> CheckpointableDataset:
+        return files(path, n_active_shards=2, repeat=repeat, shuffle_shards=True).tokenize(tokenizer)
+
+    mixed = interleave_datasets([tokens(paths[:1]), tokens(paths[1:])], [2, 1]).ensure_bos_eos(WithEos())
+    shuffled = mixed.filter(is_long).concat_chunk(24).shuffle(10)
+    return shuffled.distribute(lanes, rank, num_ranks).map(dict).batch(global_batch_size=24).enumerate()
+
+
+def steps(iterators: list[Any], count: int) -> list[list[list[int]]]:
+    """Returns the rows of each global batch, in the order of the stream."""
+    batches = [[plain(next(one)) for _ in range(count)] for one in iterators]
+    return [
+        [row for rows in zip(*(rank[step]["input_ids"] for rank in batches), strict=True) for row in rows]
+        for step in range(count)
+    ]
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_global_batches_do_not_depend_on_the_ranks(
+    stories: list[str], tokenizer: packtok.Tokenizer, lanes: int
+) -> None:
+    whole = distributed(stories, tokenizer, lanes, 0, 1).iter()
+    expected = steps([whole], 30)
+    assert len({tuple(row) for step in expected for row in step}) > 300
+    rng, state, found = random.Random(lanes), None, []
+    for num_ranks in (3, 8, 1, 2, 4, 8, 2, 3):
+        ranks = [
+            distributed(stories, tokenizer, lanes, rank, num_ranks).iter(state) for rank in range(num_ranks)
+        ]
+        found += steps(ranks, rng.randrange(5))
+        state = json.loads(json.dumps(merge_states(one.state_dict() for one in ranks)))
+        own = {lane for one in ranks for lane in one.state_dict()["lanes"]}
+        assert len(own) == lanes
+        if lanes % num_ranks == 0:
+            assert all(len(one.state_dict()["lanes"]) == lanes // num_ranks for one in ranks)
+    assert found == expected[: len(found)]
+    assert len(found) > 8
+
+
+def test_lanes_that_end_give_every_rank_as_many_batches(
+    stories: list[str], tokenizer: packtok.Tokenizer
+) -> None:
+    def rows_of(num_ranks: int) -> list[list[list[int]]]:
+        ranks = [rows(distributed_rows(stories, tokenizer, rank, num_ranks)) for rank in range(num_ranks)]
+        assert len({len(one) for one in ranks}) == 1
+        return [row for group in zip(*ranks, strict=True) for row in group]
+
+    expected = rows_of(1)
+    assert len(expected) > 100
+    for num_ranks in (2, 3, 4):
+        found = rows_of(num_ranks)
+        assert found == expected[: len(expected) // num_ranks * num_ranks]
+    # Resumed after some lanes have ended.
+    dataset = distributed_rows(stories, tokenizer, 1, 2)
+    for stop in (len(expected) // 2 - 1, len(expected) // 2 - 4, 3):
+        iterator = dataset.iter()
+        before = [one["input_ids"].tolist() for one in itertools.islice(iterator, stop)]
+        assert before + rows(dataset.iter(iterator.state_dict())) == rows(dataset)
+
+
+def distributed_rows(
+    paths: list[str], tokenizer: packtok.Tokenizer, rank: int, num_ranks: int
+) -> CheckpointableDataset:
+    files = CheckpointableDataset.from_files(paths).tokenize(tokenizer)
+    return files.concat_chunk(40).shuffle(7).distribute(4, rank, num_ranks)
+
+
+def test_one_lane_is_a_stride(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    chunks = CheckpointableDataset.from_files(stories).tokenize(tokenizer).concat_chunk(40).shuffle(7)
+    for rank in range(3):
+        strided, distributed = chunks.stride(3, rank), chunks.distribute(1, rank, 3)
+        found = rows(distributed)
+        assert found == rows(strided)[: len(found)]
+        assert len(found) >= len(rows(strided)) - 1
+
+
+def test_counts_after_distribute_are_those_of_all_ranks() -> None:
+    numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(20)])
+    ranks = [numbers.distribute(2, rank, 2).enumerate().take(12) for rank in range(2)]
+    assert [[(one["n"], one["step"]) for one in rank] for rank in ranks] == [
+        [(i, 2 * i) for i in range(6)],
+        [(10 + i, 2 * i + 1) for i in range(6)],
+    ]
+
+
+def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)], repeat=True)
+    with pytest.raises(ValueError, match="too few for 5 lanes"):
+        numbers.distribute(5).iter()
+    with pytest.raises(ValueError, match="cannot be divided into 2 lanes"):
+        CheckpointableDataset.from_iterable([1]).distribute(2).iter()
+    files = CheckpointableDataset.from_files(stories[1])
+    with pytest.raises(
+        ValueError, match=r"lane \d+ of 50 has no document: the data allow at most [1-7] lanes"
+    ):
+        files.distribute(50).iter()
+    with pytest.raises(ValueError, match="expected a multiple of the 2 ranks"):
+        numbers.distribute(2, 0, 2).batch(global_batch_size=3)
+    with pytest.raises(ValueError, match="give either batch_size or global_batch_size"):
+        numbers.batch()
+    ranks = [numbers.distribute(4, rank, 2).batch(global_batch_size=4).iter() for rank in range(2)]
+    for one in ranks:
+        next(one)
+    with pytest.raises(ValueError, match="the state lacks lane 1, which this rank reads; merge the states"):
+        numbers.distribute(4, 1, 2).batch(global_batch_size=4).iter(ranks[0].state_dict())
+    next(ranks[0])
+    with pytest.raises(ValueError, match="position of state 1 differs"):
+        merge_states(one.state_dict() for one in ranks)
+    with pytest.raises(ValueError, match="shuffle cannot follow distribute"):
+        numbers.distribute(2).shuffle(3)
+    with pytest.raises(ValueError, match="parallel function cannot follow distribute"):
+        numbers.distribute(2).parallel_map(plain)
 
 
 # --- errors ---

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import PacktokCli
 from processes import start, wait_until_packing
+from stories import TOKENIZER
 from test_metadata import TATM_KEYS, TATM_TOKENIZED_KEYS
 
 import packtok
@@ -231,3 +232,26 @@ def test_source_plugin_reads_described_datasets(tmp_path: Path, configs: Path) -
     tokenizer = packtok.Tokenizer.from_pretrained("gpt2")
     texts = [tokenizer.decode(ids[:-1]) for ids in documents_of(tmp_path / "out" / "tokenized.pbin")]
     assert texts == datasets
+
+
+@pytest.mark.whole
+def test_document_of_more_than_a_billion_tokens(tmp_path: Path) -> None:
+    """tatm fails for documents of more than 2**30 tokens, and its files have at most as many."""
+    character, block_characters = "\u00ff", 1 << 20
+    corpus = tmp_path / "corpus" / "a.jsonl"
+    corpus.parent.mkdir()
+    with corpus.open("wb") as file:
+        file.write(b'{"text": "')
+        for _ in range(513):
+            file.write(character.encode() * block_characters)
+        file.write(b'"}\n')
+    describe(corpus.parent, name="Long", content_field="text")
+    packtok.tokenize(str(corpus.parent), TOKENIZER, tmp_path / "out", max_document_bytes=2 << 30)
+    pair = packtok.Tokenizer.from_file(TOKENIZER).encode(character)
+    (length,) = (len(document) for document in packtok.PbinReader(tmp_path / "out" / "tokenized.pbin"))
+    assert length == 513 * block_characters * len(pair) + 1 > 1 << 30
+    dataset = packtok.get_dataset(str(tmp_path / "out"), context_length=1 << 12)
+    assert dataset.num_tokens() == length
+    for i in (0, len(dataset) // 2, (1 << 30 >> 12) + 1):
+        assert dataset[i].token_ids.tolist() == [*pair] * (4096 // len(pair))
+        assert not dataset[i].document_ids.any()

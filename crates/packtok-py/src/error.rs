@@ -249,6 +249,9 @@ fn stream_error(error: &StreamError) -> PyErr {
     use StreamError as E;
     match error {
         E::DamagedState
+        | E::BufferAfterLanes
+        | E::LaneMissing { .. }
+        | E::EmptyLane { .. }
         | E::NoTokens { .. }
         | E::NoText { .. }
         | E::UnequalColumns { .. }

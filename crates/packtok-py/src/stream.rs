@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use packtok_core::corpus::{Source, expand};
 use packtok_core::pipeline::PipelineError;
+use packtok_core::shard::Shard;
 use packtok_core::stream::{
-    ForeignSample, Function, Objects, RecipeSpec, Sample, Samples, SourceRecord, Stream,
-    StreamError, Value,
+    ForeignSample, Function, LaneStates, Objects, RecipeSpec, Sample, Samples, SourceRecord,
+    Stream, StreamError, StreamState, Value,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
@@ -30,6 +31,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The samples of a batch that is not stacked, and the columns of the sample itself.
 type RowsAndColumns<'py> = (Option<Bound<'py, PyList>>, Bound<'py, PyAny>);
+
+/// A position, and those in lanes.
+type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
 
 /// Keeps an exception for the caller and returns the error that stands for it.
 fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
@@ -59,7 +63,7 @@ impl PyStream {
         recipe: &str,
         objects: Vec<Py<PyAny>>,
         num_threads: usize,
-        state: Option<Vec<u8>>,
+        state: Option<(Vec<u8>, LaneStates)>,
     ) -> PyResult<Self> {
         let spec: RecipeSpec = serde_json::from_str(recipe)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -77,7 +81,8 @@ impl PyStream {
         };
         let started = py.detach(|| {
             let recipe = spec.recipe(&objects)?;
-            Stream::new(recipe, num_threads, state.as_deref(), Arc::new(tick))
+            let state = state.map(|(position, lanes)| StreamState { position, lanes });
+            Stream::new(recipe, num_threads, state.as_ref(), Arc::new(tick))
         });
         let this = Self {
             stream: Mutex::new(None),
@@ -112,10 +117,12 @@ impl PyStream {
         Ok(Some((Some(rows), to_python(py, sample)?)))
     }
 
-    /// The state before the next sample.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// The state before the next sample: the position, and those in the lanes that are read.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = self.with(|stream| stream.state())?;
-        Ok(PyBytes::new(py, &state))
+        let lanes = state.lanes.iter();
+        let lanes = lanes.map(|(&lane, position)| (lane, PyBytes::new(py, position)));
+        Ok((PyBytes::new(py, &state.position), lanes.collect()))
     }
 
     /// What was left out so far.
@@ -169,8 +176,16 @@ impl Objects for PyObjects {
         Arc::new(self.callable(number))
     }
 
-    fn samples(&self, number: usize) -> Box<dyn Samples> {
-        Box::new(self.callable(number))
+    fn samples(&self, number: usize, lane: Option<Shard>) -> Result<Box<dyn Samples>> {
+        let mut samples = self.callable(number);
+        if let Some(lane) = lane {
+            samples.object = Python::attach(|py| {
+                let part = (lane.index(), lane.count());
+                let divided = samples.object.call_method1(py, "lane", part);
+                divided.map_err(|error| keep(py, &self.raised, error))
+            })?;
+        }
+        Ok(Box::new(samples))
     }
 }
 

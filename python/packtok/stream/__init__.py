@@ -14,7 +14,7 @@ from packtok.stream.dataset import (
     interleave_datasets,
 )
 from packtok.stream.iterator import CheckpointableIterator
-from packtok.stream.state import StateDict
+from packtok.stream.state import StateDict, merge_states
 
 __all__ = [
     "CheckpointableDataset",
@@ -27,4 +27,5 @@ __all__ = [
     "braceexpand",
     "concat_datasets",
     "interleave_datasets",
+    "merge_states",
 ]

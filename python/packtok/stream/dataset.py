@@ -6,19 +6,23 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch.utils.data import IterableDataset
 
 from packtok._packtok import Tokenizer, available_cpus, stream_files
 from packtok.data.mixture import exact_weights
+from packtok.distributed import MeshDim, find_share
 from packtok.integers import checked_integer
 from packtok.stream import functions, recipe, samples
 from packtok.stream.braces import braceexpand
 from packtok.stream.functions import Calls
 from packtok.stream.iterator import CheckpointableIterator
 from packtok.stream.tokens import ids_of
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 __all__ = [
     "CheckpointableDataset",
@@ -38,6 +42,8 @@ TokenArray = Any
 _MAX_DOCUMENT_BYTES = 1 << 30
 # Samples that a function on the caller's thread receives at once.
 _CALLED_SAMPLES = 64
+# What has no buffer, so that a state is the same for any number of ranks.
+_AFTER_DISTRIBUTE = frozenset({"call", "batch", "take", "stride", "enumerate"})
 
 
 class CheckpointableDataset(IterableDataset[Any]):
@@ -351,14 +357,69 @@ class CheckpointableDataset(IterableDataset[Any]):
 
     def batch(
         self,
-        batch_size: int,
+        batch_size: int | None = None,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         drop_last: bool = False,
+        *,
+        global_batch_size: int | None = None,
     ) -> CheckpointableDataset:
-        """Groups samples; by default as torch's ``default_collate``."""
-        size = checked_integer("batch_size", batch_size, least=1)
-        node = recipe.Node("batch", {"batch_size": size, "drop_last": drop_last}, (self._node,))
+        """Groups samples; by default as torch's ``default_collate``.
+
+        After ``distribute``, ``global_batch_size`` is the number of samples of all ranks together, which the
+        number of ranks must divide. ``batch_size`` is that of one rank.
+        """
+        if (batch_size is None) == (global_batch_size is None):
+            raise ValueError("give either batch_size or global_batch_size")
+        identity = {}
+        if global_batch_size is not None:
+            size = checked_integer("global_batch_size", global_batch_size, least=1)
+            identity = {"global_batch_size": size}
+            _, num_ranks = recipe.share_of(self._node) or (0, 1)
+            if size % num_ranks:
+                raise ValueError(f"global_batch_size is {size}, expected a multiple of the {num_ranks} ranks")
+            size //= num_ranks
+        else:
+            size = checked_integer("batch_size", batch_size, least=1)
+        arguments = {"batch_size": size, "drop_last": drop_last}
+        node = recipe.Node("batch", arguments, (self._node,), identity=identity)
         return CheckpointableDataset(node, collate_fn)
+
+    def distribute(
+        self,
+        lanes: int,
+        rank: int | None = None,
+        num_replicas: int | None = None,
+        device_mesh: DeviceMesh | None = None,
+        dp_dim: MeshDim | None = None,
+    ) -> CheckpointableDataset:
+        """Divides the data into ``lanes``, runs what comes before in each of them, and joins their rows.
+
+        Row p is row p // lanes of lane p % lanes, and rank r of R returns the rows whose number modulo R is
+        r. The stream of all ranks depends on ``lanes``, but not on the number of ranks. If that divides
+        ``lanes`` and the data are repeated, a rank reads its own lanes only; otherwise every rank computes
+        all lanes. If the data end, the last rows are left out if they are fewer than the ranks.
+
+        After it, ``batch``, ``take``, ``stride``, ``enumerate`` and functions can follow; ``take`` and
+        ``enumerate`` count the rows of all ranks.
+
+        Args:
+            lanes: Into how many parts the data are divided; fixed for a run, a multiple of the ranks.
+            rank: The rank; by default, that of the process group or of the environment.
+            num_replicas: The number of ranks; needs ``rank``.
+            device_mesh: A mesh whose dimension ``dp_dim`` divides the data.
+            dp_dim: Name or number of a dimension of the mesh.
+
+        Raises:
+            ValueError: If an argument is not valid.
+        """
+        share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
+        arguments = {
+            "num_lanes": checked_integer("lanes", lanes, least=1),
+            "rank": share.rank,
+            "num_ranks": share.num_replicas,
+            "is_endless": recipe.is_endless(self._node),
+        }
+        return self._with(recipe.Node("distribute", arguments, (self._node,)))
 
     def take(self, max_count: int) -> CheckpointableDataset:
         """Ends after ``max_count`` samples."""
@@ -376,6 +437,10 @@ class CheckpointableDataset(IterableDataset[Any]):
         return self._with(recipe.Node("enumerate", {"column": count_column}, (self._node,)))
 
     def _with(self, node: recipe.Node) -> CheckpointableDataset:
+        if node.op not in _AFTER_DISTRIBUTE and any(recipe.share_of(one) for one in node.upstream):
+            raise ValueError(
+                f"{node.op} cannot follow distribute, because ranks would have other buffers; put it before"
+            )
         return CheckpointableDataset(node, self._collate_fn)
 
     def _checked(self) -> recipe.Node:
@@ -388,7 +453,9 @@ class CheckpointableDataset(IterableDataset[Any]):
     def _called(
         self, name: str, fn: Callable[[Any], Any], keep: Callable[[Any, Any], Any]
     ) -> CheckpointableDataset:
-        arguments = {"window": 0, "job_samples": _CALLED_SAMPLES}
+        # After distribute, nothing may be ahead of the ranks' common row.
+        is_distributed = recipe.share_of(self._node) is not None
+        arguments = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
         return self._call(name, fn, Calls(fn, keep), arguments)
 
     def _called_ahead(
@@ -408,6 +475,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         num_samples = checked_integer("prefetch_factor", prefetch_factor, least=1)
         if executor_type not in ("process", "thread"):
             raise ValueError(f"executor_type is {executor_type!r}, expected 'process' or 'thread'")
+        if recipe.share_of(self._node) is not None:
+            raise ValueError("a parallel function cannot follow distribute; put it before, or use map")
         num_processes = num_workers if executor_type == "process" else 0
         arguments = {"window": num_workers, "job_samples": num_samples}
         return self._call(name, fn, Calls(fn, keep, num_processes), arguments)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Node", "described", "difference", "flattened"]
+__all__ = ["Node", "described", "difference", "digest", "flattened", "is_endless", "share_of"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,18 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
 
 
 # What decides how fast a stream is, but not what comes out.
-_NOT_IDENTITY = frozenset({"window", "job_samples", "drops_record", "inputs"})
+_NOT_IDENTITY = frozenset(
+    {"window", "job_samples", "drops_record", "inputs", "rank", "num_ranks", "is_endless"}
+)
 
 
 def described(node: Node) -> list[dict[str, Any]]:
     """Returns what a state records of a recipe: operations and the arguments that change the output."""
     found = [one for before in node.upstream for one in described(before)]
     kept = {name: value for name, value in node.arguments.items() if name not in _NOT_IDENTITY}
+    if "global_batch_size" in node.identity:
+        # The size for one rank follows from it.
+        del kept["batch_size"]
     return [*found, json.loads(json.dumps({"op": node.op, **kept, **node.identity}))]
 
 
@@ -76,6 +81,23 @@ def difference(saved: Sequence[Any], own: Sequence[Any], allow: Sequence[str]) -
     if len(saved) != len(own):
         return f"it has {len(saved)} steps, expected {len(own)}"
     return None
+
+
+def is_endless(node: Node) -> bool:
+    """Returns whether the samples of a node have no end."""
+    if node.op in ("from_files", "from_samples"):
+        return bool({**node.arguments, **node.identity}["repeat"])
+    if node.op == "take":
+        return False
+    ends = [is_endless(one) for one in node.upstream]
+    return any(ends) if node.op == "concat" else all(ends)
+
+
+def share_of(node: Node) -> tuple[int, int] | None:
+    """Returns rank and number of ranks, if the samples of a node are divided among ranks."""
+    if node.op == "distribute":
+        return node.arguments["rank"], node.arguments["num_ranks"]
+    return share_of(node.upstream[0]) if len(node.upstream) == 1 else None
 
 
 def digest(values: Sequence[Any]) -> str:

@@ -23,6 +23,16 @@ class SequenceSamples:
         """Returns one at the start."""
         return SequenceSamples(self._sequence, repeat=self._repeat, seed=self._seed)
 
+    def lane(self, index: int, count: int) -> SequenceSamples:
+        """Returns one of ``count`` equal parts."""
+        length = len(self._sequence)
+        if length < count:
+            raise ValueError(
+                f"the sequence has {length} samples, too few for {count} lanes; lower lanes, or give more"
+            )
+        part = self._sequence[index * length // count : (index + 1) * length // count]
+        return SequenceSamples(part, repeat=self._repeat, seed=self._seed and self._seed + index)
+
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
         length = len(self._sequence)
@@ -56,6 +66,14 @@ class IterableSamples:
     def new(self) -> IterableSamples:
         """Returns one at the start."""
         return IterableSamples(self._iterable, repeat=self._repeat)
+
+    def lane(self, index: int, count: int) -> IterableSamples:
+        """Returns all of it as the only lane."""
+        if count != 1:
+            raise ValueError(
+                f"an iterable cannot be divided into {count} lanes; set lanes=1, or give files or a sequence"
+            )
+        return self.new()
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""

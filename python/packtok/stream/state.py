@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from packtok.stream import recipe
 
-__all__ = ["StateDict", "position_of", "state_of"]
+__all__ = ["Position", "StateDict", "merge_states", "position_of", "state_of"]
 
 StateDict = dict[str, Any]
+# The position that all ranks share, and those in the lanes that this rank reads.
+Position = tuple[bytes, dict[int, bytes]]
 _VERSION = 1
 _REMEDY = "load what state_dict returned, or start without a state"
 
 
-def state_of(position: bytes, description: Sequence[Any]) -> StateDict:
+def state_of(position: Position, description: Sequence[Any]) -> StateDict:
     """Returns the state with this position."""
-    encoded = base64.b64encode(position).decode("ascii")
-    return {"version": _VERSION, "recipe": description, "position": encoded}
+    shared, lanes = position
+    state: StateDict = {"version": _VERSION, "recipe": description, "position": _encoded(shared)}
+    if lanes:
+        state["lanes"] = {str(lane): _encoded(own) for lane, own in lanes.items()}
+    return state
 
 
-def position_of(state: object, description: Sequence[Any], allow: Sequence[str]) -> bytes:
+def merge_states(states: Iterable[Mapping[str, Any]]) -> StateDict:
+    """Returns one state with the lanes of the states of all ranks, which any number of ranks can load.
+
+    Raises:
+        ValueError: If there are no states, or they are not of the same recipe and step.
+    """
+    given = list(states)
+    if not given:
+        raise ValueError("there are no states to merge; give those of all ranks")
+    first = given[0]
+    for number, state in enumerate(given):
+        for name in ("version", "recipe", "position"):
+            if state.get(name) != first.get(name):
+                raise ValueError(
+                    f"{name} of state {number} differs from that of state 0; merge states of one step"
+                )
+    lanes = {lane: own for state in given for lane, own in state.get("lanes", {}).items()}
+    return {**first, "lanes": lanes}
+
+
+def position_of(state: object, description: Sequence[Any], allow: Sequence[str]) -> Position:
     """Returns the position in ``state``, which it does not change.
 
     Raises:
@@ -41,6 +65,15 @@ def position_of(state: object, description: Sequence[Any], allow: Sequence[str])
             "in allow, as in allow=['shuffle.seed']"
         )
     try:
-        return base64.b64decode(state.get("position"), validate=True)  # type: ignore[arg-type]
-    except (binascii.Error, TypeError, ValueError):
-        raise ValueError(f"the state has no position; {_REMEDY}") from None
+        lanes = {int(lane): _decoded(own) for lane, own in state.get("lanes", {}).items()}
+        return _decoded(state.get("position")), lanes
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"the state has no valid position; {_REMEDY}") from None
+
+
+def _encoded(position: bytes) -> str:
+    return base64.b64encode(position).decode("ascii")
+
+
+def _decoded(text: Any) -> bytes:
+    return base64.b64decode(text, validate=True)

@@ -3,17 +3,15 @@
 use super::chunk::Chunk;
 use super::open::open;
 use super::source_reader::SourceReader;
-use super::{CorpusError, Place, ReadOptions, Record, Source};
+use super::{CorpusError, Format, Place, ReadOptions, Record, Source};
 use crate::error::{Error, Result};
 
 /// The position of a record: the last place before it where reading can resume, and how many records
-/// lie between. [`Place::source`] is 0.
+/// lie between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RecordPosition {
-    /// Offset as in [`Place`].
-    pub(crate) offset: u64,
-    /// Checksum as in [`Place`].
-    pub(crate) crc32c: u32,
+    /// Offset and checksum as in [`Place`]; `None` is the start of the source.
+    pub(crate) place: Option<(u64, u32)>,
     /// Records between.
     pub(crate) records: u64,
 }
@@ -38,18 +36,8 @@ impl RecordReader {
         options: &ReadOptions,
         position: RecordPosition,
     ) -> Result<Self> {
-        let place = Place {
-            source: 0,
-            offset: position.offset,
-            crc32c: position.crc32c,
-        };
-        let is_at_start = position.offset == source.span().start && position.records == 0;
-        let mut reader = open(source, options)?;
-        if position.offset > 0 && !is_at_start && !reader.skip(place)? {
-            return Err(ended_early(source, position));
-        }
         let mut this = Self {
-            reader,
+            reader: open_at(source, options, position.place)?,
             max_document_bytes: options.max_document_bytes,
             chunk: None,
             cursor: 0,
@@ -60,7 +48,7 @@ impl RecordReader {
         };
         for _ in 0..position.records {
             if this.next()?.is_none() {
-                return Err(ended_early(source, position));
+                return Err(ended_early(source, position.place));
             }
         }
         Ok(this)
@@ -97,10 +85,12 @@ impl RecordReader {
         if self.reader.is_at_end() {
             return Ok(false);
         }
-        if let Some(place) = self.reader.place(0) {
+        let is_started = self.position.place.is_some() || self.position.records > 0;
+        if let Some(place) = self.reader.place(0)
+            && is_started
+        {
             self.position = RecordPosition {
-                offset: place.offset,
-                crc32c: place.crc32c,
+                place: Some((place.offset, place.crc32c)),
                 records: 0,
             };
         }
@@ -121,10 +111,39 @@ impl RecordReader {
     }
 }
 
-fn ended_early(source: &Source, position: RecordPosition) -> Error {
+/// A reader of `source` from a place where reading can resume, or from its start.
+fn open_at(
+    source: &Source,
+    options: &ReadOptions,
+    place: Option<(u64, u32)>,
+) -> Result<Box<dyn SourceReader>> {
+    let Some((offset, crc32c)) = place else {
+        return open(source, options);
+    };
+    if source.range.is_some() && source.format == Format::Jsonl {
+        // The rest of the range: lines can be read from any of them.
+        let rest = Source {
+            range: Some(offset..source.span().end),
+            ..source.clone()
+        };
+        return open(&rest, options);
+    }
+    let mut reader = open(source, options)?;
+    let place_in_source = Place {
+        source: 0,
+        offset,
+        crc32c,
+    };
+    match offset == 0 || reader.skip(place_in_source)? {
+        true => Ok(reader),
+        false => Err(ended_early(source, place)),
+    }
+}
+
+fn ended_early(source: &Source, place: Option<(u64, u32)>) -> Error {
     Error::Corpus(CorpusError::SourceChanged {
         path: source.path.clone(),
-        expected_bytes: position.offset,
+        expected_bytes: place.map_or(0, |(offset, _)| offset),
         found_bytes: source.bytes,
     })
 }

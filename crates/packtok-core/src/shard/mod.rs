@@ -17,6 +17,7 @@ mod plan;
 mod plan_file;
 mod rejects;
 
+pub(crate) use cut::cut;
 pub use division::Shard;
 pub use error::ShardError;
 pub use join::{JoinOptions, JoinReport, join, list};

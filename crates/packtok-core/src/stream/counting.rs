@@ -49,9 +49,14 @@ impl Node for Counter {
             let Some(mut sample) = self.upstream.next()? else {
                 return Ok(None);
             };
-            let number = self.count;
-            self.count += 1;
+            // After lanes, the rows of all ranks count.
+            let (number, end) = match sample.row {
+                Some(row) => (row.number, row.end),
+                None => (self.count, self.count + 1),
+            };
+            self.count = end;
             match &self.counting {
+                Counting::Take(limit) if end > *limit => return Ok(None),
                 Counting::Take(_) => return Ok(Some(sample)),
                 Counting::Stride { interval, offset } if number % interval != *offset => {}
                 Counting::Stride { .. } => return Ok(Some(sample)),

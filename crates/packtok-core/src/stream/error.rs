@@ -46,6 +46,31 @@ pub enum StreamError {
         /// The reason.
         reason: String,
     },
+    /// What comes after lanes would need a buffer.
+    #[error(
+        "after distribute, only batch, take, stride, enumerate and functions can follow; put other steps before it"
+    )]
+    BufferAfterLanes,
+    /// A state lacks a lane that this rank reads.
+    #[error(
+        "the state lacks lane {lane}, which this rank reads; merge the states of all ranks with merge_states"
+    )]
+    LaneMissing {
+        /// The lane.
+        lane: u64,
+    },
+    /// A lane has nothing to read.
+    #[error(
+        "lane {lane} of {num_lanes} has no document: the data allow at most {possible} lanes; lower lanes, or give more or larger files"
+    )]
+    EmptyLane {
+        /// The lane.
+        lane: u64,
+        /// Number of lanes.
+        num_lanes: u64,
+        /// The largest number of lanes that all have something to read.
+        possible: u64,
+    },
     /// A function of the caller failed.
     #[error("{0}")]
     Function(String),

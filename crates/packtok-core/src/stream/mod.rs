@@ -14,6 +14,7 @@ mod combine;
 mod counting;
 mod error;
 mod function;
+mod lanes;
 mod node;
 mod parallel;
 mod position;
@@ -31,11 +32,13 @@ use std::sync::Arc;
 pub use counting::Counting;
 pub use error::StreamError;
 pub use function::{Function, Samples};
+pub use lanes::Ranks;
 use node::Node;
 pub use parallel::{Limits, Tick};
+pub use position::LaneStates;
 use position::{Numbers, Position};
 use recipe::Context;
-pub use recipe::{Recipe, Step};
+pub use recipe::{Recipe, Step, Work, WorkKind};
 use report::Report;
 pub use report::{Bad, Counts};
 pub use ring::RingOptions;
@@ -45,6 +48,15 @@ pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
 
 use crate::error::{Error, Result};
+
+/// The state of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamState {
+    /// The position, which is the same on all ranks.
+    pub position: Vec<u8>,
+    /// The positions in the lanes that this rank reads.
+    pub lanes: LaneStates,
+}
 
 /// A running stream.
 pub struct Stream {
@@ -61,7 +73,7 @@ impl Stream {
     pub fn new(
         recipe: Recipe,
         num_threads: usize,
-        state: Option<&[u8]>,
+        state: Option<&StreamState>,
         tick: Arc<Tick>,
     ) -> Result<Self> {
         let context = Context {
@@ -71,7 +83,8 @@ impl Stream {
         };
         let mut node = recipe.build(&context)?;
         if let Some(state) = state {
-            let mut position = Position::new(state);
+            let mut position = Position::new(&state.position);
+            position.lanes = Some(&state.lanes);
             node.set_recomputing(true);
             node.load(&mut position)?;
             position.finish()?;
@@ -101,10 +114,13 @@ impl Stream {
     }
 
     /// The state before the next sample.
-    pub fn state(&self) -> Vec<u8> {
+    pub fn state(&self) -> StreamState {
         let mut state = Numbers::default();
         self.node.save(&mut state);
-        state.into_bytes()
+        StreamState {
+            lanes: std::mem::take(&mut state.lanes),
+            position: state.into_bytes(),
+        }
     }
 
     /// What was left out so far.

@@ -39,7 +39,7 @@ pub(super) struct History {
     /// Number of the next sample, counted from the start of the stream.
     number: u64,
     /// States, each with the number of the sample after it, in order.
-    states: VecDeque<(u64, Vec<u8>)>,
+    states: VecDeque<(u64, Numbers)>,
 }
 
 impl History {
@@ -59,10 +59,10 @@ impl History {
     /// The next sample, after its mark was appended to `mark`.
     pub(super) fn pull(&mut self, mark: &mut Numbers) -> Result<Option<Sample>> {
         let last = self.states.back();
-        if last.is_none_or(|&(at, _)| self.number >= at + SPACING) {
+        if last.is_none_or(|(at, _)| self.number >= at + SPACING) {
             let mut state = Numbers::default();
             self.node.save(&mut state);
-            self.states.push_back((self.number, state.into_bytes()));
+            self.states.push_back((self.number, state));
         }
         self.node.mark(mark);
         let sample = self.node.next()?;
@@ -72,7 +72,7 @@ impl History {
 
     /// Forgets what only samples before number `oldest` need.
     pub(super) fn forget_before(&mut self, oldest: u64) {
-        while self.states.get(1).is_some_and(|&(at, _)| at <= oldest) {
+        while self.states.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.states.pop_front();
         }
     }
@@ -95,7 +95,7 @@ impl History {
 
     /// Appends a state from which sample `number` can be reached.
     pub(super) fn save(&self, number: u64, state: &mut Numbers) {
-        let after = self.states.partition_point(|&(at, _)| at <= number);
+        let after = self.states.partition_point(|(at, _)| *at <= number);
         match after.checked_sub(1).map(|last| &self.states[last]) {
             Some((at, before)) if number < self.number => {
                 state.push(*at);

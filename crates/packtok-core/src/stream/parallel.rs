@@ -53,14 +53,50 @@ pub(super) trait Operation: Send + Sync {
     fn worker(&self) -> Result<Box<dyn Worker>>;
 }
 
+/// The threads and workers of one step, which all lanes share.
+pub(super) struct Workers {
+    operation: Arc<dyn Operation>,
+    /// Of this step only: a job waits for the node before, whose jobs could otherwise never start.
+    /// `None` if the caller's thread works.
+    pool: Option<rayon::ThreadPool>,
+    idle: Mutex<Vec<Box<dyn Worker>>>,
+    limits: Limits,
+}
+
+impl Workers {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// They cannot be started.
+    pub(super) fn new(operation: Arc<dyn Operation>, limits: Limits) -> Result<Self> {
+        let start = || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(limits.num_threads)
+                .thread_name(|i| format!("packtok-stream-{i}"))
+                .panic_handler(|_| ())
+                .build()
+                .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))
+        };
+        Ok(Self {
+            operation,
+            pool: (limits.window > 0).then(start).transpose()?,
+            idle: Mutex::default(),
+            limits,
+        })
+    }
+
+    fn borrow(&self) -> Result<Box<dyn Worker>> {
+        match lock(&self.idle).pop() {
+            Some(worker) => Ok(worker),
+            None => self.operation.worker(),
+        }
+    }
+}
+
 /// A node that works on samples in parallel.
 pub(super) struct Parallel {
     shared: Arc<Shared>,
-    /// Of its own: a job waits for the node before, whose jobs could otherwise never start.
-    pool: Option<rayon::ThreadPool>,
     tick: Arc<Tick>,
-    /// Maximum number of jobs that are started and not taken; 0 if the caller's thread works.
-    window: u64,
     /// Jobs of this generation.
     num_started: u64,
     num_taken: u64,
@@ -73,11 +109,10 @@ pub(super) struct Parallel {
 }
 
 struct Shared {
-    operation: Arc<dyn Operation>,
+    workers: Arc<Workers>,
     upstream: Mutex<Upstream>,
     finished: Mutex<Finished>,
     ready: Condvar,
-    idle: Mutex<Vec<Box<dyn Worker>>>,
     is_over: AtomicBool,
 }
 
@@ -107,8 +142,8 @@ struct Job {
     /// Number of its first sample, counted from the start of the stream.
     first: u64,
     /// State and mark of the node before, at the start of the job.
-    state: Vec<u8>,
-    mark: Vec<u8>,
+    state: Numbers,
+    mark: Numbers,
     results: VecDeque<Result<Outcome>>,
     /// Whether there are no samples after these.
     is_last: bool,
@@ -145,42 +180,25 @@ struct Taken {
 }
 
 impl Parallel {
-    /// # Errors
-    /// Its threads cannot be started.
-    pub(super) fn new(
-        node: Box<dyn Node>,
-        operation: Arc<dyn Operation>,
-        tick: Arc<Tick>,
-        limits: Limits,
-    ) -> Result<Self> {
-        let start = || {
-            rayon::ThreadPoolBuilder::new()
-                .num_threads(limits.num_threads)
-                .thread_name(|i| format!("packtok-stream-{i}"))
-                .panic_handler(|_| ())
-                .build()
-                .map_err(|source| Error::Pipeline(PipelineError::Threads { source }))
-        };
+    /// Jobs run ahead on the threads of `workers`.
+    pub(super) fn new(node: Box<dyn Node>, workers: Arc<Workers>, tick: Arc<Tick>) -> Self {
         let shared = Shared {
-            operation,
             upstream: Mutex::new(Upstream {
                 node,
                 number: 0,
                 generation: 0,
                 next_job: 0,
                 is_at_end: false,
-                job_samples: limits.job_samples.min(JOB_SAMPLES),
+                job_samples: workers.limits.job_samples.min(JOB_SAMPLES),
             }),
             finished: Mutex::default(),
             ready: Condvar::new(),
-            idle: Mutex::default(),
+            workers,
             is_over: AtomicBool::new(false),
         };
         let mut this = Self {
             shared: Arc::new(shared),
-            pool: (limits.window > 0).then(start).transpose()?,
             tick,
-            window: limits.window as u64,
             num_started: 0,
             num_taken: 0,
             generation: 0,
@@ -189,7 +207,7 @@ impl Parallel {
             num_recomputing: 0,
         };
         this.begin();
-        Ok(this)
+        this
     }
 
     /// Forgets all jobs: from now on, only this thread uses the node before.
@@ -214,10 +232,11 @@ impl Parallel {
 
     /// Starts jobs until the window is full.
     fn start_jobs(&mut self) {
-        let Some(pool) = &self.pool else {
+        let workers = Arc::clone(&self.shared.workers);
+        let Some(pool) = &workers.pool else {
             return;
         };
-        while self.num_started < self.num_taken + self.window {
+        while self.num_started < self.num_taken + workers.limits.window as u64 {
             let (shared, generation) = (Arc::clone(&self.shared), self.generation);
             pool.spawn_fifo(move || shared.run_job(generation));
             self.num_started += 1;
@@ -243,19 +262,31 @@ impl Parallel {
         }
     }
 
+    /// Passes on the job from whose start the next sample can be reached, and how many samples are
+    /// between.
+    fn with_position(&self, use_it: impl FnOnce(&Job, u64)) {
+        // Nothing is ahead of this thread, so the node before is at the next sample.
+        let is_here = self.num_recomputing > 0
+            || (self.shared.workers.pool.is_none() && self.current.results.is_empty());
+        match is_here {
+            true => use_it(&lock(&self.shared.upstream).empty_job(), 0),
+            false => use_it(&self.current, self.num_consumed),
+        }
+    }
+
     /// The next sample, computed on this thread.
     fn next_here(&mut self) -> Result<Option<Sample>> {
         loop {
             let Some(sample) = lock(&self.shared.upstream).next()? else {
                 return Ok(None);
             };
-            let mut worker = self.shared.borrow_worker()?;
+            let mut worker = self.shared.workers.borrow()?;
             let mut outcome = Ok(Outcome::Drop);
             worker.work(vec![sample], &mut |result| {
                 outcome = result;
                 true
             });
-            lock(&self.shared.idle).push(worker);
+            lock(&self.shared.workers.idle).push(worker);
             if let Outcome::Keep(sample) = outcome? {
                 return Ok(Some(sample));
             }
@@ -293,8 +324,8 @@ impl Upstream {
         self.node.mark(&mut mark);
         Job {
             first: self.number,
-            state: state.into_bytes(),
-            mark: mark.into_bytes(),
+            state,
+            mark,
             ..Job::default()
         }
     }
@@ -328,13 +359,6 @@ impl Upstream {
 }
 
 impl Shared {
-    fn borrow_worker(&self) -> Result<Box<dyn Worker>> {
-        match lock(&self.idle).pop() {
-            Some(worker) => Ok(worker),
-            None => self.operation.worker(),
-        }
-    }
-
     /// Takes the next samples and works on them; on a thread of the pool.
     fn run_job(&self, generation: u64) {
         let mut upstream = lock(&self.upstream);
@@ -372,7 +396,7 @@ impl Shared {
         } = taken;
         let results = &mut job.results;
         let num_samples = samples.len();
-        match self.borrow_worker() {
+        match self.workers.borrow() {
             Ok(mut worker) => {
                 let put = &mut |result| {
                     results.push_back(result);
@@ -380,7 +404,7 @@ impl Shared {
                 };
                 let work = AssertUnwindSafe(|| worker.work(samples, put));
                 match catch_unwind(work) {
-                    Ok(()) => lock(&self.idle).push(worker),
+                    Ok(()) => lock(&self.workers.idle).push(worker),
                     Err(_) => results.push_back(Err(panicked())),
                 }
             }
@@ -414,7 +438,7 @@ impl Node for Parallel {
             if self.current.is_last {
                 return Ok(None);
             }
-            if self.pool.is_none() {
+            if self.shared.workers.pool.is_none() {
                 self.shared.run_job(self.generation);
             }
             self.start_jobs();
@@ -425,13 +449,11 @@ impl Node for Parallel {
     }
 
     fn mark(&self, mark: &mut Numbers) {
-        let job = match self.num_recomputing > 0 {
-            true => &lock(&self.shared.upstream).empty_job(),
-            false => &self.current,
-        };
-        mark.push(job.first);
-        mark.push_bytes(&job.mark);
-        mark.push(self.num_consumed);
+        self.with_position(|job, num_consumed| {
+            mark.push(job.first);
+            mark.push_bytes(job.mark.bytes());
+            mark.push(num_consumed);
+        });
     }
 
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
@@ -453,13 +475,11 @@ impl Node for Parallel {
     }
 
     fn save(&self, state: &mut Numbers) {
-        let job = match self.num_recomputing > 0 {
-            true => &lock(&self.shared.upstream).empty_job(),
-            false => &self.current,
-        };
-        state.push(job.first);
-        state.append(&job.state);
-        state.push(self.num_consumed);
+        self.with_position(|job, num_consumed| {
+            state.push(job.first);
+            state.append(&job.state);
+            state.push(num_consumed);
+        });
     }
 
     fn load(&mut self, state: &mut Position<'_>) -> Result<()> {

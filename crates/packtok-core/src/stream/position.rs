@@ -4,42 +4,54 @@
 //! numbers, valid only for a node that is at or before it; [`super::node::Node::advance`] goes there
 //! without computing what lies between. A buffer of rows is stored as one state and one mark per row.
 
+use std::collections::BTreeMap;
+
 use crate::error::{Error, Result};
 use crate::stream::StreamError;
 
+/// The states of lanes by their numbers.
+pub type LaneStates = BTreeMap<u64, Vec<u8>>;
+
 /// Writes numbers of a state or mark, in as few bytes as they need.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Numbers(Vec<u8>);
+pub(super) struct Numbers {
+    bytes: Vec<u8>,
+    /// The states of lanes are kept apart, because each rank has those of some lanes.
+    pub(super) lanes: LaneStates,
+}
 
 impl Numbers {
     /// Appends a number: 7 bits per byte, the lowest first, as LEB128.
     pub(super) fn push(&mut self, mut number: u64) {
         while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
+            self.bytes.push(number as u8 | 0x80);
             number >>= 7;
         }
-        self.0.push(number as u8);
+        self.bytes.push(number as u8);
     }
 
     /// Appends bytes after their length.
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
         self.push(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Appends what `other` contains.
-    pub(super) fn append(&mut self, other: &[u8]) {
-        self.0.extend_from_slice(other);
+    pub(super) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+        let lanes = other.lanes.iter();
+        self.lanes
+            .extend(lanes.map(|(&lane, state)| (lane, state.clone())));
     }
 
     /// The bytes so far.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 
     /// The bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
+        self.bytes
     }
 }
 
@@ -47,12 +59,13 @@ impl Numbers {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position<'a> {
     bytes: &'a [u8],
+    pub(super) lanes: Option<&'a LaneStates>,
 }
 
 impl<'a> Position<'a> {
     /// Reads `bytes` from their start.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+        Self { bytes, lanes: None }
     }
 
     /// The next number.

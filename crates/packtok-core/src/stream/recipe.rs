@@ -1,6 +1,6 @@
 //! A stream as data: what reads, and what is done to the samples.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use packtok_sampling::order::mixture::Mixture;
 
@@ -9,8 +9,9 @@ use super::check::Check;
 use super::combine::{Concat, Interleave};
 use super::counting::{Counter, Counting};
 use super::function::{Call, Function, Samples, SamplesNode};
+use super::lanes::{Lanes, Ranks};
 use super::node::Node;
-use super::parallel::{Limits, Operation, Parallel, Tick};
+use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
 use super::report::Report;
 use super::ring::{Ring, RingOptions};
 use super::rows::{RowOptions, Rows};
@@ -19,6 +20,7 @@ use super::tokenize::{Tokenize, TokenizeOptions};
 use crate::corpus::{ReadOptions, Source};
 use crate::error::{Error, Result};
 use crate::pack::OnBadDocument;
+use crate::pipeline::lock;
 
 /// A stream.
 pub enum Recipe {
@@ -42,23 +44,23 @@ pub enum Recipe {
         /// Their proportions, one for each.
         weights: Vec<u64>,
     },
+    /// Lanes, joined to one stream that ranks share.
+    Lanes {
+        /// The lanes that this rank reads, with their numbers.
+        lanes: Vec<(u64, Recipe)>,
+        /// Number of all lanes.
+        num_lanes: u64,
+        /// The ranks.
+        ranks: Ranks,
+    },
     /// Something is done to the samples of a stream.
     Step(Box<Recipe>, Step),
 }
 
 /// What is done to the samples of a stream.
 pub enum Step {
-    /// A function of the caller is called.
-    Call {
-        /// The function.
-        function: Arc<dyn Function>,
-        /// How many calls may run ahead.
-        limits: Limits,
-    },
-    /// Records are checked, so that all that come after it are JSON objects or texts.
-    Check(OnBadDocument),
-    /// Documents are tokenized.
-    Tokenize(TokenizeOptions),
+    /// Threads work on each sample. Lanes share the threads.
+    Work(Arc<Work>),
     /// Rows are made of documents.
     Rows(RowOptions),
     /// Samples are shuffled through a buffer.
@@ -77,6 +79,58 @@ pub enum Step {
         /// Whether an incomplete last batch is dropped.
         drop_last: bool,
     },
+}
+
+/// Work on each sample, and the threads that do it once it has started.
+pub struct Work {
+    kind: WorkKind,
+    workers: Mutex<Option<Arc<Workers>>>,
+}
+
+/// What is done to each sample.
+pub enum WorkKind {
+    /// A function of the caller is called.
+    Call {
+        /// The function.
+        function: Arc<dyn Function>,
+        /// How many calls may run ahead.
+        limits: Limits,
+    },
+    /// Records are checked, so that all that come after it are JSON objects or texts.
+    Check(OnBadDocument),
+    /// Documents are tokenized.
+    Tokenize(Arc<TokenizeOptions>),
+}
+
+impl Work {
+    /// Work that has not started.
+    pub fn new(kind: WorkKind) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            workers: Mutex::default(),
+        })
+    }
+
+    /// The threads and workers, which are started at the first call.
+    fn workers(&self, context: &Context) -> Result<Arc<Workers>> {
+        let mut started = lock(&self.workers);
+        if let Some(workers) = &*started {
+            return Ok(Arc::clone(workers));
+        }
+        let report = Arc::clone(&context.report);
+        let of_threads = Limits::of_threads(context.num_threads);
+        let (operation, limits): (Arc<dyn Operation>, _) = match &self.kind {
+            WorkKind::Call { function, limits } => (Arc::new(Call(Arc::clone(function))), *limits),
+            WorkKind::Check(policy) => (Arc::new(Check::new(*policy, report)), of_threads),
+            WorkKind::Tokenize(options) => {
+                let tokenize = Tokenize::new(Arc::clone(options), report)?;
+                (Arc::new(tokenize), of_threads)
+            }
+        };
+        let workers = Arc::new(Workers::new(operation, limits)?);
+        *started = Some(Arc::clone(&workers));
+        Ok(workers)
+    }
 }
 
 /// What the nodes of a stream share.
@@ -106,6 +160,15 @@ impl Recipe {
                 let mixture = mixture.map_err(|error| Error::Sampling(Box::new(error)))?;
                 Box::new(Interleave::new(build_all(streams)?, mixture))
             }
+            Self::Lanes {
+                lanes,
+                num_lanes,
+                ranks,
+            } => {
+                let build = |(number, lane): (u64, Self)| Ok((number, lane.build(context)?));
+                let nodes = lanes.into_iter().map(build).collect::<Result<Vec<_>>>()?;
+                Box::new(Lanes::new(nodes, num_lanes, ranks))
+            }
             Self::Step(upstream, step) => step.build(upstream.build(context)?, context)?,
         })
     }
@@ -113,23 +176,10 @@ impl Recipe {
 
 impl Step {
     fn build(self, upstream: Box<dyn Node>, context: &Context) -> Result<Box<dyn Node>> {
-        let parallel = |upstream, operation: Arc<dyn Operation>, limits| {
-            Parallel::new(upstream, operation, Arc::clone(&context.tick), limits)
-        };
-        let limits_of_threads = Limits::of_threads(context.num_threads);
         Ok(match self {
-            Self::Call { function, limits } => {
-                Box::new(parallel(upstream, Arc::new(Call(function)), limits)?)
-            }
-            Self::Tokenize(options) => {
-                let report = Arc::clone(&context.report);
-                let operation = Arc::new(Tokenize::new(options, report)?);
-                Box::new(parallel(upstream, operation, limits_of_threads)?)
-            }
-            Self::Check(on_bad_document) => {
-                let report = Arc::clone(&context.report);
-                let operation = Arc::new(Check::new(on_bad_document, report));
-                Box::new(parallel(upstream, operation, limits_of_threads)?)
+            Self::Work(work) => {
+                let workers = work.workers(context)?;
+                Box::new(Parallel::new(upstream, workers, Arc::clone(&context.tick)))
             }
             Self::Rows(options) => Box::new(Rows::new(upstream, options)),
             Self::Shuffle { size, seed } => Box::new(Shuffle::new(upstream, size, seed)),

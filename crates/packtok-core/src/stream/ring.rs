@@ -79,10 +79,7 @@ impl Ring {
         let Some(source) = self.source_at(self.next_shard) else {
             return Ok(false);
         };
-        let start = RecordPosition {
-            offset: self.sources[source].span().start,
-            ..RecordPosition::default()
-        };
+        let start = RecordPosition::default();
         let reader = RecordReader::open(&self.sources[source], &self.read, start)?;
         self.active.push_back(Shard { source, reader });
         self.next_shard += 1;
@@ -170,8 +167,11 @@ impl Node for Ring {
         for shard in &self.active {
             let position = shard.reader.position();
             state.push(shard.source as u64);
-            state.push(position.offset);
-            state.push(u64::from(position.crc32c));
+            state.push(u64::from(position.place.is_some()));
+            if let Some((offset, crc32c)) = position.place {
+                state.push(offset);
+                state.push(u64::from(crc32c));
+            }
             state.push(position.records);
         }
     }
@@ -185,9 +185,15 @@ impl Node for Ring {
         self.active.clear();
         for _ in 0..num_active {
             let source = state.number()? as usize;
+            let place = match state.number_to(1)? {
+                0 => None,
+                _ => Some((
+                    state.number()?,
+                    state.number_to(u64::from(u32::MAX))? as u32,
+                )),
+            };
             let position = RecordPosition {
-                offset: state.number()?,
-                crc32c: state.number_to(u64::from(u32::MAX))? as u32,
+                place,
                 records: state.number()?,
             };
             let of = self.sources.get(source).ok_or_else(damaged)?;

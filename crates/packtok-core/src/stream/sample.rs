@@ -34,6 +34,8 @@ pub struct Sample {
     pub record: Option<SourceRecord>,
     /// Columns that were added or replaced, in order.
     pub columns: Vec<(Name, Value)>,
+    /// For a sample of joined lanes: its number.
+    pub row: Option<StreamRow>,
     /// For a row of tokens: how many of them are from each document, in order.
     pub segments: Vec<u32>,
     /// For a batch: its samples.
@@ -53,6 +55,15 @@ pub enum SourceRecord {
     NoText(NoText),
     /// A record that is longer than allowed, with its length in bytes.
     Oversize(u64),
+}
+
+/// The number of a row in the stream of all lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamRow {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The end of the rows of which each rank has one.
+    pub end: u64,
 }
 
 /// The place of a record.

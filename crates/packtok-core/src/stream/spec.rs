@@ -1,22 +1,28 @@
 //! A recipe in the form in which a caller describes it, as JSON.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use packtok_sampling::order::splitmix;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
 
+use super::StreamError;
 use super::counting::Counting;
 use super::function::{Function, Samples};
+use super::lanes::Ranks;
 use super::parallel::Limits;
-use super::recipe::{Recipe, Step};
+use super::recipe::{Recipe, Step, Work, WorkKind};
 use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
 use super::sample::Name;
 use super::tokenize::TokenizeOptions;
-use crate::corpus::{Columns, Format, ReadOptions, expand};
-use crate::error::Result;
+use crate::corpus::{Columns, Format, ReadOptions, Source, expand};
+use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
+use crate::shard::{Shard, cut};
 
 /// What a caller gives by its number, because it cannot be described.
 pub trait Objects {
@@ -29,8 +35,11 @@ pub trait Objects {
     /// A function.
     fn function(&self, number: usize) -> Arc<dyn Function>;
 
-    /// A source of samples, from its start.
-    fn samples(&self, number: usize) -> Box<dyn Samples>;
+    /// A source of samples, from its start; all of them, or those of a lane.
+    ///
+    /// # Errors
+    /// The caller cannot divide it.
+    fn samples(&self, number: usize, lane: Option<Shard>) -> Result<Box<dyn Samples>>;
 }
 
 /// A stream as a list of nodes; each comes after those that it reads from.
@@ -53,8 +62,19 @@ enum NodeSpec {
         from: Vec<usize>,
         weights: Vec<u64>,
     },
+    Distribute(DistributeSpec),
     #[serde(untagged)]
     Step(StepNode),
+}
+
+/// The division into lanes of what comes before.
+#[derive(Debug, Clone, Deserialize)]
+struct DistributeSpec {
+    from: usize,
+    num_lanes: u64,
+    rank: u64,
+    num_ranks: u64,
+    is_endless: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -137,87 +157,93 @@ impl RecipeSpec {
     /// The recipe of the last node.
     ///
     /// # Errors
-    /// A file of it is missing or cannot be read.
+    /// A file of it is missing or cannot be read, or a lane has nothing to read.
     ///
     /// # Panics
     /// A node reads from one that does not come before it.
     pub fn recipe(&self, objects: &dyn Objects) -> Result<Recipe> {
-        self.node(self.0.len() - 1, objects)
+        let conversion = Conversion {
+            nodes: &self.0,
+            objects,
+            works: RefCell::default(),
+        };
+        conversion.node(self.0.len() - 1, None)
     }
+}
 
-    fn node(&self, number: usize, objects: &dyn Objects) -> Result<Recipe> {
+/// What the conversion of nodes to recipes needs.
+struct Conversion<'a> {
+    nodes: &'a [NodeSpec],
+    objects: &'a dyn Objects,
+    /// The work of a node, which all lanes share.
+    works: RefCell<HashMap<usize, Arc<Work>>>,
+}
+
+impl Conversion<'_> {
+    /// The recipe of a node, or of its part in a lane.
+    fn node(&self, number: usize, lane: Option<Shard>) -> Result<Recipe> {
         let before = |from: usize| {
             assert!(from < number, "node {number} reads from node {from}");
-            self.node(from, objects)
+            self.node(from, lane)
         };
         let all = |from: &[usize]| from.iter().copied().map(before).collect::<Result<Vec<_>>>();
-        Ok(match &self.0[number] {
-            NodeSpec::FromFiles(files) => files.recipe()?,
-            NodeSpec::FromSamples { object } => Recipe::Samples(objects.samples(*object)),
+        Ok(match &self.nodes[number] {
+            NodeSpec::FromFiles(files) => files.recipe(lane)?,
+            NodeSpec::FromSamples { object } => {
+                Recipe::Samples(self.objects.samples(*object, lane)?)
+            }
             NodeSpec::Concat { from } => Recipe::Concat(all(from)?),
             NodeSpec::Interleave { from, weights } => Recipe::Interleave {
                 streams: all(from)?,
                 weights: weights.clone(),
             },
+            NodeSpec::Distribute(spec) => self.lanes(spec)?,
             NodeSpec::Step(node) => {
-                let step = node.step.step(objects)?;
+                let step = self.step(number, &node.step, lane)?;
                 Recipe::Step(Box::new(before(node.from)?), step)
             }
         })
     }
-}
 
-impl FilesSpec {
-    fn recipe(&self) -> Result<Recipe> {
-        let column: Name = self.text_column.as_str().into();
-        Ok(Recipe::Files {
-            sources: expand(&self.inputs, self.format)?.into(),
-            read: ReadOptions {
-                columns: Columns::of_pattern(&pattern_of_key(&column)),
-                ..ReadOptions::for_json_lines(self.max_document_bytes)
-            },
-            ring: RingOptions {
-                num_active: self.num_active,
-                repeat: self.repeat,
-                shuffle_seed: self.shuffle_seed,
-                text_column: column,
-            },
+    fn lanes(&self, spec: &DistributeSpec) -> Result<Recipe> {
+        let ranks = Ranks {
+            rank: spec.rank,
+            count: spec.num_ranks,
+        };
+        let lane = |number| {
+            let part = Shard::new(number, spec.num_lanes)?;
+            Ok((number, self.node(spec.from, Some(part))?))
+        };
+        let numbers = ranks.lanes(spec.num_lanes, spec.is_endless);
+        Ok(Recipe::Lanes {
+            lanes: numbers.into_iter().map(lane).collect::<Result<_>>()?,
+            num_lanes: spec.num_lanes,
+            ranks,
         })
     }
-}
 
-impl StepSpec {
-    fn step(&self, objects: &dyn Objects) -> Result<Step> {
-        Ok(match self {
-            &Self::Call {
-                object,
-                window,
-                job_samples,
-            } => Step::Call {
-                function: objects.function(object),
-                limits: Limits {
-                    window,
-                    num_threads: window,
-                    job_samples,
-                },
-            },
-            Self::Check { on_bad_document } => Step::Check(*on_bad_document),
-            Self::Tokenize(tokenize) => tokenize.step(objects)?,
-            Self::ConcatChunk(rows) => rows.step(RowsOf::Concat),
-            Self::Chunk(rows) => rows.step(RowsOf::Document),
-            Self::PackChunk(rows) => rows.step(RowsOf::Whole {
+    fn step(&self, number: usize, spec: &StepSpec, lane: Option<Shard>) -> Result<Step> {
+        Ok(match spec {
+            StepSpec::Call { .. } | StepSpec::Check { .. } | StepSpec::Tokenize(_) => {
+                Step::Work(self.work(number, spec)?)
+            }
+            StepSpec::ConcatChunk(rows) => rows.step(RowsOf::Concat),
+            StepSpec::Chunk(rows) => rows.step(RowsOf::Document),
+            StepSpec::PackChunk(rows) => rows.step(RowsOf::Whole {
                 discard_long: rows.discard_long,
             }),
-            &Self::Shuffle { buffer_size, seed } => Step::Shuffle {
+            &StepSpec::Shuffle { buffer_size, seed } => Step::Shuffle {
                 size: buffer_size,
-                seed,
+                seed: seed_of_lane(seed, lane),
             },
-            &Self::Take { max_count } => Step::Count(Counting::Take(max_count)),
-            &Self::Stride { interval, offset } => {
+            &StepSpec::Take { max_count } => Step::Count(Counting::Take(max_count)),
+            &StepSpec::Stride { interval, offset } => {
                 Step::Count(Counting::Stride { interval, offset })
             }
-            Self::Enumerate { column } => Step::Count(Counting::Enumerate(column.as_str().into())),
-            &Self::Batch {
+            StepSpec::Enumerate { column } => {
+                Step::Count(Counting::Enumerate(column.as_str().into()))
+            }
+            &StepSpec::Batch {
                 batch_size,
                 drop_last,
             } => Step::Batch {
@@ -226,11 +252,103 @@ impl StepSpec {
             },
         })
     }
+
+    fn work(&self, number: usize, spec: &StepSpec) -> Result<Arc<Work>> {
+        if let Some(work) = self.works.borrow().get(&number) {
+            return Ok(Arc::clone(work));
+        }
+        let kind = match spec {
+            &StepSpec::Call {
+                object,
+                window,
+                job_samples,
+            } => WorkKind::Call {
+                function: self.objects.function(object),
+                limits: Limits {
+                    window,
+                    num_threads: window,
+                    job_samples,
+                },
+            },
+            StepSpec::Tokenize(tokenize) => {
+                WorkKind::Tokenize(Arc::new(tokenize.options(self.objects)?))
+            }
+            StepSpec::Check { on_bad_document } => WorkKind::Check(*on_bad_document),
+            other => unreachable!("{other:?} is no work"),
+        };
+        let work = Work::new(kind);
+        self.works.borrow_mut().insert(number, Arc::clone(&work));
+        Ok(work)
+    }
+}
+
+/// The seed of a lane: unrelated to those of other lanes, and that of the recipe for the first one.
+fn seed_of_lane(seed: u64, lane: Option<Shard>) -> u64 {
+    match lane.map_or(0, Shard::index) {
+        0 => seed,
+        index => splitmix::mixed(seed ^ splitmix::mixed(index)),
+    }
+}
+
+impl FilesSpec {
+    fn recipe(&self, lane: Option<Shard>) -> Result<Recipe> {
+        let column: Name = self.text_column.as_str().into();
+        let sources = expand(&self.inputs, self.format)?;
+        let sources = match lane {
+            Some(lane) => sources_of_lane(sources, lane)?,
+            None => sources,
+        };
+        Ok(Recipe::Files {
+            sources: sources.into(),
+            read: ReadOptions {
+                columns: Columns::of_pattern(&pattern_of_key(&column)),
+                ..ReadOptions::for_json_lines(self.max_document_bytes)
+            },
+            ring: RingOptions {
+                num_active: self.num_active,
+                repeat: self.repeat,
+                shuffle_seed: self.shuffle_seed.map(|seed| seed_of_lane(seed, lane)),
+                text_column: column,
+            },
+        })
+    }
+}
+
+/// The parts of `sources` that a lane reads, divided as shards are.
+fn sources_of_lane(sources: Vec<Source>, lane: Shard) -> Result<Vec<Source>> {
+    let parts = parts_of_lane(&sources, lane)?;
+    if !parts.is_empty() {
+        return Ok(parts);
+    }
+    let has_all = |count| {
+        let parts = |index| parts_of_lane(&sources, Shard::new(index, count)?);
+        let mut all = (0..count).map(parts);
+        all.all(|parts| parts.is_ok_and(|parts| !parts.is_empty()))
+    };
+    let possible = (1..lane.count()).rev().find(|&count| has_all(count));
+    Err(Error::Stream(StreamError::EmptyLane {
+        lane: lane.index(),
+        num_lanes: lane.count(),
+        possible: possible.unwrap_or(0),
+    }))
+}
+
+fn parts_of_lane(sources: &[Source], lane: Shard) -> Result<Vec<Source>> {
+    let total_bytes = sources.iter().map(|source| source.bytes).sum();
+    let mut bytes_before = 0;
+    let mut parts = Vec::new();
+    for source in sources {
+        if let Some(share) = lane.share(total_bytes, bytes_before, source.bytes) {
+            parts.extend(cut(source.clone(), share, &mut || Ok(()))?);
+        }
+        bytes_before += source.bytes;
+    }
+    Ok(parts)
 }
 
 impl TokenizeSpec {
-    fn step(&self, objects: &dyn Objects) -> Result<Step> {
-        Ok(Step::Tokenize(TokenizeOptions {
+    fn options(&self, objects: &dyn Objects) -> Result<TokenizeOptions> {
+        Ok(TokenizeOptions {
             tokenizer: objects.tokenizer(self.object)?,
             encode: EncodeOptions {
                 add_special_tokens: self.add_special_tokens,
@@ -244,7 +362,7 @@ impl TokenizeSpec {
             on_bad_document: self.on_bad_document,
             max_document_bytes: self.max_document_bytes,
             drops_record: self.drops_record,
-        }))
+        })
     }
 }
 

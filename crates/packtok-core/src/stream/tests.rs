@@ -27,7 +27,7 @@ fn write_files(folder: &Path, lengths: &[usize]) -> Vec<String> {
     lengths.iter().enumerate().map(write).collect()
 }
 
-fn start(recipe: Recipe, num_threads: usize, state: Option<&[u8]>) -> Result<Stream> {
+fn start(recipe: Recipe, num_threads: usize, state: Option<&StreamState>) -> Result<Stream> {
     Stream::new(recipe, num_threads, state, Arc::new(|| Ok(())))
 }
 
@@ -60,7 +60,8 @@ fn tokenize(recipe: Recipe) -> Recipe {
         max_document_bytes: 1 << 30,
         drops_record: true,
     };
-    Recipe::Step(Box::new(recipe), Step::Tokenize(options))
+    let work = Work::new(WorkKind::Tokenize(Arc::new(options)));
+    Recipe::Step(Box::new(recipe), Step::Work(work))
 }
 
 fn rows(recipe: Recipe, of: RowsOf, length: usize, drop_remainder: bool) -> Recipe {
@@ -286,7 +287,7 @@ proptest! {
             }
             let state = stream.state();
             stream = start(recipe(), num_threads, Some(&state)).unwrap();
-            prop_assert_eq!(stream.state().is_empty(), false);
+            prop_assert_eq!(stream.state().position.is_empty(), false);
         }
         found.extend(all(stream, ids));
         prop_assert_eq!(found, expected);

@@ -43,10 +43,10 @@ pub(super) struct Tokenize {
 }
 
 impl Tokenize {
-    pub(super) fn new(options: TokenizeOptions, report: Arc<Report>) -> Result<Self> {
+    pub(super) fn new(options: Arc<TokenizeOptions>, report: Arc<Report>) -> Result<Self> {
         Ok(Self {
             field: Field::of_key(&options.text_column)?,
-            options: Arc::new(options),
+            options,
             report,
         })
     }

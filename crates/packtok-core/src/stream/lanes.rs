@@ -1,0 +1,170 @@
+//! Lanes: parts of the corpus, each read by its own chain of nodes, and the one stream of their rows.
+//!
+//! Row `p` of the stream is row `p div V` of lane `p mod V`; lanes that have ended are skipped. Rank
+//! `r` of `R` returns the rows `p ≡ r mod R`. So the stream depends on the number of lanes, which the
+//! recipe fixes, but not on the number of ranks.
+//!
+//! If R divides V and no lane ends, a rank needs its own lanes only. Otherwise it computes all lanes:
+//! which row follows the end of a lane depends on where the other lanes end.
+
+use super::node::Node;
+use super::position::{Numbers, Position, damaged};
+use super::sample::StreamRow;
+use super::{Sample, StreamError};
+use crate::error::{Error, Result};
+
+/// The ranks that share a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ranks {
+    /// This rank, below `count`.
+    pub rank: u64,
+    /// Number of ranks.
+    pub count: u64,
+}
+
+impl Ranks {
+    /// The lanes that this rank reads, of `num_lanes`. `is_endless` says that no lane ends.
+    pub fn lanes(self, num_lanes: u64, is_endless: bool) -> Vec<u64> {
+        let reads_own = is_endless && num_lanes.is_multiple_of(self.count);
+        let is_read = |lane: &u64| !reads_own || lane % self.count == self.rank;
+        (0..num_lanes).filter(is_read).collect()
+    }
+}
+
+/// The node that joins lanes.
+pub(super) struct Lanes {
+    /// The lanes that are read, in order, with their numbers.
+    lanes: Vec<Lane>,
+    num_lanes: u64,
+    ranks: Ranks,
+    /// Rows of the stream so far, of all ranks; a multiple of their number.
+    num_rows: u64,
+    /// Position in `lanes` of the next row.
+    next: usize,
+}
+
+struct Lane {
+    number: u64,
+    node: Box<dyn Node>,
+    has_ended: bool,
+}
+
+impl Lanes {
+    /// Joins `lanes`, which are those of [`Ranks::lanes`].
+    pub(super) fn new(lanes: Vec<(u64, Box<dyn Node>)>, num_lanes: u64, ranks: Ranks) -> Self {
+        let lane = |(number, node)| Lane {
+            number,
+            node,
+            has_ended: false,
+        };
+        Self {
+            lanes: lanes.into_iter().map(lane).collect(),
+            num_lanes,
+            ranks,
+            num_rows: 0,
+            next: 0,
+        }
+    }
+
+    fn reads_all(&self) -> bool {
+        self.lanes.len() as u64 == self.num_lanes
+    }
+
+    /// The next row of the lanes that are read; `None` when all have ended.
+    fn next_row(&mut self) -> Result<Option<Sample>> {
+        let num_read = self.lanes.len();
+        for _ in 0..num_read {
+            let lane = &mut self.lanes[self.next];
+            self.next = (self.next + 1) % num_read;
+            if lane.has_ended {
+                continue;
+            }
+            match lane.node.next()? {
+                Some(row) => return Ok(Some(row)),
+                None => lane.has_ended = true,
+            }
+            // Its turn goes to the next lane.
+        }
+        Ok(None)
+    }
+}
+
+impl Node for Lanes {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        let mut own = None;
+        if self.reads_all() {
+            // All ranks are at the same row between two calls. The last rows, if they are fewer than
+            // the ranks, are left out, so that all ranks have as many rows.
+            for rank in 0..self.ranks.count {
+                let Some(row) = self.next_row()? else {
+                    return Ok(None);
+                };
+                if rank == self.ranks.rank {
+                    own = Some(row);
+                }
+            }
+        } else {
+            own = self.next_row()?;
+        }
+        if let Some(row) = &mut own {
+            row.row = Some(StreamRow {
+                number: self.num_rows + self.ranks.rank,
+                end: self.num_rows + self.ranks.count,
+            });
+            self.num_rows += self.ranks.count;
+        }
+        Ok(own)
+    }
+
+    fn mark(&self, _: &mut Numbers) {}
+
+    fn advance(&mut self, _: &mut Position<'_>) -> Result<()> {
+        Err(Error::Stream(StreamError::BufferAfterLanes))
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        state.push(self.num_rows);
+        // Without an ended lane, the next one follows from the number of rows.
+        let has_ended = self.lanes.iter().any(|lane| lane.has_ended);
+        state.push(u64::from(has_ended));
+        if has_ended {
+            state.push(self.lanes[self.next].number);
+        }
+        for lane in &self.lanes {
+            let mut own = Numbers::default();
+            own.push(u64::from(lane.has_ended));
+            lane.node.save(&mut own);
+            state.lanes.insert(lane.number, own.into_bytes());
+        }
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.num_rows = state.number()?;
+        let next_of_ended = match state.number_to(1)? {
+            0 => None,
+            _ => Some(state.number()?),
+        };
+        let missing = |lane| Error::Stream(StreamError::LaneMissing { lane });
+        for lane in &mut self.lanes {
+            let found = state.lanes.and_then(|lanes| lanes.get(&lane.number));
+            let mut own = Position::new(found.ok_or_else(|| missing(lane.number))?);
+            lane.has_ended = own.number_to(1)? == 1;
+            lane.node.load(&mut own)?;
+            own.finish()?;
+        }
+        let first_own = match self.reads_all() {
+            true => self.num_rows,
+            false => self.num_rows + self.ranks.rank,
+        };
+        let next = next_of_ended.unwrap_or(first_own % self.num_lanes);
+        let found = self.lanes.iter().position(|lane| lane.number == next);
+        self.next = found.ok_or_else(damaged)?;
+        Ok(())
+    }
+
+    fn set_recomputing(&mut self, is_recomputing: bool) {
+        for lane in &mut self.lanes {
+            lane.node.set_recomputing(is_recomputing);
+        }
+    }
+}
