@@ -117,6 +117,17 @@ impl PyStream {
         Ok(Some((Some(rows), to_python(py, sample)?)))
     }
 
+    /// Passes over the next samples; returns how many there were.
+    fn skip(&self, py: Python<'_>, count: u64) -> PyResult<u64> {
+        for passed in 0..count {
+            let next = py.detach(|| self.with(|stream| stream.next_sample()));
+            if next?.map_err(|error| self.error(error))?.is_none() {
+                return Ok(passed);
+            }
+        }
+        Ok(count)
+    }
+
     /// The state before the next sample: the position, and those in the lanes that are read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = self.with(|stream| stream.state())?;

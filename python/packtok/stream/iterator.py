@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,10 @@ from packtok.stream.state import StateDict, position_of, state_of
 from packtok.stream.tokens import tensors
 
 __all__ = ["CheckpointableIterator"]
+
+# A position is saved again after this many times the time that saving it took; until then, a state counts the
+# samples since. So states cost little, and loading one recomputes little.
+_SAVING_SHARE = 100
 
 
 class CheckpointableIterator:
@@ -35,17 +40,23 @@ class CheckpointableIterator:
         self._node = node
         self._collate_fn = collate_fn
         self._description = recipe.described(node)
+        self._is_distributed = "distribute" in {one["op"] for one in self._description}
         self._start(state_dict, allow)
 
     def _start(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> None:
-        position = None
+        position, num_skipped = None, 0
         if state_dict is not None:
-            position = position_of(state_dict, self._description, allow)
+            position, num_skipped = position_of(state_dict, self._description, allow)
         nodes, objects = recipe.flattened(self._node)
         # Iterators of one dataset do not share processes or positions.
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
         num_threads = max(1, available_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
         self._stream = Stream(nodes, self._objects, num_threads=num_threads, state=position)
+        self._saved: StateDict | None = None
+        self._saved_at = self._saving_seconds = 0.0
+        self._num_since_saved = 0
+        if self._stream.skip(num_skipped) < num_skipped:
+            raise ValueError("the data end before the state; load it with the data that it was saved with")
 
     def __iter__(self) -> Self:
         return self
@@ -59,6 +70,7 @@ class CheckpointableIterator:
         found = self._stream.next(stacked=self._collate_fn is None)
         if found is None:
             raise StopIteration
+        self._num_since_saved += 1
         rows, columns = found
         if rows is None:
             return tensors(columns) if isinstance(columns, dict) else columns
@@ -68,7 +80,15 @@ class CheckpointableIterator:
 
     def state_dict(self) -> StateDict:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
-        return state_of(self._stream.state(), self._description)
+        now = perf_counter()
+        is_due = now - self._saved_at > _SAVING_SHARE * self._saving_seconds
+        # The position of ranks is the same only without counting.
+        if self._saved is None or is_due or self._is_distributed:
+            self._saved = state_of(self._stream.state(), self._description)
+            self._saved_at = perf_counter()
+            self._saving_seconds = self._saved_at - now
+            self._num_since_saved = 0
+        return {**self._saved, "skip": self._num_since_saved}
 
     get_state = state_dict
 
@@ -86,9 +106,7 @@ class CheckpointableIterator:
 
     def skip(self, count: int) -> None:
         """Passes over the next ``count`` samples, or batches if the stream has them."""
-        for _ in range(count):
-            if self._stream.next(stacked=True) is None:
-                return
+        self._num_since_saved += self._stream.skip(count)
 
     def report(self) -> dict[str, Any]:
         """Returns what was left out: ``num_bad`` bad documents, and the first of them in ``listed``."""

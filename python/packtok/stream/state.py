@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from packtok.integers import checked_integer
 from packtok.stream import recipe
 
 __all__ = ["Position", "StateDict", "merge_states", "position_of", "state_of"]
@@ -46,8 +47,8 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> StateDict:
     return {**first, "lanes": lanes}
 
 
-def position_of(state: object, description: Sequence[Any], allow: Sequence[str]) -> Position:
-    """Returns the position in ``state``, which it does not change.
+def position_of(state: object, description: Sequence[Any], allow: Sequence[str]) -> tuple[Position, int]:
+    """Returns the position in ``state``, which it does not change, and how many samples to skip after it.
 
     Raises:
         ValueError: If it is no state, or one of another recipe.
@@ -66,7 +67,7 @@ def position_of(state: object, description: Sequence[Any], allow: Sequence[str])
         )
     try:
         lanes = {int(lane): _decoded(own) for lane, own in state.get("lanes", {}).items()}
-        return _decoded(state.get("position")), lanes
+        return (_decoded(state.get("position")), lanes), checked_integer("skip", state.get("skip", 0))
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"the state has no valid position; {_REMEDY}") from None
 
