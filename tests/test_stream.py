@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import random
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from stories import TOKENIZER, story
+from torch.utils.data import DataLoader
 
 import packtok
 from packtok.stream import (
@@ -693,6 +695,31 @@ def test_closed_iterators_leave_no_threads(stories: list[str], tokenizer: packto
         time.sleep(0.05)
     assert num_threads() <= before[0]
     assert num_files() <= before[1]
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+@pytest.mark.filterwarnings("ignore:the 2 workers of a DataLoader each compute:UserWarning")
+def test_a_loader_serves_every_batch_once_in_order(
+    stories: list[str], tokenizer: packtok.Tokenizer, num_workers: int
+) -> None:
+    dataset = (
+        CheckpointableDataset.from_files(stories).tokenize(tokenizer).concat_chunk(40).shuffle(9).batch(3)
+    )
+    loader = DataLoader(dataset, batch_size=None, num_workers=num_workers)
+    assert rows(loader) == rows(dataset)
+
+
+def test_damaged_states_are_refused(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    dataset = CheckpointableDataset.from_files(stories).tokenize(tokenizer).concat_chunk(10).shuffle(5)
+    iterator = dataset.iter()
+    next(iterator)
+    state = iterator.state_dict()
+    position = base64.b64decode(state["position"])
+    for at in range(len(position)):
+        changed = bytes([*position[:at], position[at] ^ 1, *position[at + 1 :]])
+        for damaged in (position[:at], changed):
+            with pytest.raises(ValueError, match="the state is damaged"):
+                dataset.iter({**state, "position": base64.b64encode(damaged).decode()})
 
 
 def test_unsupported_arguments_of_the_tokenizer_are_named(

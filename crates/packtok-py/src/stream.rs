@@ -130,7 +130,7 @@ impl PyStream {
 
     /// The state before the next sample: the position, and those in the lanes that are read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
-        let state = self.with(|stream| stream.state())?;
+        let state = py.detach(|| self.with(|stream| stream.state()))?;
         let lanes = state.lanes.iter();
         let lanes = lanes.map(|(&lane, position)| (lane, PyBytes::new(py, position)));
         Ok((PyBytes::new(py, &state.position), lanes.collect()))
@@ -138,7 +138,8 @@ impl PyStream {
 
     /// What was left out so far.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_python(py, &self.with(|stream| stream.counts())?)
+        let counts = py.detach(|| self.with(|stream| stream.counts()))?;
+        json::to_python(py, &counts)
     }
 
     /// Ends the stream and its threads.
@@ -148,6 +149,7 @@ impl PyStream {
 }
 
 impl PyStream {
+    /// Works with the stream. The caller must be detached: a function that the stream calls waits for the GIL.
     fn with<T>(&self, work: impl FnOnce(&mut Stream) -> T) -> PyResult<T> {
         if self.process != std::process::id() {
             return Err(PyRuntimeError::new_err(

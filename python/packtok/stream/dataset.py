@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +73,16 @@ class CheckpointableDataset(IterableDataset[Any]):
         return CheckpointableIterator(self._node, self._collate_fn, state_dict, allow)
 
     def __iter__(self) -> CheckpointableIterator:
-        return self.iter()
+        worker = torch.utils.data.get_worker_info()
+        if worker is None:
+            return self.iter()
+        # Threads of this process do the work, so workers of a DataLoader repeat it.
+        warnings.warn(
+            f"the {worker.num_workers} workers of a DataLoader each compute the whole stream; set "
+            "num_workers=0, because the threads of packtok.stream already work in the background",
+            stacklevel=2,
+        )
+        return self.stride(worker.num_workers, worker.id).iter()
 
     def __add__(self, other: Any) -> CheckpointableDataset:  # type: ignore[override]
         return concat_datasets([self, other])

@@ -121,6 +121,10 @@ fn open_at(
         return open(source, options);
     };
     if source.range.is_some() && source.format == Format::Jsonl {
+        let span = source.span();
+        if !(span.start..=span.end).contains(&offset) {
+            return Err(ended_early(source, place));
+        }
         // The rest of the range: lines can be read from any of them.
         let rest = Source {
             range: Some(offset..source.span().end),

@@ -49,10 +49,11 @@ impl Node for Counter {
             let Some(mut sample) = self.upstream.next()? else {
                 return Ok(None);
             };
-            // After lanes, the rows of all ranks count.
-            let (number, end) = match sample.row {
-                Some(row) => (row.number, row.end),
-                None => (self.count, self.count + 1),
+            // After lanes, the rows of all ranks count, but for a stride.
+            let own = (self.count, self.count + 1);
+            let (number, end) = match (&self.counting, sample.row) {
+                (Counting::Stride { .. }, _) | (_, None) => own,
+                (_, Some(row)) => (row.number, row.end),
             };
             self.count = end;
             match &self.counting {

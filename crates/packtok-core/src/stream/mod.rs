@@ -36,7 +36,7 @@ pub use lanes::Ranks;
 use node::Node;
 pub use parallel::{Limits, Tick};
 pub use position::LaneStates;
-use position::{Numbers, Position};
+use position::{Numbers, Position, checked, with_checksum};
 use recipe::Context;
 pub use recipe::{Recipe, Step, Work, WorkKind};
 use report::Report;
@@ -83,7 +83,7 @@ impl Stream {
         };
         let mut node = recipe.build(&context)?;
         if let Some(state) = state {
-            let mut position = Position::new(&state.position);
+            let mut position = Position::new(checked(&state.position)?);
             position.lanes = Some(&state.lanes);
             node.set_recomputing(true);
             node.load(&mut position)?;
@@ -117,9 +117,12 @@ impl Stream {
     pub fn state(&self) -> StreamState {
         let mut state = Numbers::default();
         self.node.save(&mut state);
+        let lanes = std::mem::take(&mut state.lanes).into_iter();
         StreamState {
-            lanes: std::mem::take(&mut state.lanes),
-            position: state.into_bytes(),
+            lanes: lanes
+                .map(|(lane, own)| (lane, with_checksum(own)))
+                .collect(),
+            position: with_checksum(state.into_bytes()),
         }
     }
 

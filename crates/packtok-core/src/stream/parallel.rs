@@ -468,7 +468,7 @@ impl Node for Parallel {
                 position.finish()?;
                 upstream.number = first;
             }
-            upstream.skip_to(first + num_consumed)?;
+            upstream.skip_to(first.saturating_add(num_consumed))?;
         }
         self.begin();
         Ok(())

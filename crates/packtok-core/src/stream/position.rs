@@ -123,6 +123,29 @@ impl<'a> Position<'a> {
     }
 }
 
+/// Bytes of a checksum.
+const CHECKSUM_BYTES: usize = 4;
+
+/// `bytes` and their CRC32C, as 4 bytes in little-endian.
+pub(super) fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let crc = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// The bytes that [`with_checksum`] returned a checksum with.
+///
+/// # Errors
+/// The checksum is another one: the bytes were damaged.
+pub(super) fn checked(bytes: &[u8]) -> Result<&[u8]> {
+    let len = bytes.len().checked_sub(CHECKSUM_BYTES);
+    let (content, crc) = bytes.split_at(len.ok_or_else(damaged)?);
+    match crc == crc32c::crc32c(content).to_le_bytes() {
+        true => Ok(content),
+        false => Err(damaged()),
+    }
+}
+
 /// The error for bytes that no node wrote.
 pub(super) fn damaged() -> Error {
     Error::Stream(StreamError::DamagedState)

@@ -74,7 +74,7 @@ fn written_out(encoding: &Encoding, tokens: Vec<Vec<u8>>) -> String {
         special_tokens: special.map(|&(name, id)| (name.to_owned(), id)).collect(),
         pre_tokenizer: encoding.pre_tokenizer.clone(),
     };
-    ranked.tokenizer_json().to_string()
+    ranked.tokenizer_json()
 }
 
 /// The number of ranks of a built-in tokenizer.

@@ -3,8 +3,9 @@
 //! tiktoken merges by rank alone and has no list of merges. An equivalent list follows from the ranks: each token was
 //! made from two others, which are what its bytes merge to if only lower ranks are allowed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::letters::Letters;
@@ -28,65 +29,106 @@ pub(crate) fn split_by(pattern: &str) -> Value {
 }
 
 impl Ranked {
+    /// The tokenizer.json with these ids, as it is written to files.
+    ///
+    /// Written without a [`Value`], which would allocate for every token and every merge.
+    pub(crate) fn tokenizer_json(&self) -> String {
+        let text = self.with_file(|file| serde_json::to_string(file));
+        text.expect("all keys are strings")
+    }
+
     /// The tokenizer.json with these ids.
-    pub(crate) fn tokenizer_json(&self) -> Value {
+    pub(crate) fn tokenizer_value(&self) -> Value {
+        let value = self.with_file(|file| serde_json::to_value(file));
+        value.expect("all keys are strings")
+    }
+
+    fn with_file<T>(&self, use_it: impl FnOnce(&File<'_>) -> T) -> T {
         let letters = Letters::new();
-        let names: Vec<String> = self
-            .tokens
-            .iter()
-            .map(|bytes| letters.name(bytes))
-            .collect();
-        let mut vocab: serde_json::Map<String, Value> = (self.first_id..)
+        let tokens = self.tokens.iter();
+        let names: Vec<String> = tokens.map(|bytes| letters.name(bytes)).collect();
+        let unused = self.unused_names();
+        let names_of_ids = (self.first_id..)
             .zip(&names)
-            .map(|(id, name)| (name.clone(), id.into()))
-            .collect();
-        // Special tokens and unused ids are part of the vocabulary too, because `tokenizers` would otherwise renumber
-        // special tokens to the next free id. No text can become one of them: the pre-tokenizer splits every such
-        // name.
-        let special: HashMap<u32, &str> = self
-            .special_tokens
-            .iter()
-            .map(|(name, id)| (*id, name.as_str()))
-            .collect();
-        let after_tokens = self.first_id + self.tokens.len() as u32;
-        let last = special.keys().copied().max().unwrap_or(0);
-        for id in (0..self.first_id).chain(after_tokens..=last) {
-            let name = special
-                .get(&id)
-                .map_or_else(|| format!("<|unused_{id}|>"), |&name| name.to_owned());
-            vocab.insert(name, id.into());
-        }
-        let merges: Vec<Value> = merges(&self.tokens)
-            .into_iter()
-            .map(|(left, right)| json!([names[left as usize], names[right as usize]]))
-            .collect();
-        let added_tokens: Vec<Value> = self
-            .special_tokens
-            .iter()
-            .map(|(content, id)| {
-                json!({"id": id, "content": content, "single_word": false, "lstrip": false,
-                       "rstrip": false, "normalized": false, "special": true})
-            })
-            .collect();
+            .map(|(id, name)| (&**name, id));
+        let mut vocab: BTreeMap<&str, u32> = names_of_ids.collect();
+        vocab.extend(unused.iter().map(|(id, name)| (&**name, *id)));
+        let pair = |(left, right): (u32, u32)| (&*names[left as usize], &*names[right as usize]);
+        let added_tokens = self.special_tokens.iter().map(|(content, id)| {
+            json!({"id": id, "content": content, "single_word": false, "lstrip": false,
+                   "rstrip": false, "normalized": false, "special": true})
+        });
         let byte_level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": true});
-        json!({
-            "version": "1.0",
-            "truncation": null,
-            "padding": null,
-            "added_tokens": added_tokens,
-            "normalizer": null,
-            "pre_tokenizer": self.pre_tokenizer,
-            "post_processor": byte_level,
-            "decoder": byte_level,
-            "model": {
-                "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
+        use_it(&File {
+            added_tokens: added_tokens.collect(),
+            decoder: &byte_level,
+            model: Model {
+                byte_fallback: false,
+                continuing_subword_prefix: (),
+                dropout: (),
+                end_of_word_suffix: (),
+                fuse_unk: false,
                 // tiktoken looks up whole words before it merges.
-                "ignore_merges": true,
-                "vocab": vocab, "merges": merges,
+                ignore_merges: true,
+                merges: merges(&self.tokens).into_iter().map(pair).collect(),
+                kind: "BPE",
+                unk_token: (),
+                vocab,
             },
+            normalizer: (),
+            padding: (),
+            post_processor: &byte_level,
+            pre_tokenizer: &self.pre_tokenizer,
+            truncation: (),
+            version: "1.0",
         })
     }
+
+    /// The names of the ids that are not ranks.
+    ///
+    /// Special tokens and unused ids are part of the vocabulary too, because `tokenizers` would otherwise renumber
+    /// special tokens to the next free id. No text can become one of them: the pre-tokenizer splits every such name.
+    fn unused_names(&self) -> Vec<(u32, String)> {
+        let special = self.special_tokens.iter();
+        let special: HashMap<u32, &str> = special.map(|(name, id)| (*id, name.as_str())).collect();
+        let after_tokens = self.first_id + self.tokens.len() as u32;
+        let last = special.keys().copied().max().unwrap_or(0);
+        let name = |id| match special.get(&id) {
+            Some(&name) => name.to_owned(),
+            None => format!("<|unused_{id}|>"),
+        };
+        let ids = (0..self.first_id).chain(after_tokens..=last);
+        ids.map(|id| (id, name(id))).collect()
+    }
+}
+
+/// A tokenizer.json. Its keys are in the order in which a [`Value`] has them.
+#[derive(Serialize)]
+struct File<'a> {
+    added_tokens: Vec<Value>,
+    decoder: &'a Value,
+    model: Model<'a>,
+    normalizer: (),
+    padding: (),
+    post_processor: &'a Value,
+    pre_tokenizer: &'a Value,
+    truncation: (),
+    version: &'static str,
+}
+
+#[derive(Serialize)]
+struct Model<'a> {
+    byte_fallback: bool,
+    continuing_subword_prefix: (),
+    dropout: (),
+    end_of_word_suffix: (),
+    fuse_unk: bool,
+    ignore_merges: bool,
+    merges: Vec<(&'a str, &'a str)>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    unk_token: (),
+    vocab: BTreeMap<&'a str, u32>,
 }
 
 /// The two ranks that each token of several bytes was merged from, in order of rank.
@@ -101,16 +143,25 @@ pub(crate) fn merges(ranks: &[Vec<u8>]) -> Vec<(u32, u32)> {
 
 /// What `bytes` merge to if only ranks below `limit` are allowed; `None` unless that is two tokens.
 fn halves(bytes: &[u8], limit: u32, rank_of: &HashMap<&[u8], u32>) -> Option<(u32, u32)> {
+    let rank = |start: usize, end: usize| rank_of.get(&bytes[start..end]).copied();
     let mut bounds: Vec<usize> = (0..=bytes.len()).collect();
+    // The rank of the parts `at` and `at + 1` together.
+    let mut pairs: Vec<Option<u32>> = (2..=bytes.len()).map(|end| rank(end - 2, end)).collect();
     while bounds.len() > 3 {
-        let pair = |at: usize| rank_of.get(&bytes[bounds[at]..bounds[at + 2]]).copied();
-        let candidates = (0..bounds.len() - 2).filter_map(|at| Some((pair(at)?, at)));
-        let (rank, at) = candidates.min()?;
-        if rank >= limit {
+        let candidates = pairs
+            .iter()
+            .zip(0..)
+            .filter_map(|(pair, at)| Some(((*pair)?, at)));
+        let (lowest, at): (u32, usize) = candidates.min()?;
+        if lowest >= limit {
             return None;
         }
         bounds.remove(at + 1);
+        pairs.remove(at);
+        // Both neighbours of the merged part have another partner now.
+        for changed in at.saturating_sub(1)..(at + 1).min(pairs.len()) {
+            pairs[changed] = rank(bounds[changed], bounds[changed + 2]);
+        }
     }
-    let half = |at: usize| rank_of.get(&bytes[bounds[at]..bounds[at + 1]]).copied();
-    Some((half(0)?, half(1)?))
+    Some((rank(bounds[0], bounds[1])?, rank(bounds[1], bounds[2])?))
 }

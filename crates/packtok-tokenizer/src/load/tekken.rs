@@ -61,7 +61,7 @@ pub(crate) fn tokenizer_json(name: &str, file: &Value) -> Result<Option<Value>> 
             reason,
         })
     })?;
-    Ok(Some(ranked.tokenizer_json()))
+    Ok(Some(ranked.tokenizer_value()))
 }
 
 fn ranked(file: &Value) -> std::result::Result<Ranked, String> {
