@@ -21,6 +21,7 @@ import pytest
 from conftest import PacktokCli
 from processes import SLOW_FIELD, start, wait_for, write_corpus
 from s3_server import ACCESS_KEY, SECRET_KEY, S3Server, program
+from stories import TOKENIZER
 
 import packtok
 
@@ -153,6 +154,42 @@ def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
         assert (site.folder / name).read_bytes() == expected
     with pytest.raises(AssertionError, match='no column "body"; the table has "id", "text"'):
         site.packtok(*pack, "-o", "x.pbin", "--field", ".body")
+
+
+# Prints the ids of some batches of a stream, and its state after them as the last line.
+STREAM = """
+import json, sys
+from packtok.stream import CheckpointableDataset
+files, tokenizer, count, state = sys.argv[1:]
+dataset = CheckpointableDataset.from_files(files, repeat=True, on_bad_document="skip").tokenize(tokenizer)
+dataset = dataset.concat_chunk(64).shuffle(20).distribute(2).batch(4)
+with dataset.iter(json.loads(state)) as iterator:
+    for _ in range(int(count)):
+        print(next(iterator)["input_ids"].tolist())
+    print(json.dumps(iterator.state_dict()))
+"""
+
+
+def test_a_stream_reads_and_resumes_from_a_store(site: Site) -> None:
+    here = site.folder / "here"
+    here.mkdir()
+    for i in range(3):
+        write_corpus(here / f"{i}.jsonl", 60_000, bad_every=20, seed=i)
+        site.put(here / f"{i}.jsonl", f"{site.url}/{i}.jsonl")
+
+    def batches(files: str, count: int, state: str = "null") -> list[str]:
+        arguments = [sys.executable, "-c", STREAM, files, TOKENIZER, str(count), state]
+        done = subprocess.run(arguments, env=site.env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    *expected, _ = batches(f"{here}/{{0..2}}.jsonl", 300)
+    *first, state = batches(f"{site.url}/{{0..2}}.jsonl", 130)
+    *second, _ = batches(f"{site.url}/{{0..2}}.jsonl", 170, state)
+    assert first + second == expected
+    secrets = [value for name, value in site.env.items() if "SECRET" in name or "KEY" in name]
+    assert secrets
+    assert not any(secret in state for secret in secrets)
 
 
 def test_object_is_replaced_only_on_request(site: Site) -> None:

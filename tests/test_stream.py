@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ranks
 import torch
 from stories import TOKENIZER, story
 from torch.utils.data import DataLoader
@@ -523,26 +524,46 @@ def test_global_batches_do_not_depend_on_the_ranks(
     assert len({tuple(row) for step in expected for row in step}) > 300
     rng, state, found = random.Random(lanes), None, []
     for num_ranks in (3, 8, 1, 2, 4, 8, 2, 3):
-        ranks = [
+        running = [
             distributed(stories, tokenizer, lanes, rank, num_ranks).iter(state) for rank in range(num_ranks)
         ]
-        found += steps(ranks, rng.randrange(5))
-        state = json.loads(json.dumps(merge_states(one.state_dict() for one in ranks)))
-        own = {lane for one in ranks for lane in one.state_dict()["lanes"]}
+        found += steps(running, rng.randrange(5))
+        state = json.loads(json.dumps(merge_states(one.state_dict() for one in running)))
+        own = {lane for one in running for lane in one.state_dict()["lanes"]}
         assert len(own) == lanes
         if lanes % num_ranks == 0:
-            assert all(len(one.state_dict()["lanes"]) == lanes // num_ranks for one in ranks)
+            assert all(len(one.state_dict()["lanes"]) == lanes // num_ranks for one in running)
     assert found == expected[: len(found)]
     assert len(found) > 8
+
+
+def steps_of_rank(paths: list[str], count: int, state: dict[str, Any] | None) -> tuple[list[Any], Any]:
+    """Runs on each process of a group, whose ranks the stream finds by itself."""
+    files = CheckpointableDataset.from_files(paths, repeat=True).tokenize(TOKENIZER)
+    dataset = files.concat_chunk(24).shuffle(10).distribute(4).batch(global_batch_size=12)
+    with dataset.iter(state) as iterator:
+        own = [next(iterator)["input_ids"].tolist() for _ in range(count)]
+        merged = merge_states(ranks.gathered(iterator.state_dict()))
+    batches = zip(*ranks.gathered(own), strict=True)
+    return [[row for rows in zip(*step, strict=True) for row in rows] for step in batches], json.dumps(merged)
+
+
+def test_process_groups_of_two_and_three_serve_one_stream(stories: list[str], tmp_path: Path) -> None:
+    dataset = CheckpointableDataset.from_files(stories, repeat=True).tokenize(TOKENIZER)
+    alone = dataset.concat_chunk(24).shuffle(10).distribute(4, 0, 1).batch(global_batch_size=12)
+    expected = [plain(one["input_ids"]) for one in itertools.islice(alone.iter(), 9)]
+    first, state = ranks.run_ranks(2, tmp_path / "two", steps_of_rank, stories, 4, None)
+    second, _ = ranks.run_ranks(3, tmp_path / "three", steps_of_rank, stories, 5, json.loads(state))
+    assert first + second == expected
 
 
 def test_lanes_that_end_give_every_rank_as_many_batches(
     stories: list[str], tokenizer: packtok.Tokenizer
 ) -> None:
     def rows_of(num_ranks: int) -> list[list[list[int]]]:
-        ranks = [rows(distributed_rows(stories, tokenizer, rank, num_ranks)) for rank in range(num_ranks)]
-        assert len({len(one) for one in ranks}) == 1
-        return [row for group in zip(*ranks, strict=True) for row in group]
+        found = [rows(distributed_rows(stories, tokenizer, rank, num_ranks)) for rank in range(num_ranks)]
+        assert len({len(one) for one in found}) == 1
+        return [row for group in zip(*found, strict=True) for row in group]
 
     expected = rows_of(1)
     assert len(expected) > 100
@@ -575,8 +596,8 @@ def test_one_lane_is_a_stride(stories: list[str], tokenizer: packtok.Tokenizer) 
 
 def test_counts_after_distribute_are_those_of_all_ranks() -> None:
     numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(20)])
-    ranks = [numbers.distribute(2, rank, 2).enumerate().take(12) for rank in range(2)]
-    assert [[(one["n"], one["step"]) for one in rank] for rank in ranks] == [
+    both = [numbers.distribute(2, rank, 2).enumerate().take(12) for rank in range(2)]
+    assert [[(one["n"], one["step"]) for one in rank] for rank in both] == [
         [(i, 2 * i) for i in range(6)],
         [(10 + i, 2 * i + 1) for i in range(6)],
     ]
@@ -597,14 +618,14 @@ def test_wrong_lanes_and_states_of_ranks_are_errors(stories: list[str], tokenize
         numbers.distribute(2, 0, 2).batch(global_batch_size=3)
     with pytest.raises(ValueError, match="give either batch_size or global_batch_size"):
         numbers.batch()
-    ranks = [numbers.distribute(4, rank, 2).batch(global_batch_size=4).iter() for rank in range(2)]
-    for one in ranks:
+    running = [numbers.distribute(4, rank, 2).batch(global_batch_size=4).iter() for rank in range(2)]
+    for one in running:
         next(one)
     with pytest.raises(ValueError, match="the state lacks lane 1, which this rank reads; merge the states"):
-        numbers.distribute(4, 1, 2).batch(global_batch_size=4).iter(ranks[0].state_dict())
-    next(ranks[0])
+        numbers.distribute(4, 1, 2).batch(global_batch_size=4).iter(running[0].state_dict())
+    next(running[0])
     with pytest.raises(ValueError, match="position of state 1 differs"):
-        merge_states(one.state_dict() for one in ranks)
+        merge_states(one.state_dict() for one in running)
     with pytest.raises(ValueError, match="shuffle cannot follow distribute"):
         numbers.distribute(2).shuffle(3)
     with pytest.raises(ValueError, match="parallel function cannot follow distribute"):
