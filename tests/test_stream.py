@@ -730,6 +730,31 @@ def test_a_loader_serves_every_batch_once_in_order(
     assert rows(loader) == rows(dataset)
 
 
+def test_a_stateful_loader_resumes_without_reading_again(
+    stories: list[str], tokenizer: packtok.Tokenizer
+) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+    seen: list[str] = []
+
+    def note(sample: dict[str, str]) -> dict[str, str]:
+        seen.append(sample["text"])
+        return sample
+
+    files = CheckpointableDataset.from_files(stories, n_active_shards=1)
+    dataset = files.map(note).tokenize(tokenizer).concat_chunk(40).shuffle(3).batch(2)
+    expected = rows(dataset)
+    loader = stateful.StatefulDataLoader(dataset, batch_size=None)
+    stop = 3 * len(expected) // 4
+    first = [batch["input_ids"].tolist() for batch in itertools.islice(loader, stop)]
+    state = json.loads(json.dumps(loader.state_dict()))
+    start = seen[0]
+    seen.clear()
+    resumed = stateful.StatefulDataLoader(dataset, batch_size=None)
+    resumed.load_state_dict(state)
+    assert first + rows(resumed) == expected
+    assert start not in seen
+
+
 def test_damaged_states_are_refused(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
     dataset = CheckpointableDataset.from_files(stories).tokenize(tokenizer).concat_chunk(10).shuffle(5)
     iterator = dataset.iter()
