@@ -6,6 +6,8 @@ import base64
 import itertools
 import json
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -766,6 +768,42 @@ def test_damaged_states_are_refused(stories: list[str], tokenizer: packtok.Token
         for damaged in (position[:at], changed):
             with pytest.raises(ValueError, match="the state is damaged"):
                 dataset.iter({**state, "position": base64.b64encode(damaged).decode()})
+
+
+ENDING = """
+import os, signal, sys, threading, time
+from packtok.stream import CheckpointableDataset
+dataset = CheckpointableDataset.from_sequence(list(range(9)), repeat=True)
+def slow(sample):
+    time.sleep(0.3)
+    return sample
+slowly = dataset.parallel_map(slow, max_workers=2, executor_type="thread", prefetch_factor=1)
+kept = slowly.shuffle(100).iter()
+if sys.argv[1] == "interrupt":
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    try:
+        next(kept)
+    except KeyboardInterrupt:
+        print("interrupted", time.monotonic() - started < 1.5)
+else:
+    def wait():
+        try:
+            next(kept)
+        except RuntimeError as error:
+            assert str(error) == "the stream is closed"
+
+    threading.Thread(target=wait, daemon=True).start()
+    time.sleep(0.2)
+    print("ended")
+"""
+
+
+@pytest.mark.parametrize(("how", "printed"), [("interrupt", "interrupted True\n"), ("end", "ended\n")])
+def test_program_ends_while_functions_run(how: str, printed: str) -> None:
+    command = [sys.executable, "-c", ENDING, how]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, printed, "")
 
 
 def test_unsupported_arguments_of_the_tokenizer_are_named(

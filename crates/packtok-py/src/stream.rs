@@ -1,7 +1,9 @@
 //! `Stream`: a running stream, and the functions and samples of Python in it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use packtok_core::corpus::{Source, expand};
@@ -29,6 +31,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Calls of Python by threads of streams that have not returned.
+static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
+
+/// Time that a call has to return before the interpreter ends.
+const END_TIME: Duration = Duration::from_secs(5);
+
+/// Counts a call from before it attaches until after it has detached.
+struct Calling;
+
+impl Calling {
+    fn new() -> Self {
+        NUM_CALLS.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        NUM_CALLS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until no thread of a stream runs Python code. The interpreter must not end before, because it
+/// aborts if such a thread returns later.
+#[pyfunction]
+fn wait_for_stream_calls(py: Python<'_>) {
+    py.detach(|| {
+        let started = Instant::now();
+        while NUM_CALLS.load(Ordering::SeqCst) > 0 && started.elapsed() < END_TIME {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
 /// The samples of a batch that is not stacked, and the columns of the sample itself.
 type RowsAndColumns<'py> = (Option<Bound<'py, PyList>>, Bound<'py, PyAny>);
 
@@ -47,6 +83,8 @@ fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
+    /// Ends a thread that waits for the next sample.
+    is_closing: Arc<AtomicBool>,
     /// Its threads exist in this process only.
     process: u32,
 }
@@ -73,7 +111,12 @@ impl PyStream {
             raised: Arc::clone(&raised),
         };
         let signals = Arc::clone(&raised);
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let closing = Arc::clone(&is_closing);
         let tick = move || {
+            if closing.load(Ordering::Relaxed) {
+                return Err(Error::Pipeline(PipelineError::Cancelled));
+            }
             Python::attach(|py| py.check_signals()).map_err(|error| {
                 lock(&signals).get_or_insert(error);
                 Error::Pipeline(PipelineError::Cancelled)
@@ -87,6 +130,7 @@ impl PyStream {
         let this = Self {
             stream: Mutex::new(None),
             raised,
+            is_closing,
             process: std::process::id(),
         };
         let stream = started.map_err(|error| this.error(error))?;
@@ -144,6 +188,7 @@ impl PyStream {
 
     /// Ends the stream and its threads.
     fn close(&self, py: Python<'_>) {
+        self.is_closing.store(true, Ordering::Relaxed);
         py.detach(|| drop(lock(&self.stream).take()));
     }
 }
@@ -158,16 +203,23 @@ impl PyStream {
         }
         match &mut *lock(&self.stream) {
             Some(stream) => Ok(work(stream)),
-            None => Err(PyRuntimeError::new_err("the stream is closed")),
+            None => Err(closed()),
         }
     }
 
     /// The exception for an error: that of Python if it was raised there.
     fn error(&self, error: Error) -> PyErr {
+        if self.is_closing.load(Ordering::Relaxed) {
+            return closed();
+        }
         lock(&self.raised)
             .take()
             .unwrap_or_else(|| core_error(error))
     }
+}
+
+fn closed() -> PyErr {
+    PyRuntimeError::new_err("the stream is closed")
 }
 
 /// The objects of a recipe.
@@ -219,6 +271,7 @@ struct PyCallable {
 
 impl Function for PyCallable {
     fn call(&self, samples: Vec<Sample>) -> (Vec<Option<Sample>>, Result<()>) {
+        let _calling = Calling::new();
         let called = Python::try_attach(|py| {
             let call = || -> PyResult<_> {
                 let samples = samples.into_iter().map(|sample| to_python(py, sample));
@@ -244,6 +297,7 @@ impl Function for PyCallable {
 
 impl Samples for PyCallable {
     fn next(&mut self, limit: usize) -> Result<Vec<Sample>> {
+        let _calling = Calling::new();
         Python::attach(|py| {
             let samples = self.object.call_method1(py, "next", (limit,));
             let samples = samples.and_then(|samples| samples.extract::<Vec<Py<PyAny>>>(py));
@@ -315,6 +369,7 @@ fn stream_files(
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStream>()?;
+    module.add_function(wrap_pyfunction!(wait_for_stream_calls, module)?)?;
     module.add_function(wrap_pyfunction!(stream_files, module)?)
 }
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 from torch.utils.data import default_collate
 
-from packtok._packtok import Stream, available_cpus
+from packtok._packtok import Stream, available_cpus, wait_for_stream_calls
 from packtok.stream import recipe
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
@@ -21,6 +23,17 @@ __all__ = ["CheckpointableIterator"]
 # A position is saved again after this many times the time that saving it took; until then, a state counts the
 # samples since. So states cost little, and loading one recomputes little.
 _SAVING_SHARE = 100
+
+
+# Iterators that may have threads in the user's functions when the program ends.
+_open: WeakSet[CheckpointableIterator] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for iterator in list(_open):
+        iterator.close()
+    wait_for_stream_calls()
 
 
 class CheckpointableIterator:
@@ -42,6 +55,7 @@ class CheckpointableIterator:
         self._description = recipe.described(node)
         self._is_distributed = "distribute" in {one["op"] for one in self._description}
         self._start(state_dict, allow)
+        _open.add(self)
 
     def _start(self, state_dict: Mapping[str, Any] | None, allow: Sequence[str]) -> None:
         position, num_skipped = None, 0
