@@ -62,6 +62,10 @@ pub(super) fn message_at(window: &Window, start: u64) -> Result<Option<Message>,
     let parsed = parse(&bytes, start)?;
     let rows = match parsed.header_as_record_batch() {
         Some(batch) => {
+            let first_column = batch.nodes().filter(|nodes| !nodes.is_empty());
+            if first_column.is_some_and(|nodes| nodes.get(0).length() != batch.length()) {
+                return Err(invalid("its first column has another number of rows"));
+            }
             u64::try_from(batch.length()).map_err(|_| invalid("its number of rows is negative"))?
         }
         None => 0,
