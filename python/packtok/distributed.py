@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from packtok._packtok import available_cpus
 from packtok.errors import ConfigError
 from packtok.integers import integer
 
@@ -228,3 +229,8 @@ def _warn_of_mesh(dims: Sequence[str], world_size: int) -> None:
         "need the same items; pass device_mesh and dp_dim",
         stacklevel=2,
     )
+
+
+def cpus_of_process() -> int:
+    """Returns the CPUs for this process, if all processes of its node divide them; at least 1."""
+    return max(1, available_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))

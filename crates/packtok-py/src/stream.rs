@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -22,14 +22,11 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::choice::choice;
 use crate::error::core_error;
 use crate::json;
+use crate::plugin::lock;
 use crate::tokenizer::PyTokenizer;
 
 /// The first exception that was raised in Python and is not passed on yet.
 type Raised = Arc<Mutex<Option<PyErr>>>;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Calls of Python by threads of streams that have not returned.
 static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -308,8 +305,8 @@ impl Samples for PyCallable {
 
     fn seek(&mut self, number: u64) -> Result<()> {
         Python::attach(|py| {
-            let sought = self.object.call_method1(py, "seek", (number,));
-            sought
+            let result = self.object.call_method1(py, "seek", (number,));
+            result
                 .map(drop)
                 .map_err(|error| keep(py, &self.raised, error))
         })

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch.utils.data import IterableDataset
 
-from packtok._packtok import Tokenizer, available_cpus, stream_files
+from packtok._packtok import Tokenizer, stream_files
 from packtok.data.mixture import exact_weights
-from packtok.distributed import MeshDim, find_share
+from packtok.distributed import MeshDim, cpus_of_process, find_share
 from packtok.integers import checked_integer
 from packtok.stream import functions, recipe, samples
 from packtok.stream.braces import braceexpand
@@ -480,7 +480,7 @@ class CheckpointableDataset(IterableDataset[Any]):
     ) -> CheckpointableDataset:
         del ordered  # The order of the samples is one of those that are allowed without it.
         if max_workers is None:
-            max_workers = max(1, available_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+            max_workers = cpus_of_process()
         num_workers = checked_integer("max_workers", max_workers, least=1)
         num_samples = checked_integer("prefetch_factor", prefetch_factor, least=1)
         if executor_type not in ("process", "thread"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from types import TracebackType
@@ -12,7 +11,8 @@ from weakref import WeakSet
 
 from torch.utils.data import default_collate
 
-from packtok._packtok import Stream, available_cpus, wait_for_stream_calls
+from packtok._packtok import Stream, wait_for_stream_calls
+from packtok.distributed import cpus_of_process
 from packtok.stream import recipe
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
@@ -64,8 +64,7 @@ class CheckpointableIterator:
         nodes, objects = recipe.flattened(self._node)
         # Iterators of one dataset do not share processes or positions.
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
-        num_threads = max(1, available_cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-        self._stream = Stream(nodes, self._objects, num_threads=num_threads, state=position)
+        self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
         self._saved: StateDict | None = None
         self._saved_at = self._saving_seconds = 0.0
         self._num_since_saved = 0

@@ -18,7 +18,7 @@ class Node:
     op: str
     """The operation, named after the method."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What the core is told."""
+    """The arguments of the operation in the core."""
     upstream: Sequence[Node] = ()
     reads_many: bool = False
     """Whether the core takes a list of nodes to read from, even if it has one."""

@@ -71,16 +71,21 @@ impl Chunk {
 
     /// Its records in order, including blank ones.
     pub fn records(&self) -> Records<'_> {
+        self.records_from(0)
+    }
+
+    /// Its records from the one at `cursor` on.
+    fn records_from(&self, cursor: usize) -> Records<'_> {
         let state = match &self.content {
             Content::Consecutive {
                 start,
                 stop,
                 offset_bytes,
             } => State::Consecutive {
-                rest: &self.buffer[*start..*stop],
-                offset_bytes: *offset_bytes,
+                rest: &self.buffer[start + cursor..*stop],
+                offset_bytes: offset_bytes + cursor as u64,
             },
-            Content::Spans(spans) => State::Spans(spans.iter()),
+            Content::Spans(spans) => State::Spans(spans[cursor..].iter()),
         };
         Records { chunk: self, state }
     }
@@ -95,18 +100,7 @@ impl Chunk {
 
     /// The record at `cursor`, which moves to the next one.
     pub(super) fn record_at(&self, cursor: &mut usize) -> Option<Record<'_>> {
-        let state = match &self.content {
-            Content::Consecutive {
-                start,
-                stop,
-                offset_bytes,
-            } => State::Consecutive {
-                rest: &self.buffer[start + *cursor..*stop],
-                offset_bytes: offset_bytes + *cursor as u64,
-            },
-            Content::Spans(spans) => State::Spans(spans[*cursor..].iter()),
-        };
-        let mut records = Records { chunk: self, state };
+        let mut records = self.records_from(*cursor);
         let record = records.next();
         *cursor = match (&records.state, &self.content) {
             (State::Consecutive { rest, .. }, Content::Consecutive { start, stop, .. }) => {

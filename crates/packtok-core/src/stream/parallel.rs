@@ -34,7 +34,7 @@ pub type Tick = dyn Fn() -> Result<()> + Send + Sync;
 
 /// What becomes of a sample.
 pub(super) enum Outcome {
-    /// It goes on.
+    /// It is passed on.
     Keep(Sample),
     /// It is dropped.
     Drop,

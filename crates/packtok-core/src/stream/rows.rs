@@ -45,7 +45,6 @@ pub(super) struct Rows {
     num_tokens: usize,
     /// Tokens of the first pending document that were used, or of the next one.
     offset: usize,
-    num_dropped_tokens: u64,
 }
 
 struct Document {
@@ -53,8 +52,6 @@ struct Document {
     mark: Vec<u8>,
     columns: Vec<Value>,
     len: usize,
-    /// Tokens that were cut off.
-    num_cut_tokens: u64,
 }
 
 impl Rows {
@@ -65,7 +62,6 @@ impl Rows {
             pending: VecDeque::new(),
             num_tokens: 0,
             offset: 0,
-            num_dropped_tokens: 0,
         }
     }
 
@@ -92,7 +88,6 @@ impl Rows {
                 mark: mark.into_bytes(),
                 columns,
                 len,
-                num_cut_tokens: 0,
             });
             self.num_tokens += len - used;
         }
@@ -167,11 +162,12 @@ impl Rows {
     fn use_up(&mut self, len: usize) {
         self.offset += len;
         self.num_tokens -= len;
-        let is_used_up = |first: &Document| first.len == self.offset;
-        if self.pending.front().is_some_and(is_used_up)
-            && let Some(first) = self.pending.pop_front()
+        if self
+            .pending
+            .front()
+            .is_some_and(|first| first.len == self.offset)
         {
-            self.num_dropped_tokens += first.num_cut_tokens;
+            self.pending.pop_front();
             self.offset = 0;
         }
     }
@@ -179,9 +175,7 @@ impl Rows {
     /// Drops the rest of the first pending document.
     fn drop_first(&mut self) {
         if let Some(first) = self.pending.front() {
-            let rest = first.len - self.offset;
-            self.num_dropped_tokens += rest as u64;
-            self.use_up(rest);
+            self.use_up(first.len - self.offset);
         }
     }
 
@@ -243,10 +237,8 @@ impl Rows {
         };
         self.num_tokens -= last.len;
         if discard_long {
-            self.num_dropped_tokens += last.len as u64;
             return;
         }
-        last.num_cut_tokens = (last.len - self.options.length) as u64;
         last.len = self.options.length;
         self.num_tokens += last.len;
         self.pending.push_back(last);
@@ -285,8 +277,6 @@ impl Node for Rows {
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
         let (number, before) = (mark.number()?, mark.bytes()?);
         let offset = mark.number_to(usize::MAX as u64)? as usize;
-        // What is passed over here was counted before.
-        let num_dropped_tokens = self.num_dropped_tokens;
         while self
             .pending
             .front()
@@ -294,7 +284,6 @@ impl Node for Rows {
         {
             self.drop_first();
         }
-        self.num_dropped_tokens = num_dropped_tokens;
         match self.pending.front() {
             Some(first) if first.number == number && (self.offset..first.len).contains(&offset) => {
                 self.num_tokens -= offset - self.offset;
@@ -310,7 +299,6 @@ impl Node for Rows {
         let oldest = self.pending.front().map(|first| first.number);
         self.upstream
             .save(oldest.unwrap_or(self.upstream.number()), state);
-        state.push(self.num_dropped_tokens);
         self.mark(state);
     }
 
@@ -318,7 +306,6 @@ impl Node for Rows {
         self.pending.clear();
         (self.num_tokens, self.offset) = (0, 0);
         self.upstream.load(state)?;
-        self.num_dropped_tokens = state.number()?;
         self.advance(state)
     }
 

@@ -122,14 +122,6 @@ impl fmt::Debug for Sample {
 }
 
 impl Sample {
-    /// A sample with one column.
-    pub fn of(name: &Name, value: Value) -> Self {
-        Self {
-            columns: vec![(name.clone(), value)],
-            ..Self::default()
-        }
-    }
-
     /// Bytes of the record, to divide work evenly.
     pub(super) fn len_bytes(&self) -> usize {
         match &self.record {
