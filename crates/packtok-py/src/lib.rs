@@ -25,6 +25,7 @@ mod scans;
 mod shards;
 mod stores;
 mod stream;
+mod stream_samples;
 mod tokenizer;
 mod views;
 

@@ -5,24 +5,25 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayMethods};
 use packtok_core::corpus::{Source, expand};
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
-    ForeignSample, Function, LaneStates, Objects, RecipeSpec, Sample, Samples, SourceRecord,
-    Stream, StreamError, StreamState, Value,
+    ForeignSample, Function, LaneStates, LocatedPart, Objects, RecipeSpec, Sample, SampleKey,
+    Samples, Stream, StreamError, StreamState, Value, located,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyList};
 
 use crate::choice::choice;
 use crate::error::core_error;
 use crate::json;
 use crate::plugin::lock;
+use crate::stream_samples::{add_columns, stack, to_python, to_value};
 use crate::tokenizer::PyTokenizer;
 
 /// The first exception that was raised in Python and is not passed on yet.
@@ -68,6 +69,10 @@ type RowsAndColumns<'py> = (Option<Bound<'py, PyList>>, Bound<'py, PyAny>);
 /// A position, and those in lanes.
 type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
 
+/// Path, offset and description of a document, if it is from a file; the first of its tokens and the one after
+/// the last.
+type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
+
 /// Keeps an exception for the caller and returns the error that stands for it.
 fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
     let text = error.value(py).to_string();
@@ -80,6 +85,8 @@ fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
+    /// The documents of the last sample, for each row of it.
+    located: Mutex<Vec<Vec<LocatedPart>>>,
     /// Ends a thread that waits for the next sample.
     is_closing: Arc<AtomicBool>,
     /// Its threads exist in this process only.
@@ -127,6 +134,7 @@ impl PyStream {
         let this = Self {
             stream: Mutex::new(None),
             raised,
+            located: Mutex::default(),
             is_closing,
             process: std::process::id(),
         };
@@ -138,18 +146,27 @@ impl PyStream {
     /// The next sample as a tuple of rows and columns; `None` at the end.
     ///
     /// Rows are the samples of a batch whose columns cannot be arrays of two dimensions, else
-    /// `None`. Ids are arrays of int64.
-    #[pyo3(signature = (*, stacked))]
-    fn next<'py>(&self, py: Python<'py>, stacked: bool) -> PyResult<Option<RowsAndColumns<'py>>> {
+    /// `None`. Ids are arrays of int64. `allocate`, if it is given, is called with the dtypes and
+    /// shapes of the columns of a batch, and returns a pair for each: what the batch contains, and
+    /// the array of its memory. Without it, batches are lists of samples.
+    #[pyo3(signature = (allocate=None))]
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        allocate: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<RowsAndColumns<'py>>> {
         let next = py.detach(|| self.with(|stream| stream.next_sample()));
         let sample = next?.map_err(|error| self.error(error))?;
         let Some(mut sample) = sample else {
             return Ok(None);
         };
+        *lock(&self.located) = located(&sample);
         let Some(rows) = sample.rows.take() else {
             return Ok(Some((None, to_python(py, sample)?)));
         };
-        if stacked && let Some(columns) = stack(py, &rows)? {
+        if let Some(allocate) = allocate
+            && let Some(columns) = stack(py, &rows, allocate)?
+        {
             add_columns(py, &columns, &sample)?;
             return Ok(Some((None, columns.into_any())));
         }
@@ -175,6 +192,28 @@ impl PyStream {
         let lanes = state.lanes.iter();
         let lanes = lanes.map(|(&lane, position)| (lane, PyBytes::new(py, position)));
         Ok((PyBytes::new(py, &state.position), lanes.collect()))
+    }
+
+    /// The documents of the last sample: for each row, paths and offsets, and the tokens of the document that the
+    /// row has.
+    fn located(&self) -> Vec<Vec<DocumentOfRow>> {
+        let show = |part: &LocatedPart| {
+            let place = part.place.as_ref().map(|place| {
+                let path = place.sources[place.source]
+                    .path
+                    .to_string_lossy()
+                    .into_owned();
+                (path, place.offset, place.to_string())
+            });
+            (
+                place,
+                part.tokens.clone().map(|tokens| (tokens.start, tokens.end)),
+            )
+        };
+        let rows = lock(&self.located);
+        rows.iter()
+            .map(|row| row.iter().map(show).collect())
+            .collect()
     }
 
     /// What was left out so far.
@@ -267,15 +306,17 @@ struct PyCallable {
 }
 
 impl Function for PyCallable {
-    fn call(&self, samples: Vec<Sample>) -> (Vec<Option<Sample>>, Result<()>) {
+    fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>) {
         let _calling = Calling::new();
         let called = Python::try_attach(|py| {
             let call = || -> PyResult<_> {
                 let samples = samples.into_iter().map(|sample| to_python(py, sample));
                 let samples = PyList::new(py, samples.collect::<PyResult<Vec<_>>>()?)?;
                 let (results, error): (Vec<Option<Py<PyAny>>>, Option<Py<PyAny>>) =
-                    self.object.call1(py, (samples,))?.extract(py)?;
-                let results = results.into_iter().map(|one| one.map(foreign));
+                    self.object.call1(py, (samples, keys))?.extract(py)?;
+                let results = results
+                    .into_iter()
+                    .map(|one| one.map(|dict| foreign(dict, &self.raised)));
                 let ended = match error {
                     None => Ok(()),
                     Some(error) => Err(PyErr::from_value(error.into_bound(py))),
@@ -299,13 +340,24 @@ impl Samples for PyCallable {
             let samples = self.object.call_method1(py, "next", (limit,));
             let samples = samples.and_then(|samples| samples.extract::<Vec<Py<PyAny>>>(py));
             let samples = samples.map_err(|error| keep(py, &self.raised, error))?;
-            Ok(samples.into_iter().map(foreign).collect())
+            Ok(samples
+                .into_iter()
+                .map(|dict| foreign(dict, &self.raised))
+                .collect())
         })
     }
 
-    fn seek(&mut self, number: u64) -> Result<()> {
+    fn state(&mut self) -> Result<Option<Vec<u8>>> {
         Python::attach(|py| {
-            let result = self.object.call_method1(py, "seek", (number,));
+            let state = self.object.call_method0(py, "state");
+            let state = state.and_then(|state| Ok(state.extract::<Option<Vec<u8>>>(py)?));
+            state.map_err(|error| keep(py, &self.raised, error))
+        })
+    }
+
+    fn seek(&mut self, number: u64, state: Option<&[u8]>) -> Result<()> {
+        Python::attach(|py| {
+            let result = self.object.call_method1(py, "seek", (number, state));
             result
                 .map(drop)
                 .map_err(|error| keep(py, &self.raised, error))
@@ -314,25 +366,31 @@ impl Samples for PyCallable {
 }
 
 /// A dict of Python.
-struct Dict(Py<PyAny>);
+pub(crate) struct Dict {
+    pub(crate) dict: Py<PyAny>,
+    raised: Raised,
+}
 
-fn foreign(object: Py<PyAny>) -> Sample {
+fn foreign(dict: Py<PyAny>, raised: &Raised) -> Sample {
+    let raised = Arc::clone(raised);
     Sample {
-        foreign: Some(Box::new(Dict(object))),
+        foreign: Some(Box::new(Dict { dict, raised })),
         ..Sample::default()
     }
 }
 
 impl ForeignSample for Dict {
     fn text(&self, column: &str) -> Option<String> {
-        Python::attach(|py| self.0.bind(py).get_item(column).ok()?.extract().ok())
+        Python::attach(|py| self.dict.bind(py).get_item(column).ok()?.extract().ok())
     }
 
     fn ids(&self, column: &str) -> Option<Vec<u32>> {
         Python::attach(|py| {
             let tokens = py.import("packtok.stream.tokens").ok()?;
             let ids = tokens.getattr("ids_of").ok()?;
-            let ids = ids.call1((self.0.bind(py).get_item(column).ok()?,)).ok()?;
+            let ids = ids
+                .call1((self.dict.bind(py).get_item(column).ok()?,))
+                .ok()?;
             ids.cast::<PyArray1<u32>>().ok()?.to_vec().ok()
         })
     }
@@ -340,13 +398,24 @@ impl ForeignSample for Dict {
     fn set(&mut self, column: &str, value: &Value) {
         Python::attach(|py| {
             // A copy: the caller may still use its sample.
-            let copied = self.0.bind(py).call_method0("copy");
+            let copied = self.dict.bind(py).call_method0("copy");
             if let Ok(copied) = copied
                 && copied.set_item(column, to_value(py, value)).is_ok()
             {
-                self.0 = copied.unbind();
+                self.dict = copied.unbind();
             }
         });
+    }
+
+    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
+        Python::attach(|py| {
+            let padded = py
+                .import("packtok.stream.tokens")
+                .and_then(|tokens| tokens.call_method1("padded", (&self.dict, column, value, len)));
+            let padded = padded.map_err(|error| keep(py, &self.raised, error))?;
+            self.dict = padded.unbind();
+            Ok(())
+        })
     }
 }
 
@@ -368,87 +437,4 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStream>()?;
     module.add_function(wrap_pyfunction!(wait_for_stream_calls, module)?)?;
     module.add_function(wrap_pyfunction!(stream_files, module)?)
-}
-
-/// The dict of a sample.
-fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, PyAny>> {
-    if let Some(foreign) = sample.foreign {
-        let foreign: Box<dyn std::any::Any> = foreign;
-        let dict = foreign.downcast::<Dict>();
-        let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;
-        return Ok(dict.0.into_bound(py));
-    }
-    let dict = match &sample.record {
-        Some(SourceRecord::JsonLine(line)) => {
-            let loaded = py
-                .import("json")?
-                .call_method1("loads", (line.as_slice(),))?;
-            loaded.cast_into::<PyDict>()?
-        }
-        record => {
-            let dict = PyDict::new(py);
-            if let Some(SourceRecord::Text(column, text)) = record {
-                dict.set_item(&**column, String::from_utf8_lossy(text))?;
-            }
-            dict
-        }
-    };
-    add_columns(py, &dict, &sample)?;
-    Ok(dict.into_any())
-}
-
-fn add_columns(py: Python<'_>, dict: &Bound<'_, PyDict>, sample: &Sample) -> PyResult<()> {
-    for (name, value) in &sample.columns {
-        dict.set_item(&**name, to_value(py, value))?;
-    }
-    Ok(())
-}
-
-fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
-    let array = |ids: Vec<i64>| ids.into_pyarray(py).into_any();
-    match value {
-        Value::Ids(ids) => array(ids.iter().map(|&id| i64::from(id)).collect()),
-        Value::Ones(len) => array(vec![1; *len]),
-        Value::Integer(number) => number
-            .into_pyobject(py)
-            .map_or_else(|never| match never {}, |number| number.into_any()),
-    }
-}
-
-/// The columns of rows as arrays of two dimensions; `None` if they are not such rows.
-fn stack<'py>(py: Python<'py>, rows: &[Sample]) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let mut columns: HashMap<&str, Vec<i64>> = HashMap::new();
-    let first = &rows[0];
-    let is_plain = |row: &Sample| row.foreign.is_none() && row.record.is_none();
-    for row in rows {
-        if !is_plain(row) || row.columns.len() != first.columns.len() {
-            return Ok(None);
-        }
-        for ((name, value), (known, like)) in row.columns.iter().zip(&first.columns) {
-            if name != known || value.num_tokens() != like.num_tokens() {
-                return Ok(None);
-            }
-            let len = rows.len() * value.num_tokens().unwrap_or(1);
-            let column = columns
-                .entry(name)
-                .or_insert_with(|| Vec::with_capacity(len));
-            match value {
-                Value::Ids(ids) => column.extend(ids.iter().map(|&id| i64::from(id))),
-                Value::Ones(len) => column.resize(column.len() + len, 1),
-                Value::Integer(number) => column.push(*number),
-            }
-        }
-    }
-    let dict = PyDict::new(py);
-    for (name, value) in &first.columns {
-        let Some(column) = columns.remove(&**name) else {
-            return Ok(None);
-        };
-        let array = column.into_pyarray(py);
-        match value.num_tokens() {
-            Some(len) => dict.set_item(&**name, array.reshape([rows.len(), len])?)?,
-            None => dict.set_item(&**name, array)?,
-        }
-    }
-    Ok(Some(dict))
 }

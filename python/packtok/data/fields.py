@@ -1,6 +1,7 @@
 """The fields of a batch: allocated as one piece of memory and filled by one call of the compiled module."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from torch.utils.data import get_worker_info
 from packtok.collate import ItemList
 from packtok.data.batch_memory import reusable
 
-__all__ = ["Fields", "document_mask"]
+__all__ = ["Fields", "allocated", "document_mask"]
 
 # Fields start at cache lines, so that vector stores of two cores never write the same line.
 _ALIGNMENT_BYTES = 64
@@ -58,38 +59,53 @@ class Fields:
 
     def _allocate(self, num_rows: int) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray[Any, Any]]]:
         """Returns ``(num_rows, context_length)`` tensors in one piece of memory, and array views of them."""
-        num_tokens = num_rows * self.context_length
-        starts, total_bytes = {}, 0
-        for name, dtype in self.dtypes.items():
-            starts[name] = total_bytes
-            # One cache line more than needed, so that fields without rows have different addresses too.
-            total_bytes += (num_tokens * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
-        shape, strides = (num_rows, self.context_length), (self.context_length, 1)
-        storage = self._storage(total_bytes)
-        if storage is not None:
-            tensors = {
-                name: torch.empty(0, dtype=dtype).set_(
-                    storage, starts[name] // dtype.itemsize, shape, strides
-                )
-                for name, dtype in self.dtypes.items()
-            }
-            return tensors, {name: tensor.numpy() for name, tensor in tensors.items()}
-        # Creating arrays first takes a third of the time of creating tensors over one storage.
-        memory = reusable(total_bytes)
-        arrays = {
-            name: np.ndarray(shape, _NUMPY_DTYPES[dtype], memory, starts[name])
-            for name, dtype in self.dtypes.items()
-        }
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}, arrays
+        shape = (num_rows, self.context_length)
+        pairs = allocated([(dtype, shape) for dtype in self.dtypes.values()], pin_memory=self.pin_memory)
+        tensors = {name: tensor for name, (tensor, _) in zip(self.dtypes, pairs, strict=True)}
+        return tensors, {name: array for name, (_, array) in zip(self.dtypes, pairs, strict=True)}
 
-    def _storage(self, num_bytes: int) -> torch.UntypedStorage | None:
-        """Allocates shared memory in a worker, to avoid a copy, or pinned memory if ``pin_memory`` is set."""
-        if get_worker_info() is not None:
-            shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
-            return shared
-        if self.pin_memory:
-            return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
-        return None
+
+def allocated(
+    shapes: Sequence[tuple[torch.dtype, tuple[int, ...]]], *, pin_memory: bool
+) -> list[tuple[torch.Tensor, np.ndarray[Any, Any]]]:
+    """Returns uninitialized tensors of these dtypes and shapes in one piece of memory, each with its array.
+
+    The memory is shared in a worker, to avoid a copy, or pinned if ``pin_memory`` is set; otherwise it is
+    that of an earlier batch which nothing refers to.
+    """
+    starts, total_bytes = [], 0
+    for dtype, shape in shapes:
+        starts.append(total_bytes)
+        # One cache line more than needed, so that fields without rows have different addresses too.
+        total_bytes += (math.prod(shape) * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
+    storage = _storage(total_bytes, pin_memory=pin_memory)
+    if storage is not None:
+        tensors = [
+            torch.empty(0, dtype=dtype).set_(storage, start // dtype.itemsize, shape, _strides(shape))
+            for (dtype, shape), start in zip(shapes, starts, strict=True)
+        ]
+        return [(tensor, tensor.numpy()) for tensor in tensors]
+    # Creating arrays first takes a third of the time of creating tensors over one storage.
+    memory = reusable(total_bytes)
+    arrays = [
+        np.ndarray(shape, _NUMPY_DTYPES[dtype], memory, start)
+        for (dtype, shape), start in zip(shapes, starts, strict=True)
+    ]
+    return [(torch.from_numpy(array), array) for array in arrays]
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def _storage(num_bytes: int, *, pin_memory: bool) -> torch.UntypedStorage | None:
+    """Allocates shared memory in a worker, or pinned memory."""
+    if get_worker_info() is not None:
+        shared: torch.UntypedStorage = torch.UntypedStorage._new_shared(num_bytes)  # type: ignore[no-untyped-call]
+        return shared
+    if pin_memory:
+        return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True).untyped_storage()
+    return None
 
 
 def document_mask(document_ids: torch.Tensor) -> torch.Tensor:

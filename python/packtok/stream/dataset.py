@@ -7,20 +7,20 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import torch
 from torch.utils.data import IterableDataset
 
-from packtok._packtok import Tokenizer, stream_files
+from packtok._packtok import stream_files
+from packtok.config.options import OPTIONS
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, cpus_of_process, find_share
-from packtok.integers import checked_integer
-from packtok.stream import functions, recipe, samples
+from packtok.integers import checked_integer, integer
+from packtok.stream import cache, functions, huggingface, mosaicml, recipe, samples, tokenizers
 from packtok.stream.braces import braceexpand
 from packtok.stream.functions import Calls
-from packtok.stream.iterator import CheckpointableIterator
-from packtok.stream.tokens import ids_of
+from packtok.stream.iterator import Batching, CheckpointableIterator
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -40,11 +40,40 @@ ParallelExecutorType = Literal["process", "thread"]
 OnBadDocument = Literal["fail", "skip"]
 Sample = dict[str, Any]
 TokenArray = Any
-_MAX_DOCUMENT_BYTES = 1 << 30
+_MAX_DOCUMENT_BYTES: int = OPTIONS["max_document_bytes"].default
 # Samples that a function on the caller's thread receives at once.
 _CALLED_SAMPLES = 64
 # What has no buffer, so that a state is the same for any number of ranks.
-_AFTER_DISTRIBUTE = frozenset({"call", "batch", "take", "stride", "enumerate"})
+_AFTER_DISTRIBUTE = frozenset({"call", "ends", "pad", "batch", "take", "stride", "enumerate"})
+
+
+class RowFields(TypedDict, total=False):
+    """Fields of rows that follow from their documents; docs/token_dataset.md describes each."""
+
+    labels: bool | Literal["aligned"]
+    """The token after each token, of shape (n,) int64; with ``"aligned"``, the token itself."""
+    position_ids: bool
+    """The position of each token in its document's part of the row, of shape (n,) int64."""
+    document_ids: bool
+    """The number of the document of each token in its row, of shape (n,) int32; -1 in padding."""
+    loss_mask: bool
+    """Whether each token has a label, of shape (n,) bool."""
+    cu_seqlens: bool
+    """The boundaries of documents, (k + 1,) int32, and the int ``max_seqlen``; of a batch, over all rows."""
+
+
+class FunctionOptions(TypedDict, total=False):
+    """Options of the methods that call a function."""
+
+    rng: bool
+    """Whether the function's second argument is a NumPy generator that depends on the sample's position."""
+    seed: int
+    """The seed of these generators, by default 42."""
+    version: str
+    """What a state records instead of the function's name."""
+
+
+_DEFAULT_BATCHING = Batching()
 
 
 class CheckpointableDataset(IterableDataset[Any]):
@@ -53,10 +82,10 @@ class CheckpointableDataset(IterableDataset[Any]):
     Sources are static methods, operators are methods that return a new dataset.
     """
 
-    def __init__(self, node: recipe.Node, collate_fn: Callable[[list[Any]], Any] | None = None) -> None:
+    def __init__(self, node: recipe.Node, batching: Batching = _DEFAULT_BATCHING) -> None:
         """Use the static methods instead."""
         self._node = node
-        self._collate_fn = collate_fn
+        self._batching = batching
 
     def iter(
         self, state_dict: Mapping[str, Any] | None = None, *, allow: Sequence[str] = ()
@@ -70,7 +99,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If the state is damaged or of another recipe.
         """
-        return CheckpointableIterator(self._node, self._collate_fn, state_dict, allow)
+        return CheckpointableIterator(self._node, self._batching, state_dict, allow)
 
     def __iter__(self) -> CheckpointableIterator:
         worker = torch.utils.data.get_worker_info()
@@ -177,54 +206,80 @@ class CheckpointableDataset(IterableDataset[Any]):
         identity = {"source": "iterable", "repeat": repeat}
         return CheckpointableDataset(recipe.Node("from_samples", object=source, identity=identity))
 
+    @staticmethod
+    def from_huggingface(dataset: Any, repeat: bool = False) -> CheckpointableDataset:
+        """Yields the samples of a dataset of Hugging Face `datasets`.
+
+        A streamed one (``IterableDataset``) resumes by its own state; a new epoch calls its ``set_epoch``.
+        Shuffle it here, with ``shuffle``: `datasets` loses the content of its own buffer when it resumes.
+        """
+        if not huggingface.is_iterable_dataset(dataset):
+            return CheckpointableDataset.from_sequence(dataset, repeat=repeat)
+        source = huggingface.IterableDatasetSamples(dataset, repeat=repeat)
+        identity = {"source": "huggingface", "features": str(dataset.features), "repeat": repeat}
+        return CheckpointableDataset(recipe.Node("from_samples", object=source, identity=identity))
+
+    @staticmethod
+    def from_mosaicml(dataset: Any, repeat: bool = False) -> CheckpointableDataset:
+        """Yields the samples of MosaicML's ``StreamingDataset``, which resumes by its own state.
+
+        Only one iterator at a time may read it.
+        """
+        source = mosaicml.StreamingDatasetSamples(dataset, repeat=repeat)
+        identity = {"source": "mosaicml", "repeat": repeat}
+        return CheckpointableDataset(recipe.Node("from_samples", object=source, identity=identity))
+
     # --- functions ---
 
-    def map(self, fn: Callable[[Any], Any]) -> CheckpointableDataset:
+    def map(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> CheckpointableDataset:
         """Replaces each sample by what ``fn`` returns, which must not be ``None``."""
-        return self._called("map", fn, functions.mapped)
+        return self._called("map", fn, functions.mapped, options)
 
-    def filter(self, fn: Callable[[Any], Any]) -> CheckpointableDataset:
+    def filter(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> CheckpointableDataset:
         """Keeps the samples for which ``fn`` returns something true."""
-        return self._called("filter", fn, functions.filtered)
+        return self._called("filter", fn, functions.filtered, options)
 
-    def filter_map(self, fn: Callable[[Any], Any]) -> CheckpointableDataset:
+    def filter_map(self, fn: Callable[..., Any], **options: Unpack[FunctionOptions]) -> CheckpointableDataset:
         """Replaces each sample by what ``fn`` returns, and drops it if that is ``None``."""
-        return self._called("filter_map", fn, functions.mapped_or_dropped)
+        return self._called("filter_map", fn, functions.mapped_or_dropped, options)
 
     def parallel_map(
         self,
-        fn: Callable[[Any], Any],
+        fn: Callable[..., Any],
         max_workers: int | None = None,
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
+        **options: Unpack[FunctionOptions],
     ) -> CheckpointableDataset:
         """As ``map``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type)
+        given = (max_workers, prefetch_factor, ordered, executor_type, options)
         return self._called_ahead("map", fn, functions.mapped, *given)
 
     def parallel_filter(
         self,
-        fn: Callable[[Any], Any],
+        fn: Callable[..., Any],
         max_workers: int | None = None,
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
+        **options: Unpack[FunctionOptions],
     ) -> CheckpointableDataset:
         """As ``filter``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type)
+        given = (max_workers, prefetch_factor, ordered, executor_type, options)
         return self._called_ahead("filter", fn, functions.filtered, *given)
 
     def parallel_filter_map(
         self,
-        fn: Callable[[Any], Any],
+        fn: Callable[..., Any],
         max_workers: int | None = None,
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
+        **options: Unpack[FunctionOptions],
     ) -> CheckpointableDataset:
         """As ``filter_map``, by several threads or processes."""
-        given = (max_workers, prefetch_factor, ordered, executor_type)
+        given = (max_workers, prefetch_factor, ordered, executor_type, options)
         return self._called_ahead("filter_map", fn, functions.mapped_or_dropped, *given)
 
     # --- tokens ---
@@ -251,7 +306,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If an argument of the tokenizer is not supported.
         """
-        found = _tokenizer_of(tokenizer)
+        found = tokenizers.tokenizer_of(tokenizer)
         if found is None:
             return self._tokenized_by_call(
                 tokenizer,
@@ -297,7 +352,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         prefetch_factor: int,
         executor_type: ParallelExecutorType,
     ) -> CheckpointableDataset:
-        call = _Tokenized(tokenizer, dict(tokenizer_kwargs or {}), target_column)
+        call = tokenizers.Tokenized(tokenizer, dict(tokenizer_kwargs or {}), target_column)
         if not parallel:
             return self.map(call)
         return self.parallel_map(call, max_workers, prefetch_factor, True, executor_type)
@@ -306,7 +361,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         self, bos_tokens: int | None, eos_tokens: int | None, target_column: str = "input_ids"
     ) -> CheckpointableDataset:
         """Adds these ids at the start and at the end of every document, whether or not they are there."""
-        return self.map(_Ensured(bos_tokens, eos_tokens, target_column, always=True))
+        return self._ends(bos_tokens, eos_tokens, target_column, always=True)
 
     def ensure_bos_eos(self, tokenizer: Any, target_column: str = "input_ids") -> CheckpointableDataset:
         """Adds the tokenizer's BOS and EOS to every document that lacks them.
@@ -317,46 +372,95 @@ class CheckpointableDataset(IterableDataset[Any]):
         Raises:
             ValueError: If the tokenizer has neither token.
         """
-        bos_id, eos_id = _special_ids(tokenizer)
+        bos_id, eos_id = tokenizers.special_ids(tokenizer)
         node = self._node
         is_plain = node.op == "tokenize" and node.arguments["ensured"] == [None, None]
         if is_plain and target_column == "input_ids":
             return self._with(replace(node, arguments={**node.arguments, "ensured": [bos_id, eos_id]}))
-        return self.map(_Ensured(bos_id, eos_id, target_column, always=False))
+        return self._ends(bos_id, eos_id, target_column, always=False)
+
+    def _ends(
+        self, bos_id: int | None, eos_id: int | None, column: str, *, always: bool
+    ) -> CheckpointableDataset:
+        arguments = {"column": column, "ends": [bos_id, eos_id], "always": always}
+        return self._with(recipe.Node("ends", arguments, (self._node,)))
 
     def chunk(
         self,
         chunk_length: int,
         target_columns: Sequence[str] = ("input_ids",),
         drop_remainder: bool = True,
+        **fields: Unpack[RowFields],
     ) -> CheckpointableDataset:
-        """Divides every document into rows of ``chunk_length`` tokens; no row has tokens of two documents."""
-        return self._rows("chunk", chunk_length, target_columns, drop_remainder)
+        """Divides every document into rows of ``chunk_length`` tokens; no row has tokens of two documents.
+
+        Rows have ``fields`` in addition to ``target_columns``; the first of these is that of the ids.
+        """
+        return self._rows("chunk", chunk_length, target_columns, drop_remainder, fields)
 
     def concat_chunk(
         self,
         chunk_length: int,
         target_columns: Sequence[str] = ("input_ids",),
         drop_remainder: bool = True,
+        **fields: Unpack[RowFields],
     ) -> CheckpointableDataset:
-        """Divides the tokens of all documents, one after the other, into rows of ``chunk_length`` tokens."""
-        return self._rows("concat_chunk", chunk_length, target_columns, drop_remainder)
+        """Divides the tokens of all documents, one after the other, into rows of ``chunk_length`` tokens.
+
+        Rows have ``fields`` in addition to ``target_columns``; the first of these is that of the ids. With
+        labels, they are the items of ``TokenDataset`` for the same documents.
+        """
+        return self._rows("concat_chunk", chunk_length, target_columns, drop_remainder, fields)
 
     def pack_chunk(
         self,
         chunk_length: int,
         target_columns: Sequence[str] = ("input_ids",),
         discard_long_samples: bool = False,
+        *,
+        strategy: Literal["next_fit", "best_fit"] = "next_fit",
+        window: int = 1000,
+        **fields: Unpack[RowFields],
     ) -> CheckpointableDataset:
-        """Puts as many documents as fit into a row of at most ``chunk_length`` tokens, in their order.
+        """Puts complete documents into rows of at most ``chunk_length`` tokens.
 
-        A longer document is truncated, or dropped with ``discard_long_samples``.
+        ``"next_fit"`` puts as many as fit into a row, in their order; a longer document is truncated, or
+        dropped with ``discard_long_samples``. ``"best_fit"`` reads ``window`` documents and combines those that
+        fit together; a longer document is divided into full rows and a rest, so no token is dropped.
+
+        Rows have ``fields`` in addition to ``target_columns``; the first of these is that of the ids.
+
+        Raises:
+            ValueError: If an argument is not valid.
         """
-        return self._rows("pack_chunk", chunk_length, target_columns, True, discard_long=discard_long_samples)
+        if strategy not in ("next_fit", "best_fit"):
+            raise ValueError(f"strategy is {strategy!r}, expected 'next_fit' or 'best_fit'")
+        more: dict[str, Any] = {"discard_long": discard_long_samples}
+        if strategy == "best_fit":
+            if discard_long_samples:
+                raise ValueError("best_fit divides long documents; leave discard_long_samples out")
+            more = {"window": checked_integer("window", window, least=1)}
+        return self._rows("pack_chunk", chunk_length, target_columns, True, fields, **more)
 
-    def pad(self, pad_values: Mapping[str, int], chunk_length: int) -> CheckpointableDataset:
-        """Extends the columns of ``pad_values`` to ``chunk_length`` tokens with their values."""
-        return self.map(_Padded(dict(pad_values), checked_integer("chunk_length", chunk_length, least=1)))
+    def pad(
+        self, pad_values: Mapping[str, int], chunk_length: int, **fields: Unpack[RowFields]
+    ) -> CheckpointableDataset:
+        """Extends the columns of ``pad_values`` to ``chunk_length`` tokens with their values.
+
+        ``fields`` that rows have, or that are requested here, cover the padding too; the first column of a row
+        is that of its ids.
+
+        Raises:
+            ValueError: If there are no columns; while iterating, if one is missing or longer.
+        """
+        if not pad_values:
+            raise ValueError("pad_values is empty, expected at least one column")
+        arguments = {
+            "values": [[name, integer(name, value)] for name, value in pad_values.items()],
+            "chunk_length": checked_integer("chunk_length", chunk_length, least=1),
+            "fields": _row_fields(fields) if fields else None,
+        }
+        return self._with(recipe.Node("pad", arguments, (self._node,)))
 
     # --- samples ---
 
@@ -372,11 +476,15 @@ class CheckpointableDataset(IterableDataset[Any]):
         drop_last: bool = False,
         *,
         global_batch_size: int | None = None,
+        pin_memory: bool = False,
     ) -> CheckpointableDataset:
-        """Groups samples; by default as torch's ``default_collate``.
+        """Groups samples; by default as torch's ``default_collate``, with ``cu_seqlens`` over all rows.
 
         After ``distribute``, ``global_batch_size`` is the number of samples of all ranks together, which the
         number of ranks must divide. ``batch_size`` is that of one rank.
+
+        Rows of tokens of equal lengths are written to one piece of memory, which a later batch uses again
+        once nothing refers to this one; with ``pin_memory``, to pinned memory.
         """
         if (batch_size is None) == (global_batch_size is None):
             raise ValueError("give either batch_size or global_batch_size")
@@ -392,7 +500,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             size = checked_integer("batch_size", batch_size, least=1)
         arguments = {"batch_size": size, "drop_last": drop_last}
         node = recipe.Node("batch", arguments, (self._node,), identity=identity)
-        return CheckpointableDataset(node, collate_fn)
+        return CheckpointableDataset(node, Batching(collate_fn, pin_memory))
 
     def distribute(
         self,
@@ -442,6 +550,22 @@ class CheckpointableDataset(IterableDataset[Any]):
         offset = checked_integer("offset", offset, below=interval)
         return self._with(recipe.Node("stride", {"interval": interval, "offset": offset}, (self._node,)))
 
+    def cache(self) -> CheckpointableDataset:
+        """Keeps the samples in memory once they were computed; all iterators of this dataset share them.
+
+        Raises:
+            ValueError: If the samples have no end, or are divided among ranks.
+        """
+        if recipe.is_endless(self._node):
+            raise ValueError(
+                "the stream has no end, so a cache of it would grow without limit; use take first"
+            )
+        if recipe.share_of(self._node) is not None:
+            raise ValueError("cache cannot follow distribute; put it before")
+        identity = {"source": "cache", "recipe": recipe.described(self._node), "repeat": False}
+        source = cache.CachedSamples(self.iter)
+        return CheckpointableDataset(recipe.Node("from_samples", object=source, identity=identity))
+
     def enumerate(self, count_column: str = "step") -> CheckpointableDataset:
         """Adds the number of the sample, from 0, as a column."""
         return self._with(recipe.Node("enumerate", {"column": count_column}, (self._node,)))
@@ -451,7 +575,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             raise ValueError(
                 f"{node.op} cannot follow distribute, because ranks would have other buffers; put it before"
             )
-        return CheckpointableDataset(node, self._collate_fn)
+        return CheckpointableDataset(node, self._batching)
 
     def _checked(self) -> recipe.Node:
         """The node before a function: records of files are checked, which tokenizing does by itself."""
@@ -461,22 +585,23 @@ class CheckpointableDataset(IterableDataset[Any]):
         return recipe.Node("check", {"on_bad_document": policy}, (self._node,))
 
     def _called(
-        self, name: str, fn: Callable[[Any], Any], keep: Callable[[Any, Any], Any]
+        self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: FunctionOptions
     ) -> CheckpointableDataset:
         # After distribute, nothing may be ahead of the ranks' common row.
         is_distributed = recipe.share_of(self._node) is not None
         arguments = {"window": 0, "job_samples": 1 if is_distributed else _CALLED_SAMPLES}
-        return self._call(name, fn, Calls(fn, keep), arguments)
+        return self._call(name, fn, keep, 0, options, arguments)
 
     def _called_ahead(
         self,
         name: str,
-        fn: Callable[[Any], Any],
+        fn: Callable[..., Any],
         keep: Callable[[Any, Any], Any],
         max_workers: int | None,
         prefetch_factor: int,
         ordered: bool,
         executor_type: ParallelExecutorType,
+        options: FunctionOptions,
     ) -> CheckpointableDataset:
         del ordered  # The order of the samples is one of those that are allowed without it.
         if max_workers is None:
@@ -489,16 +614,31 @@ class CheckpointableDataset(IterableDataset[Any]):
             raise ValueError("a parallel function cannot follow distribute; put it before, or use map")
         num_processes = num_workers if executor_type == "process" else 0
         arguments = {"window": num_workers, "job_samples": num_samples}
-        return self._call(name, fn, Calls(fn, keep, num_processes), arguments)
+        return self._call(name, fn, keep, num_processes, options, arguments)
 
     def _call(
-        self, name: str, fn: Callable[[Any], Any], calls: Calls, arguments: Mapping[str, Any]
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        keep: Callable[[Any, Any], Any],
+        num_processes: int,
+        options: FunctionOptions,
+        arguments: Mapping[str, Any],
     ) -> CheckpointableDataset:
-        identity = {"method": name, "function": functions.name_of(fn)}
+        functions.check_options(options)
+        seed = options.get("seed", 42) if options.get("rng") else None
+        identity = {"method": name, "function": options.get("version") or functions.name_of(fn), "seed": seed}
+        calls = Calls(fn, keep, num_processes, seed)
         return self._with(recipe.Node("call", arguments, (self._checked(),), object=calls, identity=identity))
 
     def _rows(
-        self, op: str, length: int, columns: Sequence[str], drop_remainder: bool, **more: Any
+        self,
+        op: str,
+        length: int,
+        columns: Sequence[str],
+        drop_remainder: bool,
+        fields: RowFields,
+        **more: Any,
     ) -> CheckpointableDataset:
         node, names = self._node, [columns] if isinstance(columns, str) else list(columns)
         if not names:
@@ -510,6 +650,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             "chunk_length": checked_integer("chunk_length", length, least=1),
             "columns": names,
             "drop_remainder": drop_remainder,
+            "fields": _row_fields(fields),
             **more,
         }
         return self._with(recipe.Node(op, arguments, (node,)))
@@ -535,7 +676,8 @@ def interleave_datasets(
     names = {f"dataset {i}": weight for i, weight in enumerate(given) if weight != 0}
     arguments = {"weights": exact_weights(names)}
     nodes = tuple(source._node for source, weight in zip(sources, given, strict=True) if weight != 0)
-    return CheckpointableDataset(recipe.Node("interleave", arguments, nodes, reads_many=True))
+    node = recipe.Node("interleave", arguments, nodes, reads_many=True)
+    return CheckpointableDataset(node, _common_batching(sources))
 
 
 def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableDataset:
@@ -547,98 +689,30 @@ def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableD
     if not sources:
         raise ValueError("there are no datasets to concatenate; give at least one")
     nodes = tuple(source._node for source in sources)
-    return CheckpointableDataset(recipe.Node("concat", {}, nodes, reads_many=True))
+    return CheckpointableDataset(recipe.Node("concat", {}, nodes, reads_many=True), _common_batching(sources))
+
+
+def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
+    """How the samples of all sources are batched."""
+    found = {source._batching for source in sources}
+    if len(found) > 1:
+        raise ValueError("the datasets have different collate_fn or pin_memory; combine them before batch")
+    return found.pop()
+
+
+def _row_fields(fields: RowFields) -> dict[str, Any]:
+    """The fields as the core takes them."""
+    known = RowFields.__annotations__
+    if unknown := sorted(set(fields) - set(known)):
+        raise TypeError(f"unexpected argument {unknown[0]!r}; fields of rows are {', '.join(known)}")
+    labels = fields.get("labels", False)
+    kinds = {False: None, True: "next", "aligned": "aligned"}
+    if labels not in kinds:
+        raise ValueError(f"labels is {labels!r}, expected True, False or 'aligned'")
+    return {**{name: bool(fields.get(name)) for name in known}, "labels": kinds[labels]}
 
 
 def _expanded(url: str | os.PathLike[str]) -> list[str]:
     """The inputs that a URL stands for; an existing path is never expanded."""
     name = os.fspath(url)
     return [name] if os.path.exists(name) else list(braceexpand(name))
-
-
-def _tokenizer_of(tokenizer: Any) -> Tokenizer | None:
-    """The tokenizer with packtok's engine, or ``None`` for a callable."""
-    if isinstance(tokenizer, Tokenizer):
-        return tokenizer
-    if isinstance(tokenizer, str | os.PathLike):
-        return Tokenizer.from_pretrained(tokenizer)
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
-        return Tokenizer(
-            backend.to_str().encode(), getattr(tokenizer, "name_or_path", "") or "tokenizer.json"
-        )
-    if not callable(tokenizer):
-        raise TypeError(
-            f"tokenizer is of type {type(tokenizer).__name__}, expected a tokenizer or a callable"
-        )
-    return None
-
-
-def _special_ids(tokenizer: Any) -> tuple[int | None, int | None]:
-    """The ids of BOS and EOS."""
-    if isinstance(tokenizer, str | os.PathLike):
-        tokenizer = Tokenizer.from_pretrained(tokenizer)
-    if isinstance(tokenizer, Tokenizer):
-        eos = tokenizer.eos_token
-        found = None, None if eos is None else tokenizer.token_to_id(eos)
-    else:
-        found = getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None)
-    if found == (None, None):
-        raise ValueError(f"{tokenizer!r} has neither a BOS nor an EOS token; add their ids with add_bos_eos")
-    return found
-
-
-class _Tokenized:
-    """Calls a tokenizer that is not packtok's."""
-
-    def __init__(self, tokenizer: Callable[..., Mapping[str, Any]], options: Sample, column: str) -> None:
-        self._tokenizer, self._options, self._column = tokenizer, options, column
-        self.__qualname__ = functions.name_of(tokenizer)
-
-    def __call__(self, sample: Sample) -> Sample:
-        return {**sample, **self._tokenizer(sample[self._column], **self._options)}
-
-
-class _Ensured:
-    """Adds BOS and EOS to a document, and extends its attention mask."""
-
-    def __init__(self, bos_id: int | None, eos_id: int | None, column: str, *, always: bool) -> None:
-        self._bos_id, self._eos_id, self._column, self._always = bos_id, eos_id, column, always
-        self.__qualname__ = f"ensured({bos_id}, {eos_id}, {column!r}, always={always})"
-
-    def __call__(self, sample: Sample) -> Sample:
-        ids = torch.from_numpy(ids_of(sample[self._column]).astype("int64"))
-        has_bos = len(ids) > 0 and ids[0] == self._bos_id
-        has_eos = len(ids) > 0 and ids[-1] == self._eos_id
-        bos, eos = self._bos_id, self._eos_id
-        if not self._always:
-            is_one = bos == eos
-            bos = None if has_bos or is_one else bos
-            eos = None if has_eos or (is_one and has_bos) else eos
-        before = torch.tensor([] if bos is None else [bos], dtype=torch.int64)
-        after = torch.tensor([] if eos is None else [eos], dtype=torch.int64)
-        extended = {**sample, self._column: torch.cat([before, ids, after])}
-        if "attention_mask" in sample and self._column == "input_ids":
-            extended["attention_mask"] = torch.ones(len(ids) + len(before) + len(after), dtype=torch.int64)
-        return extended
-
-
-class _Padded:
-    """Extends columns on the right."""
-
-    def __init__(self, values: Mapping[str, int], length: int) -> None:
-        self._values, self._length = values, length
-        self.__qualname__ = f"padded({dict(values)}, {length})"
-
-    def __call__(self, sample: Sample) -> Sample:
-        padded = dict(sample)
-        for column, value in self._values.items():
-            if column not in sample:
-                raise ValueError(f"a sample has no column {column!r} to pad; it has {', '.join(sample)}")
-            row = torch.as_tensor(sample[column], dtype=torch.int64)
-            if len(row) > self._length:
-                raise ValueError(
-                    f"column {column!r} has {len(row)} tokens, expected at most chunk_length {self._length}"
-                )
-            padded[column] = torch.nn.functional.pad(row, (0, self._length - len(row)), value=value)
-        return padded

@@ -5,59 +5,98 @@ Each class has the function's results and, if it raised, the exception that foll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
+import numpy as np
+
+from packtok.integers import checked_integer
 from packtok.stream.tokens import tensors
 
-__all__ = ["Calls", "filtered", "mapped", "mapped_or_dropped", "name_of"]
+__all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", "name_of"]
 
 Results = tuple[list[Any], BaseException | None]
+# The lane and the number of a sample in it; no lane for a row of all lanes.
+Key = tuple[int | None, int]
+_OPTIONS = ("rng", "seed", "version")
 
 
 class Calls:
     """Calls a function with each sample; ``keep`` makes a result of the sample and the returned value.
 
-    With ``num_processes``, it is called in that many processes, to which it must pickle.
+    With ``num_processes``, it is called in that many processes, to which it must pickle. With ``seed``, its
+    second argument is a generator of random numbers.
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], keep: Callable[[Any, Any], Any], num_processes: int = 0
+        self,
+        function: Callable[..., Any],
+        keep: Callable[[Any, Any], Any],
+        num_processes: int = 0,
+        seed: int | None = None,
     ) -> None:
         self._function = function
         self._keep = keep
         self._num_processes = num_processes
+        self._seed = seed
         self._executor: Executor | None = None
 
-    def __call__(self, samples: Sequence[Any]) -> Results:
+    def __call__(self, samples: Sequence[Any], keys: Sequence[Key]) -> Results:
         """Returns a result for each sample, ``None`` to drop it, and the exception after them."""
         given = [tensors(sample) if isinstance(sample, dict) else sample for sample in samples]
         results: list[Any] = []
         try:
-            for sample, value in zip(given, self._values(given), strict=True):
+            for sample, value in zip(given, self._values(given, keys), strict=True):
                 results.append(self._keep(sample, value))
         except BaseException as error:
             return results, error
         return results, None
 
-    def _values(self, samples: Sequence[Any]) -> Any:
+    def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Any:
+        function, given = self._function, [samples]
+        if self._seed is not None:
+            function, given = _WithGenerator(function, self._seed), [samples, keys]
         if self._num_processes == 0:
-            return map(self._function, samples)
+            return map(function, *given)
         if self._executor is None:
             context = get_context("forkserver")
             self._executor = ProcessPoolExecutor(self._num_processes, mp_context=context)
-        return self._executor.map(self._function, samples)
+        return self._executor.map(function, *given)
 
     def new(self) -> Calls:
         """Returns one for another iterator, without processes of its own yet."""
-        return Calls(self._function, self._keep, self._num_processes)
+        return Calls(self._function, self._keep, self._num_processes, self._seed)
 
     def close(self) -> None:
         """Ends the processes."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class _WithGenerator:
+    """Calls a function with a sample and a generator that depends on the sample's position alone."""
+
+    def __init__(self, function: Callable[..., Any], seed: int) -> None:
+        self._function, self._seed = function, seed
+
+    def __call__(self, sample: Any, key: Key) -> Any:
+        lane, number = key
+        entropy = [self._seed, 0 if lane is None else lane + 1, number]
+        return self._function(sample, np.random.default_rng(entropy))
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Checks the options of a function.
+
+    Raises:
+        TypeError: If one is unknown.
+        ValueError: If the seed is negative.
+    """
+    if unknown := sorted(set(options) - set(_OPTIONS)):
+        raise TypeError(f"unexpected argument {unknown[0]!r}; options are {', '.join(_OPTIONS)}")
+    checked_integer("seed", options.get("seed", 0))
 
 
 def mapped(_: Any, value: Any) -> Any:

@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
+import torch
 from torch.utils.data import default_collate
 
 from packtok._packtok import Stream, wait_for_stream_calls
+from packtok.collate import collate
+from packtok.data.fields import allocated
 from packtok.distributed import cpus_of_process
 from packtok.stream import recipe
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
 from packtok.stream.tokens import tensors
 
-__all__ = ["CheckpointableIterator"]
+__all__ = ["Batching", "CheckpointableIterator"]
 
 # A position is saved again after this many times the time that saving it took; until then, a state counts the
 # samples since. So states cost little, and loading one recomputes little.
 _SAVING_SHARE = 100
+
+
+@dataclass(frozen=True)
+class Batching:
+    """How batches are made of samples."""
+
+    collate_fn: Callable[[list[Any]], Any] | None = None
+    """Called with the samples of a batch; by default they are stacked."""
+    pin_memory: bool = False
 
 
 # Iterators that may have threads in the user's functions when the program ends.
@@ -45,13 +58,13 @@ class CheckpointableIterator:
     def __init__(
         self,
         node: recipe.Node,
-        collate_fn: Callable[[list[Any]], Any] | None,
+        batching: Batching,
         state_dict: Mapping[str, Any] | None = None,
         allow: Sequence[str] = (),
     ) -> None:
         """Starts at the beginning, or at ``state_dict``."""
         self._node = node
-        self._collate_fn = collate_fn
+        self._batching = batching
         self._description = recipe.described(node)
         self._is_distributed = "distribute" in {one["op"] for one in self._description}
         self._start(state_dict, allow)
@@ -80,7 +93,7 @@ class CheckpointableIterator:
         Raises:
             Exception: What a function raised, or the error of a source. After it, every call raises an error.
         """
-        found = self._stream.next(stacked=self._collate_fn is None)
+        found = self._stream.next(None if self._batching.collate_fn else self._allocated)
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
@@ -88,8 +101,18 @@ class CheckpointableIterator:
         if rows is None:
             return tensors(columns) if isinstance(columns, dict) else columns
         rows = [tensors(row) if isinstance(row, dict) else row for row in rows]
-        batch = (self._collate_fn or default_collate)(rows)
+        batch = (self._batching.collate_fn or _collated)(rows)
         return {**batch, **columns} if columns else batch
+
+    def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
+        """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
+        return allocated(
+            [
+                (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
+                for dtype, num_rows, length in shapes
+            ],
+            pin_memory=self._batching.pin_memory,
+        )
 
     def state_dict(self) -> StateDict:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
@@ -121,8 +144,21 @@ class CheckpointableIterator:
         """Passes over the next ``count`` samples, or batches if the stream has them."""
         self._num_since_saved += self._stream.skip(count)
 
+    def locate(self) -> list[list[dict[str, Any]]]:
+        """Returns the documents of the last sample: a list for each of its rows.
+
+        A document has ``path``, ``offset`` (its byte in a file of lines, its row in a table) and ``at``, both
+        in words; in a row of tokens, it has ``start`` and ``stop``, the range of its tokens that are in the
+        row. What is not from a file has no path.
+        """
+        return [[_document(place, tokens) for place, tokens in row] for row in self._stream.located()]
+
     def report(self) -> dict[str, Any]:
-        """Returns what was left out: ``num_bad`` bad documents, and the first of them in ``listed``."""
+        """Returns what was left out.
+
+        ``num_bad`` counts bad documents that were skipped, and ``listed`` has the first of them.
+        ``num_dropped_tokens`` counts the tokens of incomplete rows and of documents that are too long.
+        """
         report: dict[str, Any] = self._stream.report()
         return report
 
@@ -143,3 +179,22 @@ class CheckpointableIterator:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_DTYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
+
+
+def _collated(rows: list[Any]) -> Any:
+    """The batch of rows that are not stacked by the core."""
+    if isinstance(rows[0], dict) and "cu_seqlens" in rows[0]:
+        return collate(rows)
+    return default_collate(rows)
+
+
+def _document(place: tuple[str, int, str] | None, tokens: tuple[int, int] | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if place is not None:
+        found["path"], found["offset"], found["at"] = place
+    if tokens is not None:
+        found["start"], found["stop"] = tokens
+    return found

@@ -1,4 +1,8 @@
-"""Sources of samples that Python has: sequences and iterables."""
+"""Sources of samples that Python has: sequences and iterables.
+
+The core calls ``new`` for each iterator, or ``lane`` for a part, and then ``next``; ``state`` returns the
+source's own state before the next sample, if it has one, and ``seek`` goes to a sample.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +47,12 @@ class SequenceSamples:
         self._number = max(self._number, stop)
         return found
 
-    def seek(self, number: int) -> None:
+    def state(self) -> None:
+        """Returns nothing: the number of a sample is enough."""
+
+    def seek(self, number: int, state: None) -> None:
         """Goes to sample ``number``."""
+        del state
         self._number = number
 
     def _index(self, number: int) -> int:
@@ -96,8 +104,12 @@ class IterableSamples:
                 self._iterator = None
         return found
 
-    def seek(self, number: int) -> None:
+    def state(self) -> None:
+        """Returns nothing: an iterable has no state."""
+
+    def seek(self, number: int, state: None) -> None:
         """Goes to sample ``number`` by iterating and discarding."""
+        del state
         for _ in range(number):
             if not self.next(1):
                 raise ValueError(

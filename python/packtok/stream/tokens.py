@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["ids_of", "tensors"]
+__all__ = ["ids_of", "padded", "tensors"]
 
 
 def ids_of(value: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
@@ -42,3 +42,17 @@ def tensors(sample: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, np.ndarray):
             sample[name] = torch.from_numpy(value)
     return sample
+
+
+def padded(sample: dict[str, Any], column: str, value: int, length: int) -> dict[str, Any]:
+    """Returns a copy of the sample whose ``column`` has ``length`` elements, the last of them ``value``.
+
+    Raises:
+        ValueError: If the sample has no such column, or it is longer.
+    """
+    if column not in sample:
+        raise ValueError(f"a sample has no column {column!r} to pad; it has {', '.join(sample)}")
+    row = torch.as_tensor(sample[column], dtype=torch.int64)
+    if len(row) > length:
+        raise ValueError(f"column {column!r} has {len(row)} tokens, expected at most chunk_length {length}")
+    return {**sample, column: torch.nn.functional.pad(row, (0, length - len(row)), value=value)}

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Sample;
-use super::parallel::{Operation, Outcome, Worker};
+use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::{Bad, Report};
 use super::sample::SourceRecord;
 use crate::error::Result;
@@ -33,8 +32,8 @@ impl Operation for Check {
 }
 
 impl Worker for Check {
-    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        for sample in samples {
+    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        for sample in given.samples {
             let result = match sample.record.as_ref().map_or(Ok(()), check) {
                 Ok(()) => Ok(Outcome::Keep(sample)),
                 Err(reason) => {

@@ -38,6 +38,16 @@ pub enum StreamError {
         /// The other one.
         second: String,
     },
+    /// A sample is longer than it should become.
+    #[error("column {column:?} has {len} tokens, expected at most chunk_length {length}")]
+    TooLong {
+        /// The column.
+        column: String,
+        /// Its tokens.
+        len: usize,
+        /// The highest number of them.
+        length: usize,
+    },
     /// A document has no text, or the tokenizer refuses it.
     #[error("{at}: {reason}; fix it, or set on_bad_document to skip")]
     BadDocument {

@@ -5,15 +5,22 @@ use std::sync::Arc;
 
 use super::Sample;
 use super::node::Node;
-use super::parallel::{Operation, Outcome, Worker};
+use super::parallel::{Given, Operation, Outcome, Worker};
 use super::position::{Numbers, Position, damaged};
+use super::sample::{DocumentPart, RowLayout, SamplePlace, StreamRow};
 use crate::error::Result;
+
+/// The position of a sample among those that a function is called with: the lane, and the number of the
+/// sample in the lane. For a sample of joined lanes, the lane is `None` and the number that of the row.
+pub type SampleKey = (Option<u64>, u64);
 
 /// A function of samples. It must return the same for the same sample.
 pub trait Function: Send + Sync {
     /// Returns a result for each of `samples`, in order; `None` drops the sample. Fewer results than
     /// samples are followed by the error.
-    fn call(&self, samples: Vec<Sample>) -> (Vec<Option<Sample>>, Result<()>);
+    ///
+    /// `keys` has one for each sample, which depends on the sample's position in the stream alone.
+    fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>);
 }
 
 /// The operation that calls a function.
@@ -28,16 +35,67 @@ impl Operation for Call {
 struct CallWorker(Arc<dyn Function>);
 
 impl Worker for CallWorker {
-    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        let (results, ended) = self.0.call(samples);
-        for result in results {
-            let outcome = result.map_or(Outcome::Drop, Outcome::Keep);
+    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        let Given {
+            lane,
+            first,
+            mut samples,
+        } = given;
+        let numbers = (first..).zip(&samples);
+        let keys: Vec<_> = numbers
+            .map(|(number, sample)| match sample.row {
+                Some(row) => (None, row.number),
+                None => (Some(lane), number),
+            })
+            .collect();
+        // The caller sees columns only; the rest stays with the sample.
+        let kept: Vec<_> = samples.iter_mut().map(Kept::of).collect();
+        let (results, ended) = self.0.call(samples, &keys);
+        for (result, kept) in results.into_iter().zip(kept) {
+            let outcome = result.map_or(Outcome::Drop, |sample| Outcome::Keep(kept.put(sample)));
             if !put(Ok(outcome)) {
                 return;
             }
         }
         if let Err(error) = ended {
             put(Err(error));
+        }
+    }
+}
+
+/// What a sample has that a function does not change.
+struct Kept {
+    place: Option<SamplePlace>,
+    row: Option<StreamRow>,
+    parts: Option<(Vec<u32>, Vec<DocumentPart>)>,
+}
+
+impl Kept {
+    fn of(sample: &mut Sample) -> Self {
+        let parts = sample.layout.as_mut().map(|layout| {
+            let parts = std::mem::take(&mut layout.parts);
+            (layout.segments.clone(), parts)
+        });
+        Self {
+            place: sample.place.take(),
+            row: sample.row,
+            parts,
+        }
+    }
+
+    fn put(self, sample: Sample) -> Sample {
+        let layout = self.parts.map(|(segments, parts)| {
+            Box::new(RowLayout {
+                segments,
+                parts,
+                ..RowLayout::default()
+            })
+        });
+        Sample {
+            place: self.place,
+            row: self.row,
+            layout,
+            ..sample
         }
     }
 }
@@ -50,11 +108,18 @@ pub trait Samples: Send {
     /// The caller's source failed.
     fn next(&mut self, limit: usize) -> Result<Vec<Sample>>;
 
-    /// Goes to sample `number`, counted from the start. Called before anything else, or never.
+    /// The source's own state before the next sample, if it has one.
+    ///
+    /// # Errors
+    /// The caller's source failed.
+    fn state(&mut self) -> Result<Option<Vec<u8>>>;
+
+    /// Goes to sample `number`, counted from the start, where [`Samples::state`] returned `state`.
+    /// Called before anything else, or never.
     ///
     /// # Errors
     /// The caller's source failed or is shorter.
-    fn seek(&mut self, number: u64) -> Result<()>;
+    fn seek(&mut self, number: u64, state: Option<&[u8]>) -> Result<()>;
 }
 
 /// Samples taken from the caller at once.
@@ -65,6 +130,9 @@ pub(super) struct SamplesNode {
     samples: Box<dyn Samples>,
     taken: VecDeque<Sample>,
     number: u64,
+    /// The number of the first of the samples that were taken last, and the source's state there.
+    taken_from: u64,
+    state: Option<Vec<u8>>,
     /// Samples to take next: few at first, so that the first one comes at once.
     limit: usize,
 }
@@ -75,14 +143,28 @@ impl SamplesNode {
             samples,
             taken: VecDeque::new(),
             number: 0,
+            taken_from: 0,
+            state: None,
             limit: 1,
         }
+    }
+
+    /// Goes forward to sample `target`.
+    fn skip_to(&mut self, target: u64) -> Result<()> {
+        while self.number < target {
+            if self.next()?.is_none() {
+                return Err(damaged());
+            }
+        }
+        Ok(())
     }
 }
 
 impl Node for SamplesNode {
     fn next(&mut self) -> Result<Option<Sample>> {
         if self.taken.is_empty() {
+            self.state = self.samples.state()?;
+            self.taken_from = self.number;
             self.taken = self.samples.next(self.limit)?.into();
             self.limit = (2 * self.limit).min(BATCH_SAMPLES);
         }
@@ -97,22 +179,28 @@ impl Node for SamplesNode {
 
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
         let target = mark.number()?;
-        while self.number < target {
-            if self.next()?.is_none() {
-                return Err(damaged());
-            }
-        }
-        Ok(())
+        self.skip_to(target)
     }
 
     fn save(&self, state: &mut Numbers) {
         state.push(self.number);
+        state.push(u64::from(self.state.is_some()));
+        if let Some(own) = &self.state {
+            state.push(self.taken_from);
+            state.push_bytes(own);
+        }
     }
 
     fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
         self.taken.clear();
-        self.number = state.number()?;
-        self.samples.seek(self.number)
+        let target = state.number()?;
+        (self.number, self.state) = match state.number_to(1)? {
+            0 => (target, None),
+            _ => (state.number_to(target)?, Some(state.bytes()?.to_vec())),
+        };
+        self.taken_from = self.number;
+        self.samples.seek(self.number, self.state.as_deref())?;
+        self.skip_to(target)
     }
 
     fn set_recomputing(&mut self, _: bool) {}

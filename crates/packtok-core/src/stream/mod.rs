@@ -12,9 +12,12 @@ mod batches;
 mod check;
 mod combine;
 mod counting;
+mod each;
 mod error;
+mod fit;
 mod function;
 mod lanes;
+mod locate;
 mod node;
 mod parallel;
 mod position;
@@ -30,9 +33,11 @@ mod tokenize;
 use std::sync::Arc;
 
 pub use counting::Counting;
+pub use each::Change;
 pub use error::StreamError;
-pub use function::{Function, Samples};
+pub use function::{Function, SampleKey, Samples};
 pub use lanes::Ranks;
+pub use locate::{LocatedPart, located};
 use node::Node;
 pub use parallel::{Limits, Tick};
 pub use position::LaneStates;
@@ -43,7 +48,10 @@ use report::Report;
 pub use report::{Bad, Counts};
 pub use ring::RingOptions;
 pub use rows::{RowOptions, RowsOf};
-pub use sample::{ForeignSample, Name, Sample, SamplePlace, SourceRecord, Value};
+pub use sample::{
+    DocumentPart, ForeignSample, LabelKind, Name, RowFields, RowLayout, Sample, SamplePlace,
+    SourceRecord, Value,
+};
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;
 
@@ -78,6 +86,7 @@ impl Stream {
     ) -> Result<Self> {
         let context = Context {
             num_threads,
+            lane: 0,
             report: Arc::default(),
             tick,
         };

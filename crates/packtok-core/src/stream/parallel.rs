@@ -44,7 +44,16 @@ pub(super) enum Outcome {
 pub(super) trait Worker: Send {
     /// Works on samples and passes a result for each of them to `put`, in order, up to the first
     /// error. `put` returns false when no more results are wanted.
-    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool);
+    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool);
+}
+
+/// The samples of a call.
+pub(super) struct Given {
+    /// The lane that they are in; 0 without lanes.
+    pub(super) lane: u64,
+    /// Number of the first one, counted from the start of the stream or lane.
+    pub(super) first: u64,
+    pub(super) samples: Vec<Sample>,
 }
 
 /// The work of a node.
@@ -109,6 +118,7 @@ pub(super) struct Parallel {
 }
 
 struct Shared {
+    lane: u64,
     workers: Arc<Workers>,
     upstream: Mutex<Upstream>,
     finished: Mutex<Finished>,
@@ -181,8 +191,14 @@ struct Taken {
 
 impl Parallel {
     /// Jobs run ahead on the threads of `workers`.
-    pub(super) fn new(node: Box<dyn Node>, workers: Arc<Workers>, tick: Arc<Tick>) -> Self {
+    pub(super) fn new(
+        node: Box<dyn Node>,
+        lane: u64,
+        workers: Arc<Workers>,
+        tick: Arc<Tick>,
+    ) -> Self {
         let shared = Shared {
+            lane,
             upstream: Mutex::new(Upstream {
                 node,
                 number: 0,
@@ -277,12 +293,20 @@ impl Parallel {
     /// The next sample, computed on this thread.
     fn next_here(&mut self) -> Result<Option<Sample>> {
         loop {
-            let Some(sample) = lock(&self.shared.upstream).next()? else {
+            let mut upstream = lock(&self.shared.upstream);
+            let first = upstream.number;
+            let Some(sample) = upstream.next()? else {
                 return Ok(None);
+            };
+            drop(upstream);
+            let given = Given {
+                lane: self.shared.lane,
+                first,
+                samples: vec![sample],
             };
             let mut worker = self.shared.workers.borrow()?;
             let mut outcome = Ok(Outcome::Drop);
-            worker.work(vec![sample], &mut |result| {
+            worker.work(given, &mut |result| {
                 outcome = result;
                 true
             });
@@ -402,7 +426,12 @@ impl Shared {
                     results.push_back(result);
                     !self.is_over.load(Ordering::Relaxed)
                 };
-                let work = AssertUnwindSafe(|| worker.work(samples, put));
+                let given = Given {
+                    lane: self.lane,
+                    first: job.first,
+                    samples,
+                };
+                let work = AssertUnwindSafe(|| worker.work(given, put));
                 match catch_unwind(work) {
                     Ok(()) => lock(&self.workers.idle).push(worker),
                     Err(_) => results.push_back(Err(panicked())),

@@ -8,13 +8,15 @@ use super::batches::Batches;
 use super::check::Check;
 use super::combine::{Concat, Interleave};
 use super::counting::{Counter, Counting};
+use super::each::{Change, Each};
+use super::fit::Fit;
 use super::function::{Call, Function, Samples, SamplesNode};
 use super::lanes::{Lanes, Ranks};
 use super::node::Node;
 use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
 use super::report::Report;
 use super::ring::{Ring, RingOptions};
-use super::rows::{RowOptions, Rows};
+use super::rows::{RowOptions, Rows, RowsOf};
 use super::shuffle::Shuffle;
 use super::tokenize::{Tokenize, TokenizeOptions};
 use crate::corpus::{ReadOptions, Source};
@@ -63,6 +65,8 @@ pub enum Step {
     Work(Arc<Work>),
     /// Rows are made of documents.
     Rows(RowOptions),
+    /// Each sample is changed.
+    Each(Change),
     /// Samples are shuffled through a buffer.
     Shuffle {
         /// Samples in the buffer, at least 1.
@@ -136,6 +140,8 @@ impl Work {
 /// What the nodes of a stream share.
 pub(super) struct Context {
     pub(super) num_threads: usize,
+    /// The lane that is built; 0 without lanes.
+    pub(super) lane: u64,
     pub(super) report: Arc<Report>,
     pub(super) tick: Arc<Tick>,
 }
@@ -165,7 +171,15 @@ impl Recipe {
                 num_lanes,
                 ranks,
             } => {
-                let build = |(number, lane): (u64, Self)| Ok((number, lane.build(context)?));
+                let build = |(number, lane): (u64, Self)| {
+                    let context = Context {
+                        lane: number,
+                        num_threads: context.num_threads,
+                        report: Arc::clone(&context.report),
+                        tick: Arc::clone(&context.tick),
+                    };
+                    Ok((number, lane.build(&context)?))
+                };
                 let nodes = lanes.into_iter().map(build).collect::<Result<Vec<_>>>()?;
                 Box::new(Lanes::new(nodes, num_lanes, ranks))
             }
@@ -179,9 +193,14 @@ impl Step {
         Ok(match self {
             Self::Work(work) => {
                 let workers = work.workers(context)?;
-                Box::new(Parallel::new(upstream, workers, Arc::clone(&context.tick)))
+                let tick = Arc::clone(&context.tick);
+                Box::new(Parallel::new(upstream, context.lane, workers, tick))
             }
-            Self::Rows(options) => Box::new(Rows::new(upstream, options)),
+            Self::Rows(options) => match options.of {
+                RowsOf::Fit { window } => Box::new(Fit::new(upstream, options, window)),
+                _ => Box::new(Rows::new(upstream, options, Arc::clone(&context.report))),
+            },
+            Self::Each(change) => Box::new(Each::new(upstream, change)),
             Self::Shuffle { size, seed } => Box::new(Shuffle::new(upstream, size, seed)),
             Self::Count(counting) => Box::new(Counter::new(upstream, counting)),
             Self::Batch { size, drop_last } => Box::new(Batches::new(upstream, size, drop_last)),

@@ -32,7 +32,7 @@ impl Bad {
     }
 }
 
-/// Counts bad documents.
+/// Counts bad documents and dropped tokens.
 ///
 /// Documents that are read ahead are counted, too, and documents that are computed again after a
 /// resume are counted again.
@@ -46,6 +46,8 @@ pub struct Counts {
     pub num_bad: u64,
     /// The first of them.
     pub listed: Vec<Bad>,
+    /// Tokens that are in no row: of incomplete rows that were dropped, and of documents that are too long.
+    pub num_dropped_tokens: u64,
 }
 
 impl Report {
@@ -54,6 +56,13 @@ impl Report {
         counts.num_bad += 1;
         if counts.listed.len() < MAX_LISTED {
             counts.listed.push(bad);
+        }
+    }
+
+    /// Counts tokens that are in no row.
+    pub(super) fn add_dropped(&self, num_tokens: usize) {
+        if num_tokens > 0 {
+            lock(&self.0).num_dropped_tokens += num_tokens as u64;
         }
     }
 

@@ -1,10 +1,13 @@
 //! Makes rows of tokens from documents: `concat_chunk`, `chunk` and `pack_chunk`.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::node::{History, Node};
 use super::position::{Numbers, Position, damaged};
-use super::sample::{Name, Value};
+use super::report::Report;
+use super::sample::{DocumentPart, Name, RowFields, RowLayout, SamplePlace, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
@@ -20,6 +23,11 @@ pub enum RowsOf {
         /// Whether a document longer than a row is dropped; it is truncated otherwise.
         discard_long: bool,
     },
+    /// Complete documents that fit together, by best fit; a longer one is divided.
+    Fit {
+        /// Documents that are planned together, at least 1.
+        window: usize,
+    },
 }
 
 /// Options of rows.
@@ -34,12 +42,129 @@ pub struct RowOptions {
     /// Whether an incomplete row is dropped, at the end or, with [`RowsOf::Document`], of each
     /// document.
     pub drop_remainder: bool,
+    /// The fields that rows have in addition to the columns.
+    pub fields: RowFields,
+}
+
+/// A document of which rows are made.
+pub(super) struct Document {
+    pub(super) number: u64,
+    pub(super) mark: Vec<u8>,
+    columns: Vec<Value>,
+    pub(super) len: usize,
+    place: Option<SamplePlace>,
+    /// The token after the last one, if the document was truncated.
+    next: Option<u32>,
+}
+
+impl Document {
+    /// The document of a sample, with the columns that rows have.
+    pub(super) fn of(sample: &mut Sample, options: &RowOptions) -> Result<Self> {
+        let mut columns = Vec::with_capacity(options.columns.len());
+        for name in &options.columns {
+            columns.push(sample.take_tokens(name).ok_or_else(|| {
+                Error::Stream(StreamError::NoTokens {
+                    column: name.to_string(),
+                })
+            })?);
+        }
+        let lengths = columns.iter().map(Value::num_tokens);
+        if let Some(i) = lengths
+            .clone()
+            .position(|len| len != columns[0].num_tokens())
+        {
+            return Err(Error::Stream(StreamError::UnequalColumns {
+                first: options.columns[0].to_string(),
+                second: options.columns[i].to_string(),
+            }));
+        }
+        Ok(Self {
+            number: 0,
+            mark: Vec::new(),
+            len: columns.first().and_then(Value::num_tokens).unwrap_or(0),
+            columns,
+            place: sample.place.take(),
+            next: None,
+        })
+    }
+
+    /// The token at `i`, or that after the end of a truncated document.
+    pub(super) fn token(&self, i: usize) -> Option<u32> {
+        let (Some(Value::Ids(ids)), true) = (self.columns.first(), i < self.len) else {
+            return self.next;
+        };
+        ids.get(i).copied()
+    }
+}
+
+/// A row in the process of being filled.
+pub(super) struct RowBuilder {
+    len: usize,
+    columns: Vec<Value>,
+    layout: RowLayout,
+}
+
+impl RowBuilder {
+    /// A row of `len` tokens.
+    pub(super) fn new(len: usize, options: &RowOptions) -> Self {
+        Self {
+            len,
+            columns: Vec::with_capacity(options.columns.len()),
+            layout: RowLayout {
+                joins_documents: options.of == RowsOf::Concat,
+                fields: options.fields,
+                ..RowLayout::default()
+            },
+        }
+    }
+
+    /// Appends tokens of a document.
+    pub(super) fn push(&mut self, document: &Document, range: Range<usize>) {
+        let num_used = range.len();
+        self.layout.segments.push(num_used as u32);
+        self.layout.parts.push(DocumentPart {
+            place: document.place.clone(),
+            start: range.start as u64,
+        });
+        for (i, value) in document.columns.iter().enumerate() {
+            match (self.columns.get_mut(i), value) {
+                (None, Value::Ids(ids)) => {
+                    let mut row = Vec::with_capacity(self.len);
+                    row.extend_from_slice(&ids[range.clone()]);
+                    self.columns.push(Value::Ids(row));
+                }
+                (Some(Value::Ids(row)), Value::Ids(ids)) => {
+                    row.extend_from_slice(&ids[range.clone()]);
+                }
+                (Some(Value::Ids(row)), _) => row.resize(row.len() + num_used, 1),
+                (Some(Value::Ones(ones)), Value::Ones(_)) => *ones += num_used,
+                (Some(ones), Value::Ids(ids)) => {
+                    let mut row = vec![1; ones.num_tokens().unwrap_or(0)];
+                    row.extend_from_slice(&ids[range.clone()]);
+                    *ones = Value::Ids(row);
+                }
+                (_, _) => self.columns.push(Value::Ones(num_used)),
+            }
+        }
+    }
+
+    /// The row; `next` is the token after its last one, if that is a label.
+    pub(super) fn finish(mut self, options: &RowOptions, next: Option<u32>) -> Sample {
+        self.layout.next = next;
+        let names = options.columns.iter().cloned();
+        Sample {
+            columns: names.zip(self.columns).collect(),
+            layout: Some(Box::new(self.layout)),
+            ..Sample::default()
+        }
+    }
 }
 
 /// The node that makes rows.
 pub(super) struct Rows {
     upstream: History,
     options: RowOptions,
+    report: Arc<Report>,
     /// Documents that were not used up, and their tokens without the first `offset`.
     pending: VecDeque<Document>,
     num_tokens: usize,
@@ -47,18 +172,12 @@ pub(super) struct Rows {
     offset: usize,
 }
 
-struct Document {
-    number: u64,
-    mark: Vec<u8>,
-    columns: Vec<Value>,
-    len: usize,
-}
-
 impl Rows {
-    pub(super) fn new(upstream: Box<dyn Node>, options: RowOptions) -> Self {
+    pub(super) fn new(upstream: Box<dyn Node>, options: RowOptions, report: Arc<Report>) -> Self {
         Self {
             upstream: History::new(upstream),
             options,
+            report,
             pending: VecDeque::new(),
             num_tokens: 0,
             offset: 0,
@@ -72,90 +191,44 @@ impl Rows {
         let Some(mut sample) = self.upstream.pull(&mut mark)? else {
             return Ok(false);
         };
-        let columns = self.take_columns(&mut sample)?;
-        let len = columns.first().and_then(Value::num_tokens).unwrap_or(0);
+        let document = Document::of(&mut sample, &self.options)?;
         let used = match self.pending.is_empty() {
             true => self.offset,
             false => 0,
         };
-        if used > len {
+        if used > document.len {
             return Err(damaged());
         }
         // A document without tokens may still be the one that a state names.
-        if len > 0 {
+        if document.len > 0 {
+            self.num_tokens += document.len - used;
             self.pending.push_back(Document {
                 number,
                 mark: mark.into_bytes(),
-                columns,
-                len,
+                ..document
             });
-            self.num_tokens += len - used;
         }
         Ok(true)
     }
 
-    /// The columns of a sample that rows have.
-    fn take_columns(&self, sample: &mut Sample) -> Result<Vec<Value>> {
-        let mut columns = Vec::with_capacity(self.options.columns.len());
-        for name in &self.options.columns {
-            columns.push(sample.take_tokens(name).ok_or_else(|| {
-                Error::Stream(StreamError::NoTokens {
-                    column: name.to_string(),
-                })
-            })?);
-        }
-        let lengths = columns.iter().map(Value::num_tokens);
-        if let Some(i) = lengths
-            .clone()
-            .position(|len| len != columns[0].num_tokens())
-        {
-            return Err(Error::Stream(StreamError::UnequalColumns {
-                first: self.options.columns[0].to_string(),
-                second: self.options.columns[i].to_string(),
-            }));
-        }
-        Ok(columns)
-    }
-
     /// A row of the next `len` pending tokens.
     fn take(&mut self, len: usize) -> Sample {
-        let mut columns: Vec<Value> = Vec::with_capacity(self.options.columns.len());
+        let mut row = RowBuilder::new(len, &self.options);
+        let mut next = None;
         let mut rest = len;
-        let mut segments = Vec::new();
         while rest > 0 {
             let document = &self.pending[0];
             let num_used = rest.min(document.len - self.offset);
-            segments.push(num_used as u32);
-            let range = self.offset..self.offset + num_used;
-            for (i, value) in document.columns.iter().enumerate() {
-                match (columns.get_mut(i), value) {
-                    (None, Value::Ids(ids)) => {
-                        let mut row = Vec::with_capacity(len);
-                        row.extend_from_slice(&ids[range.clone()]);
-                        columns.push(Value::Ids(row));
-                    }
-                    (Some(Value::Ids(row)), Value::Ids(ids)) => {
-                        row.extend_from_slice(&ids[range.clone()]);
-                    }
-                    (Some(Value::Ids(row)), _) => row.resize(row.len() + num_used, 1),
-                    (Some(Value::Ones(ones)), Value::Ones(_)) => *ones += num_used,
-                    (Some(ones), Value::Ids(ids)) => {
-                        let mut row = vec![1; ones.num_tokens().unwrap_or(0)];
-                        row.extend_from_slice(&ids[range.clone()]);
-                        *ones = Value::Ids(row);
-                    }
-                    (_, _) => columns.push(Value::Ones(num_used)),
-                }
-            }
+            row.push(document, self.offset..self.offset + num_used);
+            next = document.token(self.offset + num_used);
             rest -= num_used;
             self.use_up(num_used);
         }
-        let names = self.options.columns.iter().cloned();
-        Sample {
-            columns: names.zip(columns).collect(),
-            segments,
-            ..Sample::default()
+        if self.options.of == RowsOf::Concat {
+            let first = self.pending.front();
+            next = first.and_then(|first| first.token(self.offset));
         }
+        row.finish(&self.options, next)
     }
 
     /// Goes forward by `len` tokens of the first pending document.
@@ -172,15 +245,23 @@ impl Rows {
         }
     }
 
+    /// Passes over the rest of the first pending document and returns its length.
+    fn pass_first(&mut self) -> usize {
+        let rest = self.pending.front().map(|first| first.len - self.offset);
+        self.use_up(rest.unwrap_or(0));
+        rest.unwrap_or(0)
+    }
+
     /// Drops the rest of the first pending document.
     fn drop_first(&mut self) {
-        if let Some(first) = self.pending.front() {
-            self.use_up(first.len - self.offset);
-        }
+        let num_dropped = self.pass_first();
+        self.report.add_dropped(num_dropped);
     }
 
     fn next_concatenated(&mut self) -> Result<Option<Sample>> {
-        while self.num_tokens < self.options.length {
+        // The label of the last token is the token after it.
+        let num_labels = usize::from(self.options.fields.needs_next());
+        while self.num_tokens < self.options.length + num_labels {
             if !self.read_document()? {
                 if self.options.drop_remainder || self.num_tokens == 0 {
                     while !self.pending.is_empty() {
@@ -188,7 +269,7 @@ impl Rows {
                     }
                     return Ok(None);
                 }
-                return Ok(Some(self.take(self.num_tokens)));
+                return Ok(Some(self.take(self.num_tokens.min(self.options.length))));
             }
         }
         Ok(Some(self.take(self.options.length)))
@@ -237,8 +318,11 @@ impl Rows {
         };
         self.num_tokens -= last.len;
         if discard_long {
+            self.report.add_dropped(last.len);
             return;
         }
+        self.report.add_dropped(last.len - self.options.length);
+        last.next = last.token(self.options.length);
         last.len = self.options.length;
         self.num_tokens += last.len;
         self.pending.push_back(last);
@@ -251,6 +335,7 @@ impl Node for Rows {
             RowsOf::Concat => self.next_concatenated(),
             RowsOf::Document => self.next_of_document(),
             RowsOf::Whole { discard_long } => self.next_of_whole(discard_long),
+            RowsOf::Fit { .. } => unreachable!("rows by best fit have a node of their own"),
         };
         let oldest = self.pending.front().map(|first| first.number);
         self.upstream
@@ -282,7 +367,7 @@ impl Node for Rows {
             .front()
             .is_some_and(|first| first.number < number)
         {
-            self.drop_first();
+            self.pass_first();
         }
         match self.pending.front() {
             Some(first) if first.number == number && (self.offset..first.len).contains(&offset) => {

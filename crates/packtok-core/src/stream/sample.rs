@@ -4,7 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use packtok_sampling::items::token_rows::TokenRow;
+use serde::Deserialize;
+
 use crate::corpus::Source;
+use crate::error::Result;
 use crate::field::NoText;
 
 /// The name of a column.
@@ -20,6 +24,12 @@ pub trait ForeignSample: Any + Send {
 
     /// Adds or replaces a column. The samples of the caller's source stay as they are.
     fn set(&mut self, column: &str, value: &Value);
+
+    /// Extends a column to `len` elements with `value`.
+    ///
+    /// # Errors
+    /// There is no such column, or it is longer.
+    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()>;
 }
 
 /// A sample: columns by name.
@@ -36,8 +46,8 @@ pub struct Sample {
     pub columns: Vec<(Name, Value)>,
     /// For a sample of joined lanes: its number.
     pub row: Option<StreamRow>,
-    /// For a row of tokens: how many of them are from each document, in order.
-    pub segments: Vec<u32>,
+    /// For a row of tokens: its documents, and the fields to derive from them.
+    pub layout: Option<Box<RowLayout>>,
     /// For a batch: its samples.
     pub rows: Option<Vec<Sample>>,
     /// The caller's own form of the whole sample, which replaces all others.
@@ -64,6 +74,62 @@ pub struct StreamRow {
     pub number: u64,
     /// The end of the rows of which each rank has one.
     pub end: u64,
+}
+
+/// The documents of a row of tokens.
+#[derive(Default)]
+pub struct RowLayout {
+    /// How many tokens of the row are from each document, in order; the rest is padding.
+    pub segments: Vec<u32>,
+    /// For each segment, the document that it is a part of.
+    pub parts: Vec<DocumentPart>,
+    /// The token after the last one, if it is the label of that one.
+    pub next: Option<u32>,
+    /// Whether a document's last token has the first one of the next document as its label.
+    pub joins_documents: bool,
+    /// The fields that a row has in addition to its columns.
+    pub fields: RowFields,
+}
+
+/// Where a segment is from.
+pub struct DocumentPart {
+    /// The document; `None` if it is not from a file.
+    pub place: Option<SamplePlace>,
+    /// The segment's first token in the tokens of the document.
+    pub start: u64,
+}
+
+/// Fields of a row that follow from its documents, as `TokenDataset` has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct RowFields {
+    /// The labels.
+    pub labels: Option<LabelKind>,
+    /// The position of each token in its segment.
+    pub position_ids: bool,
+    /// The number of the segment of each token in its row.
+    pub document_ids: bool,
+    /// Whether a token has a label.
+    pub loss_mask: bool,
+    /// The boundaries of segments.
+    pub cu_seqlens: bool,
+}
+
+/// Which label a token has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelKind {
+    /// The token after it.
+    Next,
+    /// The token itself, for models that shift labels.
+    Aligned,
+}
+
+impl RowFields {
+    /// Whether the token after a row is its last label.
+    pub(super) fn needs_next(self) -> bool {
+        self.labels == Some(LabelKind::Next) || self.loss_mask
+    }
 }
 
 /// The place of a record.
@@ -98,14 +164,22 @@ pub enum Value {
     Ones(usize),
     /// A number.
     Integer(i64),
+    /// Ids that were padded with a negative number. No step makes rows of them.
+    Signed(Vec<i64>),
 }
 
 impl Value {
+    /// Whether rows can be made of it.
+    pub(super) fn is_tokens(&self) -> bool {
+        matches!(self, Self::Ids(_) | Self::Ones(_))
+    }
+
     /// Length of a column of tokens; `None` for a number.
     pub fn num_tokens(&self) -> Option<usize> {
         match self {
             Self::Ids(ids) => Some(ids.len()),
             Self::Ones(len) => Some(*len),
+            Self::Signed(values) => Some(values.len()),
             Self::Integer(_) => None,
         }
     }
@@ -137,14 +211,40 @@ impl Sample {
         found.map(|(_, value)| value)
     }
 
+    /// Whether it has tokens in this column.
+    pub(super) fn has(&self, name: &Name) -> bool {
+        match &self.foreign {
+            Some(foreign) => foreign.ids(name).is_some(),
+            None => self.column(name).is_some_and(Value::is_tokens),
+        }
+    }
+
+    /// The tokens of a row and the fields to derive from them; `None` if there are none to derive.
+    pub fn token_row(&self) -> Option<(TokenRow<'_>, RowFields)> {
+        let layout = self.layout.as_ref()?;
+        if layout.fields == RowFields::default() || self.foreign.is_some() {
+            return None;
+        }
+        let (_, Value::Ids(ids)) = self.columns.first()? else {
+            return None;
+        };
+        let row = TokenRow {
+            ids,
+            segments: &layout.segments,
+            next: layout.next,
+            joins_documents: layout.joins_documents,
+        };
+        Some((row, layout.fields))
+    }
+
     /// Takes the tokens in a column; `None` if there are none.
     pub(super) fn take_tokens(&mut self, name: &Name) -> Option<Value> {
         if let Some(foreign) = &self.foreign {
             return foreign.ids(name).map(Value::Ids);
         }
         let (_, value) = self.columns.iter_mut().find(|(known, _)| known == name)?;
-        value.num_tokens()?;
-        Some(std::mem::replace(value, Value::Integer(0)))
+        let is_tokens = value.is_tokens();
+        is_tokens.then(|| std::mem::replace(value, Value::Integer(0)))
     }
 
     /// Adds or replaces a column.

@@ -10,19 +10,23 @@ use serde::Deserialize;
 
 use super::StreamError;
 use super::counting::Counting;
+use super::each::Change;
 use super::function::{Function, Samples};
 use super::lanes::Ranks;
 use super::parallel::Limits;
 use super::recipe::{Recipe, Step, Work, WorkKind};
 use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
-use super::sample::Name;
+use super::sample::{Name, RowFields};
 use super::tokenize::TokenizeOptions;
 use crate::corpus::{Columns, Format, ReadOptions, Source, expand};
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
 use crate::shard::{Shard, cut};
+
+/// The column of the attention mask, which follows that of the ids.
+const MASK_COLUMN: &str = "attention_mask";
 
 /// What a caller gives by its number, because it cannot be described.
 pub trait Objects {
@@ -111,6 +115,16 @@ enum StepSpec {
     ConcatChunk(RowsSpec),
     Chunk(RowsSpec),
     PackChunk(RowsSpec),
+    Ends {
+        column: String,
+        ends: (Option<u32>, Option<u32>),
+        always: bool,
+    },
+    Pad {
+        values: Vec<(String, i64)>,
+        chunk_length: usize,
+        fields: Option<RowFields>,
+    },
     Shuffle {
         buffer_size: usize,
         seed: u64,
@@ -151,6 +165,10 @@ struct RowsSpec {
     drop_remainder: bool,
     #[serde(default)]
     discard_long: bool,
+    /// Documents of a window, to fill rows by best fit.
+    #[serde(default)]
+    window: Option<usize>,
+    fields: RowFields,
 }
 
 impl RecipeSpec {
@@ -229,8 +247,33 @@ impl Conversion<'_> {
             }
             StepSpec::ConcatChunk(rows) => rows.step(RowsOf::Concat),
             StepSpec::Chunk(rows) => rows.step(RowsOf::Document),
-            StepSpec::PackChunk(rows) => rows.step(RowsOf::Whole {
-                discard_long: rows.discard_long,
+            StepSpec::PackChunk(rows) => rows.step(match rows.window {
+                Some(window) => RowsOf::Fit { window },
+                None => RowsOf::Whole {
+                    discard_long: rows.discard_long,
+                },
+            }),
+            StepSpec::Ends {
+                column,
+                ends,
+                always,
+            } => Step::Each(Change::Ends {
+                column: column.as_str().into(),
+                mask_column: MASK_COLUMN.into(),
+                ends: *ends,
+                always: *always,
+            }),
+            StepSpec::Pad {
+                values,
+                chunk_length,
+                fields,
+            } => Step::Each(Change::Pad {
+                values: values
+                    .iter()
+                    .map(|(name, value)| (name.as_str().into(), *value))
+                    .collect(),
+                length: *chunk_length,
+                fields: *fields,
             }),
             &StepSpec::Shuffle { buffer_size, seed } => Step::Shuffle {
                 size: buffer_size,
@@ -374,6 +417,7 @@ impl RowsSpec {
             length: self.chunk_length,
             columns: columns.collect(),
             drop_remainder: self.drop_remainder,
+            fields: self.fields,
         })
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 
-use super::parallel::{Operation, Outcome, Worker};
+use super::each::ensure_ends;
+use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::{Bad, Report};
 use super::sample::{Name, SourceRecord, Value};
 use super::{Sample, StreamError};
@@ -90,36 +91,14 @@ impl TokenizeWorker {
         self.encoder
             .encode_into(text, &mut ids)
             .map_err(Reason::Tokenizer)?;
-        ensure(&mut ids, self.options.ensured);
+        ensure_ends(&mut ids, self.options.ensured);
         Ok(ids)
     }
 }
 
-/// Adds the first and the last id where they are missing. If both are the same, one of them suffices,
-/// and the last one is added.
-fn ensure(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
-    let has_first = first.is_none_or(|first| ids.first() == Some(&first));
-    let has_last = last.is_none_or(|last| ids.last() == Some(&last));
-    let is_one = first == last && first.is_some();
-    if is_one && (has_first || has_last) {
-        return;
-    }
-    if let Some(first) = first
-        && !has_first
-        && !is_one
-    {
-        ids.insert(0, first);
-    }
-    if let Some(last) = last
-        && !has_last
-    {
-        ids.push(last);
-    }
-}
-
 impl Worker for TokenizeWorker {
-    fn work(&mut self, samples: Vec<Sample>, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
-        for sample in samples {
+    fn work(&mut self, given: Given, put: &mut dyn FnMut(Result<Outcome>) -> bool) {
+        for sample in given.samples {
             let result = self.tokenize(sample);
             let is_error = result.is_err();
             if !put(result) || is_error {
@@ -159,29 +138,6 @@ impl TokenizeWorker {
                 Bad::new(sample.place.as_ref(), &reason),
                 self.options.on_bad_document,
             ),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missing_ids_are_added() {
-        for (ids, ensured, expected) in [
-            (&[5][..], (Some(1), Some(2)), &[1, 5, 2][..]),
-            (&[1, 5, 2], (Some(1), Some(2)), &[1, 5, 2]),
-            (&[1, 5], (Some(1), Some(2)), &[1, 5, 2]),
-            (&[5], (None, None), &[5]),
-            (&[5], (Some(9), Some(9)), &[5, 9]),
-            (&[9, 5], (Some(9), Some(9)), &[9, 5]),
-            (&[], (Some(1), Some(2)), &[1, 2]),
-            (&[], (Some(9), Some(9)), &[9]),
-        ] {
-            let mut found = ids.to_vec();
-            ensure(&mut found, ensured);
-            assert_eq!(found, expected, "{ids:?} {ensured:?}");
         }
     }
 }

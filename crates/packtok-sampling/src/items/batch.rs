@@ -73,18 +73,9 @@ pub fn fill<'a>(
     batch: &mut Batch<'_>,
 ) -> Result<Option<Segments>> {
     let len = context_length(rows.iter().map(|&(source, _)| source))?.unwrap_or(0) as usize;
-    let num_tokens = (rows.len() as u64).saturating_mul(len as u64);
-    if filling.segments && num_tokens > i32::MAX as u64 {
-        return Err(Error::Items(ItemsError::BatchTooLong {
-            tokens: num_tokens,
-        }));
-    }
     let wants_segments =
         filling.segments || batch.position_ids.is_some() || batch.document_ids.is_some();
-    let mut segments = filling.segments.then(|| Segments {
-        cu_seqlens: Vec::with_capacity(rows.len() * 2 + 1),
-        max_seqlen: 0,
-    });
+    let mut segments = Segments::new(filling, rows.len(), len)?;
     let mut row = Row::default();
     let mut next = Row::default();
     let mut upcoming = rows.iter();
@@ -105,9 +96,33 @@ pub fn fill<'a>(
         }
     }
     if let Some(segments) = &mut segments {
-        segments.cu_seqlens.push(num_tokens as i32);
+        segments.end(rows.len() * len);
     }
     Ok(segments)
+}
+
+impl Segments {
+    /// No segments yet, for `num_rows` rows of `len` tokens; `None` if they are not wanted.
+    ///
+    /// # Errors
+    /// [`ItemsError::BatchTooLong`].
+    pub(super) fn new(filling: Filling, num_rows: usize, len: usize) -> Result<Option<Self>> {
+        let num_tokens = (num_rows as u64).saturating_mul(len as u64);
+        if filling.segments && num_tokens > i32::MAX as u64 {
+            return Err(Error::Items(ItemsError::BatchTooLong {
+                tokens: num_tokens,
+            }));
+        }
+        Ok(filling.segments.then(|| Self {
+            cu_seqlens: Vec::with_capacity(num_rows * 2 + 1),
+            max_seqlen: 0,
+        }))
+    }
+
+    /// Ends the last segment at the end of the batch.
+    pub(super) fn end(&mut self, num_tokens: usize) {
+        self.cu_seqlens.push(num_tokens as i32);
+    }
 }
 
 /// Number of inputs in a row of each of `sources`; `None` if there are no sources.
@@ -134,18 +149,18 @@ pub fn context_length<'a>(sources: impl IntoIterator<Item = &'a Items>) -> Resul
 
 /// One row; reused from row to row to avoid allocations.
 #[derive(Default)]
-struct Row<'a> {
+pub(super) struct Row<'a> {
     /// The tokens, in order.
     parts: Vec<Part<'a>>,
     /// Positions of inputs without a target, unless inputs are their own labels.
     unlabelled: Vec<usize>,
     /// Starts of segments in ascending order, if requested. The first is 0 unless the row is all
     /// padding.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     /// End of the inputs, start of the padding.
-    end: usize,
+    pub(super) end: usize,
     /// End of the row.
-    len: usize,
+    pub(super) len: usize,
 }
 
 /// Tokens of a row that are contiguous in one file.
@@ -313,7 +328,12 @@ impl<'a> Row<'a> {
     }
 
     /// Writes the fields that depend on the segments.
-    fn write_segments(&self, filling: Filling, batch: &mut Batch<'_>, place: Range<usize>) {
+    pub(super) fn write_segments(
+        &self,
+        filling: Filling,
+        batch: &mut Batch<'_>,
+        place: Range<usize>,
+    ) {
         for (document, segment) in self.segments().enumerate() {
             let segment = place.start + segment.start..place.start + segment.end;
             if let Some(position_ids) = &mut batch.position_ids {
@@ -338,7 +358,7 @@ impl<'a> Row<'a> {
 
     /// Appends the segments of the row, which starts at `origin` of the batch; padding is the last
     /// one.
-    fn append_to(&self, segments: &mut Segments, origin: usize) {
+    pub(super) fn append_to(&self, segments: &mut Segments, origin: usize) {
         let padding = (self.end < self.len).then_some(self.end..self.len);
         for segment in self.segments().chain(padding) {
             segments.cu_seqlens.push((origin + segment.start) as i32);

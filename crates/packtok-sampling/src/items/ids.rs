@@ -69,6 +69,12 @@ fn write_each<const N: usize, W: Into<u32>, T: Id>(
     highest.filter(|&id| id > T::MAX).map_or(Ok(()), Err)
 }
 
+fn copy_each<T: Id>(ids: &[u32], out: &mut [T]) {
+    for (out, &id) in out.iter_mut().zip(ids) {
+        *out = T::from_u32(id);
+    }
+}
+
 /// An array to fill, in one of the types that models accept.
 #[derive(Debug)]
 pub enum IdsMut<'a> {
@@ -96,6 +102,17 @@ impl IdsMut<'_> {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Writes `ids` from position `at` on; those that the type cannot hold wrap.
+    pub(crate) fn copy(&mut self, at: usize, ids: &[u32]) {
+        let place = at..at + ids.len();
+        match self {
+            Self::U16(out) => copy_each(ids, &mut out[place]),
+            Self::U32(out) => copy_each(ids, &mut out[place]),
+            Self::I32(out) => copy_each(ids, &mut out[place]),
+            Self::I64(out) => copy_each(ids, &mut out[place]),
+        }
     }
 
     /// Fills a range with one value, which wraps if the type cannot hold it.

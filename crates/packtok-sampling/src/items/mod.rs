@@ -9,6 +9,7 @@ mod ids;
 pub mod items;
 mod mask;
 pub mod stream;
+pub mod token_rows;
 
 pub use error::ItemsError;
 pub use ids::{Id, IdsMut};

@@ -1,0 +1,206 @@
+//! Changes each sample by itself, on the caller's thread: adds BOS and EOS, and pads.
+
+use super::node::Node;
+use super::position::{Numbers, Position};
+use super::sample::{DocumentPart, Name, RowFields, RowLayout, Value};
+use super::{Sample, StreamError};
+use crate::error::{Error, Result};
+
+/// What is done to a sample.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// Ids are added at the start and at the end of a document.
+    Ends {
+        /// The column of ids.
+        column: Name,
+        /// The column whose length follows, if a sample has it.
+        mask_column: Name,
+        /// The first and the last id.
+        ends: (Option<u32>, Option<u32>),
+        /// Whether they are added to a document that has them.
+        always: bool,
+    },
+    /// Columns are extended on the right.
+    Pad {
+        /// The columns and their padding.
+        values: Vec<(Name, i64)>,
+        /// The length of the columns after it.
+        length: usize,
+        /// The fields of the rows, if not those that they have.
+        fields: Option<RowFields>,
+    },
+}
+
+/// The node that changes samples.
+pub(super) struct Each {
+    upstream: Box<dyn Node>,
+    change: Change,
+}
+
+impl Each {
+    pub(super) fn new(upstream: Box<dyn Node>, change: Change) -> Self {
+        Self { upstream, change }
+    }
+}
+
+/// Adds the first and the last id where they are missing. If both are the same, one of them suffices,
+/// and the last one is added.
+pub(super) fn ensure_ends(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
+    let has_first = first.is_none_or(|first| ids.first() == Some(&first));
+    let has_last = last.is_none_or(|last| ids.last() == Some(&last));
+    let is_one = first == last && first.is_some();
+    if is_one && (has_first || has_last) {
+        return;
+    }
+    let first = first.filter(|_| !has_first && !is_one);
+    add_ends(ids, (first, last.filter(|_| !has_last)));
+}
+
+fn add_ends(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
+    ids.splice(0..0, first);
+    ids.extend(last);
+}
+
+fn no_tokens(column: &Name) -> Error {
+    Error::Stream(StreamError::NoTokens {
+        column: column.to_string(),
+    })
+}
+
+impl Change {
+    fn apply(&self, sample: &mut Sample) -> Result<()> {
+        match self {
+            Self::Ends {
+                column,
+                mask_column,
+                ends,
+                always,
+            } => {
+                let tokens = sample.take_tokens(column);
+                let Some(Value::Ids(mut ids)) = tokens else {
+                    return Err(no_tokens(column));
+                };
+                match always {
+                    true => add_ends(&mut ids, *ends),
+                    false => ensure_ends(&mut ids, *ends),
+                }
+                if column != mask_column && sample.has(mask_column) {
+                    sample.set(mask_column, Value::Ones(ids.len()));
+                }
+                sample.set(column, Value::Ids(ids));
+                Ok(())
+            }
+            Self::Pad {
+                values,
+                length,
+                fields,
+            } => pad(sample, values, *length, *fields),
+        }
+    }
+}
+
+/// Extends columns; the documents of the row stay as they are, so the rest is padding.
+fn pad(
+    sample: &mut Sample,
+    values: &[(Name, i64)],
+    length: usize,
+    fields: Option<RowFields>,
+) -> Result<()> {
+    let num_tokens = values
+        .first()
+        .and_then(|(name, _)| sample.column(name))
+        .and_then(Value::num_tokens);
+    if let (None, Some(len)) = (&sample.layout, num_tokens) {
+        sample.layout = Some(Box::new(RowLayout {
+            segments: (len > 0).then_some(len as u32).into_iter().collect(),
+            parts: vec![DocumentPart {
+                place: sample.place.clone(),
+                start: 0,
+            }],
+            ..RowLayout::default()
+        }));
+    }
+    if let (Some(layout), Some(fields)) = (&mut sample.layout, fields) {
+        layout.fields = fields;
+    }
+    for (name, value) in values {
+        if let Some(foreign) = &mut sample.foreign {
+            foreign.pad(name, *value, length)?;
+            continue;
+        }
+        let mut ids = match sample.take_tokens(name) {
+            Some(Value::Ids(ids)) => ids,
+            Some(Value::Ones(len)) => vec![1; len],
+            _ => return Err(no_tokens(name)),
+        };
+        if ids.len() > length {
+            return Err(Error::Stream(StreamError::TooLong {
+                column: name.to_string(),
+                len: ids.len(),
+                length,
+            }));
+        }
+        let Ok(id) = u32::try_from(*value) else {
+            let mut signed: Vec<_> = ids.into_iter().map(i64::from).collect();
+            signed.resize(length, *value);
+            sample.set(name, Value::Signed(signed));
+            continue;
+        };
+        ids.resize(length, id);
+        sample.set(name, Value::Ids(ids));
+    }
+    Ok(())
+}
+
+impl Node for Each {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        let Some(mut sample) = self.upstream.next()? else {
+            return Ok(None);
+        };
+        self.change.apply(&mut sample)?;
+        Ok(Some(sample))
+    }
+
+    fn mark(&self, mark: &mut Numbers) {
+        self.upstream.mark(mark);
+    }
+
+    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
+        self.upstream.advance(mark)
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        self.upstream.save(state);
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.upstream.load(state)
+    }
+
+    fn set_recomputing(&mut self, is_recomputing: bool) {
+        self.upstream.set_recomputing(is_recomputing);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_ids_are_added() {
+        for (ids, ends, expected) in [
+            (&[5][..], (Some(1), Some(2)), &[1, 5, 2][..]),
+            (&[1, 5, 2], (Some(1), Some(2)), &[1, 5, 2]),
+            (&[1, 5], (Some(1), Some(2)), &[1, 5, 2]),
+            (&[5], (None, None), &[5]),
+            (&[5], (Some(9), Some(9)), &[5, 9]),
+            (&[9, 5], (Some(9), Some(9)), &[9, 5]),
+            (&[], (Some(1), Some(2)), &[1, 2]),
+            (&[], (Some(9), Some(9)), &[9]),
+        ] {
+            let mut found = ids.to_vec();
+            ensure_ends(&mut found, ends);
+            assert_eq!(found, expected, "{ids:?} {ends:?}");
+        }
+    }
+}

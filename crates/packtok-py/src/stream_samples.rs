@@ -1,0 +1,251 @@
+//! Samples of streams as Python has them: dicts of arrays, and batches of stacked rows.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use packtok_core::stream::{LabelKind, RowFields, Sample, SourceRecord, Value};
+use packtok_sampling::items::batch::{Batch, Filling};
+use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arrays::{IdArray, Shape, borrow_mask};
+use crate::error::sampling_error;
+use crate::stream::Dict;
+
+/// The label of a token without one, which torch's losses ignore.
+const IGNORE_INDEX: i32 = -100;
+
+/// The dict of a sample.
+pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(foreign) = sample.foreign {
+        let foreign: Box<dyn std::any::Any> = foreign;
+        let dict = foreign.downcast::<Dict>();
+        let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;
+        return Ok(dict.dict.into_bound(py));
+    }
+    let dict = match &sample.record {
+        Some(SourceRecord::JsonLine(line)) => {
+            let loaded = py
+                .import("json")?
+                .call_method1("loads", (line.as_slice(),))?;
+            loaded.cast_into::<PyDict>()?
+        }
+        record => {
+            let dict = PyDict::new(py);
+            if let Some(SourceRecord::Text(column, text)) = record {
+                dict.set_item(&**column, String::from_utf8_lossy(text))?;
+            }
+            dict
+        }
+    };
+    add_columns(py, &dict, &sample)?;
+    if let Some((row, fields)) = sample.token_row() {
+        add_fields_of_row(py, &dict, row, fields)?;
+    }
+    Ok(dict.into_any())
+}
+
+/// Adds the columns of a sample to its dict.
+pub(crate) fn add_columns(
+    py: Python<'_>,
+    dict: &Bound<'_, PyDict>,
+    sample: &Sample,
+) -> PyResult<()> {
+    for (name, value) in &sample.columns {
+        dict.set_item(&**name, to_value(py, value))?;
+    }
+    Ok(())
+}
+
+/// The value of a column.
+pub(crate) fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
+    let array = |ids: Vec<i64>| ids.into_pyarray(py).into_any();
+    match value {
+        Value::Ids(ids) => array(ids.iter().map(|&id| i64::from(id)).collect()),
+        Value::Ones(len) => array(vec![1; *len]),
+        Value::Signed(values) => array(values.clone()),
+        Value::Integer(number) => number
+            .into_pyobject(py)
+            .map_or_else(|never| match never {}, |number| number.into_any()),
+    }
+}
+
+/// The columns of rows as arrays of two dimensions, in memory that `allocate` returns; `None` if
+/// they are not such rows.
+pub(crate) fn stack<'py>(
+    py: Python<'py>,
+    rows: &[Sample],
+    allocate: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    if !are_alike(rows) {
+        return Ok(None);
+    }
+    let first = &rows[0];
+    let token_rows: Option<Vec<_>> = rows.iter().map(Sample::token_row).collect();
+    let fields = match &token_rows {
+        Some(found) if found.iter().all(|(_, fields)| *fields == found[0].1) => found[0].1,
+        Some(_) => return Ok(None),
+        None => RowFields::default(),
+    };
+    let mut shapes = Vec::new();
+    for (_, value) in &first.columns {
+        shapes.push(("int64", rows.len(), value.num_tokens()));
+    }
+    let len = first
+        .columns
+        .first()
+        .and_then(|(_, value)| value.num_tokens());
+    let names = names_of(fields);
+    shapes.extend(names.iter().map(|(_, dtype)| (*dtype, rows.len(), len)));
+    let allocated: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
+        allocate.call1((shapes,))?.extract()?;
+    let dict = PyDict::new(py);
+    let names = first.columns.iter().map(|(name, _)| &**name);
+    let names = names.chain(names_of(fields).into_iter().map(|(name, _)| name));
+    for (name, (shown, _)) in names.zip(&allocated) {
+        dict.set_item(name, shown)?;
+    }
+    let arrays = || allocated.iter().map(|(_, array)| array);
+    for (i, array) in arrays().take(first.columns.len()).enumerate() {
+        write_column(rows, i, array)?;
+    }
+    if let Some(token_rows) = token_rows {
+        let token_rows: Vec<_> = token_rows.into_iter().map(|(row, _)| row).collect();
+        let input_ids = &allocated[0].1;
+        let arrays: Vec<_> = arrays().skip(first.columns.len()).collect();
+        add_fields(py, &dict, &token_rows, fields, input_ids, &arrays)?;
+    }
+    Ok(Some(dict))
+}
+
+/// Whether rows have the same columns, each of one length.
+fn are_alike(rows: &[Sample]) -> bool {
+    let first = &rows[0];
+    rows.iter().all(|row| {
+        let is_plain = row.foreign.is_none() && row.record.is_none();
+        let mut columns = row.columns.iter().zip(&first.columns);
+        is_plain
+            && row.columns.len() == first.columns.len()
+            && columns.all(|((name, value), (known, like))| {
+                name == known && value.num_tokens() == like.num_tokens()
+            })
+    })
+}
+
+/// Writes column `i` of all rows.
+fn write_column(rows: &[Sample], i: usize, array: &Bound<'_, PyAny>) -> PyResult<()> {
+    let values = rows.iter().map(|row| &row.columns[i].1);
+    if let Ok(array) = array.cast::<PyArray1<i64>>() {
+        let mut array = array.try_readwrite()?;
+        for (out, value) in array.as_slice_mut()?.iter_mut().zip(values) {
+            if let Value::Integer(number) = value {
+                *out = *number;
+            }
+        }
+        return Ok(());
+    }
+    let mut array = array.cast::<PyArray2<i64>>()?.try_readwrite()?;
+    let mut out = array.as_slice_mut()?;
+    for value in values {
+        let row;
+        (row, out) = out.split_at_mut(value.num_tokens().unwrap_or(0));
+        match value {
+            Value::Ids(ids) => {
+                for (out, &id) in row.iter_mut().zip(ids) {
+                    *out = i64::from(id);
+                }
+            }
+            Value::Signed(values) => row.copy_from_slice(values),
+            Value::Ones(_) | Value::Integer(_) => row.fill(1),
+        }
+    }
+    Ok(())
+}
+
+/// The names and types of the fields that are arrays.
+fn names_of(fields: RowFields) -> Vec<(&'static str, &'static str)> {
+    let all = [
+        (fields.labels.is_some(), "labels", "int64"),
+        (fields.position_ids, "position_ids", "int64"),
+        (fields.document_ids, "document_ids", "int32"),
+        (fields.loss_mask, "loss_mask", "bool"),
+    ];
+    let wanted = all.into_iter().filter(|(is_wanted, ..)| *is_wanted);
+    wanted.map(|(_, name, dtype)| (name, dtype)).collect()
+}
+
+/// Writes the fields of rows to `arrays`, in the order of [`names_of`], and adds the others to `dict`.
+fn add_fields<'py>(
+    py: Python<'py>,
+    dict: &Bound<'py, PyDict>,
+    rows: &[TokenRow<'_>],
+    fields: RowFields,
+    input_ids: &Bound<'py, PyAny>,
+    arrays: &[&Bound<'py, PyAny>],
+) -> PyResult<()> {
+    let shape = Shape {
+        num_rows: rows.len(),
+        context_length: rows.first().map_or(0, |row| row.ids.len()),
+    };
+    let array = |wanted: &str| {
+        let mut names = names_of(fields).into_iter();
+        let found = names.position(|(name, _)| name == wanted);
+        found.map(|i| arrays[i])
+    };
+    let ids = |name| {
+        let found = array(name).map(|array| IdArray::borrow(name, array, shape));
+        found.transpose()
+    };
+    let mut input_ids = IdArray::borrow("input_ids", input_ids, shape)?;
+    let mut labels = ids("labels")?;
+    let mut position_ids = ids("position_ids")?;
+    let mut document_ids = ids("document_ids")?;
+    let loss_mask = array("loss_mask").map(|array| borrow_mask("loss_mask", array, shape));
+    let mut loss_mask = loss_mask.transpose()?;
+    let mut batch = Batch {
+        input_ids: input_ids.ids()?,
+        labels: labels.as_mut().map(IdArray::ids).transpose()?,
+        position_ids: position_ids.as_mut().map(IdArray::ids).transpose()?,
+        document_ids: document_ids.as_mut().map(IdArray::ids).transpose()?,
+        loss_mask: loss_mask
+            .as_mut()
+            .map(|mask| mask.as_slice_mut())
+            .transpose()?,
+    };
+    let filling = Filling {
+        pad_token_id: 0,
+        ignore_index: IGNORE_INDEX,
+        aligned: fields.labels == Some(LabelKind::Aligned),
+        segments: fields.cu_seqlens,
+        number_padding: false,
+    };
+    let filled = py.detach(|| fill_token_rows(rows, shape.context_length, filling, &mut batch));
+    if let Some(segments) = filled.map_err(sampling_error)? {
+        dict.set_item("cu_seqlens", segments.cu_seqlens.into_pyarray(py))?;
+        dict.set_item("max_seqlen", segments.max_seqlen)?;
+    }
+    Ok(())
+}
+
+/// Adds the fields of one row, as arrays of one dimension.
+fn add_fields_of_row(
+    py: Python<'_>,
+    dict: &Bound<'_, PyDict>,
+    row: TokenRow<'_>,
+    fields: RowFields,
+) -> PyResult<()> {
+    let len = row.ids.len();
+    let array = |dtype: &str| match dtype {
+        "bool" => PyArray2::<bool>::zeros(py, [1, len], false).into_any(),
+        "int32" => PyArray2::<i32>::zeros(py, [1, len], false).into_any(),
+        _ => PyArray2::<i64>::zeros(py, [1, len], false).into_any(),
+    };
+    let names = names_of(fields);
+    let arrays: Vec<_> = names.iter().map(|(_, dtype)| array(dtype)).collect();
+    let given: Vec<_> = arrays.iter().collect();
+    add_fields(py, dict, &[row], fields, &array("int64"), &given)?;
+    for ((name, _), array) in names.into_iter().zip(&arrays) {
+        dict.set_item(name, array.get_item(0)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Batches of rows whose tokens are in memory, as a stream makes them. Their fields are those of
+//! the items of files.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::items::batch::{Batch, Filling, Row, Segments};
+
+/// A row in memory.
+#[derive(Debug, Clone, Copy)]
+pub struct TokenRow<'a> {
+    /// The inputs, then the padding.
+    pub ids: &'a [u32],
+    /// Numbers of inputs of the documents, in order; none is 0.
+    pub segments: &'a [u32],
+    /// The token after the last input, if it is the label of that input.
+    pub next: Option<u32>,
+    /// Whether the label of a document's last token is the first token of the next document of the
+    /// row; otherwise it has none.
+    pub joins_documents: bool,
+}
+
+/// Writes `rows` of `len` tokens each; the padding of a row is a part of its ids.
+///
+/// # Errors
+/// [`ItemsError::BatchTooLong`](crate::items::ItemsError::BatchTooLong).
+///
+/// # Panics
+/// If an array is too short for its rows.
+pub fn fill_token_rows(
+    rows: &[TokenRow<'_>],
+    len: usize,
+    filling: Filling,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Segments>> {
+    let mut segments = Segments::new(filling, rows.len(), len)?;
+    let mut layout = Row::default();
+    for (i, row) in rows.iter().enumerate() {
+        let start = i * len;
+        layout.starts.clear();
+        (layout.end, layout.len) = (0, len);
+        for &num_inputs in row.segments {
+            layout.starts.push(layout.end);
+            layout.end += num_inputs as usize;
+        }
+        batch.input_ids.copy(start, row.ids);
+        row.write_labels(&layout, filling, batch, start);
+        layout.write_segments(filling, batch, start..start + len);
+        if let Some(segments) = &mut segments {
+            layout.append_to(segments, start);
+        }
+    }
+    if let Some(segments) = &mut segments {
+        segments.end(rows.len() * len);
+    }
+    Ok(segments)
+}
+
+impl TokenRow<'_> {
+    /// Writes the labels and the loss mask of the row that starts at `start`.
+    fn write_labels(
+        &self,
+        layout: &Row<'_>,
+        filling: Filling,
+        batch: &mut Batch<'_>,
+        start: usize,
+    ) {
+        let end = layout.end;
+        if let Some(loss_mask) = &mut batch.loss_mask {
+            loss_mask[start..start + end].fill(true);
+        }
+        if let Some(labels) = &mut batch.labels
+            && end > 0
+        {
+            match filling.aligned {
+                true => labels.copy(start, &self.ids[..end]),
+                false => {
+                    labels.copy(start, &self.ids[1..end]);
+                    labels.copy(start + end - 1, self.next.as_slice());
+                }
+            }
+        }
+        let mut remove_label = |place: Range<usize>| {
+            let place = start + place.start..start + place.end;
+            if let Some(labels) = &mut batch.labels {
+                labels.set(place.clone(), filling.ignore_index);
+            }
+            if let Some(loss_mask) = &mut batch.loss_mask {
+                loss_mask[place].fill(false);
+            }
+        };
+        remove_label(end..layout.len);
+        if filling.aligned {
+            return;
+        }
+        if !self.joins_documents {
+            let later = layout.starts.iter().skip(1);
+            later.for_each(|&at| remove_label(at - 1..at));
+        }
+        if self.next.is_none() && end > 0 {
+            remove_label(end - 1..end);
+        }
+    }
+}

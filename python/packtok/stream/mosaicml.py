@@ -1,0 +1,61 @@
+"""MosaicML's ``StreamingDataset`` as a source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["StreamingDatasetSamples"]
+
+
+class StreamingDatasetSamples:
+    """The samples of a ``StreamingDataset``, which resumes by its own state.
+
+    The dataset has one position, so only one iterator at a time may read it.
+    """
+
+    def __init__(self, dataset: Any, *, repeat: bool) -> None:
+        self._dataset = dataset
+        self._repeat = repeat
+        self._iterator: Iterator[Any] | None = None
+        self._num_samples = 0
+        self._is_ended = False
+
+    def new(self) -> StreamingDatasetSamples:
+        """Returns one at the start."""
+        return StreamingDatasetSamples(self._dataset, repeat=self._repeat)
+
+    def lane(self, index: int, count: int) -> StreamingDatasetSamples:
+        """Returns all of it as the only lane."""
+        if count != 1:
+            raise ValueError(f"a StreamingDataset cannot be divided into {count} lanes; set lanes=1")
+        del index
+        return self.new()
+
+    def next(self, limit: int) -> list[Any]:
+        """Returns the next samples, at most ``limit``; none at the end."""
+        found: list[Any] = []
+        while len(found) < limit and not self._is_ended:
+            if self._iterator is None:
+                self._iterator = iter(self._dataset)
+            try:
+                found.append(next(self._iterator))
+                self._num_samples += 1
+            except StopIteration:
+                self._iterator = None
+                self._is_ended = not self._repeat or self._num_samples == 0
+                self._num_samples = 0
+        return found
+
+    def state(self) -> bytes:
+        """Returns the number of samples of the epoch and the state of the dataset, as JSON."""
+        # It counts what this iterator returned, because the dataset reads ahead.
+        state = self._dataset.state_dict(self._num_samples, True)
+        return json.dumps([self._num_samples, self._is_ended, state]).encode()
+
+    def seek(self, number: int, state: bytes) -> None:
+        """Goes to where ``state`` was."""
+        del number
+        self._num_samples, self._is_ended, saved = json.loads(bytes(state))
+        self._dataset.load_state_dict(saved)
