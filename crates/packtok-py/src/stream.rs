@@ -199,10 +199,7 @@ impl PyStream {
     fn located(&self) -> Vec<Vec<DocumentOfRow>> {
         let show = |part: &LocatedPart| {
             let place = part.place.as_ref().map(|place| {
-                let path = place.sources[place.source]
-                    .path
-                    .to_string_lossy()
-                    .into_owned();
+                let path = place.path().to_string_lossy().into_owned();
                 (path, place.offset, place.to_string())
             });
             (

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import torch
 from torch.utils.data import IterableDataset
 
-from packtok._packtok import stream_files
+from packtok._packtok import Blocks, stream_files
 from packtok.config.options import OPTIONS
 from packtok.data.mixture import exact_weights
 from packtok.distributed import MeshDim, cpus_of_process, find_share
 from packtok.integers import checked_integer, integer
+from packtok.sources import find_files
 from packtok.stream import cache, functions, huggingface, mosaicml, recipe, samples, tokenizers
 from packtok.stream.braces import braceexpand
 from packtok.stream.functions import Calls
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 FileFormat = Literal["auto", "jsonl", "parquet", "arrow", "csv", "tsv", "text"]
+StrPath = str | os.PathLike[str]
 ParallelExecutorType = Literal["process", "thread"]
 OnBadDocument = Literal["fail", "skip"]
 Sample = dict[str, Any]
@@ -132,6 +134,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         *,
         text_column: str = "text",
         on_bad_document: OnBadDocument = "fail",
+        shuffle: Literal["documents"] | None = None,
     ) -> CheckpointableDataset:
         """Reads files in turns: one sample of each of ``n_active_shards``, and again.
 
@@ -147,6 +150,8 @@ class CheckpointableDataset(IterableDataset[Any]):
             seed: The seed of the order of files.
             text_column: The column of a table, or the name for the text of a file of another format.
             on_bad_document: Whether a malformed document is an error, or is counted and left out.
+            shuffle: With ``"documents"``, every epoch has a permutation of all documents, by ``seed``. For
+                local, uncompressed files of JSON lines with an index that ``packtok index`` wrote.
 
         Raises:
             OSError: If a file is missing or unreadable.
@@ -165,13 +170,16 @@ class CheckpointableDataset(IterableDataset[Any]):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"
             )
+        if shuffle not in (None, "documents"):
+            raise ValueError(f"shuffle is {shuffle!r}, expected 'documents' or None")
         arguments = {
             "inputs": inputs,
             "format": chosen,
             "text_column": text_column,
             "num_active": checked_integer("n_active_shards", n_active_shards, least=1),
             "repeat": repeat,
-            "shuffle_seed": seed if shuffle_shards else None,
+            "shuffle_seed": seed if shuffle_shards or shuffle else None,
+            "shuffles_documents": shuffle == "documents",
             "max_document_bytes": _MAX_DOCUMENT_BYTES,
         }
         names = [(Path(path).name, num_bytes) for path, num_bytes in files]
@@ -181,6 +189,33 @@ class CheckpointableDataset(IterableDataset[Any]):
             "on_bad_document": on_bad_document,
         }
         return CheckpointableDataset(recipe.Node("from_files", arguments, identity=identity))
+
+    @staticmethod
+    def from_pbin(
+        paths: StrPath | Sequence[StrPath], repeat: bool = False, shuffle: bool = False, seed: int = 42
+    ) -> CheckpointableDataset:
+        """Yields the documents of pbins, with the column ``input_ids`` and their EOD.
+
+        Args:
+            paths: Files, folders, globs or a manifest, as for ``TokenDataset``.
+            repeat: Whether to start again at the end.
+            shuffle: Whether every epoch has a permutation of all documents.
+            seed: The seed of the permutations.
+
+        Raises:
+            OSError: If a file is missing or unreadable.
+            ValueError: If nothing would be repeated.
+        """
+        blocks = Blocks(**find_files(paths), packing="whole")
+        if repeat and not blocks.num_documents:
+            raise ValueError("there are no documents, so repeating them would never end; pack some first")
+        arguments = {
+            "paths": [os.fspath(path) for path in blocks.paths],
+            "repeat": repeat,
+            "shuffle_seed": seed if shuffle else None,
+        }
+        identity = {"fingerprint": blocks.fingerprint}
+        return CheckpointableDataset(recipe.Node("from_pbin", arguments, identity=identity))
 
     @staticmethod
     def from_sequence(
@@ -425,8 +460,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         """Puts complete documents into rows of at most ``chunk_length`` tokens.
 
         ``"next_fit"`` puts as many as fit into a row, in their order; a longer document is truncated, or
-        dropped with ``discard_long_samples``. ``"best_fit"`` reads ``window`` documents and combines those that
-        fit together; a longer document is divided into full rows and a rest, so no token is dropped.
+        dropped with ``discard_long_samples``. ``"best_fit"`` reads ``window`` documents and combines those
+        that fit together; a longer document is divided into full rows and a rest: no token is dropped.
 
         Rows have ``fields`` in addition to ``target_columns``; the first of these is that of the ids.
 
@@ -447,8 +482,8 @@ class CheckpointableDataset(IterableDataset[Any]):
     ) -> CheckpointableDataset:
         """Extends the columns of ``pad_values`` to ``chunk_length`` tokens with their values.
 
-        ``fields`` that rows have, or that are requested here, cover the padding too; the first column of a row
-        is that of its ids.
+        ``fields`` that rows have, or that are requested here, cover the padding too; the first column of a
+        row is that of its ids.
 
         Raises:
             ValueError: If there are no columns; while iterating, if one is missing or longer.

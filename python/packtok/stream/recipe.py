@@ -52,7 +52,7 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
 
 # What decides how fast a stream is, but not what comes out.
 _NOT_IDENTITY = frozenset(
-    {"window", "job_samples", "drops_record", "inputs", "rank", "num_ranks", "is_endless"}
+    {"window", "job_samples", "drops_record", "inputs", "paths", "rank", "num_ranks", "is_endless"}
 )
 
 
@@ -85,7 +85,7 @@ def difference(saved: Sequence[Any], own: Sequence[Any], allow: Sequence[str]) -
 
 def is_endless(node: Node) -> bool:
     """Returns whether the samples of a node have no end."""
-    if node.op in ("from_files", "from_samples"):
+    if node.op in ("from_files", "from_pbin", "from_samples"):
         return bool({**node.arguments, **node.identity}["repeat"])
     if node.op == "take":
         return False

@@ -117,7 +117,16 @@ fn source(path: &Path) -> Result<Source> {
         }));
     }
     let source = corpus::expand(&[path.display().to_string()], Some(Format::Jsonl))?.remove(0);
-    let compression = compression(&source).map_err(|error| match error {
+    check_plain(&source)?;
+    Ok(source)
+}
+
+/// Checks that a source is an uncompressed file of JSON lines.
+///
+/// # Errors
+/// It is compressed or a table, or cannot be read.
+pub(crate) fn check_plain(source: &Source) -> Result<()> {
+    let compression = compression(source).map_err(|error| match error {
         Error::Corpus(CorpusError::OtherFormat { path, found, .. })
             if matches!(found, OtherFormat::Parquet | OtherFormat::Arrow) =>
         {
@@ -125,12 +134,12 @@ fn source(path: &Path) -> Result<Source> {
         }
         error => error,
     })?;
-    if compression != Compression::None {
-        return Err(Error::Corpus(CorpusError::IndexedCompressed {
-            path: source.path,
-        }));
+    match compression {
+        Compression::None => Ok(()),
+        _ => Err(Error::Corpus(CorpusError::IndexedCompressed {
+            path: source.path.clone(),
+        })),
     }
-    Ok(source)
 }
 
 /// Writes the index to an unpublished file.

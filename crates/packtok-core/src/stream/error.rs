@@ -1,5 +1,7 @@
 //! The errors of this module.
 
+use std::path::PathBuf;
+
 /// Why a stream cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
@@ -37,6 +39,14 @@ pub enum StreamError {
         first: String,
         /// The other one.
         second: String,
+    },
+    /// A file has no raw index.
+    #[error("{}: there is no index {}; write it with `packtok index {}`", path.display(), index.display(), path.display())]
+    NoRawIndex {
+        /// The file.
+        path: PathBuf,
+        /// The index.
+        index: PathBuf,
     },
     /// A sample is longer than it should become.
     #[error("column {column:?} has {len} tokens, expected at most chunk_length {length}")]

@@ -135,6 +135,7 @@ impl Node for Fit {
                 false => 0,
             };
             if !self.read_window()? {
+                self.next_row = 0;
                 return match wanted {
                     0 => Ok(None),
                     _ => Err(damaged()),

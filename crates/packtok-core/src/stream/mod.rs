@@ -19,6 +19,7 @@ mod function;
 mod lanes;
 mod locate;
 mod node;
+mod numbered;
 mod parallel;
 mod position;
 mod recipe;
@@ -39,6 +40,7 @@ pub use function::{Function, SampleKey, Samples};
 pub use lanes::Ranks;
 pub use locate::{LocatedPart, located};
 use node::Node;
+pub use numbered::{Numbered, NumberedOptions};
 pub use parallel::{Limits, Tick};
 pub use position::LaneStates;
 use position::{Numbers, Position, checked, with_checksum};
@@ -49,8 +51,8 @@ pub use report::{Bad, Counts};
 pub use ring::RingOptions;
 pub use rows::{RowOptions, RowsOf};
 pub use sample::{
-    DocumentPart, ForeignSample, LabelKind, Name, RowFields, RowLayout, Sample, SamplePlace,
-    SourceRecord, Value,
+    DocumentPart, ForeignSample, LabelKind, Name, PlaceFiles, RowFields, RowLayout, Sample,
+    SamplePlace, SourceRecord, Value,
 };
 pub use spec::{Objects, RecipeSpec};
 pub use tokenize::TokenizeOptions;

@@ -1,5 +1,6 @@
 //! A stream as data: what reads, and what is done to the samples.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use packtok_sampling::order::mixture::Mixture;
@@ -13,6 +14,7 @@ use super::fit::Fit;
 use super::function::{Call, Function, Samples, SamplesNode};
 use super::lanes::{Lanes, Ranks};
 use super::node::Node;
+use super::numbered::{Numbered, NumberedNode, NumberedOptions};
 use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
 use super::report::Report;
 use super::ring::{Ring, RingOptions};
@@ -34,6 +36,15 @@ pub enum Recipe {
         read: ReadOptions,
         /// In what order.
         ring: RingOptions,
+    },
+    /// Documents by their numbers.
+    Numbered {
+        /// The documents.
+        documents: Arc<dyn Numbered>,
+        /// Which of them.
+        range: Range<u64>,
+        /// In what order.
+        options: NumberedOptions,
     },
     /// The caller's samples.
     Samples(Box<dyn Samples>),
@@ -159,6 +170,11 @@ impl Recipe {
                 read,
                 ring,
             } => Box::new(Ring::new(sources, read, ring)),
+            Self::Numbered {
+                documents,
+                range,
+                options,
+            } => Box::new(NumberedNode::new(documents, range, options)),
             Self::Samples(samples) => Box::new(SamplesNode::new(samples)),
             Self::Concat(streams) => Box::new(Concat::new(build_all(streams)?)),
             Self::Interleave { streams, weights } => {

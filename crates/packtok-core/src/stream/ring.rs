@@ -13,7 +13,7 @@ use packtok_sampling::order::permutation::Permutation;
 
 use super::node::Node;
 use super::position::{Numbers, Position, damaged};
-use super::sample::{Name, SamplePlace, SourceRecord};
+use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
 use super::{Sample, StreamError};
 use crate::corpus::{Body, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use crate::error::{Error, Result};
@@ -136,8 +136,8 @@ impl Node for Ring {
         let (column, sources) = (self.options.text_column.clone(), Arc::clone(&self.sources));
         self.read(|source, record| {
             let place = SamplePlace {
-                sources,
-                source,
+                files: PlaceFiles::Sources(sources),
+                file: source,
                 offset: record.offset,
             };
             sample(place, record, &column)

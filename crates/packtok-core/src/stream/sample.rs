@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
+use packtok_sampling::files::file_set::Files;
 use packtok_sampling::items::token_rows::TokenRow;
 use serde::Deserialize;
 
@@ -135,23 +137,42 @@ impl RowFields {
 /// The place of a record.
 #[derive(Clone)]
 pub struct SamplePlace {
-    /// The files of which one is its source.
-    pub sources: Arc<[Source]>,
-    /// Index of the source.
-    pub source: usize,
-    /// Offset as in [`crate::corpus::Record`].
+    /// The files of which one has it.
+    pub files: PlaceFiles,
+    /// Index of the file.
+    pub file: usize,
+    /// Offset as in [`crate::corpus::Record`]; for a token file, the number of the document.
     pub offset: u64,
+}
+
+/// The files of a source.
+#[derive(Clone)]
+pub enum PlaceFiles {
+    /// Sources of a corpus.
+    Sources(Arc<[Source]>),
+    /// Token files.
+    Pbins(Arc<Files>),
+}
+
+impl SamplePlace {
+    /// The path of its file.
+    pub fn path(&self) -> &Path {
+        match &self.files {
+            PlaceFiles::Sources(sources) => &sources[self.file].path,
+            PlaceFiles::Pbins(files) => files.path(self.file),
+        }
+    }
 }
 
 impl fmt::Display for SamplePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = &self.sources[self.source];
-        write!(
-            f,
-            "{}: {}",
-            source.path.display(),
-            source.offset_shown(self.offset)
-        )
+        write!(f, "{}: ", self.path().display())?;
+        match &self.files {
+            PlaceFiles::Sources(sources) => {
+                f.write_str(&sources[self.file].offset_shown(self.offset))
+            }
+            PlaceFiles::Pbins(_) => write!(f, "document {}", self.offset),
+        }
     }
 }
 

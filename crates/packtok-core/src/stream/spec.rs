@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use packtok_sampling::files::file_set::Files;
 use packtok_sampling::order::splitmix;
 use packtok_tokenizer::{EncodeOptions, Tokenizer};
 use serde::Deserialize;
@@ -13,6 +15,7 @@ use super::counting::Counting;
 use super::each::Change;
 use super::function::{Function, Samples};
 use super::lanes::Ranks;
+use super::numbered::{IndexedLines, Numbered, NumberedOptions, TokenDocuments, documents_of_lane};
 use super::parallel::Limits;
 use super::recipe::{Recipe, Step, Work, WorkKind};
 use super::ring::RingOptions;
@@ -24,6 +27,9 @@ use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
 use crate::shard::{Shard, cut};
+
+/// The column of ids.
+const IDS_COLUMN: &str = "input_ids";
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";
@@ -56,6 +62,7 @@ pub struct RecipeSpec(Vec<NodeSpec>);
 #[serde(tag = "op", rename_all = "snake_case")]
 enum NodeSpec {
     FromFiles(FilesSpec),
+    FromPbin(PbinSpec),
     FromSamples {
         object: usize,
     },
@@ -96,7 +103,16 @@ struct FilesSpec {
     num_active: usize,
     repeat: bool,
     shuffle_seed: Option<u64>,
+    /// Whether all documents are shuffled, by raw indexes.
+    shuffles_documents: bool,
     max_document_bytes: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct PbinSpec {
+    paths: Vec<PathBuf>,
+    repeat: bool,
+    shuffle_seed: Option<u64>,
 }
 
 /// What is done to the samples of the node before.
@@ -184,6 +200,7 @@ impl RecipeSpec {
             nodes: &self.0,
             objects,
             works: RefCell::default(),
+            numbered: RefCell::default(),
         };
         conversion.node(self.0.len() - 1, None)
     }
@@ -195,6 +212,8 @@ struct Conversion<'a> {
     objects: &'a dyn Objects,
     /// The work of a node, which all lanes share.
     works: RefCell<HashMap<usize, Arc<Work>>>,
+    /// The documents of a node, which all lanes share.
+    numbered: RefCell<HashMap<usize, Arc<dyn Numbered>>>,
 }
 
 impl Conversion<'_> {
@@ -206,7 +225,21 @@ impl Conversion<'_> {
         };
         let all = |from: &[usize]| from.iter().copied().map(before).collect::<Result<Vec<_>>>();
         Ok(match &self.nodes[number] {
+            NodeSpec::FromFiles(files) if files.shuffles_documents => {
+                let order = NumberedOptions {
+                    repeat: files.repeat,
+                    shuffle_seed: files.shuffle_seed,
+                };
+                self.numbered(number, order, lane, || files.lines())?
+            }
             NodeSpec::FromFiles(files) => files.recipe(lane)?,
+            NodeSpec::FromPbin(pbin) => {
+                let order = NumberedOptions {
+                    repeat: pbin.repeat,
+                    shuffle_seed: pbin.shuffle_seed,
+                };
+                self.numbered(number, order, lane, || pbin.documents())?
+            }
             NodeSpec::FromSamples { object } => {
                 Recipe::Samples(self.objects.samples(*object, lane)?)
             }
@@ -220,6 +253,28 @@ impl Conversion<'_> {
                 let step = self.step(number, &node.step, lane)?;
                 Recipe::Step(Box::new(before(node.from)?), step)
             }
+        })
+    }
+
+    /// The documents of node `number`, or those of a lane, which `open` opens once.
+    fn numbered(
+        &self,
+        number: usize,
+        mut options: NumberedOptions,
+        lane: Option<Shard>,
+        open: impl FnOnce() -> Result<Arc<dyn Numbered>>,
+    ) -> Result<Recipe> {
+        let known = self.numbered.borrow().get(&number).cloned();
+        let documents = known.map_or_else(open, Ok)?;
+        self.numbered
+            .borrow_mut()
+            .insert(number, Arc::clone(&documents));
+        let seed = options.shuffle_seed;
+        options.shuffle_seed = seed.map(|seed| seed_of_lane(seed, lane));
+        Ok(Recipe::Numbered {
+            range: documents_of_lane(&*documents, lane)?,
+            documents,
+            options,
         })
     }
 
@@ -333,7 +388,25 @@ fn seed_of_lane(seed: u64, lane: Option<Shard>) -> u64 {
     }
 }
 
+impl PbinSpec {
+    fn documents(&self) -> Result<Arc<dyn Numbered>> {
+        let files = Files::open(&self.paths, false);
+        Ok(Arc::new(TokenDocuments {
+            files: Arc::new(files.map_err(|error| Error::Sampling(Box::new(error)))?),
+            column: IDS_COLUMN.into(),
+        }))
+    }
+}
+
 impl FilesSpec {
+    fn lines(&self) -> Result<Arc<dyn Numbered>> {
+        let sources = expand(&self.inputs, self.format)?;
+        Ok(Arc::new(IndexedLines::open(
+            sources,
+            self.max_document_bytes,
+        )?))
+    }
+
     fn recipe(&self, lane: Option<Shard>) -> Result<Recipe> {
         let column: Name = self.text_column.as_str().into();
         let sources = expand(&self.inputs, self.format)?;
@@ -399,7 +472,7 @@ impl TokenizeSpec {
                 ..EncodeOptions::default()
             },
             text_column: self.text_column.as_str().into(),
-            ids_column: "input_ids".into(),
+            ids_column: IDS_COLUMN.into(),
             mask_column: self.mask_column.as_deref().map(Into::into),
             ensured: self.ensured,
             on_bad_document: self.on_bad_document,

@@ -1,0 +1,341 @@
+//! Sources whose documents have numbers and are read in any order: token files, and plain files of JSON
+//! lines with a raw index. The position is one number.
+
+use std::fs::File;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use packtok_pbin::TokenWidth;
+use packtok_sampling::files::file_set::Files;
+use packtok_sampling::order::permutation::Permutation;
+
+use super::node::Node;
+use super::position::{Numbers, Position};
+use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord, Value};
+use super::{Sample, StreamError};
+use crate::corpus::{CorpusError, Source};
+use crate::error::{Error, Result};
+use crate::shard::Shard;
+
+/// Documents that are read in any order.
+pub trait Numbered: Send + Sync {
+    /// The number of documents.
+    fn len(&self) -> u64;
+
+    /// Document `i`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn document(&self, i: u64) -> Result<Sample>;
+
+    /// The first document that starts at or after a share of the bytes or tokens, `index / count`.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    fn boundary(&self, index: u64, count: u64) -> Result<u64>;
+}
+
+/// In which order the documents are read.
+#[derive(Debug, Clone, Copy)]
+pub struct NumberedOptions {
+    /// Whether an epoch follows another without end.
+    pub repeat: bool,
+    /// The seed of the permutation of each epoch; `None` for the order of the files.
+    pub shuffle_seed: Option<u64>,
+}
+
+/// The documents of a lane, or all of them.
+///
+/// # Errors
+/// The lane has none, or a file cannot be read.
+pub(super) fn documents_of_lane(
+    documents: &dyn Numbered,
+    lane: Option<Shard>,
+) -> Result<Range<u64>> {
+    let Some(lane) = lane else {
+        return Ok(0..documents.len());
+    };
+    let part = |index, count| -> Result<_> {
+        Ok(documents.boundary(index, count)?..documents.boundary(index + 1, count)?)
+    };
+    let found = part(lane.index(), lane.count())?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let has_all =
+        |count| (0..count).all(|index| part(index, count).is_ok_and(|part| !part.is_empty()));
+    let possible = (1..lane.count()).rev().find(|&count| has_all(count));
+    Err(Error::Stream(StreamError::EmptyLane {
+        lane: lane.index(),
+        num_lanes: lane.count(),
+        possible: possible.unwrap_or(0),
+    }))
+}
+
+/// The node that reads documents by their numbers.
+pub(super) struct NumberedNode {
+    documents: Arc<dyn Numbered>,
+    range: Range<u64>,
+    options: NumberedOptions,
+    /// Number of the next sample, counted over all epochs.
+    number: u64,
+    /// The order of an epoch.
+    permutation: Option<(u64, Permutation)>,
+}
+
+impl NumberedNode {
+    pub(super) fn new(
+        documents: Arc<dyn Numbered>,
+        range: Range<u64>,
+        options: NumberedOptions,
+    ) -> Self {
+        Self {
+            documents,
+            range,
+            options,
+            number: 0,
+            permutation: None,
+        }
+    }
+
+    /// The document at `number`; `None` after the last one.
+    fn document_at(&mut self, number: u64) -> Result<Option<u64>> {
+        let Some(len) = NonZeroU64::new(self.range.end - self.range.start) else {
+            return match self.options.repeat {
+                true => Err(Error::Stream(StreamError::EmptyEpoch)),
+                false => Ok(None),
+            };
+        };
+        let (epoch, mut i) = (number / len, number % len);
+        if epoch > 0 && !self.options.repeat {
+            return Ok(None);
+        }
+        if let Some(seed) = self.options.shuffle_seed {
+            let is_current = self
+                .permutation
+                .as_ref()
+                .is_some_and(|(known, _)| *known == epoch);
+            if !is_current {
+                self.permutation = Some((epoch, Permutation::new(len, seed, epoch)));
+            }
+            if let Some((_, permutation)) = &self.permutation {
+                i = permutation.at(i);
+            }
+        }
+        Ok(Some(self.range.start + i))
+    }
+}
+
+impl Node for NumberedNode {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        let Some(document) = self.document_at(self.number)? else {
+            return Ok(None);
+        };
+        self.number += 1;
+        self.documents.document(document).map(Some)
+    }
+
+    fn mark(&self, mark: &mut Numbers) {
+        mark.push(self.number);
+    }
+
+    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
+        self.number = mark.number()?;
+        Ok(())
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        state.push(self.number);
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.advance(state)
+    }
+
+    fn set_recomputing(&mut self, _: bool) {}
+}
+
+/// The documents of token files.
+pub(super) struct TokenDocuments {
+    pub(super) files: Arc<Files>,
+    /// The column of the ids.
+    pub(super) column: Name,
+}
+
+impl Numbered for TokenDocuments {
+    fn len(&self) -> u64 {
+        self.files.num_documents()
+    }
+
+    fn document(&self, i: u64) -> Result<Sample> {
+        let file = self.files.file_of_document(i);
+        let number = i - self.files.documents_of(file).start;
+        let read = || -> packtok_sampling::Result<Vec<u32>> {
+            let tokens = self.files.token_file(file)?.document_tokens(number)?;
+            let bytes = self.files.tokens(file, tokens)?;
+            Ok(ids_of(self.files.width(), bytes))
+        };
+        let ids = read().map_err(|error| Error::Sampling(Box::new(error)))?;
+        Ok(Sample {
+            place: Some(SamplePlace {
+                files: PlaceFiles::Pbins(Arc::clone(&self.files)),
+                file,
+                offset: number,
+            }),
+            columns: vec![(self.column.clone(), Value::Ids(ids))],
+            ..Sample::default()
+        })
+    }
+
+    fn boundary(&self, index: u64, count: u64) -> Result<u64> {
+        let files = &self.files;
+        let token = share_of(files.num_tokens(), index, count);
+        if token >= files.num_tokens() {
+            return Ok(files.num_documents());
+        }
+        let file = files.file_of_token(token);
+        let documents = files.documents_of(file);
+        let first = token - files.tokens_of(file).start;
+        let find = || -> packtok_sampling::Result<u64> {
+            for document in files.token_file(file)?.documents_from(first)? {
+                let (number, tokens) = document?;
+                if tokens.start >= first {
+                    return Ok(documents.start + number);
+                }
+            }
+            Ok(documents.end)
+        };
+        find().map_err(|error| Error::Sampling(Box::new(error)))
+    }
+}
+
+/// The ids of little-endian tokens.
+fn ids_of(width: TokenWidth, bytes: &[u8]) -> Vec<u32> {
+    match width {
+        TokenWidth::U8 => bytes.iter().map(|&id| id.into()).collect(),
+        TokenWidth::U16 => {
+            let (tokens, _) = bytes.as_chunks();
+            let tokens = tokens.iter().copied().map(u16::from_le_bytes);
+            tokens.map(u32::from).collect()
+        }
+        TokenWidth::U32 => {
+            let (tokens, _) = bytes.as_chunks();
+            tokens.iter().copied().map(u32::from_le_bytes).collect()
+        }
+    }
+}
+
+/// `index / count` of `total`.
+fn share_of(total: u64, index: u64, count: u64) -> u64 {
+    (u128::from(total) * u128::from(index) / u128::from(count)) as u64
+}
+
+/// The lines of plain files with a raw index each.
+pub(super) struct IndexedLines {
+    sources: Arc<[Source]>,
+    files: Vec<File>,
+    /// For each file, the number of its first line and the bytes of the files before it; at the end,
+    /// the totals.
+    starts: Vec<(u64, u64)>,
+    /// Offset and length in bytes of each line, all files one after the other.
+    lines: Vec<(u64, u32)>,
+    max_document_bytes: u64,
+}
+
+impl IndexedLines {
+    /// Opens the files and reads their indexes.
+    ///
+    /// # Errors
+    /// A file is not plain JSON lines, or its index is missing, damaged or of another file.
+    pub(super) fn open(sources: Vec<Source>, max_document_bytes: u64) -> Result<Self> {
+        let mut this = Self {
+            files: Vec::with_capacity(sources.len()),
+            starts: vec![(0, 0)],
+            lines: Vec::new(),
+            sources: Arc::from([]),
+            max_document_bytes,
+        };
+        for source in &sources {
+            let io = |cause| Error::io(&source.path, cause);
+            crate::raw_index::check_plain(source)?;
+            this.files.push(File::open(&source.path).map_err(io)?);
+            let index: PathBuf = source.path.with_extension("idx");
+            if !index.exists() {
+                return Err(Error::Stream(StreamError::NoRawIndex {
+                    path: source.path.clone(),
+                    index,
+                }));
+            }
+            for (entry, (offset, len)) in packtok_pbin::read_raw_index(&index)?
+                .into_iter()
+                .enumerate()
+            {
+                if offset.checked_add(len).is_none_or(|end| end > source.bytes) {
+                    return Err(Error::Corpus(CorpusError::IndexEntryOutside {
+                        path: source.path.clone(),
+                        entry,
+                        offset_bytes: offset,
+                        len_bytes: len,
+                        file_bytes: source.bytes,
+                    }));
+                }
+                // A longer line is a bad document in any case.
+                this.lines
+                    .push((offset, u32::try_from(len).unwrap_or(u32::MAX)));
+            }
+            let (_, bytes_before) = this.starts[this.starts.len() - 1];
+            this.starts
+                .push((this.lines.len() as u64, bytes_before + source.bytes));
+        }
+        this.sources = sources.into();
+        Ok(this)
+    }
+}
+
+impl Numbered for IndexedLines {
+    fn len(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
+    fn document(&self, i: u64) -> Result<Sample> {
+        let file = self.starts.partition_point(|&(first, _)| first <= i) - 1;
+        let (offset, len) = self.lines[i as usize];
+        let len_bytes = u64::from(len);
+        let is_long = len_bytes > self.max_document_bytes || len == u32::MAX;
+        let record = match is_long {
+            true => SourceRecord::Oversize(len_bytes),
+            false => {
+                let mut line = vec![0; len as usize];
+                self.files[file]
+                    .read_exact_at(&mut line, offset)
+                    .map_err(|cause| Error::io(&self.sources[file].path, cause))?;
+                SourceRecord::JsonLine(line)
+            }
+        };
+        Ok(Sample {
+            place: Some(SamplePlace {
+                files: PlaceFiles::Sources(Arc::clone(&self.sources)),
+                file,
+                offset,
+            }),
+            record: Some(record),
+            ..Sample::default()
+        })
+    }
+
+    fn boundary(&self, index: u64, count: u64) -> Result<u64> {
+        let total = self.starts.last().map_or(0, |&(_, bytes)| bytes);
+        let byte = share_of(total, index, count);
+        if byte >= total {
+            return Ok(self.len());
+        }
+        let file = self.starts.partition_point(|&(_, before)| before <= byte) - 1;
+        let (first, before) = self.starts[file];
+        let lines = &self.lines[first as usize..self.starts[file + 1].0 as usize];
+        let passed = lines.partition_point(|&(offset, _)| offset < byte - before);
+        Ok(first + passed as u64)
+    }
+}
