@@ -281,6 +281,7 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         | E::NoTables { .. } => PyValueError::new_err(chain(error)),
         E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }
+        | E::OtherContent { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
         | E::DamagedTable { .. }

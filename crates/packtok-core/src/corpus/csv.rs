@@ -6,6 +6,7 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::chunk::{Content, Span, SpanContent};
+use super::frames::Frame;
 use super::source_reader::{SKIP_TURN_BYTES, SourceReader};
 use super::stream::Stream;
 use super::{BOM, CorpusError, Format, Place, ReadOptions, Source, recognize};
@@ -117,9 +118,13 @@ impl SourceReader for Csv {
         })
     }
 
-    fn skip(&mut self, place: Place) -> Result<bool> {
+    fn frame(&mut self) -> Option<Frame> {
+        self.rows.stream.frame_before(self.rows.offset_bytes)
+    }
+
+    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
         (self.rows.offset_bytes, self.rows.crc) = (place.offset, place.crc32c);
-        self.rows.stream.skip(place.offset)
+        self.rows.stream.skip(place.offset, frame)
     }
 
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {

@@ -75,6 +75,15 @@ pub enum CorpusError {
         /// Its length now.
         found_bytes: u64,
     },
+    /// A source has other records than when a position in it was saved.
+    #[error(
+        "{}: the file has other content than when the state was saved; restore it, or start without the state",
+        path.display()
+    )]
+    OtherContent {
+        /// The source.
+        path: PathBuf,
+    },
     /// Compressed data cannot be decompressed.
     #[error(
         "{}: compressed data is corrupt, truncated or followed by other data near byte {position_bytes} of the file; download the file again or repair it",

@@ -1,6 +1,7 @@
 //! Reads one part of a plug-in's corpus.
 
 use super::chunk::{Content, Span, SpanContent};
+use super::frames::Frame;
 use super::plugin::{Document, DocumentBatch, Documents, PluginCorpora};
 use super::source_reader::SourceReader;
 use super::{CorpusError, Place, ReadOptions, Source};
@@ -144,7 +145,7 @@ impl SourceReader for PluginReader {
         })
     }
 
-    fn skip(&mut self, place: Place) -> Result<bool> {
+    fn skip(&mut self, place: Place, _: Option<Frame>) -> Result<bool> {
         if self.corpora.plugin().is_resumable() {
             (self.number, self.crc) = (place.offset, place.crc32c);
             return Ok(true);

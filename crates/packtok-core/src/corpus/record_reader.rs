@@ -1,9 +1,10 @@
 //! Reads one source record by record, and resumes at any record.
 
 use super::chunk::Chunk;
+use super::frames::Frame;
 use super::open::open;
 use super::source_reader::SourceReader;
-use super::{CorpusError, Format, Place, ReadOptions, Record, Source};
+use super::{Body, CorpusError, Format, Place, ReadOptions, Record, Source};
 use crate::error::{Error, Result};
 
 /// The position of a record: the last place before it where reading can resume, and how many records
@@ -12,8 +13,12 @@ use crate::error::{Error, Result};
 pub(crate) struct RecordPosition {
     /// Offset and checksum as in [`Place`]; `None` is the start of the source.
     pub(crate) place: Option<(u64, u32)>,
+    /// For a compressed source, the frame from which the place is reached.
+    pub(crate) frame: Option<Frame>,
     /// Records between.
     pub(crate) records: u64,
+    /// CRC32C of the content of these records.
+    pub(crate) crc32c: u32,
 }
 
 /// Reads one source.
@@ -30,19 +35,20 @@ impl RecordReader {
     /// Opens `source` at `position`.
     ///
     /// # Errors
-    /// It cannot be read, or ends before the position.
+    /// It cannot be read, ends before the position, or has other records there.
     pub(crate) fn open(
         source: &Source,
         options: &ReadOptions,
         position: RecordPosition,
     ) -> Result<Self> {
         let mut this = Self {
-            reader: open_at(source, options, position.place)?,
+            reader: open_at(source, options, position)?,
             max_document_bytes: options.max_document_bytes,
             chunk: None,
             cursor: 0,
             position: RecordPosition {
                 records: 0,
+                crc32c: 0,
                 ..position
             },
         };
@@ -51,7 +57,12 @@ impl RecordReader {
                 return Err(ended_early(source, position.place));
             }
         }
-        Ok(this)
+        match this.position.crc32c == position.crc32c {
+            true => Ok(this),
+            false => Err(Error::Corpus(CorpusError::OtherContent {
+                path: source.path.clone(),
+            })),
+        }
     }
 
     /// The position of the next record.
@@ -70,9 +81,15 @@ impl RecordReader {
                 return Ok(None);
             }
         }
-        self.position.records += 1;
         let chunk = self.chunk.as_ref();
-        Ok(chunk.and_then(|chunk| chunk.record_at(&mut self.cursor)))
+        let record = chunk.and_then(|chunk| chunk.record_at(&mut self.cursor));
+        self.position.records += 1;
+        if let Some(Body::JsonLine(content) | Body::Text(content)) =
+            record.as_ref().map(|record| record.body)
+        {
+            self.position.crc32c = crc32c::crc32c_append(self.position.crc32c, content);
+        }
+        Ok(record)
     }
 
     /// Reads the next chunk; false at the end of the source.
@@ -91,7 +108,9 @@ impl RecordReader {
         {
             self.position = RecordPosition {
                 place: Some((place.offset, place.crc32c)),
+                frame: self.reader.frame(),
                 records: 0,
+                crc32c: 0,
             };
         }
         self.cursor = 0;
@@ -115,8 +134,9 @@ impl RecordReader {
 fn open_at(
     source: &Source,
     options: &ReadOptions,
-    place: Option<(u64, u32)>,
+    position: RecordPosition,
 ) -> Result<Box<dyn SourceReader>> {
+    let RecordPosition { place, frame, .. } = position;
     let Some((offset, crc32c)) = place else {
         return open(source, options);
     };
@@ -138,7 +158,7 @@ fn open_at(
         offset,
         crc32c,
     };
-    match offset == 0 || reader.skip(place_in_source)? {
+    match offset == 0 || reader.skip(place_in_source, frame)? {
         true => Ok(reader),
         false => Err(ended_early(source, place)),
     }

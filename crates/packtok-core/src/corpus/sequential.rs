@@ -52,7 +52,7 @@ impl Sequential {
             && place.offset > 0
         {
             let mut open = open(source, &reader.options)?;
-            if !open.skip(place)? {
+            if !open.skip(place, None)? {
                 return Err(Error::Corpus(CorpusError::SourceChanged {
                     path: source.path.clone(),
                     expected_bytes: place.offset,

@@ -2,6 +2,7 @@
 
 use super::Place;
 use super::chunk::Content;
+use super::frames::Frame;
 use crate::error::Result;
 
 /// Bytes of an oversize record skipped before the caller regains control.
@@ -21,9 +22,15 @@ pub(super) trait SourceReader: Send {
     /// there.
     fn place(&self, source: usize) -> Option<Place>;
 
+    /// The last frame of a compressed source that starts at or before [`SourceReader::place`].
+    fn frame(&mut self) -> Option<Frame> {
+        None
+    }
+
     /// Continues at `place`, which an earlier reader returned; returns false if the source is
-    /// shorter. Called before anything is read.
-    fn skip(&mut self, place: Place) -> Result<bool>;
+    /// shorter. Called before anything is read. With the `frame` that the reader returned, what comes
+    /// before it is not decompressed.
+    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool>;
 
     /// Reads up to `offset` of a [`Place`] without returning records; returns false if the source
     /// ends before it.

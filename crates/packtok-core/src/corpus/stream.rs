@@ -4,9 +4,8 @@
 use crate::corpus::CorpusError;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
-use flate2::bufread::MultiGzDecoder;
-
 use super::file::CorpusFile;
+use super::frames::{Frame, Frames};
 use super::{ReadOptions, Source, recognize};
 use crate::error::{Error, Result};
 
@@ -17,13 +16,33 @@ const RAW_BUFFER_BYTES: usize = 256 * 1024;
 pub(super) struct Stream {
     source: Source,
     zstd_window_log_max: u32,
+    compression: Compression,
     decoder: Decoder,
 }
 
 enum Decoder {
     Plain(RawFile),
-    Gzip(Box<MultiGzDecoder<BufReader<RawFile>>>),
-    Zstd(Box<zstd::Decoder<'static, BufReader<RawFile>>>),
+    Frames(Box<Frames<BufReader<RawFile>>>),
+}
+
+impl Decoder {
+    /// Decompresses `raw`, which is at the start of a frame.
+    fn new(
+        raw: RawFile,
+        compression: Compression,
+        window_log_max: u32,
+        frame: Frame,
+    ) -> io::Result<Self> {
+        let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
+        Ok(match compression {
+            Compression::None => Self::Plain(raw),
+            Compression::Gzip => Self::Frames(Box::new(Frames::gzip(buffered(raw), frame))),
+            Compression::Zstd => {
+                let frames = Frames::zstd(buffered(raw), window_log_max, frame)?;
+                Self::Frames(Box::new(frames))
+            }
+        })
+    }
 }
 
 /// The compression of a file, determined by its first bytes.
@@ -82,26 +101,29 @@ impl Stream {
         let is_checksummed = compression != Compression::None;
         let raw = RawFile::new(file, source, is_checksummed)
             .map_err(|cause| Error::io(&source.path, cause))?;
-        let buffered = |raw| BufReader::with_capacity(RAW_BUFFER_BYTES, raw);
-        let decoder = match compression {
-            // Only uncompressed files have ranges, whatever their first bytes may be now.
-            _ if source.range.is_some() => Decoder::Plain(raw),
-            Compression::None => Decoder::Plain(raw),
-            Compression::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(buffered(raw)))),
-            Compression::Zstd => {
-                let mut decoder = zstd::Decoder::with_buffer(buffered(raw))
-                    .map_err(|cause| Error::io(&source.path, cause))?;
-                decoder
-                    .window_log_max(options.zstd_window_log_max)
-                    .map_err(|cause| Error::io(&source.path, cause))?;
-                Decoder::Zstd(Box::new(decoder))
-            }
+        // Only uncompressed files have ranges, whatever their first bytes may be now.
+        let compression = match &source.range {
+            Some(_) => Compression::None,
+            None => compression,
         };
+        let window_log_max = options.zstd_window_log_max;
+        let decoder = Decoder::new(raw, compression, window_log_max, Frame::default())
+            .map_err(|cause| Error::io(&source.path, cause))?;
         Ok(Self {
             source: source.clone(),
             zstd_window_log_max: options.zstd_window_log_max,
+            compression,
             decoder,
         })
+    }
+
+    /// The last frame of a compressed source that starts at or before the uncompressed `offset`, from
+    /// which [`Stream::skip`] can start.
+    pub(super) fn frame_before(&mut self, offset: u64) -> Option<Frame> {
+        match &mut self.decoder {
+            Decoder::Plain(_) => None,
+            Decoder::Frames(frames) => frames.frame_before(offset),
+        }
     }
 
     /// Reads some bytes into `buffer`; 0 means that the source ended completely and unchanged.
@@ -109,8 +131,7 @@ impl Stream {
         loop {
             let result = match &mut self.decoder {
                 Decoder::Plain(raw) => raw.read(buffer),
-                Decoder::Gzip(decoder) => decoder.read(buffer),
-                Decoder::Zstd(decoder) => decoder.read(buffer),
+                Decoder::Frames(frames) => frames.read(buffer),
             };
             match result {
                 Ok(n) if n > 0 || buffer.is_empty() => return Ok(n),
@@ -127,7 +148,7 @@ impl Stream {
     pub(super) fn check_head(&self, head: &[u8]) -> Result<()> {
         match &self.decoder {
             Decoder::Plain(_) => Ok(()),
-            Decoder::Gzip(_) | Decoder::Zstd(_) => recognize::check(&self.source, head, true),
+            Decoder::Frames(_) => recognize::check(&self.source, head, true),
         }
     }
 
@@ -142,8 +163,17 @@ impl Stream {
     }
 
     /// Skips the first `num_bytes` uncompressed bytes, which are known; returns false if there are
-    /// fewer.
-    pub(super) fn skip(&mut self, num_bytes: u64) -> Result<bool> {
+    /// fewer. Of a compressed source, what is before `frame` is not read; nothing was read before.
+    pub(super) fn skip(&mut self, num_bytes: u64, frame: Option<Frame>) -> Result<bool> {
+        let mut num_bytes = num_bytes;
+        if let Some(frame) = frame.filter(|frame| *frame != Frame::default()) {
+            if frame.raw > self.source.bytes || frame.content > num_bytes {
+                return Ok(false);
+            }
+            self.start_at(frame)
+                .map_err(|cause| Error::io(&self.source.path, cause))?;
+            num_bytes -= frame.content;
+        }
         if let Decoder::Plain(raw) = &mut self.decoder {
             raw.file
                 .seek(SeekFrom::Start(num_bytes))
@@ -162,6 +192,19 @@ impl Stream {
             rest -= n as u64;
         }
         Ok(true)
+    }
+
+    /// Starts at a frame.
+    fn start_at(&mut self, frame: Frame) -> io::Result<()> {
+        let mut raw = RawFile::new(
+            CorpusFile::open(&self.source.path).map_err(io::Error::other)?,
+            &self.source,
+            true,
+        )?;
+        raw.file.seek(SeekFrom::Start(frame.raw))?;
+        raw.bytes_read = frame.raw;
+        self.decoder = Decoder::new(raw, self.compression, self.zstd_window_log_max, frame)?;
+        Ok(())
     }
 
     /// Reads on to `offset`; returns false if the source ends before it. The reader has read to the
@@ -189,8 +232,7 @@ impl Stream {
     fn raw(&self) -> &RawFile {
         match &self.decoder {
             Decoder::Plain(raw) => raw,
-            Decoder::Gzip(decoder) => decoder.get_ref().get_ref(),
-            Decoder::Zstd(decoder) => decoder.get_ref().get_ref(),
+            Decoder::Frames(frames) => frames.input().get_ref(),
         }
     }
 
@@ -215,8 +257,7 @@ impl Stream {
             Decoder::Plain(_) => {
                 return Error::io(&path, cause);
             }
-            Decoder::Gzip(decoder) => decoder.get_ref().buffer().len(),
-            Decoder::Zstd(decoder) => decoder.get_ref().buffer().len(),
+            Decoder::Frames(frames) => frames.input().buffer().len(),
         };
         // The library returns its error code only as text.
         if cause.to_string().contains("too much memory") {

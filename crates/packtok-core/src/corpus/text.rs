@@ -3,6 +3,7 @@
 use memchr::memmem::Finder;
 
 use super::chunk::{Content, Span, SpanContent};
+use super::frames::Frame;
 use super::source_reader::{SKIP_TURN_BYTES, SourceReader};
 use super::stream::Stream;
 use super::{BOM, Place, ReadOptions, Source, recognize};
@@ -233,10 +234,14 @@ impl SourceReader for Text {
         })
     }
 
-    fn skip(&mut self, place: Place) -> Result<bool> {
+    fn frame(&mut self) -> Option<Frame> {
+        self.stream.frame_before(self.offset_bytes)
+    }
+
+    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
         (self.offset_bytes, self.crc) = (place.offset, place.crc32c);
         self.is_untouched = false;
-        self.stream.skip(place.offset)
+        self.stream.skip(place.offset, frame)
     }
 
     fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {

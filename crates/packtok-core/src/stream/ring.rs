@@ -15,7 +15,7 @@ use super::node::Node;
 use super::position::{Numbers, Position, damaged};
 use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord};
 use super::{Sample, StreamError};
-use crate::corpus::{Body, ReadOptions, Record, RecordPosition, RecordReader, Source};
+use crate::corpus::{Body, Frame, ReadOptions, Record, RecordPosition, RecordReader, Source};
 use crate::error::{Error, Result};
 
 /// What a ring reads.
@@ -165,14 +165,8 @@ impl Node for Ring {
         state.push(self.num_records_before);
         state.push(self.active.len() as u64);
         for shard in &self.active {
-            let position = shard.reader.position();
             state.push(shard.source as u64);
-            state.push(u64::from(position.place.is_some()));
-            if let Some((offset, crc32c)) = position.place {
-                state.push(offset);
-                state.push(u64::from(crc32c));
-            }
-            state.push(position.records);
+            save_position(&shard.reader.position(), state);
         }
     }
 
@@ -185,17 +179,7 @@ impl Node for Ring {
         self.active.clear();
         for _ in 0..num_active {
             let source = state.number()? as usize;
-            let place = match state.number_to(1)? {
-                0 => None,
-                _ => Some((
-                    state.number()?,
-                    state.number_to(u64::from(u32::MAX))? as u32,
-                )),
-            };
-            let position = RecordPosition {
-                place,
-                records: state.number()?,
-            };
+            let position = load_position(state)?;
             let of = self.sources.get(source).ok_or_else(damaged)?;
             let reader = RecordReader::open(of, &self.read, position)?;
             self.active.push_back(Shard { source, reader });
@@ -204,6 +188,46 @@ impl Node for Ring {
     }
 
     fn set_recomputing(&mut self, _: bool) {}
+}
+
+fn save_position(position: &RecordPosition, state: &mut Numbers) {
+    // Bit 0: there is a place; bit 1: there is a frame before it.
+    let kind = u64::from(position.place.is_some()) + 2 * u64::from(position.frame.is_some());
+    state.push(kind);
+    if let Some((offset, crc32c)) = position.place {
+        state.push(offset);
+        state.push(u64::from(crc32c));
+    }
+    if let Some(frame) = position.frame {
+        state.push(frame.raw);
+        state.push(frame.content);
+    }
+    state.push(position.records);
+    state.push(u64::from(position.crc32c));
+}
+
+fn load_position(state: &mut Position<'_>) -> Result<RecordPosition> {
+    let kind = state.number_to(3)?;
+    let crc32c = |state: &mut Position<'_>| -> Result<u32> {
+        Ok(state.number_to(u64::from(u32::MAX))? as u32)
+    };
+    let place = match kind & 1 {
+        0 => None,
+        _ => Some((state.number()?, crc32c(state)?)),
+    };
+    let frame = match kind & 2 {
+        0 => None,
+        _ => Some(Frame {
+            raw: state.number()?,
+            content: state.number()?,
+        }),
+    };
+    Ok(RecordPosition {
+        place,
+        frame,
+        records: state.number()?,
+        crc32c: crc32c(state)?,
+    })
 }
 
 /// The sample of a record, which is not parsed yet.

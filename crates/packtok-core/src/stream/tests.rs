@@ -70,6 +70,7 @@ fn rows(recipe: Recipe, of: RowsOf, length: usize, drop_remainder: bool) -> Reci
         length,
         columns: vec!["input_ids".into()],
         drop_remainder,
+        fields: RowFields::default(),
     };
     Recipe::Step(Box::new(recipe), Step::Rows(options))
 }

@@ -13,6 +13,7 @@ mod texts;
 mod window;
 
 use super::chunk::{Content, Span, SpanContent};
+use super::frames::Frame;
 use super::source_reader::SourceReader;
 use super::{CorpusError, CorpusFile, Place, ReadOptions, Source};
 use crate::error::Error;
@@ -220,7 +221,7 @@ impl SourceReader for Table {
         })
     }
 
-    fn skip(&mut self, place: Place) -> Result<bool, Error> {
+    fn skip(&mut self, place: Place, _: Option<Frame>) -> Result<bool, Error> {
         let is_next = |group: &Group| group.first_row + group.rows == place.offset;
         let Some(last) = self.groups.list.iter().rposition(is_next) else {
             return Ok(false);
