@@ -45,6 +45,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data index": ((), "datasets"),
     "data list": ((), "name"),
     "source check": (("plugin.py:documents", "any"), "faults"),
+    "stream show": (("state.json",), "steps"),
     "data search": (("desc",), "name"),
     "data show": (("described",), "metadata"),
     "data validate": (("described",), "differences"),
@@ -77,6 +78,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
     for k in range(2):
         packtok_cli("pack", *CORPUS, "-o", "shards", "--shard", f"{k}/2", cwd=folder)
     packtok_cli("run", "--no-submit", "pack", *CORPUS, "-o", "old.pbin", cwd=folder)
+    (folder / "state.json").write_text(
+        json.dumps({"version": 1, "recipe": [{"op": "take", "max_count": 3}], "position": "AAA=", "skip": 2})
+    )
     (folder / "described").mkdir()
     (folder / "described" / "c.jsonl").write_text('{"text": "a"}\n')
     packtok_cli("data", "create-metadata", "--yes", "-q", cwd=folder / "described")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -27,6 +29,7 @@ from packtok.stream import (
     concat_datasets,
     interleave_datasets,
     merge_states,
+    testing,
 )
 
 EOS = 0
@@ -818,3 +821,227 @@ def test_any_callable_tokenizes(shards: list[str]) -> None:
     files = CheckpointableDataset.from_files(shards, n_active_shards=1)
     assert rows(files.tokenize(lengths, {"by": 2}).concat_chunk(4)) == [[6] * 4] * 4
     assert [one["input_ids"] for one in files.tokenize(lengths, {"by": 2}, parallel=False).take(1)] == [[6]]
+
+
+# --- functions with random numbers, caches, and other sources ---
+
+
+def noisy(sample: dict[str, Any], rng: Any) -> dict[str, Any]:
+    return {**sample, "noise": int(rng.integers(1 << 40))}
+
+
+@pytest.mark.parametrize("how", ["map", "thread", "process"])
+def test_generators_depend_on_the_position_alone(how: str) -> None:
+    samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(40)])
+
+    def dataset(seed: int) -> CheckpointableDataset:
+        if how == "map":
+            return samples.map(noisy, rng=True, seed=seed)
+        kind: Any = how
+        return samples.parallel_map(noisy, 2, 3, executor_type=kind, rng=True, seed=seed)
+
+    expected = list(samples.map(noisy, rng=True, seed=7))
+    assert list(dataset(7)) == expected
+    assert len({sample["noise"] for sample in expected}) == 40
+    with dataset(7).iter() as iterator:
+        iterator.skip(13)
+        state = iterator.state_dict()
+    assert list(dataset(7).iter(state)) == expected[13:]
+    with pytest.raises(ValueError, match=r"seed of step 2 \(call\) is 7, expected 8"):
+        dataset(8).iter(state)
+    # Lanes have numbers of their own, and ranks share them.
+    lanes = samples.map(noisy, rng=True).distribute(2, rank=0, num_replicas=1)
+    assert len({sample["noise"] for sample in lanes}) == 40
+    after = [samples.distribute(2, rank=rank, num_replicas=2).map(noisy, rng=True) for rank in range(2)]
+    joined = [sample for pair in zip(*after, strict=True) for sample in pair]
+    alone = samples.distribute(2, rank=0, num_replicas=1).map(noisy, rng=True)
+    assert joined == list(alone)
+
+
+def test_version_of_a_function_replaces_its_name_in_states() -> None:
+    samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(9)])
+    with samples.map(lambda sample: sample, version="identity 1").iter() as iterator:
+        next(iterator)
+        state = iterator.state_dict()
+    assert len(list(samples.map(dict, version="identity 1").iter(state))) == 8
+    with pytest.raises(ValueError, match=r"function of step 2 .* is 'identity 1', expected 'identity 2'"):
+        samples.map(dict, version="identity 2").iter(state)
+    with pytest.raises(TypeError, match="unexpected argument 'versions'"):
+        samples.map(dict, versions="1")  # type: ignore[call-arg]
+
+
+def test_rows_of_ranks_are_counted_after_a_function() -> None:
+    rows = CheckpointableDataset.from_sequence([{"n": i} for i in range(40)]).distribute(
+        4, rank=0, num_replicas=4
+    )
+    assert len(list(rows.map(dict).take(20))) == 5
+    assert [row["step"] for row in rows.filter(lambda row: row["n"] % 2 == 0).enumerate()][:2] == [0, 8]
+
+
+def test_cache_computes_samples_once(shards: list[str]) -> None:
+    calls: list[str] = []
+
+    def noted(sample: dict[str, Any]) -> dict[str, Any]:
+        calls.append(sample["text"])
+        return sample
+
+    files = CheckpointableDataset.from_files(shards)
+    cached = files.map(noted).cache()
+    expected = list(files)
+    with cached.iter() as iterator:
+        assert list(itertools.islice(iterator, 5)) == expected[:5]
+        state = iterator.state_dict()
+    for sample in cached:
+        sample["text"] = "changed"
+    assert list(cached) == expected
+    assert list(cached.iter(state)) == expected[5:]
+    assert calls == [sample["text"] for sample in expected]
+    assert list(files.map(noted).cache().iter(state)) == expected[5:]
+    with pytest.raises(ValueError, match="its cache would grow without limit; use take first"):
+        CheckpointableDataset.from_files(shards, repeat=True).cache()
+
+
+def test_combined_batches_keep_their_collate_fn() -> None:
+    samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(6)])
+    batched = samples.batch(2, collate_fn=len)
+    assert list(batched + batched) == [2] * 6
+    assert list(interleave_datasets([batched, batched])) == [2] * 6
+    with pytest.raises(ValueError, match="different collate_fn or pin_memory; combine them before batch"):
+        concat_datasets([batched, samples.batch(2)])
+
+
+def test_streamed_datasets_of_hugging_face_resume_by_their_state(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    paths = [write_lines(tmp_path / f"{f}.jsonl", [f"{f}.{i}" for i in range(20)]) for f in range(4)]
+
+    def dataset() -> Any:
+        streamed = datasets.load_dataset("json", data_files=paths, split="train", streaming=True)
+        return CheckpointableDataset.from_huggingface(streamed, repeat=True)
+
+    expected = list(dataset().take(200))
+    assert [sample["text"] for sample in expected[:2]] == ["0.0", "0.1"]
+    assert expected[80:160] == expected[:80]
+    found: list[Any] = []
+    state = None
+    for stop in (0, 3, 77, 81, 130, 200):
+        with dataset().shuffle(1).iter(json.loads(json.dumps(state)) if state else None) as iterator:
+            found += itertools.islice(iterator, stop - len(found))
+            state = iterator.state_dict()
+    assert found == expected
+    # Lanes have files of their own.
+    lanes = [dataset().distribute(4, rank=rank, num_replicas=2).take(8) for rank in range(2)]
+    assert [sample["text"] for sample in lanes[1]] == ["1.0", "3.0", "1.1", "3.1"]
+    with pytest.raises(ValueError, match="4 shards, too few for 5 lanes"):
+        list(dataset().distribute(5, rank=0, num_replicas=1))
+    whole = datasets.load_dataset("json", data_files=paths, split="train")
+    assert list(CheckpointableDataset.from_huggingface(whole)) == expected[:80]
+
+
+# --- what a state says of files ---
+
+
+def compressed(kind: str, texts: list[str]) -> bytes:
+    """Returns a frame or member with a line for each text."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+    if kind == "gz":
+        return gzip.compress(lines)
+    import zstandard
+
+    return zstandard.compress(lines)
+
+
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+def test_frames_before_a_state_are_not_decompressed_again(tmp_path: Path, kind: str) -> None:
+    rng = random.Random(1)
+    frames = [
+        compressed(kind, [f"{f}.{i} {rng.randbytes(3000).hex()}" for i in range(60)]) for f in range(40)
+    ]
+    path = tmp_path / f"a.jsonl.{kind}"
+    path.write_bytes(b"".join(frames))
+    dataset = CheckpointableDataset.from_files(path)
+    expected = list(dataset)
+    with dataset.iter() as iterator:
+        iterator.skip(2000)
+        state = iterator.state_dict()
+    assert list(dataset.iter(state)) == expected[2000:]
+    # All but the start, by which the compression is recognized.
+    damaged = bytearray(path.read_bytes())
+    damaged[100 : sum(map(len, frames[:20]))] = bytes(sum(map(len, frames[:20])) - 100)
+    path.write_bytes(damaged)
+    assert list(dataset.iter(state)) == expected[2000:]
+    with pytest.raises(packtok.PacktokError, match=r"a\.jsonl.*compressed data is corrupt"):
+        list(dataset)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt", "a.jsonl.gz", "a.parquet"])
+def test_file_with_other_content_is_an_error_of_its_state(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+
+    def write(word: str) -> None:
+        texts = [f"{word} {i:03}" for i in range(50)]
+        if name.endswith("csv"):
+            path.write_text("text\n" + "".join(f"{text}\n" for text in texts))
+        elif name.endswith("parquet"):
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            pq.write_table(pa.table({"text": texts}), path, compression="none")
+        elif name.endswith("txt"):
+            path.write_text("\n".join(texts))
+        elif name.endswith("gz"):
+            path.write_bytes(gzip.compress(json_lines(texts), mtime=0, compresslevel=0))
+        else:
+            path.write_bytes(json_lines(texts))
+
+    write("one")
+    dataset = CheckpointableDataset.from_files(path)
+    with dataset.iter() as iterator:
+        # A text file is one document.
+        iterator.skip(1 if name.endswith("txt") else 20)
+        state = iterator.state_dict()
+    write("two")
+    with pytest.raises(packtok.PacktokError, match=f"{name}: the file has other content than when the state"):
+        list(CheckpointableDataset.from_files(path).iter(state))
+
+
+def json_lines(texts: list[str]) -> bytes:
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts).encode()
+
+
+# --- checks for users ---
+
+
+def test_checks_of_resumption_find_what_is_wrong(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    testing.check_resumption(tutorial(stories, tokenizer), num_samples=60)
+    calls = itertools.count()
+    changing = CheckpointableDataset.from_sequence([{"n": i} for i in range(30)]).map(
+        lambda sample: {**sample, "call": next(calls)}
+    )
+    with pytest.raises(AssertionError, match="sample 0 differs"):
+        testing.check_resumption(changing)
+
+    def rank(rank: int, count: int) -> CheckpointableDataset:
+        return tutorial_rows(stories, tokenizer).distribute(4, rank=rank, num_replicas=count)
+
+    testing.check_ranks(rank)
+    with pytest.raises(AssertionError, match="on rank 1 of 2"):
+        testing.check_ranks(lambda _, count: tutorial_rows(stories, tokenizer).stride(count, 0), (2,))
+
+
+def tutorial_rows(paths: list[str], tokenizer: packtok.Tokenizer) -> CheckpointableDataset:
+    files = CheckpointableDataset.from_files(paths, repeat=True)
+    return files.tokenize(tokenizer).concat_chunk(32).shuffle(20)
+
+
+def test_state_is_shown(
+    stories: list[str], tokenizer: packtok.Tokenizer, tmp_path: Path, packtok_cli: Any
+) -> None:
+    with tutorial_rows(stories, tokenizer).distribute(4, rank=1, num_replicas=2).iter() as iterator:
+        iterator.skip(3)
+        (tmp_path / "state.json").write_text(json.dumps(iterator.state_dict()))
+    shown = packtok_cli("stream", "show", "state.json", cwd=tmp_path).stdout
+    assert re.search(r"version 1, [\d,]+ bytes: position of \d+ bytes, 2 lanes of at most", shown)
+    assert re.search(r"^ +4  shuffle\(buffer_size=20, seed=42\)$", shown, re.M)
+    (tmp_path / "other.json").write_text("[1]")
+    failed = packtok_cli("stream", "show", "other.json", cwd=tmp_path, code=2)
+    assert "other.json: not the state of a stream as JSON" in failed.stderr

@@ -251,6 +251,7 @@ fn stream_error(error: &StreamError) -> PyErr {
         E::DamagedState
         | E::BufferAfterLanes
         | E::LaneMissing { .. }
+        | E::RowsOfRanks { .. }
         | E::EmptyLane { .. }
         | E::NoTokens { .. }
         | E::NoText { .. }

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from packtok import __version__, interrupts
-from packtok.cli import console, data, source, tokenizer
+from packtok.cli import console, data, source, stream, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
 from packtok.cli.index import index
@@ -92,13 +92,14 @@ app.command()(retry)
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(data.app, name="data")
 app.add_typer(source.app, name="source")
+app.add_typer(stream.app, name="stream")
 
 
 def main() -> None:
     """Entry point of the `packtok` program."""
     interrupts.answer_at_once()
     # Any script can be printed to any terminal: characters that the encoding lacks are escaped.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if hasattr(output, "reconfigure"):
+            output.reconfigure(errors="backslashreplace")
     app(prog_name="packtok")

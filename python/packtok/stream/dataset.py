@@ -592,9 +592,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             ValueError: If the samples have no end, or are divided among ranks.
         """
         if recipe.is_endless(self._node):
-            raise ValueError(
-                "the stream has no end, so a cache of it would grow without limit; use take first"
-            )
+            raise ValueError("the stream has no end, so its cache would grow without limit; use take first")
         if recipe.share_of(self._node) is not None:
             raise ValueError("cache cannot follow distribute; put it before")
         identity = {"source": "cache", "recipe": recipe.described(self._node), "repeat": False}

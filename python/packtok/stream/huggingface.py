@@ -82,9 +82,11 @@ class IterableDatasetSamples:
                 "use from_iterable, which reads again from the start"
             ) from None
 
-    def seek(self, number: int, state: bytes) -> None:
-        """Goes to where ``state`` was."""
+    def seek(self, number: int, state: bytes | None) -> None:
+        """Goes to where ``state`` was; without one, stays at the start."""
         del number
+        if state is None:
+            return
         self._epoch, saved = json.loads(bytes(state))
         self._dataset.set_epoch(self._epoch)
         if saved is not None:

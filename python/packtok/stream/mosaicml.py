@@ -54,8 +54,10 @@ class StreamingDatasetSamples:
         state = self._dataset.state_dict(self._num_samples, True)
         return json.dumps([self._num_samples, self._is_ended, state]).encode()
 
-    def seek(self, number: int, state: bytes) -> None:
-        """Goes to where ``state`` was."""
+    def seek(self, number: int, state: bytes | None) -> None:
+        """Goes to where ``state`` was; without one, stays at the start."""
         del number
+        if state is None:
+            return
         self._num_samples, self._is_ended, saved = json.loads(bytes(state))
         self._dataset.load_state_dict(saved)

@@ -79,6 +79,16 @@ pub enum StreamError {
         /// The lane.
         lane: u64,
     },
+    /// A state is between the rows of two ranks.
+    #[error(
+        "the state is after {num_rows} rows, which {num_ranks} ranks cannot share equally; use a global batch size that every number of ranks divides"
+    )]
+    RowsOfRanks {
+        /// Rows before the state.
+        num_rows: u64,
+        /// Number of ranks.
+        num_ranks: u64,
+    },
     /// A lane has nothing to read.
     #[error(
         "lane {lane} of {num_lanes} has no document: the data allow at most {possible} lanes; lower lanes, or give more or larger files"

@@ -140,6 +140,12 @@ impl Node for Lanes {
 
     fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
         self.num_rows = state.number()?;
+        if !self.num_rows.is_multiple_of(self.ranks.count) {
+            return Err(Error::Stream(StreamError::RowsOfRanks {
+                num_rows: self.num_rows,
+                num_ranks: self.ranks.count,
+            }));
+        }
         let next_of_ended = match state.number_to(1)? {
             0 => None,
             _ => Some(state.number()?),
