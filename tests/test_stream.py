@@ -554,16 +554,25 @@ def test_process_groups_of_two_and_three_serve_one_stream(stories: list[str], tm
 def test_lanes_that_end_give_every_rank_as_many_batches(
     stories: list[str], tokenizer: packtok.Tokenizer
 ) -> None:
-    def rows_of(num_ranks: int) -> list[list[list[int]]]:
-        found = [rows(distributed_rows(stories, tokenizer, rank, num_ranks)) for rank in range(num_ranks)]
+    def batches_of(num_ranks: int, at_epoch_end: Any) -> list[list[list[list[int]]]]:
+        found = []
+        for rank in range(num_ranks):
+            ending = distributed_rows(stories, tokenizer, rank, num_ranks, at_epoch_end)
+            found.append([batch["input_ids"].tolist() for batch in ending.batch(global_batch_size=12)])
         assert len({len(one) for one in found}) == 1
-        return [row for group in zip(*found, strict=True) for row in group]
+        return found
 
-    expected = rows_of(1)
+    expected = [row for batch in batches_of(1, "short")[0] for row in batch]
     assert len(expected) > 100
     for num_ranks in (2, 3, 4):
-        found = rows_of(num_ranks)
-        assert found == expected[: len(expected) // num_ranks * num_ranks]
+        for at_epoch_end in ("short", "drop"):
+            found = []
+            for ranks_batches in zip(*batches_of(num_ranks, at_epoch_end), strict=True):
+                longest = max(map(len, ranks_batches))
+                rounds = [[rank[i] for rank in ranks_batches if i < len(rank)] for i in range(longest)]
+                found += [row for one in rounds for row in one]
+            kept = len(expected) // num_ranks * num_ranks if at_epoch_end == "drop" else len(expected)
+            assert found == expected[:kept]
     # Resumed after some lanes have ended.
     dataset = distributed_rows(stories, tokenizer, 1, 2)
     for stop in (len(expected) // 2 - 1, len(expected) // 2 - 4, 3):
@@ -572,11 +581,32 @@ def test_lanes_that_end_give_every_rank_as_many_batches(
         assert before + rows(dataset.iter(iterator.state_dict())) == rows(dataset)
 
 
+def test_ranks_without_a_last_row_have_an_empty_batch() -> None:
+    samples = [{"input_ids": [i] * 4} for i in range(10)]
+    tokens = CheckpointableDataset.from_sequence(samples).concat_chunk(4, labels=True, cu_seqlens=True)
+
+    def batches(rank: int, dataset: CheckpointableDataset) -> list[Any]:
+        return list(dataset.distribute(1, rank=rank, num_replicas=4).batch(global_batch_size=4))
+
+    for dataset in (tokens, tokens.map(dict)):
+        last = [batches(rank, dataset)[-1] for rank in range(4)]
+        assert [len(batch["input_ids"]) for batch in last] == [1, 0, 0, 0]
+        assert last[1]["input_ids"].shape == last[1]["labels"].shape == (0, 4)
+        assert last[1]["cu_seqlens"].tolist() == [0]
+    # Limits are those of all ranks.
+    limited = [tokens.distribute(1, rank=r, num_replicas=4).take(6).batch(2) for r in range(4)]
+    assert [[len(batch["labels"]) for batch in rank] for rank in limited] == [[2], [2], [1], [1]]
+
+
 def distributed_rows(
-    paths: list[str], tokenizer: packtok.Tokenizer, rank: int, num_ranks: int
+    paths: list[str],
+    tokenizer: packtok.Tokenizer,
+    rank: int,
+    num_ranks: int,
+    at_epoch_end: Any = "short",
 ) -> CheckpointableDataset:
     files = CheckpointableDataset.from_files(paths).tokenize(tokenizer)
-    return files.concat_chunk(40).shuffle(7).distribute(4, rank, num_ranks)
+    return files.concat_chunk(40).shuffle(7).distribute(4, rank, num_ranks, at_epoch_end=at_epoch_end)
 
 
 def test_one_lane_is_a_stride(stories: list[str], tokenizer: packtok.Tokenizer) -> None:

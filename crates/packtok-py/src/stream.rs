@@ -63,8 +63,9 @@ fn wait_for_stream_calls(py: Python<'_>) {
     });
 }
 
-/// The samples of a batch that is not stacked, and the columns of the sample itself.
-type RowsAndColumns<'py> = (Option<Bound<'py, PyList>>, Bound<'py, PyAny>);
+/// The samples of a batch that is not stacked and whether none of them is of this rank; the columns of the sample
+/// itself.
+type RowsAndColumns<'py> = (Option<(Bound<'py, PyList>, bool)>, Bound<'py, PyAny>);
 
 /// A position, and those in lanes.
 type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
@@ -145,8 +146,8 @@ impl PyStream {
 
     /// The next sample as a tuple of rows and columns; `None` at the end.
     ///
-    /// Rows are the samples of a batch whose columns cannot be arrays of two dimensions, else
-    /// `None`. Ids are arrays of int64. `allocate`, if it is given, is called with the dtypes and
+    /// Rows are the samples of a batch whose columns cannot be arrays of two dimensions, and whether
+    /// they only show the fields, because the batch has no row; else `None`. Ids are arrays of int64. `allocate`, if it is given, is called with the dtypes and
     /// shapes of the columns of a batch, and returns a pair for each: what the batch contains, and
     /// the array of its memory. Without it, batches are lists of samples.
     #[pyo3(signature = (allocate=None))]
@@ -170,9 +171,12 @@ impl PyStream {
             add_columns(py, &columns, &sample)?;
             return Ok(Some((None, columns.into_any())));
         }
-        let rows = rows.into_iter().map(|row| to_python(py, row));
+        // Without a row of this rank, another one shows which fields there are.
+        let is_empty = rows.iter().all(|row| row.is_absent);
+        let rows = rows.into_iter().filter(|row| is_empty || !row.is_absent);
+        let rows = rows.map(|row| to_python(py, row));
         let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
-        Ok(Some((Some(rows), to_python(py, sample)?)))
+        Ok(Some((Some((rows, is_empty)), to_python(py, sample)?)))
     }
 
     /// Passes over the next samples; returns how many there were.

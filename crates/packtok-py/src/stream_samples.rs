@@ -80,13 +80,18 @@ pub(crate) fn stack<'py>(
     if !are_alike(rows) {
         return Ok(None);
     }
+    // Of a rank without a row, it shows only which columns there are.
     let first = &rows[0];
-    let token_rows: Option<Vec<_>> = rows.iter().map(Sample::token_row).collect();
-    let fields = match &token_rows {
-        Some(found) if found.iter().all(|(_, fields)| *fields == found[0].1) => found[0].1,
-        Some(_) => return Ok(None),
-        None => RowFields::default(),
-    };
+    let fields = first.token_row().map(|(_, fields)| fields);
+    let rows: Vec<_> = rows.iter().filter(|row| !row.is_absent).collect();
+    let mut token_rows = Vec::new();
+    for row in rows.iter().filter_map(|row| row.token_row()) {
+        if Some(row.1) != fields {
+            return Ok(None);
+        }
+        token_rows.push(row.0);
+    }
+    let fields = fields.unwrap_or_default();
     let mut shapes = Vec::new();
     for (_, value) in &first.columns {
         shapes.push(("int64", rows.len(), value.num_tokens()));
@@ -107,13 +112,20 @@ pub(crate) fn stack<'py>(
     }
     let arrays = || allocated.iter().map(|(_, array)| array);
     for (i, array) in arrays().take(first.columns.len()).enumerate() {
-        write_column(rows, i, array)?;
+        write_column(&rows, i, array)?;
     }
-    if let Some(token_rows) = token_rows {
-        let token_rows: Vec<_> = token_rows.into_iter().map(|(row, _)| row).collect();
+    if fields != RowFields::default() {
         let input_ids = &allocated[0].1;
         let arrays: Vec<_> = arrays().skip(first.columns.len()).collect();
-        add_fields(py, &dict, &token_rows, fields, input_ids, &arrays)?;
+        add_fields(
+            py,
+            &dict,
+            &token_rows,
+            len.unwrap_or(0),
+            fields,
+            input_ids,
+            &arrays,
+        )?;
     }
     Ok(Some(dict))
 }
@@ -133,7 +145,7 @@ fn are_alike(rows: &[Sample]) -> bool {
 }
 
 /// Writes column `i` of all rows.
-fn write_column(rows: &[Sample], i: usize, array: &Bound<'_, PyAny>) -> PyResult<()> {
+fn write_column(rows: &[&Sample], i: usize, array: &Bound<'_, PyAny>) -> PyResult<()> {
     let values = rows.iter().map(|row| &row.columns[i].1);
     if let Ok(array) = array.cast::<PyArray1<i64>>() {
         let mut array = array.try_readwrite()?;
@@ -179,13 +191,14 @@ fn add_fields<'py>(
     py: Python<'py>,
     dict: &Bound<'py, PyDict>,
     rows: &[TokenRow<'_>],
+    context_length: usize,
     fields: RowFields,
     input_ids: &Bound<'py, PyAny>,
     arrays: &[&Bound<'py, PyAny>],
 ) -> PyResult<()> {
     let shape = Shape {
         num_rows: rows.len(),
-        context_length: rows.first().map_or(0, |row| row.ids.len()),
+        context_length,
     };
     let array = |wanted: &str| {
         let mut names = names_of(fields).into_iter();
@@ -243,7 +256,7 @@ fn add_fields_of_row(
     let names = names_of(fields);
     let arrays: Vec<_> = names.iter().map(|(_, dtype)| array(dtype)).collect();
     let given: Vec<_> = arrays.iter().collect();
-    add_fields(py, dict, &[row], fields, &array("int64"), &given)?;
+    add_fields(py, dict, &[row], len, fields, &array("int64"), &given)?;
     for ((name, _), array) in names.into_iter().zip(&arrays) {
         dict.set_item(name, array.get_item(0)?)?;
     }

@@ -544,16 +544,18 @@ class CheckpointableDataset(IterableDataset[Any]):
         num_replicas: int | None = None,
         device_mesh: DeviceMesh | None = None,
         dp_dim: MeshDim | None = None,
+        *,
+        at_epoch_end: Literal["short", "drop"] = "short",
     ) -> CheckpointableDataset:
         """Divides the data into ``lanes``, runs what comes before in each of them, and joins their rows.
 
         Row p is row p // lanes of lane p % lanes, and rank r of R returns the rows whose number modulo R is
         r. The stream of all ranks depends on ``lanes``, but not on the number of ranks. If that divides
         ``lanes`` and the data are repeated, a rank reads its own lanes only; otherwise every rank computes
-        all lanes. If the data end, the last rows are left out if they are fewer than the ranks.
+        all lanes, because which row follows the end of a lane depends on all of them.
 
-        After it, ``batch``, ``take``, ``stride``, ``enumerate`` and functions can follow; ``take`` and
-        ``enumerate`` count the rows of all ranks.
+        After it, ``batch``, ``pad``, ``take``, ``stride``, ``enumerate`` and functions can follow; ``take``
+        and ``enumerate`` count the rows of all ranks.
 
         Args:
             lanes: Into how many parts the data are divided; fixed for a run, a multiple of the ranks.
@@ -561,16 +563,22 @@ class CheckpointableDataset(IterableDataset[Any]):
             num_replicas: The number of ranks; needs ``rank``.
             device_mesh: A mesh whose dimension ``dp_dim`` divides the data.
             dp_dim: Name or number of a dimension of the mesh.
+            at_epoch_end: What becomes of the last rows if they are fewer than the ranks. With ``"short"``,
+                every row is returned once, and all ranks return as many batches: the last one of a rank may
+                have fewer rows, or none. With ``"drop"``, these rows are left out.
 
         Raises:
             ValueError: If an argument is not valid.
         """
+        if at_epoch_end not in ("short", "drop"):
+            raise ValueError(f"at_epoch_end is {at_epoch_end!r}, expected 'short' or 'drop'")
         share = find_share(rank, num_replicas, device_mesh=device_mesh, dp_dim=dp_dim)
         arguments = {
             "num_lanes": checked_integer("lanes", lanes, least=1),
             "rank": share.rank,
             "num_ranks": share.num_replicas,
             "is_endless": recipe.is_endless(self._node),
+            "may_be_short": at_epoch_end == "short",
         }
         return self._with(recipe.Node("distribute", arguments, (self._node,)))
 

@@ -97,12 +97,21 @@ class CheckpointableIterator:
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
-        rows, columns = found
-        if rows is None:
+        of_batch, columns = found
+        if of_batch is None:
             return tensors(columns) if isinstance(columns, dict) else columns
+        rows, is_empty = of_batch
         rows = [tensors(row) if isinstance(row, dict) else row for row in rows]
-        batch = (self._batching.collate_fn or _collated)(rows)
+        batch = self._collated(rows, is_empty=is_empty)
         return {**batch, **columns} if columns else batch
+
+    def _collated(self, rows: list[Any], *, is_empty: bool) -> Any:
+        """Returns the batch of ``rows``; if ``is_empty``, they only show its fields."""
+        if self._batching.collate_fn is not None:
+            return self._batching.collate_fn([] if is_empty else rows)
+        has_segments = isinstance(rows[0], dict) and "cu_seqlens" in rows[0]
+        batch = collate(rows) if has_segments else default_collate(rows)
+        return _without_rows(batch) if is_empty else batch
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
@@ -184,11 +193,14 @@ class CheckpointableIterator:
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
 
 
-def _collated(rows: list[Any]) -> Any:
-    """The batch of rows that are not stacked by the core."""
-    if isinstance(rows[0], dict) and "cu_seqlens" in rows[0]:
-        return collate(rows)
-    return default_collate(rows)
+def _without_rows(batch: Any) -> Any:
+    """The same fields without rows, for a rank that has none of the last ones."""
+    if isinstance(batch, dict):
+        empty = {name: _without_rows(value) for name, value in batch.items()}
+        if "cu_seqlens" in batch:
+            empty["cu_seqlens"], empty["max_seqlen"] = torch.zeros(1, dtype=torch.int32), 0
+        return empty
+    return batch[:0] if isinstance(batch, torch.Tensor | list) else batch
 
 
 def _document(place: tuple[str, int, str] | None, tokens: tuple[int, int] | None) -> dict[str, Any]:

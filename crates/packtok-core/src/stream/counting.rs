@@ -51,13 +51,19 @@ impl Node for Counter {
             };
             // After lanes, the rows of all ranks count, but for a stride.
             let own = (self.count, self.count + 1);
-            let (number, end) = match (&self.counting, sample.row) {
-                (Counting::Stride { .. }, _) | (_, None) => own,
-                (_, Some(row)) => (row.number, row.end),
+            let (number, round, may_be_short) = match (&self.counting, sample.row) {
+                (Counting::Stride { .. }, _) | (_, None) => (own.0, own, false),
+                (_, Some(row)) => (row.number, row.round, row.may_be_short),
             };
-            self.count = end;
+            self.count = round.1;
             match &self.counting {
-                Counting::Take(limit) if end > *limit => return Ok(None),
+                &Counting::Take(limit) if round.1 > limit => {
+                    if round.0 >= limit || !may_be_short {
+                        return Ok(None);
+                    }
+                    sample.is_absent |= number >= limit;
+                    return Ok(Some(sample));
+                }
                 Counting::Take(_) => return Ok(Some(sample)),
                 Counting::Stride { interval, offset } if number % interval != *offset => {}
                 Counting::Stride { .. } => return Ok(Some(sample)),

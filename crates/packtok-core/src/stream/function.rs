@@ -67,6 +67,7 @@ impl Worker for CallWorker {
 struct Kept {
     place: Option<SamplePlace>,
     row: Option<StreamRow>,
+    is_absent: bool,
     parts: Option<(Vec<u32>, Vec<DocumentPart>)>,
 }
 
@@ -79,6 +80,7 @@ impl Kept {
         Self {
             place: sample.place.take(),
             row: sample.row,
+            is_absent: sample.is_absent,
             parts,
         }
     }
@@ -94,6 +96,7 @@ impl Kept {
         Sample {
             place: self.place,
             row: self.row,
+            is_absent: self.is_absent,
             layout,
             ..sample
         }

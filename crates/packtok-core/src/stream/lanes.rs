@@ -20,6 +20,8 @@ pub struct Ranks {
     pub rank: u64,
     /// Number of ranks.
     pub count: u64,
+    /// Whether the last rows are returned if they are fewer than the ranks; they are left out otherwise.
+    pub may_be_short: bool,
 }
 
 impl Ranks {
@@ -93,25 +95,33 @@ impl Node for Lanes {
     fn next(&mut self) -> Result<Option<Sample>> {
         let mut own = None;
         if self.reads_all() {
-            // All ranks are at the same row between two calls. The last rows, if they are fewer than
-            // the ranks, are left out, so that all ranks have as many rows.
+            // All ranks are at the same row between two calls.
             for rank in 0..self.ranks.count {
                 let Some(row) = self.next_row()? else {
-                    return Ok(None);
+                    if !self.ranks.may_be_short {
+                        return Ok(None);
+                    }
+                    break;
                 };
-                if rank == self.ranks.rank {
-                    own = Some(row);
+                let is_own = rank == self.ranks.rank;
+                if is_own || own.is_none() {
+                    own = Some(Sample {
+                        is_absent: !is_own,
+                        ..row
+                    });
                 }
             }
         } else {
             own = self.next_row()?;
         }
         if let Some(row) = &mut own {
+            let round = (self.num_rows, self.num_rows + self.ranks.count);
             row.row = Some(StreamRow {
                 number: self.num_rows + self.ranks.rank,
-                end: self.num_rows + self.ranks.count,
+                round,
+                may_be_short: self.ranks.may_be_short,
             });
-            self.num_rows += self.ranks.count;
+            self.num_rows = round.1;
         }
         Ok(own)
     }
@@ -140,12 +150,6 @@ impl Node for Lanes {
 
     fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
         self.num_rows = state.number()?;
-        if !self.num_rows.is_multiple_of(self.ranks.count) {
-            return Err(Error::Stream(StreamError::RowsOfRanks {
-                num_rows: self.num_rows,
-                num_ranks: self.ranks.count,
-            }));
-        }
         let next_of_ended = match state.number_to(1)? {
             0 => None,
             _ => Some(state.number()?),
@@ -158,6 +162,13 @@ impl Node for Lanes {
             lane.has_ended = own.number_to(1)? == 1;
             lane.node.load(&mut own)?;
             own.finish()?;
+        }
+        let is_over = self.lanes.iter().all(|lane| lane.has_ended);
+        if !is_over && !self.num_rows.is_multiple_of(self.ranks.count) {
+            return Err(Error::Stream(StreamError::RowsOfRanks {
+                num_rows: self.num_rows,
+                num_ranks: self.ranks.count,
+            }));
         }
         let first_own = match self.reads_all() {
             true => self.num_rows,

@@ -17,7 +17,10 @@ pub struct LocatedPart {
 /// The documents of each row of a batch, or of the sample as the only row.
 pub fn located(sample: &Sample) -> Vec<Vec<LocatedPart>> {
     match &sample.rows {
-        Some(rows) => rows.iter().map(parts_of).collect(),
+        Some(rows) => {
+            let rows = rows.iter().filter(|row| !row.is_absent);
+            rows.map(parts_of).collect()
+        }
         None => vec![parts_of(sample)],
     }
 }

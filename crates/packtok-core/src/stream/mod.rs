@@ -117,7 +117,12 @@ impl Stream {
         if let Some(failure) = &self.failure {
             return Err(Error::Stream(StreamError::Failed(failure.clone())));
         }
-        let next = self.node.next();
+        let next = loop {
+            match self.node.next() {
+                Ok(Some(sample)) if sample.is_absent => {}
+                next => break next,
+            }
+        };
         if let Err(error) = &next {
             self.failure = Some(packtok_pbin::chain(error));
         }

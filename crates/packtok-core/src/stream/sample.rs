@@ -50,6 +50,8 @@ pub struct Sample {
     pub row: Option<StreamRow>,
     /// For a row of tokens: its documents, and the fields to derive from them.
     pub layout: Option<Box<RowLayout>>,
+    /// Whether it only stands for the row that this rank lacks, because the others have the last ones.
+    pub is_absent: bool,
     /// For a batch: its samples.
     pub rows: Option<Vec<Sample>>,
     /// The caller's own form of the whole sample, which replaces all others.
@@ -74,8 +76,10 @@ pub enum SourceRecord {
 pub struct StreamRow {
     /// Its number, from 0.
     pub number: u64,
-    /// The end of the rows of which each rank has one.
-    pub end: u64,
+    /// The rows of which each rank has one.
+    pub round: (u64, u64),
+    /// Whether the last round may have fewer rows than there are ranks.
+    pub may_be_short: bool,
 }
 
 /// The documents of a row of tokens.

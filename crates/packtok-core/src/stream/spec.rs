@@ -86,6 +86,7 @@ struct DistributeSpec {
     rank: u64,
     num_ranks: u64,
     is_endless: bool,
+    may_be_short: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -282,6 +283,7 @@ impl Conversion<'_> {
         let ranks = Ranks {
             rank: spec.rank,
             count: spec.num_ranks,
+            may_be_short: spec.may_be_short,
         };
         let lane = |number| {
             let part = Shard::new(number, spec.num_lanes)?;
