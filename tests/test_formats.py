@@ -1,4 +1,4 @@
-"""Corpora in Parquet, Arrow, CSV, TSV and plain text: the same documents, whatever their format."""
+"""Corpora in Parquet, Arrow, CSV, TSV, CBOR and plain text: the same documents, whatever their format."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,6 +71,11 @@ def write_text(path: Path, texts: list[str]) -> None:
     path.write_bytes("".join(text + SEPARATOR for text in texts).encode())
 
 
+def write_cbor(path: Path, texts: list[str]) -> None:
+    samples = ({"id": i, "ids": [1.5, None, True], "text": text} for i, text in enumerate(texts))
+    path.write_bytes(b"".join(map(cbor2.dumps, samples)))
+
+
 def write_jsonl(path: Path, texts: list[str]) -> None:
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
 
@@ -95,9 +101,11 @@ WRITERS: dict[str, Callable[[Path, list[str]], None]] = {
     "c.tsv": lambda path, texts: write_csv(path, texts, "\t"),
     "c.txt": write_text,
     "c.txt.zst": zipped(write_text),
+    "c.cbor": write_cbor,
+    "c.cbor.gz": zipped(write_cbor),
 }
 # One of each reader, for tests that take long.
-READERS = ("c.parquet", "c.arrow", "c.csv", "c.txt")
+READERS = ("c.parquet", "c.arrow", "c.csv", "c.txt", "c.cbor")
 
 
 def options(name: str) -> dict[str, str]:
@@ -252,6 +260,12 @@ def bad_text(path: Path) -> None:
     path.write_bytes(SEPARATOR.encode().join([b"good", b"\xfe", b"\xff\xfe", b"fine"]))
 
 
+def bad_cbor(path: Path) -> None:
+    path.write_bytes(
+        b"".join(map(cbor2.dumps, [{"text": "good"}, {"text": b"a"}, {1: "a"}, {"text": "fine"}]))
+    )
+
+
 NULL = ("row", 2, None, 0, "the text is null")
 BYTES = "the text is not UTF-8 at byte 1"
 BAD = {
@@ -264,6 +278,13 @@ BAD = {
     ),
     "c.parquet": (bad_parquet, [NULL, ("row", 3, None, 2, BYTES)]),
     "c.arrow": (bad_arrow, [NULL, ("row", 3, None, 2, BYTES)]),
+    "c.cbor": (
+        bad_cbor,
+        [
+            ("document", 2, 11, 0, "the item has bytes, which JSON lacks"),
+            ("document", 3, 19, 0, "the item has a map whose keys are not texts, which JSON lacks"),
+        ],
+    ),
     "c.txt": (bad_text, [("document", 2, 6, 1, BYTES), ("document", 3, 9, 2, BYTES)]),
 }
 
@@ -385,6 +406,26 @@ def test_truncated_table_is_an_error(tmp_path: Path, texts: list[str], name: str
     assert message.startswith(f"{corpus}: ")
     remedy = "rename it, or set --format (format) to its format"
     assert message.endswith(remedy if keep == 0 else "the file is damaged or truncated: write it again")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            cbor2.dumps({"text": "a"}) + cbor2.dumps({"text": "b" * 500})[:-1],
+            "byte 8 is no CBOR, or the file is",
+        ),
+        (cbor2.dumps({"text": "a"}) + b"\x1c", "byte 8 is no CBOR"),
+        (b'{"text": "a"}', "byte 0 is no CBOR"),
+    ],
+)
+def test_damaged_cbor_is_an_error(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / "c.cbor").write_bytes(content)
+    with pytest.raises(PacktokError, match=f"c.cbor: the item at {reason}"):
+        packtok.pack(
+            input=tmp_path / "c.cbor", output=tmp_path / "o.pbin", tokenizer=TOKENIZER, on_bad_document="skip"
+        )
+    assert not (tmp_path / "o.pbin").exists()
 
 
 def test_order_of_sources_of_several_formats_is_kept(tmp_path: Path) -> None:

@@ -163,6 +163,9 @@ pub enum CorpusFormat {
     /// Text without structure: one document, or several with a separator between them.
     #[error("plain text")]
     Text,
+    /// A sequence of CBOR items.
+    #[error("CBOR")]
+    Cbor,
     /// What a source plug-in yields.
     #[error("documents of a source plug-in")]
     Plugin,

@@ -283,6 +283,7 @@ fn corpus_error(error: &CorpusError) -> PyErr {
         E::OtherFormat { .. } | E::NotThisFormat { .. } => DocumentError::new_err(chain(error)),
         E::SourceChanged { .. }
         | E::OtherContent { .. }
+        | E::DamagedCbor { .. }
         | E::DamagedCompression { .. }
         | E::ZstdWindow { .. }
         | E::DamagedTable { .. }

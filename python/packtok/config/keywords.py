@@ -24,7 +24,7 @@ class PackOptions(TypedDict, total=False):
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
-    """Format of the inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by file name."""
+    """Format of inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text', 'cbor'. Default: by file name."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     eod: str | None
@@ -77,7 +77,7 @@ class ScanOptions(TypedDict, total=False):
     field: str | None
     """jq filter that returns a document's text. Default: .text."""
     format: str | None
-    """Format of the inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text'. Default: by file name."""
+    """Format of inputs. 'jsonl', 'parquet', 'arrow', 'csv', 'tsv', 'text', 'cbor'. Default: by file name."""
     text_separator: str | None
     """Text between two documents of a plain text. Default: each file is one document."""
     num_cpus: int | None

@@ -77,11 +77,11 @@ class Settings:
         keyword="field",
         flags=("--field", "-f"),
     )
-    format: Literal["jsonl", "parquet", "arrow", "csv", "tsv", "text"] | None = option(
-        "Format of the inputs.",
+    format: Literal["jsonl", "parquet", "arrow", "csv", "tsv", "text", "cbor"] | None = option(
+        "Format of inputs.",
         meaning=(
             "the format of all inputs: `jsonl`, `parquet`, `arrow` (files and streams, Feather), `csv`, "
-            "`tsv` or `text` ([corpus.md](corpus.md#formats))"
+            "`tsv`, `text` or `cbor` ([corpus.md](corpus.md#formats))"
         ),
         changes_bytes=True,
         default=None,

@@ -36,7 +36,7 @@ __all__ = [
     "interleave_datasets",
 ]
 
-FileFormat = Literal["auto", "jsonl", "parquet", "arrow", "csv", "tsv", "text"]
+FileFormat = Literal["auto", "jsonl", "parquet", "arrow", "csv", "tsv", "text", "cbor"]
 StrPath = str | os.PathLike[str]
 ParallelExecutorType = Literal["process", "thread"]
 OnBadDocument = Literal["fail", "skip"]

@@ -35,13 +35,13 @@ pub fn describe(inputs: &[String], format: Option<Format>) -> Result<Description
 
 /// Names of the columns of `source` that contain texts, in their order: the keys of the first object
 /// with a string, or the columns of the table. Fields of structures are named by their path, joined by
-/// dots. None for a plain text.
+/// dots. None for a plain text, and for CBOR.
 ///
 /// # Errors
 /// The source cannot be read.
 fn text_columns(source: &Source) -> Result<Vec<String>> {
     match source.format {
-        Format::Text | Format::Plugin => Ok(Vec::new()),
+        Format::Text | Format::Cbor | Format::Plugin => Ok(Vec::new()),
         Format::Jsonl => read_head(source).map(|head| keys_of_first_object(&head)),
         Format::Csv | Format::Tsv => super::csv::columns(source),
         #[cfg(feature = "tables")]

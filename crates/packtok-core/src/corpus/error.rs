@@ -84,6 +84,16 @@ pub enum CorpusError {
         /// The source.
         path: PathBuf,
     },
+    /// A file of CBOR cannot be read on.
+    #[error("{}: the item at byte {offset_bytes} {what}", path.display())]
+    DamagedCbor {
+        /// The source.
+        path: PathBuf,
+        /// Where the item starts.
+        offset_bytes: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// Compressed data cannot be decompressed.
     #[error(
         "{}: compressed data is corrupt, truncated or followed by other data near byte {position_bytes} of the file; download the file again or repair it",

@@ -6,13 +6,14 @@ pub use packtok_pbin::CorpusFormat as Format;
 const COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
 
 /// All formats, in the order in which messages list them.
-pub(crate) const FORMATS: [Format; 6] = [
+pub(crate) const FORMATS: [Format; 7] = [
     Format::Jsonl,
     Format::Parquet,
     Format::Arrow,
     Format::Csv,
     Format::Tsv,
     Format::Text,
+    Format::Cbor,
 ];
 
 /// The extensions of the files that a folder of this format stands for.
@@ -24,6 +25,7 @@ pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
         Format::Csv => &[".csv"],
         Format::Tsv => &[".tsv"],
         Format::Text => &[".txt"],
+        Format::Cbor => &[".cbor"],
         Format::Plugin => &[],
     }
 }

@@ -28,7 +28,7 @@ impl RecordNumber {
         match format {
             Format::Jsonl => Self::Line(number),
             Format::Parquet | Format::Arrow | Format::Csv | Format::Tsv => Self::Row(number),
-            Format::Text | Format::Plugin => Self::Document(number),
+            Format::Text | Format::Cbor | Format::Plugin => Self::Document(number),
         }
     }
 

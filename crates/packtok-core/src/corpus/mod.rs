@@ -6,6 +6,7 @@
 //! packer take either. Each format has a reader of one source (`source_reader.rs`, `open.rs`);
 //! `sequential.rs` goes over the sources.
 
+mod cbor;
 mod chunk;
 mod column;
 mod columns;

@@ -1,5 +1,6 @@
 //! Opens a source with the reader of its format.
 
+use super::cbor::Cbor;
 use super::csv::Csv;
 use super::lines::Lines;
 use super::plugin_reader::PluginReader;
@@ -12,6 +13,7 @@ use crate::error::{Error, Result};
 pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Box<dyn SourceReader>> {
     Ok(match source.format {
         Format::Jsonl => Box::new(Lines::open(source, options)?),
+        Format::Cbor => Box::new(Cbor::open(source, options)?),
         Format::Text => Box::new(Text::open(source, options)?),
         Format::Plugin => match &options.plugin {
             Some(corpora) => Box::new(PluginReader::open(corpora, source, options)),

@@ -16,6 +16,8 @@ pub enum NoText {
     NotText(&'static str),
     /// A source plug-in yields something else than a text, whose type is named.
     OtherType(&'static str),
+    /// An item has something that JSON lacks, which is named.
+    NotJson(&'static str),
     /// The file ends inside a quoted field.
     OpenQuote,
     /// The row has another number of fields than the header.
@@ -178,6 +180,7 @@ fn no_text(reason: &NoText) -> String {
         NoText::Null => "the text is null".to_owned(),
         NoText::NotText(found) => format!("the column is {found}, not a text"),
         NoText::OtherType(found) => format!("the document is {found}, not a text"),
+        NoText::NotJson(found) => format!("the item has {found}, which JSON lacks"),
         NoText::OpenQuote => "the file ends inside a quoted field".to_owned(),
         NoText::FieldCount { found, expected } => {
             format!("the row has {found} fields, the header {expected}")
