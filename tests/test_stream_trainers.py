@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
-from accelerate.utils import gather_object
+import torch.distributed as dist
 from stories import TOKENIZER, story
 from torch import nn
 from torch.nn import functional
@@ -71,6 +71,15 @@ def expected(corpus: Corpus) -> list[list[list[int]]]:
         return [batch["input_ids"].tolist() for batch in itertools.islice(batches, STEPS)]
 
 
+def state_of_all_ranks(batches: CheckpointableIterator) -> dict[str, Any]:
+    """Returns one state for all ranks, which each of them calls."""
+    if not dist.is_initialized():
+        return batches.state_dict()
+    states: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(states, batches.state_dict())
+    return merge_states(states)
+
+
 # --- Lightning, whose checkpoints keep the state of a loader that has one ---
 
 
@@ -90,7 +99,7 @@ class StreamLoader:
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of all ranks. Lightning calls this on each rank and saves what rank 0 returns."""
-        return merge_states(gather_object([self._batches.state_dict()]))
+        return state_of_all_ranks(self._batches)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continues there, with any number of ranks."""
@@ -198,7 +207,7 @@ def hugging_face_run(corpus: Corpus, folder: Path, checkpoint: Path | None = Non
             self.trainer = trainer
 
         def on_save(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
-            merged = merge_states(gather_object([self.trainer.batches.state_dict()]))
+            merged = state_of_all_ranks(self.trainer.batches)
             if state.is_world_process_zero:
                 path = Path(args.output_dir) / f"checkpoint-{state.global_step}" / STATE_FILE
                 path.write_text(json.dumps(merged))
