@@ -1075,3 +1075,35 @@ def test_state_is_shown(
     (tmp_path / "other.json").write_text("[1]")
     failed = packtok_cli("stream", "show", "other.json", cwd=tmp_path, code=2)
     assert "other.json: not the state of a stream as JSON" in failed.stderr
+
+
+@pytest.mark.parametrize("executor_type", ["thread", "process"])
+def test_kept_outputs_are_not_computed_again(executor_type: Any) -> None:
+    samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(60)])
+
+    def dataset() -> CheckpointableDataset:
+        kind: Any = executor_type
+        called = samples.parallel_filter_map(random_number, 2, 4, executor_type=kind, keep_outputs=True)
+        return called.enumerate().batch(3)
+
+    found: list[dict[str, Any]] = []
+    state = None
+    for stop in (0, 4, 5, 11, 40):
+        with dataset().iter(json.loads(json.dumps(state)) if state else None) as iterator:
+            found += [plain(batch) for batch in itertools.islice(iterator, stop - len(found))]
+            time.sleep(0.05)
+            previous, state = state, iterator.state_dict()
+    numbers = [n for batch in found for n in batch["n"]]
+    assert numbers == [n for n in range(60) if n % 7]
+    assert [step for batch in found for step in batch["step"]] == list(range(len(numbers)))
+    # Loaded twice, finished outputs are the same; their numbers are random.
+    again = [dataset().iter(previous) for _ in range(2)]
+    assert plain(next(again[0])) == plain(next(again[1]))
+    with pytest.raises(ValueError, match="shuffle cannot follow a function with keep_outputs"):
+        dataset().shuffle(3)
+    with pytest.raises(TypeError, match="an option of parallel functions"):
+        samples.map(dict, keep_outputs=True)  # type: ignore[call-arg]
+
+
+def random_number(sample: dict[str, Any]) -> dict[str, Any] | None:
+    return None if sample["n"] % 7 == 0 else {**sample, "random": random.SystemRandom().random()}

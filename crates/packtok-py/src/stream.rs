@@ -193,6 +193,9 @@ impl PyStream {
     /// The state before the next sample: the position, and those in the lanes that are read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = py.detach(|| self.with(|stream| stream.state()))?;
+        if let Some(error) = lock(&self.raised).take() {
+            return Err(error);
+        }
         let lanes = state.lanes.iter();
         let lanes = lanes.map(|(&lane, position)| (lane, PyBytes::new(py, position)));
         Ok((PyBytes::new(py, &state.position), lanes.collect()))
@@ -331,6 +334,42 @@ impl Function for PyCallable {
             )
         });
         called.unwrap_or_else(|| (Vec::new(), Err(Error::Pipeline(PipelineError::Cancelled))))
+    }
+
+    fn keeps_outputs(&self) -> bool {
+        Python::attach(|py| {
+            let keeps = self.object.getattr(py, "keeps_outputs");
+            keeps.is_ok_and(|keeps| keeps.is_truthy(py).unwrap_or(false))
+        })
+    }
+
+    fn pack(&self, samples: &[&Sample]) -> Vec<u8> {
+        Python::attach(|py| {
+            let dicts = samples
+                .iter()
+                .filter_map(|sample| sample.foreign.as_deref())
+                .filter_map(|foreign| (foreign as &dyn std::any::Any).downcast_ref::<Dict>());
+            let packed = PyList::new(py, dicts.map(|dict| dict.dict.bind(py)))
+                .and_then(|dicts| self.object.bind(py).call_method1("pack", (dicts,)))
+                .and_then(|packed| packed.extract());
+            packed.unwrap_or_else(|error| {
+                // `PyStream::state` raises it.
+                let _ = keep(py, &self.raised, error);
+                Vec::new()
+            })
+        })
+    }
+
+    fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>> {
+        Python::attach(|py| {
+            let unpacked = self.object.call_method1(py, "unpack", (bytes,));
+            let unpacked = unpacked.and_then(|found| found.extract::<Vec<Py<PyAny>>>(py));
+            let unpacked = unpacked.map_err(|error| keep(py, &self.raised, error))?;
+            Ok(unpacked
+                .into_iter()
+                .map(|dict| foreign(dict, &self.raised))
+                .collect())
+        })
     }
 }
 

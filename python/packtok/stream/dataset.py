@@ -64,6 +64,10 @@ class RowFields(TypedDict, total=False):
     """The boundaries of documents, (k + 1,) int32, and the int ``max_seqlen``; of a batch, over all rows."""
 
 
+# Steps with a buffer, which is computed again when a state is loaded.
+_BUFFERS = frozenset({"shuffle", "chunk", "concat_chunk", "pack_chunk"})
+
+
 class FunctionOptions(TypedDict, total=False):
     """Options of the methods that call a function."""
 
@@ -73,6 +77,13 @@ class FunctionOptions(TypedDict, total=False):
     """The seed of these generators, by default 42."""
     version: str
     """What a state records instead of the function's name."""
+
+
+class ParallelOptions(FunctionOptions, total=False):
+    """Options of the methods that call a function ahead of the stream."""
+
+    keep_outputs: bool
+    """Whether states hold finished outputs, for a function that returns others when it is called again."""
 
 
 _DEFAULT_BATCHING = Batching()
@@ -285,7 +296,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
-        **options: Unpack[FunctionOptions],
+        **options: Unpack[ParallelOptions],
     ) -> CheckpointableDataset:
         """As ``map``, by several threads or processes."""
         given = (max_workers, prefetch_factor, ordered, executor_type, options)
@@ -298,7 +309,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
-        **options: Unpack[FunctionOptions],
+        **options: Unpack[ParallelOptions],
     ) -> CheckpointableDataset:
         """As ``filter``, by several threads or processes."""
         given = (max_workers, prefetch_factor, ordered, executor_type, options)
@@ -311,7 +322,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         prefetch_factor: int = 10,
         ordered: bool = True,
         executor_type: ParallelExecutorType = "process",
-        **options: Unpack[FunctionOptions],
+        **options: Unpack[ParallelOptions],
     ) -> CheckpointableDataset:
         """As ``filter_map``, by several threads or processes."""
         given = (max_workers, prefetch_factor, ordered, executor_type, options)
@@ -616,6 +627,11 @@ class CheckpointableDataset(IterableDataset[Any]):
             raise ValueError(
                 f"{node.op} cannot follow distribute, because ranks would have other buffers; put it before"
             )
+        if node.op in _BUFFERS and recipe.keeps_outputs(self._node):
+            raise ValueError(
+                f"{node.op} cannot follow a function with keep_outputs, because its buffer is computed again "
+                "when a state is loaded; put it before the function"
+            )
         return CheckpointableDataset(node, self._batching)
 
     def _checked(self) -> recipe.Node:
@@ -626,7 +642,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         return recipe.Node("check", {"on_bad_document": policy}, (self._node,))
 
     def _called(
-        self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: FunctionOptions
+        self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: Mapping[str, Any]
     ) -> CheckpointableDataset:
         # After distribute, nothing may be ahead of the ranks' common row.
         is_distributed = recipe.share_of(self._node) is not None
@@ -642,7 +658,7 @@ class CheckpointableDataset(IterableDataset[Any]):
         prefetch_factor: int,
         ordered: bool,
         executor_type: ParallelExecutorType,
-        options: FunctionOptions,
+        options: Mapping[str, Any],
     ) -> CheckpointableDataset:
         del ordered  # The order of the samples is one of those that are allowed without it.
         if max_workers is None:
@@ -663,13 +679,18 @@ class CheckpointableDataset(IterableDataset[Any]):
         fn: Callable[..., Any],
         keep: Callable[[Any, Any], Any],
         num_processes: int,
-        options: FunctionOptions,
+        options: Mapping[str, Any],
         arguments: Mapping[str, Any],
     ) -> CheckpointableDataset:
         functions.check_options(options)
+        keeps_outputs = bool(options.get("keep_outputs"))
+        if keeps_outputs and arguments["window"] == 0:
+            raise TypeError("keep_outputs is an option of parallel functions; use parallel_map")
         seed = options.get("seed", 42) if options.get("rng") else None
         identity = {"method": name, "function": options.get("version") or functions.name_of(fn), "seed": seed}
-        calls = Calls(fn, keep, num_processes, seed)
+        if keeps_outputs:
+            arguments = {**arguments, "keeps_outputs": True}
+        calls = Calls(fn, keep, num_processes, seed, keeps_outputs=keeps_outputs)
         return self._with(recipe.Node("call", arguments, (self._checked(),), object=calls, identity=identity))
 
     def _rows(

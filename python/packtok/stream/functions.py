@@ -5,12 +5,14 @@ Each class has the function's results and, if it raised, the exception that foll
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
+import torch
 
 from packtok.integers import checked_integer
 from packtok.stream.tokens import tensors
@@ -20,7 +22,7 @@ __all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", 
 Results = tuple[list[Any], BaseException | None]
 # The lane and the number of a sample in it; no lane for a row of all lanes.
 Key = tuple[int | None, int]
-_OPTIONS = ("rng", "seed", "version")
+_OPTIONS = ("rng", "seed", "version", "keep_outputs")
 
 
 class Calls:
@@ -36,11 +38,14 @@ class Calls:
         keep: Callable[[Any, Any], Any],
         num_processes: int = 0,
         seed: int | None = None,
+        *,
+        keeps_outputs: bool = False,
     ) -> None:
         self._function = function
         self._keep = keep
         self._num_processes = num_processes
         self._seed = seed
+        self.keeps_outputs = keeps_outputs
         self._executor: Executor | None = None
 
     def __call__(self, samples: Sequence[Any], keys: Sequence[Key]) -> Results:
@@ -67,7 +72,19 @@ class Calls:
 
     def new(self) -> Calls:
         """Returns one for another iterator, without processes of its own yet."""
-        return Calls(self._function, self._keep, self._num_processes, self._seed)
+        own = (self._function, self._keep, self._num_processes, self._seed)
+        return Calls(*own, keeps_outputs=self.keeps_outputs)
+
+    def pack(self, samples: Sequence[Any]) -> bytes:
+        """Returns the bytes of outputs, for a state."""
+        memory = io.BytesIO()
+        torch.save(list(samples), memory)
+        return memory.getvalue()
+
+    def unpack(self, data: bytes) -> list[Any]:
+        """Returns the outputs of ``pack``: tensors and what JSON has. Nothing in them is executed."""
+        found: list[Any] = torch.load(io.BytesIO(data), weights_only=True)
+        return found
 
     def close(self) -> None:
         """Ends the processes."""

@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Node", "described", "difference", "digest", "flattened", "is_endless", "share_of"]
+__all__ = [
+    "Node",
+    "described",
+    "difference",
+    "digest",
+    "flattened",
+    "is_endless",
+    "keeps_outputs",
+    "share_of",
+]
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,12 @@ def is_endless(node: Node) -> bool:
         return False
     ends = [is_endless(one) for one in node.upstream]
     return any(ends) if node.op == "concat" else all(ends)
+
+
+def keeps_outputs(node: Node) -> bool:
+    """Returns whether states hold outputs of a function of this node or one before it."""
+    own = bool(node.arguments.get("keeps_outputs"))
+    return own or any(keeps_outputs(one) for one in node.upstream)
 
 
 def share_of(node: Node) -> tuple[int, int] | None:

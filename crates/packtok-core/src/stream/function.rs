@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Sample;
 use super::node::Node;
-use super::parallel::{Given, Operation, Outcome, Worker};
+use super::parallel::{Given, Operation, Outcome, Outputs, Worker};
 use super::position::{Numbers, Position, damaged};
 use super::sample::{DocumentPart, RowLayout, SamplePlace, StreamRow};
 use crate::error::Result;
@@ -21,6 +21,18 @@ pub trait Function: Send + Sync {
     ///
     /// `keys` has one for each sample, which depends on the sample's position in the stream alone.
     fn call(&self, samples: Vec<Sample>, keys: &[SampleKey]) -> (Vec<Option<Sample>>, Result<()>);
+
+    /// Whether states hold its outputs, because it returns others for the same samples later.
+    fn keeps_outputs(&self) -> bool;
+
+    /// The bytes of outputs.
+    fn pack(&self, samples: &[&Sample]) -> Vec<u8>;
+
+    /// The outputs that [`Function::pack`] packed.
+    ///
+    /// # Errors
+    /// The bytes are damaged.
+    fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>>;
 }
 
 /// The operation that calls a function.
@@ -29,6 +41,20 @@ pub(super) struct Call(pub(super) Arc<dyn Function>);
 impl Operation for Call {
     fn worker(&self) -> Result<Box<dyn Worker>> {
         Ok(Box::new(CallWorker(Arc::clone(&self.0))))
+    }
+
+    fn outputs(&self) -> Option<&dyn Outputs> {
+        self.0.keeps_outputs().then_some(self)
+    }
+}
+
+impl Outputs for Call {
+    fn pack(&self, samples: &[&Sample]) -> Vec<u8> {
+        self.0.pack(samples)
+    }
+
+    fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>> {
+        self.0.unpack(bytes)
     }
 }
 

@@ -60,6 +60,20 @@ pub(super) struct Given {
 pub(super) trait Operation: Send + Sync {
     /// A worker for one thread.
     fn worker(&self) -> Result<Box<dyn Worker>>;
+
+    /// If states hold outputs: how outputs become bytes.
+    fn outputs(&self) -> Option<&dyn Outputs> {
+        None
+    }
+}
+
+/// Converts outputs to bytes and back.
+pub(super) trait Outputs {
+    /// The bytes of samples.
+    fn pack(&self, samples: &[&Sample]) -> Vec<u8>;
+
+    /// The samples that [`Outputs::pack`] packed.
+    fn unpack(&self, bytes: &[u8]) -> Result<Vec<Sample>>;
 }
 
 /// The threads and workers of one step, which all lanes share.
@@ -154,6 +168,7 @@ struct Job {
     /// State and mark of the node before, at the start of the job.
     state: Numbers,
     mark: Numbers,
+    num_samples: u64,
     results: VecDeque<Result<Outcome>>,
     /// Whether there are no samples after these.
     is_last: bool,
@@ -290,6 +305,34 @@ impl Parallel {
         }
     }
 
+    /// Appends the finished outputs, and before them the position after these.
+    fn save_outputs(&self, outputs: &dyn Outputs, state: &mut Numbers) {
+        let finished = lock(&self.shared.finished);
+        let mut jobs = vec![&self.current];
+        let numbers = self.num_taken..;
+        jobs.extend(numbers.map_while(|number| finished.jobs.get(&number)));
+        let is_complete = |job: &&Job| job.results.iter().all(std::result::Result::is_ok);
+        // Outputs before an error are computed again with it.
+        jobs.truncate(jobs.iter().take_while(|job| is_complete(job)).count());
+        let Some(last) = jobs.last() else {
+            state.push(self.current.first);
+            state.append(&self.current.state);
+            state.push(self.num_consumed);
+            return state.push_bytes(&outputs.pack(&[]));
+        };
+        state.push(last.first);
+        state.append(&last.state);
+        state.push(last.num_samples);
+        let results = jobs.iter().flat_map(|job| &job.results);
+        let kept: Vec<_> = results
+            .filter_map(|result| match result {
+                Ok(Outcome::Keep(sample)) => Some(sample),
+                _ => None,
+            })
+            .collect();
+        state.push_bytes(&outputs.pack(&kept));
+    }
+
     /// The next sample, computed on this thread.
     fn next_here(&mut self) -> Result<Option<Sample>> {
         loop {
@@ -420,6 +463,7 @@ impl Shared {
         } = taken;
         let results = &mut job.results;
         let num_samples = samples.len();
+        job.num_samples = num_samples as u64;
         match self.workers.borrow() {
             Ok(mut worker) => {
                 let put = &mut |result| {
@@ -504,6 +548,9 @@ impl Node for Parallel {
     }
 
     fn save(&self, state: &mut Numbers) {
+        if let Some(outputs) = self.shared.workers.operation.outputs() {
+            return self.save_outputs(outputs, state);
+        }
         self.with_position(|job, num_consumed| {
             state.push(job.first);
             state.append(&job.state);
@@ -522,6 +569,10 @@ impl Node for Parallel {
             upstream.skip_to(first.saturating_add(num_consumed))?;
         }
         self.begin();
+        if let Some(outputs) = self.shared.workers.operation.outputs() {
+            let kept = outputs.unpack(state.bytes()?)?.into_iter();
+            self.current.results = kept.map(|sample| Ok(Outcome::Keep(sample))).collect();
+        }
         Ok(())
     }
 
@@ -533,6 +584,9 @@ impl Node for Parallel {
             true => self.num_recomputing += 1,
             false => self.num_recomputing -= 1,
         }
+        // Results that were not computed again, but were in the state.
+        let kept = std::mem::take(&mut self.current.results);
         self.begin();
+        self.current.results = kept;
     }
 }
