@@ -167,9 +167,10 @@ class CheckpointableIterator:
 
         ``num_bad`` counts bad documents that were skipped, and ``listed`` has the first of them.
         ``num_dropped_tokens`` counts the tokens of incomplete rows and of documents that are too long.
+        ``num_lanes_read`` is how many lanes this rank computes, 0 without ``distribute``.
         """
-        report: dict[str, Any] = self._stream.report()
-        return report
+        _, lanes = self._stream.state()
+        return {**self._stream.report(), "num_lanes_read": len(lanes)}
 
     def close(self) -> None:
         """Ends the threads and processes of this iterator."""
