@@ -5,13 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyArrayMethods};
 use packtok_core::corpus::{Source, expand};
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
-    ForeignSample, Function, LaneStates, LocatedPart, Objects, RecipeSpec, Sample, SampleKey,
-    Samples, Stream, StreamError, StreamState, Value, located,
+    Function, LaneStates, LocatedPart, Objects, RecipeSpec, Sample, SampleKey, Samples, Stream,
+    StreamState, located,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
@@ -23,11 +22,8 @@ use crate::choice::choice;
 use crate::error::core_error;
 use crate::json;
 use crate::plugin::lock;
-use crate::stream_samples::{add_columns, stack, to_python, to_value};
+use crate::stream_samples::{Dict, Raised, add_columns, foreign, keep, stack, to_python};
 use crate::tokenizer::PyTokenizer;
-
-/// The first exception that was raised in Python and is not passed on yet.
-type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// Calls of Python by threads of streams that have not returned.
 static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -73,13 +69,6 @@ type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyByt
 /// Path, offset and description of a document, if it is from a file; the first of its tokens and the one after
 /// the last.
 type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
-
-/// Keeps an exception for the caller and returns the error that stands for it.
-fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
-    let text = error.value(py).to_string();
-    lock(raised).get_or_insert(error);
-    Error::Stream(StreamError::Function(text))
-}
 
 /// A running stream; used by `packtok.stream`.
 #[pyclass(frozen, name = "Stream", module = "packtok._packtok")]
@@ -390,7 +379,7 @@ impl Samples for PyCallable {
     fn state(&mut self) -> Result<Option<Vec<u8>>> {
         Python::attach(|py| {
             let state = self.object.call_method0(py, "state");
-            let state = state.and_then(|state| Ok(state.extract::<Option<Vec<u8>>>(py)?));
+            let state = state.and_then(|state| state.extract::<Option<Vec<u8>>>(py));
             state.map_err(|error| keep(py, &self.raised, error))
         })
     }
@@ -401,60 +390,6 @@ impl Samples for PyCallable {
             result
                 .map(drop)
                 .map_err(|error| keep(py, &self.raised, error))
-        })
-    }
-}
-
-/// A dict of Python.
-pub(crate) struct Dict {
-    pub(crate) dict: Py<PyAny>,
-    raised: Raised,
-}
-
-fn foreign(dict: Py<PyAny>, raised: &Raised) -> Sample {
-    let raised = Arc::clone(raised);
-    Sample {
-        foreign: Some(Box::new(Dict { dict, raised })),
-        ..Sample::default()
-    }
-}
-
-impl ForeignSample for Dict {
-    fn text(&self, column: &str) -> Option<String> {
-        Python::attach(|py| self.dict.bind(py).get_item(column).ok()?.extract().ok())
-    }
-
-    fn ids(&self, column: &str) -> Option<Vec<u32>> {
-        Python::attach(|py| {
-            let tokens = py.import("packtok.stream.tokens").ok()?;
-            let ids = tokens.getattr("ids_of").ok()?;
-            let ids = ids
-                .call1((self.dict.bind(py).get_item(column).ok()?,))
-                .ok()?;
-            ids.cast::<PyArray1<u32>>().ok()?.to_vec().ok()
-        })
-    }
-
-    fn set(&mut self, column: &str, value: &Value) {
-        Python::attach(|py| {
-            // A copy: the caller may still use its sample.
-            let copied = self.dict.bind(py).call_method0("copy");
-            if let Ok(copied) = copied
-                && copied.set_item(column, to_value(py, value)).is_ok()
-            {
-                self.dict = copied.unbind();
-            }
-        });
-    }
-
-    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
-        Python::attach(|py| {
-            let padded = py
-                .import("packtok.stream.tokens")
-                .and_then(|tokens| tokens.call_method1("padded", (&self.dict, column, value, len)));
-            let padded = padded.map_err(|error| keep(py, &self.raised, error))?;
-            self.dict = padded.unbind();
-            Ok(())
         })
     }
 }

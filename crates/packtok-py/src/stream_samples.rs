@@ -1,7 +1,12 @@
 //! Samples of streams as Python has them: dicts of arrays, and batches of stacked rows.
 
+use std::sync::{Arc, Mutex};
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use packtok_core::stream::{LabelKind, RowFields, Sample, SourceRecord, Value};
+use packtok_core::stream::{
+    ForeignSample, LabelKind, RowFields, Sample, SourceRecord, StreamError, Value,
+};
+use packtok_core::{Error, Result};
 use packtok_sampling::items::batch::{Batch, Filling};
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::PyRuntimeError;
@@ -10,10 +15,74 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
 use crate::error::sampling_error;
-use crate::stream::Dict;
+use crate::plugin::lock;
 
 /// The label of a token without one, which torch's losses ignore.
 const IGNORE_INDEX: i32 = -100;
+
+/// The first exception that was raised in Python and is not passed on yet.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// Keeps an exception for the caller and returns the error that stands for it.
+pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
+    let text = error.value(py).to_string();
+    lock(raised).get_or_insert(error);
+    Error::Stream(StreamError::Function(text))
+}
+
+/// A dict of Python.
+pub(crate) struct Dict {
+    pub(crate) dict: Py<PyAny>,
+    raised: Raised,
+}
+
+pub(crate) fn foreign(dict: Py<PyAny>, raised: &Raised) -> Sample {
+    let raised = Arc::clone(raised);
+    Sample {
+        foreign: Some(Box::new(Dict { dict, raised })),
+        ..Sample::default()
+    }
+}
+
+impl ForeignSample for Dict {
+    fn text(&self, column: &str) -> Option<String> {
+        Python::attach(|py| self.dict.bind(py).get_item(column).ok()?.extract().ok())
+    }
+
+    fn ids(&self, column: &str) -> Option<Vec<u32>> {
+        Python::attach(|py| {
+            let tokens = py.import("packtok.stream.tokens").ok()?;
+            let ids = tokens.getattr("ids_of").ok()?;
+            let ids = ids
+                .call1((self.dict.bind(py).get_item(column).ok()?,))
+                .ok()?;
+            ids.cast::<PyArray1<u32>>().ok()?.to_vec().ok()
+        })
+    }
+
+    fn set(&mut self, column: &str, value: &Value) {
+        Python::attach(|py| {
+            // A copy: the caller may still use its sample.
+            let copied = self.dict.bind(py).call_method0("copy");
+            if let Ok(copied) = copied
+                && copied.set_item(column, to_value(py, value)).is_ok()
+            {
+                self.dict = copied.unbind();
+            }
+        });
+    }
+
+    fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
+        Python::attach(|py| {
+            let padded = py
+                .import("packtok.stream.tokens")
+                .and_then(|tokens| tokens.call_method1("padded", (&self.dict, column, value, len)));
+            let padded = padded.map_err(|error| keep(py, &self.raised, error))?;
+            self.dict = padded.unbind();
+            Ok(())
+        })
+    }
+}
 
 /// The dict of a sample.
 pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, PyAny>> {
@@ -58,7 +127,7 @@ pub(crate) fn add_columns(
 }
 
 /// The value of a column.
-pub(crate) fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
+fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
     let array = |ids: Vec<i64>| ids.into_pyarray(py).into_any();
     match value {
         Value::Ids(ids) => array(ids.iter().map(|&id| i64::from(id)).collect()),

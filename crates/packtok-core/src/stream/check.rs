@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::{Bad, Report};
 use super::sample::SourceRecord;
+use crate::corpus::Body;
 use crate::error::Result;
 use crate::field::{BadDocument, check_object};
 use crate::pack::{OnBadDocument, Reason};
@@ -51,16 +52,17 @@ impl Worker for Check {
 
 /// Checks that a record is a JSON object or a text.
 fn check(record: &SourceRecord) -> std::result::Result<(), BadDocument> {
-    match record {
-        SourceRecord::JsonLine(line) => check_object(line),
-        SourceRecord::Text(_, text) => match std::str::from_utf8(text) {
+    let record = record.as_record();
+    match record.body {
+        Body::JsonLine(line) => check_object(line),
+        Body::Text(text) => match std::str::from_utf8(text) {
             Ok(_) => Ok(()),
             Err(_) => Err(BadDocument::text_not_utf8(text)),
         },
-        SourceRecord::NoText(reason) => Err(BadDocument::NoText(*reason)),
-        SourceRecord::Oversize(len_bytes) => Err(BadDocument::Oversize {
-            len_bytes: *len_bytes,
-            max_document_bytes: *len_bytes - 1,
+        Body::NoText(reason) => Err(BadDocument::NoText(reason)),
+        Body::Oversize => Err(BadDocument::Oversize {
+            len_bytes: record.len_bytes,
+            max_document_bytes: record.len_bytes - 1,
         }),
     }
 }

@@ -23,7 +23,7 @@ use crate::shard::Shard;
 /// Documents that are read in any order.
 pub trait Numbered: Send + Sync {
     /// The number of documents.
-    fn len(&self) -> u64;
+    fn num_documents(&self) -> u64;
 
     /// Document `i`.
     ///
@@ -56,7 +56,7 @@ pub(super) fn documents_of_lane(
     lane: Option<Shard>,
 ) -> Result<Range<u64>> {
     let Some(lane) = lane else {
-        return Ok(0..documents.len());
+        return Ok(0..documents.num_documents());
     };
     let part = |index, count| -> Result<_> {
         Ok(documents.boundary(index, count)?..documents.boundary(index + 1, count)?)
@@ -166,7 +166,7 @@ pub(super) struct TokenDocuments {
 }
 
 impl Numbered for TokenDocuments {
-    fn len(&self) -> u64 {
+    fn num_documents(&self) -> u64 {
         self.files.num_documents()
     }
 
@@ -296,7 +296,7 @@ impl IndexedLines {
 }
 
 impl Numbered for IndexedLines {
-    fn len(&self) -> u64 {
+    fn num_documents(&self) -> u64 {
         self.lines.len() as u64
     }
 
@@ -330,7 +330,7 @@ impl Numbered for IndexedLines {
         let total = self.starts.last().map_or(0, |&(_, bytes)| bytes);
         let byte = share_of(total, index, count);
         if byte >= total {
-            return Ok(self.len());
+            return Ok(self.num_documents());
         }
         let file = self.starts.partition_point(|&(_, before)| before <= byte) - 1;
         let (first, before) = self.starts[file];

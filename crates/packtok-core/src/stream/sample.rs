@@ -9,7 +9,7 @@ use packtok_sampling::files::file_set::Files;
 use packtok_sampling::items::token_rows::TokenRow;
 use serde::Deserialize;
 
-use crate::corpus::Source;
+use crate::corpus::{Body, Record, Source};
 use crate::error::Result;
 use crate::field::NoText;
 
@@ -69,6 +69,23 @@ pub enum SourceRecord {
     NoText(NoText),
     /// A record that is longer than allowed, with its length in bytes.
     Oversize(u64),
+}
+
+impl SourceRecord {
+    /// The record as the corpus has it, at offset 0.
+    pub(super) fn as_record(&self) -> Record<'_> {
+        let (body, len_bytes) = match self {
+            Self::JsonLine(line) => (Body::JsonLine(line), line.len() as u64),
+            Self::Text(_, text) => (Body::Text(text), text.len() as u64),
+            Self::NoText(reason) => (Body::NoText(*reason), 0),
+            Self::Oversize(len_bytes) => (Body::Oversize, *len_bytes),
+        };
+        Record {
+            offset: 0,
+            len_bytes,
+            body,
+        }
+    }
 }
 
 /// The number of a row in the stream of all lanes.

@@ -258,6 +258,16 @@ fn chain(paths: &[String], num_active: usize, steps: &[u8]) -> Recipe {
                 };
                 Recipe::Step(Box::new(recipe), Step::Count(counting))
             }
+            7 => rows(recipe, RowsOf::Fit { window: 9 }, 20, true),
+            8 => Recipe::Step(
+                Box::new(recipe),
+                Step::Each(Change::Ends {
+                    column: "input_ids".into(),
+                    mask_column: "attention_mask".into(),
+                    ends: (None, Some(7)),
+                    always: true,
+                }),
+            ),
             _ => Recipe::Step(Box::new(recipe), Step::Count(Counting::Take(90))),
         };
     }
@@ -271,7 +281,7 @@ proptest! {
     fn a_stream_resumes_at_every_sample(
         lengths in prop::collection::vec(0usize..60, 1..5),
         num_active in 1usize..4,
-        steps in prop::collection::vec(0u8..8, 0..5),
+        steps in prop::collection::vec(0u8..10, 0..5),
         threads in prop::collection::vec(1usize..4, 3),
         stops in prop::collection::vec(0usize..150, 2),
     ) {

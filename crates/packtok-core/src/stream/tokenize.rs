@@ -9,7 +9,6 @@ use super::parallel::{Given, Operation, Outcome, Worker};
 use super::report::{Bad, Report};
 use super::sample::{Name, SourceRecord, Value};
 use super::{Sample, StreamError};
-use crate::corpus::{Body, Record};
 use crate::error::{Error, Result};
 use crate::field::{Extractor, Field};
 use crate::pack::{OnBadDocument, Reason, text_of};
@@ -74,17 +73,7 @@ struct TokenizeWorker {
 impl TokenizeWorker {
     /// The ids of a record.
     fn ids_of(&mut self, record: &SourceRecord) -> std::result::Result<Vec<u32>, Reason> {
-        let (body, len_bytes) = match record {
-            SourceRecord::JsonLine(line) => (Body::JsonLine(line), line.len() as u64),
-            SourceRecord::Text(_, text) => (Body::Text(text), text.len() as u64),
-            SourceRecord::NoText(reason) => (Body::NoText(*reason), 0),
-            SourceRecord::Oversize(len_bytes) => (Body::Oversize, *len_bytes),
-        };
-        let record = Record {
-            offset: 0,
-            len_bytes,
-            body,
-        };
+        let record = record.as_record();
         let limit = self.options.max_document_bytes;
         let text = text_of(&mut self.extractor, &record, limit)?.unwrap_or("");
         let mut ids = Vec::new();
