@@ -3,9 +3,11 @@
 mod arrays;
 mod block_options;
 mod blocks;
+mod calls;
 mod choice;
 mod cpus;
 mod error;
+mod foreign;
 mod integers;
 mod json;
 mod manifest;
@@ -56,5 +58,6 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     scans::register(module)?;
     shards::register(module)?;
     stores::register(module)?;
+    calls::register(module)?;
     stream::register(module)
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use packtok_store::{Error, IfExists, Location, RemoteFile, Result};
+use packtok_store::{Error, IfExists, Location, RemoteFile, Result, is_store};
 use pyo3::prelude::*;
 
 use crate::error::store_error;
@@ -15,6 +15,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_url, module)?)?;
+    module.add_function(wrap_pyfunction!(is_store_url, module)?)?;
     module.add_function(wrap_pyfunction!(object_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(list_objects, module)?)?;
     module.add_function(wrap_pyfunction!(download, module)?)?;
@@ -26,6 +27,12 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn is_url(text: &str) -> bool {
     packtok_core::corpus::is_url(text.as_ref())
+}
+
+/// Whether a URL is of a store that packtok reads.
+#[pyfunction]
+fn is_store_url(url: &str) -> bool {
+    is_store(url)
 }
 
 /// The length of an object; None if it does not exist.

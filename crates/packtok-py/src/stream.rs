@@ -1,11 +1,10 @@
 //! `Stream`: a running stream, and the functions and samples of Python in it.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-use packtok_core::corpus::{Source, expand};
+use packtok_core::corpus::{ForeignFiles, Source, expand_with};
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
@@ -18,46 +17,14 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::calls::{Calling, Raised, keep};
 use crate::choice::choice;
 use crate::error::core_error;
+use crate::foreign;
 use crate::json;
 use crate::plugin::lock;
-use crate::stream_samples::{Dict, Raised, add_columns, foreign, keep, stack, to_python};
+use crate::stream_samples::{Dict, add_columns, sample_of, stack, to_python};
 use crate::tokenizer::PyTokenizer;
-
-/// Calls of Python by threads of streams that have not returned.
-static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
-
-/// Time that a call has to return before the interpreter ends.
-const END_TIME: Duration = Duration::from_secs(5);
-
-/// Counts a call from before it attaches until after it has detached.
-struct Calling;
-
-impl Calling {
-    fn new() -> Self {
-        NUM_CALLS.fetch_add(1, Ordering::SeqCst);
-        Self
-    }
-}
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        NUM_CALLS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Waits until no thread of a stream runs Python code. The interpreter must not end before, because it
-/// aborts if such a thread returns later.
-#[pyfunction]
-fn wait_for_stream_calls(py: Python<'_>) {
-    py.detach(|| {
-        let started = Instant::now();
-        while NUM_CALLS.load(Ordering::SeqCst) > 0 && started.elapsed() < END_TIME {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-}
 
 /// The samples of a batch that is not stacked and whether none of them is of this rank; the columns of the sample
 /// itself.
@@ -281,6 +248,11 @@ impl Objects for PyObjects {
         }
         Ok(Box::new(samples))
     }
+
+    fn files(&self, number: usize) -> ForeignFiles {
+        let object = Python::attach(|py| self.objects[number].clone_ref(py));
+        foreign::files(object, &self.raised)
+    }
 }
 
 impl PyObjects {
@@ -309,7 +281,7 @@ impl Function for PyCallable {
                     self.object.call1(py, (samples, keys))?.extract(py)?;
                 let results = results
                     .into_iter()
-                    .map(|one| one.map(|dict| foreign(dict, &self.raised)));
+                    .map(|one| one.map(|dict| sample_of(dict, &self.raised)));
                 let ended = match error {
                     None => Ok(()),
                     Some(error) => Err(PyErr::from_value(error.into_bound(py))),
@@ -356,7 +328,7 @@ impl Function for PyCallable {
             let unpacked = unpacked.map_err(|error| keep(py, &self.raised, error))?;
             Ok(unpacked
                 .into_iter()
-                .map(|dict| foreign(dict, &self.raised))
+                .map(|dict| sample_of(dict, &self.raised))
                 .collect())
         })
     }
@@ -371,7 +343,7 @@ impl Samples for PyCallable {
             let samples = samples.map_err(|error| keep(py, &self.raised, error))?;
             Ok(samples
                 .into_iter()
-                .map(|dict| foreign(dict, &self.raised))
+                .map(|dict| sample_of(dict, &self.raised))
                 .collect())
         })
     }
@@ -395,21 +367,27 @@ impl Samples for PyCallable {
 }
 
 /// The paths and lengths in bytes of the files of a stream. A missing or unreadable file is an error.
+///
+/// `foreign` reads the URLs that packtok does not know.
 #[pyfunction]
-#[pyo3(signature = (inputs, format=None))]
+#[pyo3(signature = (inputs, format=None, foreign=None))]
 fn stream_files(
     py: Python<'_>,
     inputs: Vec<String>,
     format: Option<String>,
+    foreign: Option<Py<PyAny>>,
 ) -> PyResult<Vec<(String, u64)>> {
     let format = format.map(|name| choice("format", &name)).transpose()?;
-    let sources = py.detach(|| expand(&inputs, format)).map_err(core_error)?;
+    let raised = Raised::default();
+    let foreign = foreign.map(|object| foreign::files(object, &raised));
+    let sources = py.detach(|| expand_with(&inputs, format, foreign.as_ref()));
+    let sources =
+        sources.map_err(|error| lock(&raised).take().unwrap_or_else(|| core_error(error)))?;
     let file = |source: Source| (source.path.to_string_lossy().into_owned(), source.bytes);
     Ok(sources.into_iter().map(file).collect())
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStream>()?;
-    module.add_function(wrap_pyfunction!(wait_for_stream_calls, module)?)?;
     module.add_function(wrap_pyfunction!(stream_files, module)?)
 }

@@ -1,12 +1,10 @@
 //! Samples of streams as Python has them: dicts of arrays, and batches of stacked rows.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use packtok_core::stream::{
-    ForeignSample, LabelKind, RowFields, Sample, SourceRecord, StreamError, Value,
-};
-use packtok_core::{Error, Result};
+use packtok_core::Result;
+use packtok_core::stream::{ForeignSample, LabelKind, RowFields, Sample, SourceRecord, Value};
 use packtok_sampling::items::batch::{Batch, Filling};
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::PyRuntimeError;
@@ -14,21 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
+use crate::calls::{Raised, keep};
 use crate::error::sampling_error;
-use crate::plugin::lock;
 
 /// The label of a token without one, which torch's losses ignore.
 const IGNORE_INDEX: i32 = -100;
-
-/// The first exception that was raised in Python and is not passed on yet.
-pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
-
-/// Keeps an exception for the caller and returns the error that stands for it.
-pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
-    let text = error.value(py).to_string();
-    lock(raised).get_or_insert(error);
-    Error::Stream(StreamError::Function(text))
-}
 
 /// A dict of Python.
 pub(crate) struct Dict {
@@ -36,7 +24,7 @@ pub(crate) struct Dict {
     raised: Raised,
 }
 
-pub(crate) fn foreign(dict: Py<PyAny>, raised: &Raised) -> Sample {
+pub(crate) fn sample_of(dict: Py<PyAny>, raised: &Raised) -> Sample {
     let raised = Arc::clone(raised);
     Sample {
         foreign: Some(Box::new(Dict { dict, raised })),

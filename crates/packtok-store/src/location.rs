@@ -53,11 +53,8 @@ impl Location {
         // `?` and `#` were rejected above, so the rest is the name, used verbatim.
         let (place, name) = split(text);
         let url = Url::parse(place).map_err(|error| wrong(error.to_string()))?;
-        let (scheme, _) = ObjectStoreScheme::parse(&url)
-            .map_err(|_| wrong("not an object-store URL".to_owned()))?;
-        if matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory) {
-            return Err(wrong("not an object-store URL".to_owned()));
-        }
+        let scheme =
+            store_scheme(&url).ok_or_else(|| wrong("not an object-store URL".to_owned()))?;
         let store = connect::store(&url, &scheme).map_err(|error| Error::of(&shown, &error))?;
         let path = Path::parse(name).map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
@@ -112,23 +109,34 @@ impl Location {
     /// # Errors
     /// The pattern is invalid; or as [`Location::list`].
     pub fn matching(text: &str) -> Result<Vec<Object>> {
-        let bad = |error: glob::PatternError| Error::NotAStore {
-            url: text.to_owned(),
-            reason: error.to_string(),
-        };
         let (place, name) = split(text);
-        let pattern = Pattern::new(name).map_err(bad)?;
         // List the deepest folder whose path contains no wildcard.
         let plain = name.find(['*', '?', '[']).unwrap_or(name.len());
         let folder = name[..plain].rfind('/').map_or("", |end| &name[..end]);
+        Self::matches(text, Self::parse(&format!("{place}{folder}"))?.list()?)
+    }
+
+    /// Those of `objects` whose URLs match this glob pattern.
+    ///
+    /// # Errors
+    /// The pattern is invalid.
+    pub fn matches(text: &str, mut objects: Vec<Object>) -> Result<Vec<Object>> {
+        let pattern = Pattern::new(split(text).1).map_err(|error| Error::NotAStore {
+            url: text.to_owned(),
+            reason: error.to_string(),
+        })?;
         let options = MatchOptions {
             case_sensitive: true,
             require_literal_separator: true,
             require_literal_leading_dot: true,
         };
-        let mut found = Self::parse(&format!("{place}{folder}"))?.list()?;
-        found.retain(|object| pattern.matches_with(split(&object.url).1, options));
-        Ok(found)
+        objects.retain(|object| pattern.matches_with(split(&object.url).1, options));
+        Ok(objects)
+    }
+
+    /// Whether the name of an object has the form of a glob pattern.
+    pub fn is_pattern(text: &str) -> bool {
+        text.contains(['*', '?', '['])
     }
 
     /// Deletes the object; succeeds if it does not exist.
@@ -158,6 +166,19 @@ impl Location {
             version: meta.e_tag.clone(),
         }
     }
+}
+
+/// Whether a URL has a scheme that this crate reads.
+pub fn is_store(url: &str) -> bool {
+    let (scheme, _) = url.split_once("://").unwrap_or_default();
+    Url::parse(&format!("{scheme}://host/")).is_ok_and(|url| store_scheme(&url).is_some())
+}
+
+/// The kind of store of a URL.
+fn store_scheme(url: &Url) -> Option<ObjectStoreScheme> {
+    let (scheme, _) = ObjectStoreScheme::parse(url).ok()?;
+    let is_here = matches!(scheme, ObjectStoreScheme::Local | ObjectStoreScheme::Memory);
+    (!is_here).then_some(scheme)
 }
 
 /// Splits a URL into the store, with its last `/`, and the name of the object in it.
@@ -210,6 +231,16 @@ mod tests {
         for url in ["file:///etc/passwd", "memory:///x", "ftp://host/x", "s3://"] {
             let error = Location::parse(url).unwrap_err();
             assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+            assert!(!is_store(url) || url == "s3://", "{url}");
+        }
+        for url in [
+            "s3://bucket/x",
+            "gs://b/x",
+            "az://b/x",
+            "http://h/x",
+            "https://h:1/x",
+        ] {
+            assert!(is_store(url), "{url}");
         }
     }
 

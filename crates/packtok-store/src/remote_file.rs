@@ -1,14 +1,17 @@
-//! Reads an object as a file: sequentially with read-ahead, or at any position.
+//! Reads an object as a file: sequentially with read-ahead, or at any position. A file that the caller reads is read
+//! in the same way.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path as LocalPath;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::{GetOptions, GetRange};
 use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
+use crate::foreign::{ForeignFile, ForeignFiles};
 use crate::location::{Location, Object};
 use crate::runtime;
 
@@ -18,12 +21,18 @@ const FIRST_BYTES: u64 = 64 << 10;
 /// small enough that two of them need little memory.
 const MOST_BYTES: u64 = 8 << 20;
 
-type Fetching = JoinHandle<object_store::Result<Bytes>>;
+type Fetching = JoinHandle<Result<Bytes>>;
+
+/// What answers the requests for bytes.
+enum Origin {
+    Store(Location),
+    Foreign(Arc<dyn ForeignFile>),
+}
 
 /// An open object. The part after the read position is fetched ahead. Failed requests are retried
 /// for some minutes. All reads are of one version of the object: if it is replaced, reads fail.
 pub struct RemoteFile {
-    location: Location,
+    origin: Origin,
     object: Object,
     at: u64,
     /// Fetched bytes of the object, starting at `near_start`.
@@ -46,8 +55,21 @@ impl RemoteFile {
 
     /// Opens an object that was queried before.
     pub fn of(location: Location, object: Object) -> Self {
+        Self::from(Origin::Store(location), object)
+    }
+
+    /// Opens a file that the caller reads.
+    ///
+    /// # Errors
+    /// Those of the caller.
+    pub fn open_foreign(files: &dyn ForeignFiles, url: &str) -> Result<Self> {
+        let (object, file) = files.open(url)?;
+        Ok(Self::from(Origin::Foreign(file), object))
+    }
+
+    fn from(origin: Origin, object: Object) -> Self {
         Self {
-            location,
+            origin,
             object,
             at: 0,
             near: Bytes::new(),
@@ -72,9 +94,7 @@ impl RemoteFile {
     /// # Errors
     /// The store does not answer, or the object was replaced.
     pub fn bytes(&self, range: Range<u64>) -> Result<Bytes> {
-        let (location, version) = (self.location.clone(), self.object.version.clone());
-        let fetched = runtime::wait(fetch(location, version, range.clone()));
-        self.checked(fetched, &range)
+        self.ended(self.begin(range.clone()), &range)
     }
 
     /// Downloads the object to a local file.
@@ -118,13 +138,7 @@ impl RemoteFile {
                 (wanted, fetching)
             }
         };
-        let fetched = runtime::wait(fetching).unwrap_or_else(|error| {
-            Err(object_store::Error::Generic {
-                store: "packtok",
-                source: Box::new(error),
-            })
-        });
-        self.near = self.checked(fetched, &range)?;
+        self.near = self.ended(fetching, &range)?;
         self.near_start = range.start;
         self.step = (4 * self.step).min(MOST_BYTES);
         let next = range.end..(range.end + self.step).min(self.object.bytes);
@@ -139,16 +153,29 @@ impl RemoteFile {
     }
 
     fn begin(&self, range: Range<u64>) -> Fetching {
-        let (location, version) = (self.location.clone(), self.object.version.clone());
-        runtime::handle().spawn(fetch(location, version, range))
+        match &self.origin {
+            Origin::Store(location) => {
+                let (location, version) = (location.clone(), self.object.version.clone());
+                runtime::handle().spawn(fetch(location, version, range))
+            }
+            Origin::Foreign(file) => {
+                let file = Arc::clone(file);
+                runtime::handle().spawn_blocking(move || file.read(range))
+            }
+        }
     }
 
-    /// Checks that as many bytes arrived as were requested.
-    fn checked(&self, fetched: object_store::Result<Bytes>, range: &Range<u64>) -> Result<Bytes> {
-        let fetched = fetched.map_err(|error| self.location.error(&error))?;
+    /// Waits for a request and checks that as many bytes arrived as were requested.
+    fn ended(&self, fetching: Fetching, range: &Range<u64>) -> Result<Bytes> {
+        let fetched = runtime::wait(fetching).unwrap_or_else(|error| {
+            Err(Error::Refused {
+                url: self.object.url.clone(),
+                reason: error.to_string(),
+            })
+        })?;
         if fetched.len() as u64 != range.end - range.start {
             return Err(Error::Refused {
-                url: self.location.url().to_owned(),
+                url: self.object.url.clone(),
                 reason: format!(
                     "the store returned {} bytes, expected {} from byte {}",
                     fetched.len(),
@@ -162,22 +189,18 @@ impl RemoteFile {
 }
 
 /// Fetches a range of one version of an object.
-async fn fetch(
-    location: Location,
-    version: Option<String>,
-    range: Range<u64>,
-) -> object_store::Result<Bytes> {
+async fn fetch(location: Location, version: Option<String>, range: Range<u64>) -> Result<Bytes> {
     let options = || GetOptions {
         if_match: version.clone(),
         range: Some(GetRange::Bounded(range.clone())),
         ..GetOptions::default()
     };
     let objects = &location.store.objects;
-    runtime::retried(async || {
+    let fetched = runtime::retried(async || {
         let answer = objects.get_opts(&location.path, options()).await?;
         answer.bytes().await
-    })
-    .await
+    });
+    fetched.await.map_err(|error| location.error(&error))
 }
 
 impl Read for RemoteFile {

@@ -22,6 +22,7 @@ from packtok.stream import cache, functions, huggingface, mosaicml, recipe, samp
 from packtok.stream.braces import braceexpand
 from packtok.stream.functions import Calls
 from packtok.stream.iterator import Batching, CheckpointableIterator
+from packtok.stream.remote import without_credentials
 
 if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
@@ -156,7 +157,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             format: The format of all files; by default that of their names or contents.
             n_active_shards: Files that are open at once.
             n_standby_shards: Accepted for compatibility; files are opened when they are needed.
-            timeout: Accepted for compatibility; stores are retried by their own policy.
+            timeout: Seconds that a URL of another scheme is tried for; stores are tried by their own policy.
             n_prefetch_samples: Accepted for compatibility; a file is read ahead in chunks.
             seed: The seed of the order of files.
             text_column: The column of a table, or the name for the text of a file of another format.
@@ -168,7 +169,7 @@ class CheckpointableDataset(IterableDataset[Any]):
             OSError: If a file is missing or unreadable.
             ValueError: If an argument is not valid, or nothing would be repeated.
         """
-        del n_standby_shards, timeout, n_prefetch_samples
+        del n_standby_shards, n_prefetch_samples
         given = [urls] if isinstance(urls, str | os.PathLike) else list(urls)
         inputs = [one for url in given for one in _expanded(url)]
         if not inputs:
@@ -176,7 +177,8 @@ class CheckpointableDataset(IterableDataset[Any]):
                 raise ValueError("there are no files, so repeating them would never end; give at least one")
             return CheckpointableDataset.from_sequence([])
         chosen = None if format == "auto" else format
-        files = stream_files(inputs, chosen)
+        inputs, remote_files = without_credentials(inputs, timeout)
+        files = stream_files(inputs, chosen, remote_files)
         if repeat and not any(num_bytes for _, num_bytes in files):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"
@@ -199,7 +201,8 @@ class CheckpointableDataset(IterableDataset[Any]):
             "files": recipe.digest(names),
             "on_bad_document": on_bad_document,
         }
-        return CheckpointableDataset(recipe.Node("from_files", arguments, identity=identity))
+        node = recipe.Node("from_files", arguments, object=remote_files, identity=identity)
+        return CheckpointableDataset(node)
 
     @staticmethod
     def from_pbin(

@@ -1,25 +1,23 @@
 //! Determines the format of a file for which the user names none.
 
-use std::path::Path;
-
 use super::format::format_of_name;
 use super::text_format::{HEAD_BYTES, read_head};
 use super::{BOM, CorpusError, CorpusFile, Format, OtherFormat, Source, recognize};
 use crate::error::{Error, Result};
 use crate::field::check_json;
 
-/// The format of the file at `path`, of `bytes` bytes.
+/// The format of `file`, whatever it has for one.
 ///
 /// The name decides if it ends like the names of a format. A file with any other name is JSON lines,
 /// unless it is a Parquet or Arrow file.
 ///
 /// # Errors
 /// The file cannot be read, or has the name of another text format and the content of JSON lines.
-pub(super) fn format_of(path: &Path, bytes: u64) -> Result<Format> {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+pub(super) fn format_of(file: &Source) -> Result<Format> {
+    let name = file.path.file_name().unwrap_or_default().as_encoded_bytes();
     match format_of_name(name) {
-        Some(format) => reject_json_lines(path, bytes, format).map(|()| format),
-        None => Ok(match recognize::binary(&first_bytes(path)?, false) {
+        Some(format) => reject_json_lines(file, format).map(|()| format),
+        None => Ok(match recognize::binary(&first_bytes(file)?, false) {
             Some(OtherFormat::Parquet) => Format::Parquet,
             Some(OtherFormat::Arrow) => Format::Arrow,
             _ => Format::Jsonl,
@@ -27,18 +25,18 @@ pub(super) fn format_of(path: &Path, bytes: u64) -> Result<Format> {
     }
 }
 
-fn first_bytes(path: &Path) -> Result<Vec<u8>> {
-    let mut file = CorpusFile::open(path)?;
-    recognize::first_bytes(&mut file).map_err(|cause| Error::io(path, cause))
+fn first_bytes(source: &Source) -> Result<Vec<u8>> {
+    let mut file = CorpusFile::of(source)?;
+    recognize::first_bytes(&mut file).map_err(|cause| Error::io(&source.path, cause))
 }
 
 /// Rejects a file with the name of another text format that starts with a JSON object: as a plain
 /// text, its braces and keys would become tokens.
-pub(super) fn reject_json_lines(path: &Path, bytes: u64, named: Format) -> Result<()> {
+pub(super) fn reject_json_lines(file: &Source, named: Format) -> Result<()> {
     let is_text = matches!(named, Format::Text | Format::Csv | Format::Tsv);
-    match is_text && starts_with_object(path, bytes) {
+    match is_text && starts_with_object(file) {
         true => Err(Error::Corpus(CorpusError::JsonLinesOrNot {
-            path: path.to_owned(),
+            path: file.path.clone(),
             named,
         })),
         false => Ok(()),
@@ -47,14 +45,10 @@ pub(super) fn reject_json_lines(path: &Path, bytes: u64, named: Format) -> Resul
 
 /// Whether the first line that is not blank is a JSON object, as far as the start of the file shows
 /// it. A file that cannot be read is reported when its documents are.
-fn starts_with_object(path: &Path, bytes: u64) -> bool {
+fn starts_with_object(file: &Source) -> bool {
     let source = Source {
-        path: path.to_owned(),
-        label: String::new(),
-        bytes,
         format: Format::Text,
-        input: 0,
-        range: None,
+        ..file.clone()
     };
     let Ok(head) = read_head(&source) else {
         return false;

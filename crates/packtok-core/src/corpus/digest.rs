@@ -45,7 +45,7 @@ fn digest(
         reader.pass_to(u64::MAX, &mut tick)?;
         return Ok(reader.digest());
     }
-    let mut file = CorpusFile::open(&source.path)?;
+    let mut file = CorpusFile::of(source)?;
     let mut buffer = vec![0; READ_BYTES];
     let (mut crc, mut found_bytes) = (0, 0);
     loop {

@@ -13,10 +13,12 @@ use rustix::fs::{Access, AtFlags, access, accessat};
 
 use super::detect::{format_of, reject_json_lines};
 use super::format::{FORMATS, format_of_name};
+#[cfg(feature = "remote")]
+use super::in_store::{Place, is_absent};
 use super::kind::kind;
 use super::label::labels;
 use super::natural::{name_key, path_key};
-use super::{Format, ReadOptions, Source, is_url};
+use super::{ForeignFiles, Format, ReadOptions, Source, is_url};
 use crate::error::{Error, Result};
 
 /// The sources for `inputs` (files, globs and folders), in the order of `inputs`.
@@ -33,13 +35,25 @@ use crate::error::{Error, Result};
 /// An input is missing, unreadable, not a regular file, a folder or glob without files, or a folder
 /// with files of several formats; or a file is given twice.
 pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> {
+    expand_with(inputs, format, None)
+}
+
+/// As [`expand`]; `foreign` reads the URLs that are not of a store.
+///
+/// # Errors
+/// As for [`expand`], and those of `foreign`.
+pub fn expand_with(
+    inputs: &[String],
+    format: Option<Format>,
+    foreign: Option<&ForeignFiles>,
+) -> Result<Vec<Source>> {
     if inputs.is_empty() {
         return Err(Error::Corpus(CorpusError::NoInput));
     }
     let mut files = Vec::new();
     for (i, input) in inputs.iter().enumerate() {
         let first = files.len();
-        expand_input(input, format, &mut files)?;
+        expand_input(input, format, foreign, &mut files)?;
         for file in &mut files[first..] {
             file.input = i;
         }
@@ -47,16 +61,14 @@ pub fn expand(inputs: &[String], format: Option<Format>) -> Result<Vec<Source>> 
     reject_duplicates(&files)?;
     let labels = labels(files.iter().map(|file| file.path.as_path()))?;
     let source = |(file, label): (Found, String)| {
-        Ok(Source {
-            format: match format.or(file.format) {
-                Some(format) => format,
-                None => format_of(&file.path, file.bytes)?,
-            },
-            input: file.input,
-            path: file.path,
+        let known = format.or(file.format);
+        let source = Source {
             label,
-            bytes: file.bytes,
-            range: None,
+            ..file.source(known.unwrap_or(Format::Jsonl))
+        };
+        Ok(Source {
+            format: known.map_or_else(|| format_of(&source), Ok)?,
+            ..source
         })
     };
     files.into_iter().zip(labels).map(source).collect()
@@ -73,6 +85,7 @@ impl ReadOptions {
 }
 
 /// A file that an input names.
+#[derive(Clone)]
 struct Found {
     path: PathBuf,
     bytes: u64,
@@ -82,12 +95,14 @@ struct Found {
     input: usize,
     /// Device and inode of the target, to detect duplicate paths.
     inode: (u64, u64),
+    /// What reads it, if it is not packtok.
+    files: Option<ForeignFiles>,
 }
 
 impl Found {
     /// An object of a store. Different URLs are different objects.
     #[cfg(feature = "remote")]
-    fn object(object: packtok_store::Object) -> Self {
+    fn object(object: packtok_store::Object, files: Option<&ForeignFiles>) -> Self {
         Self {
             inode: (
                 u64::MAX,
@@ -97,11 +112,32 @@ impl Found {
             bytes: object.bytes,
             format: None,
             input: 0,
+            files: files.cloned(),
         }
     }
 }
 
-fn expand_input(input: &str, format: Option<Format>, files: &mut Vec<Found>) -> Result<()> {
+impl Found {
+    /// The source without a label.
+    fn source(self, format: Format) -> Source {
+        Source {
+            path: self.path,
+            label: String::new(),
+            bytes: self.bytes,
+            format,
+            input: self.input,
+            range: None,
+            files: self.files,
+        }
+    }
+}
+
+fn expand_input(
+    input: &str,
+    format: Option<Format>,
+    foreign: Option<&ForeignFiles>,
+    files: &mut Vec<Found>,
+) -> Result<()> {
     let path = Path::new(input);
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
@@ -115,10 +151,10 @@ fn expand_input(input: &str, format: Option<Format>, files: &mut Vec<Found>) -> 
             files.extend(found);
         }
         Ok(metadata) => files.push(regular_file(path.into(), &metadata, None)?),
-        Err(_) if is_url(path) => files.extend(in_store(input, format)?),
+        Err(_) if is_url(path) => files.extend(in_store(input, format, foreign)?),
         Err(_) if input.contains(['*', '?', '[']) => match input.strip_suffix("/**") {
             // In the glob library this matches the subfolders, but not the files in the folder.
-            Some(folder) => expand_input(folder, format, files)?,
+            Some(folder) => expand_input(folder, format, foreign, files)?,
             None => files.extend(matching(input, format)?),
         },
         Err(cause) => return Err(Error::io(path, cause)),
@@ -129,19 +165,22 @@ fn expand_input(input: &str, format: Option<Format>, files: &mut Vec<Found>) -> 
 /// The objects for a URL: a single object, the matches of a pattern, or the corpus files of a
 /// folder.
 #[cfg(feature = "remote")]
-fn in_store(url: &str, format: Option<Format>) -> Result<Vec<Found>> {
-    use packtok_store::{Error as StoreError, Location};
-
-    let location = Location::parse(url)?;
-    let objects = match location.object() {
-        Ok(object) => return Ok(vec![Found::object(object)]),
-        Err(StoreError::Absent { .. }) if url.contains(['*', '?', '[']) => Location::matching(url)?,
-        Err(error @ StoreError::Absent { .. }) => {
-            let below = location.list()?.into_iter().filter_map(|object| {
+fn in_store(
+    url: &str,
+    format: Option<Format>,
+    foreign: Option<&ForeignFiles>,
+) -> Result<Vec<Found>> {
+    let place = Place::of(url, foreign)?;
+    let files = place.files();
+    let objects = match place.object() {
+        Ok(object) => return Ok(vec![Found::object(object, files)]),
+        Err(error) if is_absent(&error) && place.is_pattern() => place.matching()?,
+        Err(error) if is_absent(&error) => {
+            let below = place.list()?.into_iter().filter_map(|object| {
                 let found = format_below(&object.url, url)?;
                 format.is_none_or(|format| format == found).then(|| Found {
                     format: Some(found),
-                    ..Found::object(object)
+                    ..Found::object(object, files)
                 })
             });
             let below = of_one_format(Path::new(url), below.collect())?;
@@ -157,7 +196,10 @@ fn in_store(url: &str, format: Option<Format>) -> Result<Vec<Found>> {
             pattern: url.to_owned(),
         }));
     }
-    Ok(sorted(objects.into_iter().map(Found::object).collect()))
+    let found = objects.into_iter();
+    Ok(sorted(
+        found.map(|object| Found::object(object, files)).collect(),
+    ))
 }
 
 /// Files in natural order.
@@ -168,7 +210,7 @@ fn sorted(mut files: Vec<Found>) -> Vec<Found> {
 }
 
 #[cfg(not(feature = "remote"))]
-fn in_store(_: &str, _: Option<Format>) -> Result<Vec<Found>> {
+fn in_store(_: &str, _: Option<Format>, _: Option<&ForeignFiles>) -> Result<Vec<Found>> {
     Err(Error::Corpus(CorpusError::NoStores))
 }
 
@@ -200,7 +242,7 @@ fn of_one_format(folder: &Path, mut files: Vec<Found>) -> Result<Vec<Found>> {
         return Err(Error::Corpus(CorpusError::MixedFolder { path, counts }));
     }
     if let (Some(first), [(format, _)]) = (files.first(), &counts[..]) {
-        reject_json_lines(&first.path, first.bytes, *format)?;
+        reject_json_lines(&first.clone().source(*format), *format)?;
     }
     Ok(files)
 }
@@ -346,6 +388,7 @@ fn regular_file(
             format: None,
             input: 0,
             inode: (metadata.dev(), metadata.ino()),
+            files: None,
         }),
         Err(cause) => Err(Error::io(&path, cause.into())),
     }

@@ -10,7 +10,7 @@ use packtok_store::{Location, RemoteFile};
 
 pub use packtok_sampling::files::is_url;
 
-use super::kind;
+use super::{Source, kind};
 use crate::error::{Error, Result};
 
 /// An open file of a corpus.
@@ -23,6 +23,19 @@ pub(crate) enum CorpusFile {
 }
 
 impl CorpusFile {
+    /// Opens the file of a source.
+    pub(crate) fn of(source: &Source) -> Result<Self> {
+        match &source.files {
+            #[cfg(feature = "remote")]
+            Some(files) => {
+                let url = source.path.to_string_lossy();
+                let file = RemoteFile::open_foreign(&*files.0, &url)?;
+                Ok(Self::Remote(Box::new(file)))
+            }
+            _ => Self::open(&source.path),
+        }
+    }
+
     /// Opens a file. A local file with the name of a URL takes precedence.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         match File::open(path) {

@@ -1,7 +1,6 @@
 //! Line numbers for positions in a file that is not read sequentially.
 
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
 
 use memchr::memchr_iter;
 
@@ -14,7 +13,7 @@ const READ_BYTES: usize = 1 << 20;
 /// Counts the lines of one uncompressed file, continuing from the last requested position.
 #[derive(Debug)]
 pub(crate) struct LineCounter {
-    path: PathBuf,
+    source: Source,
     /// A position in the file, and the number of the line that contains it.
     known: (u64, u64),
 }
@@ -22,7 +21,7 @@ pub(crate) struct LineCounter {
 impl LineCounter {
     pub(crate) fn new(source: &Source) -> Self {
         Self {
-            path: source.path.clone(),
+            source: source.clone(),
             known: (0, 1),
         }
     }
@@ -41,8 +40,8 @@ impl LineCounter {
     }
 
     fn count_breaks(&self, start: u64, stop: u64) -> Result<u64> {
-        let io = |cause| Error::io(&self.path, cause);
-        let mut file = CorpusFile::open(&self.path)?;
+        let io = |cause| Error::io(&self.source.path, cause);
+        let mut file = CorpusFile::of(&self.source)?;
         file.seek(SeekFrom::Start(start)).map_err(io)?;
         let mut bytes = file.take(stop - start);
         let mut buffer = vec![0; READ_BYTES];

@@ -16,8 +16,11 @@ mod digest;
 mod error;
 mod expand;
 mod file;
+mod foreign;
 mod format;
 mod frames;
+#[cfg(feature = "remote")]
+mod in_store;
 mod indexed;
 mod kind;
 mod label;
@@ -51,9 +54,10 @@ pub use column::Columns;
 pub use columns::{Description, describe};
 pub use digest::digests;
 pub use error::CorpusError;
-pub use expand::expand;
+pub use expand::{expand, expand_with};
 pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
+pub use foreign::ForeignFiles;
 pub(crate) use format::counts_records;
 pub use format::{Format, is_corpus_name};
 pub(crate) use frames::Frame;
@@ -98,6 +102,8 @@ pub struct Source {
     /// The byte range to read, complete lines of an uncompressed file or complete groups of rows;
     /// `None` for the whole file.
     pub range: Option<Range<u64>>,
+    /// What reads the file, if packtok does not know its URL.
+    pub files: Option<ForeignFiles>,
 }
 
 impl Source {

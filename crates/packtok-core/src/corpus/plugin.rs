@@ -237,5 +237,6 @@ fn source(path: PathBuf, label: String, input: usize) -> Source {
         format: Format::Plugin,
         input,
         range: None,
+        files: None,
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn compression(source: &Source) -> Result<Compression> {
 
 /// Opens `source` and reads its first bytes; the file position stays at the start.
 pub(super) fn open(source: &Source) -> Result<(CorpusFile, Compression)> {
-    let mut file = CorpusFile::open(&source.path)?;
+    let mut file = CorpusFile::of(source)?;
     let head = recognize::first_bytes(&mut file);
     let head = head.map_err(|cause| Error::io(&source.path, cause))?;
     file.rewind()

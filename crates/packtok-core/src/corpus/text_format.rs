@@ -161,6 +161,7 @@ mod tests {
             format: Format::Jsonl,
             input: 0,
             range: None,
+            files: None,
         }
     }
 

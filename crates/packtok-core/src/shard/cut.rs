@@ -65,7 +65,7 @@ fn line_start(
         return Ok(offset_bytes);
     }
     let io = |cause| Error::io(&source.path, cause);
-    let mut file = CorpusFile::open(&source.path)?;
+    let mut file = CorpusFile::of(source)?;
     // A line starts after a `\n`, which may be the byte before the offset.
     let mut place = offset_bytes - 1;
     file.seek(SeekFrom::Start(place)).map_err(io)?;

@@ -430,6 +430,7 @@ fn planned(root: &Path, line: &SourceLine<'_>, options: &PackOptions) -> Source 
         format: line.format,
         input: line.input,
         range: None,
+        files: None,
     }
 }
 

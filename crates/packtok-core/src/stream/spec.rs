@@ -22,7 +22,7 @@ use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
 use super::sample::{Name, RowFields};
 use super::tokenize::TokenizeOptions;
-use crate::corpus::{Columns, Format, ReadOptions, Source, expand};
+use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Source, expand_with};
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
@@ -50,6 +50,9 @@ pub trait Objects {
     /// # Errors
     /// The caller cannot divide it.
     fn samples(&self, number: usize, lane: Option<Shard>) -> Result<Box<dyn Samples>>;
+
+    /// The files of URLs that packtok does not know.
+    fn files(&self, number: usize) -> ForeignFiles;
 }
 
 /// A stream as a list of nodes; each comes after those that it reads from.
@@ -99,6 +102,8 @@ struct StepNode {
 #[derive(Debug, Clone, Deserialize)]
 struct FilesSpec {
     inputs: Vec<String>,
+    /// What reads the URLs that packtok does not know.
+    object: Option<usize>,
     format: Option<Format>,
     text_column: String,
     num_active: usize,
@@ -233,7 +238,7 @@ impl Conversion<'_> {
                 };
                 self.numbered(number, order, lane, || files.lines())?
             }
-            NodeSpec::FromFiles(files) => files.recipe(lane)?,
+            NodeSpec::FromFiles(files) => files.recipe(self.objects, lane)?,
             NodeSpec::FromPbin(pbin) => {
                 let order = NumberedOptions {
                     repeat: pbin.repeat,
@@ -402,16 +407,17 @@ impl PbinSpec {
 
 impl FilesSpec {
     fn lines(&self) -> Result<Arc<dyn Numbered>> {
-        let sources = expand(&self.inputs, self.format)?;
+        let sources = expand_with(&self.inputs, self.format, None)?;
         Ok(Arc::new(IndexedLines::open(
             sources,
             self.max_document_bytes,
         )?))
     }
 
-    fn recipe(&self, lane: Option<Shard>) -> Result<Recipe> {
+    fn recipe(&self, objects: &dyn Objects, lane: Option<Shard>) -> Result<Recipe> {
         let column: Name = self.text_column.as_str().into();
-        let sources = expand(&self.inputs, self.format)?;
+        let foreign = self.object.map(|number| objects.files(number));
+        let sources = expand_with(&self.inputs, self.format, foreign.as_ref())?;
         let sources = match lane {
             Some(lane) => sources_of_lane(sources, lane)?,
             None => sources,

@@ -104,6 +104,6 @@ pub(crate) fn text_columns(source: &Source) -> Result<Vec<String>, Error> {
 }
 
 fn opened(source: &Source) -> Result<Window, Error> {
-    let file = CorpusFile::open(&source.path)?;
+    let file = CorpusFile::of(source)?;
     Window::new(file).map_err(|cause| Error::io(&source.path, cause))
 }

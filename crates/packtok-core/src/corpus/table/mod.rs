@@ -55,7 +55,7 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
         let names = options.columns.names(source)?;
-        let file = CorpusFile::open(&source.path)?;
+        let file = CorpusFile::of(source)?;
         let window = Window::new(file).map_err(|cause| Error::io(&source.path, cause))?;
         if window.len_bytes() != source.bytes {
             return Err(Error::Corpus(CorpusError::SourceChanged {

@@ -1,0 +1,64 @@
+//! The objects of a store, or files that the caller reads, for a URL.
+
+use packtok_store::{Error as StoreError, Location, Object, Result as StoreResult, is_store};
+
+use super::ForeignFiles;
+
+/// Where the files of a URL are listed.
+pub(super) enum Place<'a> {
+    Store(&'a str, Box<Location>),
+    Foreign(&'a str, &'a ForeignFiles),
+}
+
+impl<'a> Place<'a> {
+    /// The place of `url`. The caller's files are those that no store has.
+    pub(super) fn of(url: &'a str, files: Option<&'a ForeignFiles>) -> StoreResult<Self> {
+        match files {
+            Some(files) if !is_store(url) => Ok(Self::Foreign(url, files)),
+            _ => Ok(Self::Store(url, Box::new(Location::parse(url)?))),
+        }
+    }
+
+    /// What reads its files, if it is not packtok.
+    pub(super) fn files(&self) -> Option<&'a ForeignFiles> {
+        match self {
+            Self::Store(..) => None,
+            Self::Foreign(_, files) => Some(files),
+        }
+    }
+
+    /// The object with this URL.
+    pub(super) fn object(&self) -> StoreResult<Object> {
+        match self {
+            Self::Store(_, location) => location.object(),
+            Self::Foreign(url, files) => files.0.object(url),
+        }
+    }
+
+    /// Whether the URL is a glob pattern.
+    pub(super) fn is_pattern(&self) -> bool {
+        let (Self::Store(url, _) | Self::Foreign(url, _)) = self;
+        Location::is_pattern(url)
+    }
+
+    /// The objects that match the URL.
+    pub(super) fn matching(&self) -> StoreResult<Vec<Object>> {
+        match self {
+            Self::Store(url, _) => Location::matching(url),
+            Self::Foreign(url, files) => Location::matches(url, files.0.matching(url)?),
+        }
+    }
+
+    /// The objects below the URL.
+    pub(super) fn list(&self) -> StoreResult<Vec<Object>> {
+        match self {
+            Self::Store(_, location) => location.list(),
+            Self::Foreign(url, files) => files.0.list(url),
+        }
+    }
+}
+
+/// Whether an error says that there is no such object.
+pub(super) fn is_absent(error: &StoreError) -> bool {
+    matches!(error, StoreError::Absent { .. })
+}

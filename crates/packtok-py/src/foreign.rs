@@ -1,0 +1,136 @@
+//! Files of URLs that packtok does not know, read through `packtok.stream.remote`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use packtok_core::corpus;
+use packtok_store::{Bytes, Error, ForeignFile, ForeignFiles, Object, Result};
+use pyo3::exceptions::{PyFileNotFoundError, PyKeyboardInterrupt};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::calls::{Calling, Raised};
+use crate::plugin::lock;
+
+/// The files that an object of Python finds.
+pub(crate) fn files(object: Py<PyAny>, raised: &Raised) -> corpus::ForeignFiles {
+    let raised = Arc::clone(raised);
+    corpus::ForeignFiles::new(Arc::new(PyFiles(PyCaller { object, raised })))
+}
+
+/// An object of Python whose methods are called for a URL.
+struct PyCaller {
+    object: Py<PyAny>,
+    raised: Raised,
+}
+
+impl PyCaller {
+    /// Calls a method and converts what it returns.
+    fn call<T>(&self, url: &str, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Result<T> {
+        let _calling = Calling::new();
+        let called = Python::try_attach(|py| {
+            call(self.object.bind(py)).map_err(|error| self.error(py, url, error))
+        });
+        called.unwrap_or_else(|| {
+            Err(Error::Refused {
+                url: url.to_owned(),
+                reason: "Python has ended".to_owned(),
+            })
+        })
+    }
+
+    /// The error for an exception, whose text contains no credentials.
+    fn error(&self, py: Python<'_>, url: &str, error: PyErr) -> Error {
+        let url = url.to_owned();
+        let is_changed = error.value(py).hasattr("is_changed").unwrap_or_default();
+        if error.is_instance_of::<PyFileNotFoundError>(py) {
+            return Error::Absent { url };
+        }
+        if is_changed {
+            return Error::Changed { url };
+        }
+        let reason = error.value(py).to_string();
+        if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+            lock(&self.raised).get_or_insert(error);
+        }
+        Error::Refused { url, reason }
+    }
+}
+
+struct PyFiles(PyCaller);
+
+impl ForeignFiles for PyFiles {
+    fn object(&self, url: &str) -> Result<Object> {
+        let (bytes, version) = self
+            .0
+            .call(url, |files| files.call_method1("status", (url,))?.extract())?;
+        Ok(object(url.to_owned(), bytes, version))
+    }
+
+    fn matching(&self, pattern: &str) -> Result<Vec<Object>> {
+        self.listed("matching", pattern)
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<Object>> {
+        self.listed("below", folder)
+    }
+
+    fn open(&self, url: &str) -> Result<(Object, Arc<dyn ForeignFile>)> {
+        let (file, bytes, version) = self.0.call(url, |files| {
+            let file = files.call_method1("open", (url,))?;
+            let bytes = file.getattr("bytes")?.extract()?;
+            let version = file.getattr("version")?.extract()?;
+            Ok((file.unbind(), bytes, version))
+        })?;
+        let file = PyFile {
+            url: url.to_owned(),
+            caller: PyCaller {
+                object: file,
+                raised: Arc::clone(&self.0.raised),
+            },
+        };
+        Ok((object(url.to_owned(), bytes, version), Arc::new(file)))
+    }
+}
+
+impl PyFiles {
+    fn listed(&self, method: &str, url: &str) -> Result<Vec<Object>> {
+        let found: Vec<(String, u64)> = self
+            .0
+            .call(url, |files| files.call_method1(method, (url,))?.extract())?;
+        let found = found.into_iter();
+        Ok(found.map(|(url, bytes)| object(url, bytes, None)).collect())
+    }
+}
+
+fn object(url: String, bytes: u64, version: Option<String>) -> Object {
+    Object {
+        url,
+        bytes,
+        version,
+    }
+}
+
+/// An open file.
+struct PyFile {
+    url: String,
+    caller: PyCaller,
+}
+
+impl ForeignFile for PyFile {
+    fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let bytes: PyBackedBytes = self.caller.call(&self.url, |file| {
+            let bytes = file.call_method1("read", (range.start, range.end))?;
+            Ok(bytes.extract()?)
+        })?;
+        Ok(Bytes::from_owner(bytes))
+    }
+}
+
+impl Drop for PyFile {
+    fn drop(&mut self) {
+        // It only begins to close, and an error of that has no consequence.
+        let close = |file: &Bound<'_, PyAny>| file.call_method0("close").map(drop);
+        drop(self.caller.call(&self.url, close));
+    }
+}

@@ -1,0 +1,45 @@
+//! Files of URLs that this crate does not know: the caller finds them and reads their bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::Result;
+use crate::location::Object;
+
+/// Finds files by their URLs, which contain no credentials.
+pub trait ForeignFiles: Send + Sync {
+    /// The file with this URL.
+    ///
+    /// # Errors
+    /// There is no such file, it cannot be read, or its server does not answer.
+    fn object(&self, url: &str) -> Result<Object>;
+
+    /// The files whose URLs may match a glob pattern, in no particular order.
+    ///
+    /// # Errors
+    /// The server does not answer or does not support listing.
+    fn matching(&self, pattern: &str) -> Result<Vec<Object>>;
+
+    /// All files in this folder and its subfolders, in no particular order.
+    ///
+    /// # Errors
+    /// As for [`ForeignFiles::matching`].
+    fn list(&self, folder: &str) -> Result<Vec<Object>>;
+
+    /// Opens the file with this URL.
+    ///
+    /// # Errors
+    /// As for [`ForeignFiles::object`].
+    fn open(&self, url: &str) -> Result<(Object, Arc<dyn ForeignFile>)>;
+}
+
+/// An open file. All reads are of one version of it.
+pub trait ForeignFile: Send + Sync {
+    /// All bytes of a range of the file, which it contains.
+    ///
+    /// # Errors
+    /// The server does not answer, or the file was replaced.
+    fn read(&self, range: Range<u64>) -> Result<Bytes>;
+}

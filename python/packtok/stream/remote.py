@@ -1,0 +1,540 @@
+"""Files of URLs that packtok does not know, such as ``sftp://``, read through fsspec or smart_open.
+
+Python returns blocks of bytes; what is in them is the matter of the compiled module, which calls
+`RemoteFiles` and `RemoteFile` by the names of their methods.
+
+Credentials in a URL are kept here only: everything else has the URL with ``…`` instead of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, NoReturn, Protocol, TypeVar
+from urllib.parse import unquote
+
+from packtok._packtok import is_store_url, is_url
+
+__all__ = ["ChangedError", "RemoteFile", "RemoteFiles", "without_credentials"]
+
+T = TypeVar("T")
+
+_HIDDEN = "…"
+_PARTS = re.compile(r"(?P<scheme>[^:/]+)://(?:(?P<user>[^/]*)@)?(?P<host>[^/]*)(?P<path>.*)", re.DOTALL)
+# What a file system may know about a version of a file.
+_VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified", "created")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_MAX_CHARS = 300
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_NETWORK = frozenset(
+    (errno.EPIPE, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENOTCONN)
+)
+# Exceptions of libraries that are not imported here, by their names: asyncssh, paramiko, aiohttp and requests.
+_BROKEN_NAMES = frozenset(
+    (
+        *("ConnectionLost", "SFTPConnectionLost", "SFTPNoConnection", "SSHException"),
+        *("ClientConnectionError", "ClientPayloadError", "ChunkedEncodingError"),
+    )
+)
+_REFUSED_NAMES = frozenset(("AuthenticationException", "BadHostKeyException"))
+
+
+_of_parents: list[dict[str, _Connection]] = []
+
+
+class ChangedError(Exception):
+    """A file was replaced after it was opened."""
+
+    is_changed = True
+
+
+class RemoteError(Exception):
+    """A file cannot be read; its text is for the user."""
+
+
+def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str], RemoteFiles | None]:
+    """Returns ``urls`` as they may be shown, and what reads those that packtok does not know, if there are any.
+
+    Args:
+        urls: Paths and URLs.
+        timeout: Seconds that a read may take, and that a broken connection is tried again for.
+
+    Raises:
+        ValueError: If a URL is not valid, or nothing that is installed reads it.
+    """
+    files = RemoteFiles(timeout)
+    foreign = [is_url(url) and not is_store_url(url) and not os.path.exists(url) for url in urls]
+    shown = [files.add(url) if is_foreign else url for url, is_foreign in zip(urls, foreign, strict=True)]
+    return shown, files if any(foreign) else None
+
+
+class RemoteFiles:
+    """The files of all hosts of a dataset. Connects when it is needed, once for each host."""
+
+    def __init__(self, timeout: float) -> None:
+        """Knows no URL yet."""
+        self._timeout = timeout
+        # Hosts as they are shown, with the credentials.
+        self._hosts: dict[str, _Host] = {}
+        self._renew()
+
+    def _renew(self) -> None:
+        # Connections of a parent process must not be used, not even closed.
+        _of_parents.append(getattr(self, "_connections", {}))
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._connections: dict[str, _Connection] = {}
+        # What answered before is asked again if its connection breaks.
+        self._answered: set[str] = set()
+        self._readable: set[str] = set()
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        """Connections are of this process."""
+        return {"_timeout": self._timeout, "_hosts": self._hosts}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._renew()
+
+    def add(self, url: str) -> str:
+        """Adds the host of a URL; returns the URL as it may be shown.
+
+        Raises:
+            ValueError: If the URL is not valid, or nothing that is installed reads it.
+        """
+        host = _Host.of(url)
+        known = self._hosts.setdefault(host.shown, host)
+        if known != host:
+            raise ValueError(
+                f"{host.shown}: two URLs have this host and different credentials; read each with a dataset of "
+                "its own, and combine them with interleave_datasets or concat_datasets"
+            )
+        _library(host.scheme)
+        return host.shown + url.removeprefix(host.real)
+
+    # --- called by the compiled module ---
+
+    def status(self, url: str) -> tuple[int, str | None]:
+        """Returns length and version of a file, which can be read."""
+
+        def asked(connection: _Connection) -> tuple[int, str | None]:
+            found = connection.info(self._real(url))
+            if url not in self._readable:
+                connection.open(self._real(url)).close()
+            return found
+
+        found = self.call(url, asked)
+        self._readable.add(url)
+        return found
+
+    def matching(self, pattern: str) -> list[tuple[str, int]]:
+        """Returns URLs and lengths of the files that match a pattern."""
+        return self._listed(pattern, lambda connection: connection.matching(self._real(pattern)))
+
+    def below(self, folder: str) -> list[tuple[str, int]]:
+        """Returns URLs and lengths of the files in a folder and its subfolders."""
+        return self._listed(folder, lambda connection: connection.below(self._real(folder)))
+
+    def open(self, url: str) -> RemoteFile:
+        """Opens a file."""
+        return RemoteFile(self, url, self._real(url))
+
+    # --- connections ---
+
+    def call(self, url: str, work: Callable[[_Connection], T]) -> T:
+        """Calls ``work`` with the connection to the host of ``url``, again with new ones if they break.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ChangedError: If the file was replaced.
+            RemoteError: For any other reason, which it tells without credentials.
+        """
+        host = self._host(url)
+        try:
+            return self._call(host, work)
+        except Exception as error:
+            told = _told(host, error)
+        raise told from None
+
+    def _call(self, host: _Host, work: Callable[[_Connection], T]) -> T:
+        pause, end = _FIRST_PAUSE, None
+        while True:
+            connection = None
+            try:
+                connection = self._connection(host)
+                result = _within(self._timeout, lambda used=connection: work(used))
+                self._answered.add(host.shown)
+                return result
+            except Exception as error:
+                if host.shown not in self._answered or not is_transient(error):
+                    raise
+                end = end or time.monotonic() + self._timeout
+                if time.monotonic() + pause > end:
+                    raise
+            self._forget(host, connection)
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _connection(self, host: _Host) -> _Connection:
+        if self._process != os.getpid():
+            self._renew()
+        with self._lock:
+            if host.shown not in self._connections:
+                self._connections[host.shown] = _within(self._timeout, lambda: _library(host.scheme)(host))
+            return self._connections[host.shown]
+
+    def _forget(self, host: _Host, broken: _Connection | None) -> None:
+        with self._lock:
+            # Another thread may have connected again.
+            if self._connections.get(host.shown) is broken:
+                self._connections.pop(host.shown, None)
+
+    def _host(self, url: str) -> _Host:
+        return self._hosts[_Host.shown_of(url)]
+
+    def _real(self, url: str) -> str:
+        host = self._host(url)
+        return host.real + url.removeprefix(host.shown)
+
+    def _listed(
+        self, url: str, work: Callable[[_Connection], Sequence[tuple[str, int]]]
+    ) -> list[tuple[str, int]]:
+        host, found = self._host(url), self.call(url, work)
+        return [(host.shown + one.removeprefix(host.real), size) for one, size in found]
+
+
+class RemoteFile:
+    """An open file. It is opened again if the connection breaks, and is then the same or an error."""
+
+    def __init__(self, files: RemoteFiles, url: str, real: str) -> None:
+        """Opens it."""
+        self._files, self._url, self._real = files, url, real
+        self._handle: _Handle | None = None
+        self.bytes, self.version = files.call(url, self._opened)
+
+    def _opened(self, connection: _Connection) -> tuple[int, str | None]:
+        found = connection.info(self._real)
+        self.close()
+        self._handle = _Handle(connection, self._real)
+        return found
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Returns the bytes of a range, which the file had when it was opened."""
+        return self._files.call(self._url, lambda connection: self._read(connection, start, stop))
+
+    def _read(self, connection: _Connection, start: int, stop: int) -> bytes:
+        handle = self._handle
+        if handle is None or handle.connection is not connection:
+            if self._opened(connection) != (self.bytes, self.version):
+                raise ChangedError(self._url)
+            handle = self._handle
+        assert handle is not None
+        data = handle.read(start, stop)
+        if len(data) != stop - start:
+            raise ChangedError(self._url)
+        return data
+
+    def close(self) -> None:
+        """Begins to close the file; nothing waits for the answer."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close()
+
+
+class _Host:
+    """The start of a URL up to the host, with and without credentials."""
+
+    def __init__(self, scheme: str, user: str | None, host: str) -> None:
+        self.scheme, self.user = scheme, user
+        self.real = f"{scheme}://{host}" if user is None else f"{scheme}://{user}@{host}"
+        self.shown = f"{scheme}://{host}" if user is None else f"{scheme}://{_HIDDEN}@{host}"
+
+    @staticmethod
+    def of(url: str) -> _Host:
+        """Raises an error if credentials might be in other parts of the URL."""
+        found = _PARTS.fullmatch(url)
+        if found is None:
+            _refuse(url, "not a URL")
+        scheme, user, host, path = found.group("scheme", "user", "host", "path")
+        if ":" in (user or "") + host and "@" in path:
+            _refuse(
+                url,
+                "the URL has an @ after its host; in a password, write / as %2F and @ as %40, and give the password "
+                "in fsspec's configuration if the path has an @",
+            )
+        if any(char in url for char in "?#"):
+            _refuse(url, "the URL has a ? or a #; give options in fsspec's configuration, and list files with *")
+        if "::" in url:
+            _refuse(url, "URLs within URLs are not supported; give files that are not in an archive")
+        return _Host(scheme, user, host)
+
+    @staticmethod
+    def shown_of(url: str) -> str:
+        """The shown start of a URL that is shown."""
+        scheme, _, rest = url.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Host) and self.real == other.real
+
+    def __hash__(self) -> int:
+        return hash(self.real)
+
+    def __repr__(self) -> str:
+        return self.shown
+
+    def without_secrets(self, text: str) -> str:
+        """Returns a text without the credentials, however a library writes them."""
+        if self.user is None:
+            return text
+        name, _, password = self.user.partition(":")
+        written = (self.user, password or name)
+        secrets = {form for one in written for form in (one, unquote(one), repr(unquote(one))[1:-1])}
+        for secret in sorted(secrets - {""}, key=len, reverse=True):
+            text = text.replace(secret, _HIDDEN)
+        return text
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what fsspec has found in the URL, with user and password as they are meant."""
+        name, _, password = (self.user or "").partition(":")
+        decoded = {"username": (name, unquote(name)), "password": (password, unquote(password))}
+        options = dict(given)
+        for key, (written, meant) in decoded.items():
+            if options.get(key) == written:
+                options[key] = meant
+        return options
+
+
+def _refuse(url: str, reason: str) -> NoReturn:
+    scheme, _, rest = url.partition("://")
+    shown = f"{scheme}://{_HIDDEN}" if "@" in rest else url.partition("?")[0].partition("#")[0]
+    raise ValueError(f"{shown}: {reason}")
+
+
+class _Connection(Protocol):
+    """A library's connection to a host. Its files have URLs with credentials."""
+
+    lock: threading.Lock | None
+    """Held during a call, if only one call may run at a time."""
+
+    def info(self, url: str) -> tuple[int, str | None]:
+        """Returns length and version of a file."""
+
+    def open(self, url: str) -> Any:
+        """Opens a file that can seek."""
+
+    def matching(self, url: str) -> Sequence[tuple[str, int]]:
+        """Returns URLs and lengths of the files that match."""
+
+    def below(self, url: str) -> Sequence[tuple[str, int]]:
+        """Returns URLs and lengths of the files in a folder and its subfolders."""
+
+
+class _Handle:
+    """A file that is open in a connection."""
+
+    def __init__(self, connection: _Connection, url: str) -> None:
+        self.connection = connection
+        self._lock = connection.lock or threading.Lock()
+        self._file = connection.open(url)
+
+    def read(self, start: int, stop: int) -> bytes:
+        blocks: list[bytes] = []
+        with self._lock:
+            self._file.seek(start)
+            while start < stop and (block := self._file.read(stop - start)):
+                blocks.append(block)
+                start += len(block)
+        return bytes(blocks[0]) if len(blocks) == 1 else b"".join(blocks)
+
+    def close(self) -> None:
+        # At the end of the program there are no new threads.
+        with suppress(RuntimeError):
+            threading.Thread(target=self._close, name="packtok-remote", daemon=True).start()
+
+    def _close(self) -> None:
+        with suppress(Exception), self._lock:
+            self._file.close()
+
+
+class _Fsspec:
+    """A connection of fsspec."""
+
+    def __init__(self, host: _Host) -> None:
+        from fsspec import get_filesystem_class
+
+        kind = get_filesystem_class(host.scheme)
+        options = host.options(kind._get_kwargs_from_urls(host.real + "/"))
+        # The instances that fsspec keeps may have a broken connection.
+        self._fs = kind(**options, skip_instance_cache=True)
+        self.lock = None if getattr(self._fs, "async_impl", False) else threading.Lock()
+
+    def info(self, url: str) -> tuple[int, str | None]:
+        with self._guard():
+            found = self._fs.info(self._path(url))
+        if found["type"] == "directory":
+            raise FileNotFoundError(url)
+        return _size(found), next((str(found[key]) for key in _VERSIONS if found.get(key)), None)
+
+    def open(self, url: str) -> Any:
+        # The compiled module reads ahead.
+        with self._guard():
+            return self._fs.open(self._path(url), "rb", cache_type="none")
+
+    def matching(self, url: str) -> Sequence[tuple[str, int]]:
+        with self._guard():
+            return self._files(url, self._fs.glob(self._path(url), detail=True))
+
+    def below(self, url: str) -> Sequence[tuple[str, int]]:
+        with self._guard():
+            return self._files(url, self._fs.find(self._path(url), detail=True))
+
+    def _guard(self) -> Any:
+        return self.lock or suppress()
+
+    def _path(self, url: str) -> str:
+        return str(self._fs._strip_protocol(url))
+
+    def _files(self, url: str, found: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
+        # A path of a listing lacks the host, or has it in front: the URL that was given tells which.
+        url, path = url.rstrip("/"), self._path(url).strip("/")
+        start = url.removesuffix(path)
+        if start == url and path:
+            raise RemoteError("fsspec writes its paths in another form; give the URLs of all files")
+        files = [(name, self._target(name, info)) for name, info in found.items()]
+        return [(start + name.lstrip("/"), _size(info)) for name, info in files if info["type"] != "directory"]
+
+    def _target(self, name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what a link points to; a link to nothing is no file, like a folder."""
+        if info["type"] != "link":
+            return info
+        try:
+            target: Mapping[str, Any] = self._fs.info(name)
+        except FileNotFoundError:
+            return {"type": "directory"}
+        return target
+
+
+class _SmartOpen:
+    """smart_open, which opens files and does nothing else."""
+
+    lock = None
+
+    def __init__(self, host: _Host) -> None:
+        self._scheme = host.scheme
+
+    def info(self, url: str) -> tuple[int, str | None]:
+        with self.open(url) as file:
+            return int(file.seek(0, os.SEEK_END)), None
+
+    def open(self, url: str) -> Any:
+        import smart_open
+
+        file = smart_open.open(url, "rb", compression="disable")
+        if not file.seekable():
+            file.close()
+            raise RemoteError(f"smart_open reads files of {self._scheme} only from their start; copy them first")
+        return file
+
+    def matching(self, url: str) -> Sequence[tuple[str, int]]:
+        raise RemoteError("smart_open lists no files; give the URLs of all of them, or braces")
+
+    def below(self, url: str) -> Sequence[tuple[str, int]]:
+        return []
+
+
+def _size(info: Mapping[str, Any]) -> int:
+    size = info.get("size")
+    if size is None:
+        raise RemoteError("the server does not tell the length of the file")
+    return int(size)
+
+
+def _library(scheme: str) -> Callable[[_Host], _Connection]:
+    """Returns what connects to a host.
+
+    Raises:
+        ValueError: If nothing that is installed reads URLs of this scheme; tells the remedy.
+    """
+    remedy = "run pip install 'packtok[fsspec]'"
+    try:
+        from fsspec import get_filesystem_class
+    except ImportError:
+        pass
+    else:
+        try:
+            get_filesystem_class(scheme)
+            return _Fsspec
+        except ImportError as error:
+            remedy = f"fsspec needs a package for it: {error}"
+        except ValueError:
+            remedy = "fsspec, which is installed, does not know it either; check the spelling"
+    if _smart_open_reads(scheme):
+        return _SmartOpen
+    if scheme in ("sftp", "ssh"):
+        remedy = "run pip install 'packtok[sftp]'"
+    raise ValueError(f"{scheme}://: packtok itself reads URLs of s3, gs, az, http and https only; {remedy}")
+
+
+def _smart_open_reads(scheme: str) -> bool:
+    try:
+        from smart_open.transport import get_transport
+    except ImportError:
+        return False
+    try:
+        get_transport(scheme)
+    except (ImportError, NotImplementedError):
+        return False
+    return True
+
+
+def is_transient(error: BaseException) -> bool:
+    """Returns whether an error says that a connection broke, so that a new one may succeed."""
+    if isinstance(error, _FINAL):
+        return False
+    if isinstance(error, ConnectionError | TimeoutError | EOFError):
+        return True
+    if isinstance(error, OSError) and error.errno in _NETWORK:
+        return True
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & _BROKEN_NAMES) and not names & _REFUSED_NAMES
+
+
+def _within(timeout: float, call: Callable[[], T]) -> T:
+    """Calls a function on a thread of its own, which is abandoned after ``timeout`` seconds.
+
+    Raises:
+        TimeoutError: If it has not returned then.
+    """
+    results: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put((call(), None))
+        except BaseException as error:
+            results.put((None, error))
+
+    threading.Thread(target=run, name="packtok-remote", daemon=True).start()
+    try:
+        result, error = results.get(timeout=timeout)
+    except Empty:
+        raise TimeoutError(f"no answer within {timeout:g} s") from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
+
+
+def _told(host: _Host, error: Exception) -> Exception:
+    """Returns an exception for one of a library, whose text and causes may contain credentials."""
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(host.shown)
+    if isinstance(error, ChangedError | RemoteError):
+        return error
+    text = " ".join(host.without_secrets(f"{type(error).__name__}: {error}").split())
+    return RemoteError(text[:_MAX_CHARS].removesuffix(":"))
