@@ -42,4 +42,7 @@ pub trait ForeignFile: Send + Sync {
     /// # Errors
     /// The server does not answer, or the file was replaced.
     fn read(&self, range: Range<u64>) -> Result<Bytes>;
+
+    /// Called when no more bytes are wanted, also while a read is in progress.
+    fn close(&self);
 }

@@ -188,6 +188,14 @@ impl RemoteFile {
     }
 }
 
+impl Drop for RemoteFile {
+    fn drop(&mut self) {
+        if let Origin::Foreign(file) = &self.origin {
+            file.close();
+        }
+    }
+}
+
 /// Fetches a range of one version of an object.
 async fn fetch(location: Location, version: Option<String>, range: Range<u64>) -> Result<Bytes> {
     let options = || GetOptions {
@@ -229,5 +237,94 @@ impl Seek for RemoteFile {
             self.step = FIRST_BYTES;
         }
         Ok(self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// A file in memory that may be shorter than it was.
+    struct Memory {
+        content: Vec<u8>,
+        is_closed: AtomicBool,
+    }
+
+    impl ForeignFile for Memory {
+        fn read(&self, range: Range<u64>) -> Result<Bytes> {
+            let stop = self.content.len().min(range.end as usize);
+            Ok(Bytes::copy_from_slice(
+                &self.content[range.start as usize..stop],
+            ))
+        }
+
+        fn close(&self) {
+            self.is_closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    struct Files(Arc<Memory>, u64);
+
+    impl ForeignFiles for Files {
+        fn object(&self, url: &str) -> Result<Object> {
+            Ok(Object {
+                url: url.to_owned(),
+                bytes: self.1,
+                version: None,
+            })
+        }
+
+        fn matching(&self, _: &str) -> Result<Vec<Object>> {
+            Ok(Vec::new())
+        }
+
+        fn list(&self, _: &str) -> Result<Vec<Object>> {
+            Ok(Vec::new())
+        }
+
+        fn open(&self, url: &str) -> Result<(Object, Arc<dyn ForeignFile>)> {
+            Ok((self.object(url)?, Arc::<Memory>::clone(&self.0)))
+        }
+    }
+
+    fn memory(len: usize) -> Arc<Memory> {
+        Arc::new(Memory {
+            content: (0..len).map(|i| (i / 251) as u8).collect(),
+            is_closed: AtomicBool::new(false),
+        })
+    }
+
+    #[test]
+    fn a_foreign_file_is_read_from_any_position_and_closed() {
+        let memory = memory(3_000_000);
+        let files = Files(Arc::clone(&memory), 3_000_000);
+        let mut file = RemoteFile::open_foreign(&files, "other://host/a").unwrap();
+        let mut found = Vec::new();
+        file.read_to_end(&mut found).unwrap();
+        assert!(found == memory.content);
+        for start in [0, 1, 2_000_000, 2_999_999, 3_000_000] {
+            found.clear();
+            file.seek(SeekFrom::Start(start)).unwrap();
+            file.read_to_end(&mut found).unwrap();
+            assert!(found == memory.content[start as usize..]);
+        }
+        assert_eq!(
+            RemoteFile::bytes(&file, 10..20).unwrap(),
+            memory.content[10..20]
+        );
+        assert!(!memory.is_closed.load(Ordering::Relaxed));
+        drop(file);
+        assert!(memory.is_closed.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_foreign_file_that_is_too_short_is_an_error() {
+        let files = Files(memory(100_000), 100_001);
+        let mut file = RemoteFile::open_foreign(&files, "other://host/a").unwrap();
+        let error = file.read_to_end(&mut Vec::new()).unwrap_err().to_string();
+        assert!(error.starts_with("other://host/a: "), "{error}");
+        assert!(error.contains("34464 bytes, expected 34465"), "{error}");
     }
 }

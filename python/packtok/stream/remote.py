@@ -14,7 +14,8 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import unquote
@@ -31,11 +32,13 @@ _PARTS = re.compile(r"(?P<scheme>[^:/]+)://(?:(?P<user>[^/]*)@)?(?P<host>[^/]*)(
 _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified", "created")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _MAX_CHARS = 300
+# What smart_open reads through a pipe, which has no positions.
+_PIPES = frozenset(("hdfs", "viewfs"))
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 _NETWORK = frozenset(
     (errno.EPIPE, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENOTCONN)
 )
-# Exceptions of libraries that are not imported here, by their names: asyncssh, paramiko, aiohttp and requests.
+# Exceptions of asyncssh, paramiko, aiohttp and requests, which are not imported here, by their names.
 _BROKEN_NAMES = frozenset(
     (
         *("ConnectionLost", "SFTPConnectionLost", "SFTPNoConnection", "SSHException"),
@@ -59,7 +62,7 @@ class RemoteError(Exception):
 
 
 def without_credentials(urls: Sequence[str], timeout: float) -> tuple[list[str], RemoteFiles | None]:
-    """Returns ``urls`` as they may be shown, and what reads those that packtok does not know, if there are any.
+    """Returns ``urls`` as they may be shown, and what reads those that packtok does not know, if any.
 
     Args:
         urls: Paths and URLs.
@@ -112,8 +115,8 @@ class RemoteFiles:
         known = self._hosts.setdefault(host.shown, host)
         if known != host:
             raise ValueError(
-                f"{host.shown}: two URLs have this host and different credentials; read each with a dataset of "
-                "its own, and combine them with interleave_datasets or concat_datasets"
+                f"{host.shown}: two URLs have this host and different credentials; read each with a dataset "
+                "of its own, and combine them with interleave_datasets or concat_datasets"
             )
         _library(host.scheme)
         return host.shown + url.removeprefix(host.real)
@@ -147,8 +150,10 @@ class RemoteFiles:
 
     # --- connections ---
 
-    def call(self, url: str, work: Callable[[_Connection], T]) -> T:
+    def call(self, url: str, work: Callable[[_Connection], T], closed: threading.Event | None = None) -> T:
         """Calls ``work`` with the connection to the host of ``url``, again with new ones if they break.
+
+        Gives up when ``closed`` is set.
 
         Raises:
             FileNotFoundError: If there is no such file.
@@ -157,28 +162,27 @@ class RemoteFiles:
         """
         host = self._host(url)
         try:
-            return self._call(host, work)
+            return self._call(host, work, closed or threading.Event())
         except Exception as error:
             told = _told(host, error)
         raise told from None
 
-    def _call(self, host: _Host, work: Callable[[_Connection], T]) -> T:
+    def _call(self, host: _Host, work: Callable[[_Connection], T], closed: threading.Event) -> T:
         pause, end = _FIRST_PAUSE, None
         while True:
             connection = None
             try:
                 connection = self._connection(host)
-                result = _within(self._timeout, lambda used=connection: work(used))
+                result = _within(self._timeout, partial(work, connection))
                 self._answered.add(host.shown)
                 return result
             except Exception as error:
                 if host.shown not in self._answered or not is_transient(error):
                     raise
                 end = end or time.monotonic() + self._timeout
-                if time.monotonic() + pause > end:
+                if time.monotonic() + pause > end or closed.wait(pause):
                     raise
             self._forget(host, connection)
-            time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _connection(self, host: _Host) -> _Connection:
@@ -216,17 +220,20 @@ class RemoteFile:
         """Opens it."""
         self._files, self._url, self._real = files, url, real
         self._handle: _Handle | None = None
+        self._closed = threading.Event()
         self.bytes, self.version = files.call(url, self._opened)
 
     def _opened(self, connection: _Connection) -> tuple[int, str | None]:
         found = connection.info(self._real)
-        self.close()
+        self._close()
         self._handle = _Handle(connection, self._real)
         return found
 
     def read(self, start: int, stop: int) -> bytes:
         """Returns the bytes of a range, which the file had when it was opened."""
-        return self._files.call(self._url, lambda connection: self._read(connection, start, stop))
+        return self._files.call(
+            self._url, lambda connection: self._read(connection, start, stop), self._closed
+        )
 
     def _read(self, connection: _Connection, start: int, stop: int) -> bytes:
         handle = self._handle
@@ -242,6 +249,10 @@ class RemoteFile:
 
     def close(self) -> None:
         """Begins to close the file; nothing waits for the answer."""
+        self._closed.set()
+        self._close()
+
+    def _close(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.close()
@@ -265,11 +276,11 @@ class _Host:
         if ":" in (user or "") + host and "@" in path:
             _refuse(
                 url,
-                "the URL has an @ after its host; in a password, write / as %2F and @ as %40, and give the password "
-                "in fsspec's configuration if the path has an @",
+                "the URL has an @ after its host; in a password, write / as %2F and @ as %40; if the path has an @, "
+                "give the password in fsspec's configuration",
             )
         if any(char in url for char in "?#"):
-            _refuse(url, "the URL has a ? or a #; give options in fsspec's configuration, and list files with *")
+            _refuse(url, "the URL has a ? or a #; give options in fsspec's configuration, and use * in globs")
         if "::" in url:
             _refuse(url, "URLs within URLs are not supported; give files that are not in an archive")
         return _Host(scheme, user, host)
@@ -373,7 +384,8 @@ class _Fsspec:
         options = host.options(kind._get_kwargs_from_urls(host.real + "/"))
         # The instances that fsspec keeps may have a broken connection.
         self._fs = kind(**options, skip_instance_cache=True)
-        self.lock = None if getattr(self._fs, "async_impl", False) else threading.Lock()
+        is_async = getattr(self._fs, "async_impl", False)
+        self.lock: threading.Lock | None = None if is_async else threading.Lock()
 
     def info(self, url: str) -> tuple[int, str | None]:
         with self._guard():
@@ -396,19 +408,20 @@ class _Fsspec:
             return self._files(url, self._fs.find(self._path(url), detail=True))
 
     def _guard(self) -> Any:
-        return self.lock or suppress()
+        return self.lock or nullcontext()
 
     def _path(self, url: str) -> str:
         return str(self._fs._strip_protocol(url))
 
     def _files(self, url: str, found: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, int]]:
         # A path of a listing lacks the host, or has it in front: the URL that was given tells which.
-        url, path = url.rstrip("/"), self._path(url).strip("/")
+        path = self._path(url).strip("/")
+        url = url.rstrip("/") if path else url.removesuffix("/") + "/"
         start = url.removesuffix(path)
-        if start == url and path:
+        if path and start == url:
             raise RemoteError("fsspec writes its paths in another form; give the URLs of all files")
         files = [(name, self._target(name, info)) for name, info in found.items()]
-        return [(start + name.lstrip("/"), _size(info)) for name, info in files if info["type"] != "directory"]
+        return [(start + name.lstrip("/"), _size(one)) for name, one in files if one["type"] != "directory"]
 
     def _target(self, name: str, info: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what a link points to; a link to nothing is no file, like a folder."""
@@ -424,14 +437,14 @@ class _Fsspec:
 class _SmartOpen:
     """smart_open, which opens files and does nothing else."""
 
-    lock = None
-
     def __init__(self, host: _Host) -> None:
         self._scheme = host.scheme
+        self.lock: threading.Lock | None = None
 
     def info(self, url: str) -> tuple[int, str | None]:
         with self.open(url) as file:
-            return int(file.seek(0, os.SEEK_END)), None
+            file.seek(0, os.SEEK_END)
+            return int(file.tell()), None
 
     def open(self, url: str) -> Any:
         import smart_open
@@ -439,7 +452,7 @@ class _SmartOpen:
         file = smart_open.open(url, "rb", compression="disable")
         if not file.seekable():
             file.close()
-            raise RemoteError(f"smart_open reads files of {self._scheme} only from their start; copy them first")
+            raise RemoteError(f"smart_open reads files of {self._scheme} from their start only; copy them")
         return file
 
     def matching(self, url: str) -> Sequence[tuple[str, int]]:
@@ -486,6 +499,8 @@ def _smart_open_reads(scheme: str) -> bool:
     try:
         from smart_open.transport import get_transport
     except ImportError:
+        return False
+    if scheme in _PIPES:
         return False
     try:
         get_transport(scheme)
