@@ -88,8 +88,6 @@ class RemoteFiles:
         self._renew()
 
     def _renew(self) -> None:
-        # Connections of a parent process must not be used, not even closed.
-        _of_parents.append(getattr(self, "_connections", {}))
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
@@ -187,6 +185,8 @@ class RemoteFiles:
 
     def _connection(self, host: _Host) -> _Connection:
         if self._process != os.getpid():
+            # Connections of a parent process must not be used, not even closed.
+            _of_parents.append(self._connections)
             self._renew()
         with self._lock:
             if host.shown not in self._connections:
@@ -276,8 +276,8 @@ class _Host:
         if ":" in (user or "") + host and "@" in path:
             _refuse(
                 url,
-                "the URL has an @ after its host; in a password, write / as %2F and @ as %40; if the path has an @, "
-                "give the password in fsspec's configuration",
+                "the URL has an @ after its host; in a password, write / as %2F and @ as %40, or give the "
+                "password in fsspec's configuration",
             )
         if any(char in url for char in "?#"):
             _refuse(url, "the URL has a ? or a #; give options in fsspec's configuration, and use * in globs")

@@ -32,6 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         format,
         input: 0,
         range: None,
+        files: None,
     };
     for column in [".text", ".meta.text"] {
         let records = |chunk_bytes| records(&source, column, chunk_bytes);
