@@ -125,10 +125,8 @@ impl ForeignFile for PyFile {
         })?;
         Ok(Bytes::from_owner(bytes))
     }
-}
 
-impl Drop for PyFile {
-    fn drop(&mut self) {
+    fn close(&self) {
         // It only begins to close, and an error of that has no consequence.
         let close = |file: &Bound<'_, PyAny>| file.call_method0("close").map(drop);
         drop(self.caller.call(&self.url, close));
