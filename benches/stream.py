@@ -1,9 +1,10 @@
 """Measures a stream: first batch, memory, states, resuming, threads and lanes; prints a line for each.
 
-    python benches/stream.py CORPUS.jsonl TOKENIZER.json [--large-bytes 2000000000]
+    python benches/stream.py CORPUS.jsonl TOKENIZER.json [--large-bytes 2000000000] [--url s3://BUCKET/NAME]
 
 Run by a Python that has packtok, on a machine with two idle cores. The pipeline is that of the tutorial: rows
-of 1,024 tokens, a shuffle buffer of 1,000, batches of 8. The corpus is repeated to the large size.
+of 1,024 tokens, a shuffle buffer of 1,000, batches of 8. The corpus is repeated to the large size; with --url
+it is also uploaded, and states are measured there.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from pathlib import Path
 import torch
 
 import packtok
+from packtok._packtok import upload
 from packtok.stream import CheckpointableDataset, merge_states
 
 ROWS, BUFFER, BATCH = 1024, 1000, 8
@@ -32,7 +34,7 @@ TURNS = 5
 LANES = 8
 
 
-def pipeline(corpus: Path, tokenizer: packtok.Tokenizer) -> CheckpointableDataset:
+def pipeline(corpus: Path | str, tokenizer: packtok.Tokenizer) -> CheckpointableDataset:
     """Returns the tutorial's pipeline, up to the shuffle buffer."""
     files = CheckpointableDataset.from_files(corpus, repeat=True)
     return files.tokenize(tokenizer).concat_chunk(ROWS).shuffle(BUFFER)
@@ -87,13 +89,13 @@ def first_batch(corpus: Path, file: Path) -> None:
     print(f"first batch {seconds:.3f} s; memory above the imports {(rss_bytes() - before) / 1e6:.0f} MB")
 
 
-def states(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
-    """Prints the cost and size of states, and the time to resume from them."""
+def states(corpus: Path | str, num_bytes: int, tokenizer: packtok.Tokenizer) -> None:
+    """Prints the cost and size of states, and the time to resume from them to the first batch."""
     dataset = pipeline(corpus, tokenizer).batch(BATCH)
     iterator, done = dataset.iter(), 1
     for percent in (1, 90):
         # About four bytes of text per token.
-        target = int(percent / 100 * corpus.stat().st_size / (4 * ROWS * BATCH))
+        target = int(percent / 100 * num_bytes / (4 * ROWS * BATCH))
         iterator.skip(target - done)
         done = target
         times = []
@@ -104,8 +106,9 @@ def states(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
         expected = next(iterator)["input_ids"]
         started = time.perf_counter()
         resumed = dataset.iter(json.loads(json.dumps(state)))
+        found = next(resumed)["input_ids"]
         seconds = time.perf_counter() - started
-        assert torch.equal(next(resumed)["input_ids"], expected)
+        assert torch.equal(found, expected)
         print(
             f"at {percent} %: state {statistics.median(times) * 1e3:.4f} ms, at most {max(times) * 1e3:.3f}, "
             f"{len(json.dumps(state)):,} bytes, "
@@ -125,6 +128,28 @@ def rates(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
     one, two, with_states = (statistics.median(found[name]) for name in ("one", "two", "states"))
     print(f"two cores {two / one:.2f} x one core ({one:.0f} batches/s)")
     print(f"a state after every batch costs {(1 - with_states / one) * 100:.1f} %")
+
+
+def waits(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
+    """Prints how long a consumer waits that takes batches at half the rate."""
+    dataset = pipeline(corpus, tokenizer).batch(BATCH)
+    interval = 2 / batches_per_second(dataset)
+    seconds = []
+    with dataset.iter() as iterator:
+        iterator.skip(WARM_UP)
+        due = time.perf_counter()
+        for _ in range(BATCHES // 4):
+            due += interval
+            while time.perf_counter() < due:
+                time.sleep(max(0, due - time.perf_counter()))
+            started = time.perf_counter()
+            next(iterator)
+            seconds.append(time.perf_counter() - started)
+    percentile = statistics.quantiles(seconds, n=100)[98]
+    print(
+        f"a consumer at half the rate, a batch in {interval * 1e3:.2f} ms, waits {percentile * 1e3:.2f} ms "
+        f"at the 99th percentile, {statistics.median(seconds) * 1e3:.3f} ms in the middle"
+    )
 
 
 def lanes(corpus: Path, tokenizer: packtok.Tokenizer) -> None:
@@ -165,6 +190,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("--large-bytes", type=int, default=2_000_000_000)
+    parser.add_argument("--url", help="an object to write and to read")
     parser.add_argument("--first-batch", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.first_batch:
@@ -175,6 +201,7 @@ def main() -> None:
         subprocess.run(again, check=True)
     tokenizer = packtok.Tokenizer.from_file(arguments.tokenizer)
     rates(arguments.corpus, tokenizer)
+    waits(arguments.corpus, tokenizer)
     lanes(arguments.corpus, tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         large = Path(folder) / "large.jsonl"
@@ -182,7 +209,11 @@ def main() -> None:
         with large.open("wb") as file:
             for _ in range(-(-arguments.large_bytes // len(content))):
                 file.write(content)
-        states(large, tokenizer)
+        size = large.stat().st_size
+        states(large, size, tokenizer)
+        if arguments.url:
+            upload(large, arguments.url, replace=True)
+            states(arguments.url, size, tokenizer)
 
 
 if __name__ == "__main__":
