@@ -316,7 +316,8 @@ def test_interrupt_ends_a_program_that_waits_for_a_store(
         out, err = process.communicate(timeout=60)
         seconds = time.monotonic() - sent
     assert (process.returncode, out, err) == (0, "started\ninterrupted\n", "")
-    assert seconds < 2
+    # It would wait for minutes; on an idle machine, it ends within a second.
+    assert seconds < 20
 
 
 # --- functions ---

@@ -42,6 +42,8 @@ type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
+    /// Why outputs could not be stored in a state.
+    not_packed: Raised,
     /// The documents of the last sample, for each row of it.
     located: Mutex<Vec<Vec<LocatedPart>>>,
     /// Ends a thread that waits for the next sample.
@@ -66,10 +68,11 @@ impl PyStream {
     ) -> PyResult<Self> {
         let spec: RecipeSpec = serde_json::from_str(recipe)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let raised = Raised::default();
+        let (raised, not_packed) = (Raised::default(), Raised::default());
         let objects = PyObjects {
             objects,
             raised: Arc::clone(&raised),
+            not_packed: Arc::clone(&not_packed),
         };
         let signals = Arc::clone(&raised);
         let is_closing = Arc::new(AtomicBool::new(false));
@@ -91,6 +94,7 @@ impl PyStream {
         let this = Self {
             stream: Mutex::new(None),
             raised,
+            not_packed,
             located: Mutex::default(),
             is_closing,
             process: std::process::id(),
@@ -149,7 +153,7 @@ impl PyStream {
     /// The state before the next sample: the position, and those in the lanes that are read.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<PositionAndLanes<'py>> {
         let state = py.detach(|| self.with(|stream| stream.state()))?;
-        if let Some(error) = lock(&self.raised).take() {
+        if let Some(error) = lock(&self.not_packed).take() {
             return Err(error);
         }
         let lanes = state.lanes.iter();
@@ -222,6 +226,7 @@ fn closed() -> PyErr {
 struct PyObjects {
     objects: Vec<Py<PyAny>>,
     raised: Raised,
+    not_packed: Raised,
 }
 
 impl Objects for PyObjects {
@@ -260,6 +265,7 @@ impl PyObjects {
         PyCallable {
             object: Python::attach(|py| self.objects[number].clone_ref(py)),
             raised: Arc::clone(&self.raised),
+            not_packed: Arc::clone(&self.not_packed),
         }
     }
 }
@@ -268,6 +274,7 @@ impl PyObjects {
 struct PyCallable {
     object: Py<PyAny>,
     raised: Raised,
+    not_packed: Raised,
 }
 
 impl Function for PyCallable {
@@ -315,7 +322,7 @@ impl Function for PyCallable {
                 .and_then(|packed| packed.extract());
             packed.unwrap_or_else(|error| {
                 // `PyStream::state` raises it.
-                let _ = keep(py, &self.raised, error);
+                let _ = keep(py, &self.not_packed, error);
                 Vec::new()
             })
         })
