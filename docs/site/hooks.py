@@ -31,6 +31,7 @@ PAGES = {
     "examples/README.md": "examples/index.md",
     "examples/getting_started/README.md": "examples/getting_started.md",
     "examples/loaders/README.md": "examples/loaders.md",
+    "examples/streaming/README.md": "examples/streaming.md",
     "slurm/README.md": "slurm/scripts.md",
     "tests/fuzz/README.md": "tests/fuzzing.md",
     "tests/golden/README.md": "tests/golden_files.md",
@@ -151,6 +152,12 @@ def _plain(text: str | None) -> str:
     return re.sub(r"([|*_<>\[\]\\])", r"\\\1", " ".join((text or "").split()))
 
 
+STREAMING = (
+    *("CheckpointableDataset", "CheckpointableIterator", "interleave_datasets", "concat_datasets"),
+    *("merge_states", "braceexpand", "testing.check_resumption", "testing.check_ranks"),
+)
+
+
 def python_api() -> str:
     """Returns the page of the Python API: every public name of the package, grouped by purpose."""
     groups: dict[str, list[str]] = {
@@ -166,6 +173,9 @@ def python_api() -> str:
             lines += [f"::: packtok.{name}", ""]
             if name in MEMBERS:
                 lines[-1:] = ["    options:", f"      members: [{', '.join(MEMBERS[name])}]", ""]
+    lines += ["## Streaming", "", "The names of `packtok.stream` ([guide](streaming.md)).", ""]
+    for name in STREAMING:
+        lines += [f"::: packtok.stream.{name}", ""]
     return "\n".join(lines)
 
 
