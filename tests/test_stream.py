@@ -445,6 +445,19 @@ def test_state_is_of_the_last_sample_and_reusable(stories: list[str], tokenizer:
     assert list(dataset.iter(iterator.state_dict())) == []
 
 
+def test_states_have_few_bytes_for_each_row(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
+    def rows_of(seed: int) -> CheckpointableDataset:
+        files = CheckpointableDataset.from_files(stories, repeat=True, shuffle_shards=True, seed=seed)
+        return files.tokenize(tokenizer).concat_chunk(16)
+
+    size = 2000
+    for dataset in (rows_of(0), interleave_datasets([rows_of(seed) for seed in range(6)])):
+        empty = len(json.dumps(dataset.shuffle(1).iter().state_dict()))
+        with dataset.shuffle(size).iter() as iterator:
+            iterator.skip(5 * size)
+            assert len(json.dumps(iterator.state_dict())) < empty + 32 * size
+
+
 def test_state_of_another_recipe_is_refused(stories: list[str], tokenizer: packtok.Tokenizer) -> None:
     files = CheckpointableDataset.from_files(stories)
     iterator = files.tokenize(tokenizer).concat_chunk(10).shuffle(5).iter()

@@ -722,15 +722,18 @@ class CheckpointableDataset(IterableDataset[Any]):
 
 
 def interleave_datasets(
-    sources: Sequence[CheckpointableDataset], weights: Sequence[float] | None = None
+    sources: Sequence[CheckpointableDataset],
+    weights: Sequence[float] | None = None,
+    chunk_size: int = 1024,
 ) -> CheckpointableDataset:
     """Interleaves datasets in fixed proportions, by the order of ``packtok.Mixture``; ends with the first.
 
-    A dataset of weight 0 is never read.
+    A dataset of weight 0 is never read. ``chunk_size`` is accepted for compatibility: the order has no table.
 
     Raises:
         ValueError: If there are no datasets, not one weight for each, or no weight above 0.
     """
+    del chunk_size
     if not sources:
         raise ValueError("there are no datasets to interleave; give at least one")
     given = [1.0] * len(sources) if weights is None else list(weights)

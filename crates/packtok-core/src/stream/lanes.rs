@@ -8,7 +8,7 @@
 //! which row follows the end of a lane depends on where the other lanes end.
 
 use super::node::Node;
-use super::position::{Numbers, Position, checked, damaged};
+use super::position::{Numbers, Position, damaged, unpacked};
 use super::sample::StreamRow;
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
@@ -158,7 +158,8 @@ impl Node for Lanes {
         for lane in &mut self.lanes {
             let found = state.lanes.and_then(|lanes| lanes.get(&lane.number));
             let found = found.ok_or_else(|| missing(lane.number))?;
-            let mut own = Position::new(checked(found)?);
+            let own = unpacked(found)?;
+            let mut own = Position::new(&own);
             lane.has_ended = own.number_to(1)? == 1;
             lane.node.load(&mut own)?;
             own.finish()?;

@@ -43,7 +43,7 @@ use node::Node;
 pub use numbered::{Numbered, NumberedOptions};
 pub use parallel::{Limits, Tick};
 pub use position::LaneStates;
-use position::{Numbers, Position, checked, with_checksum};
+use position::{Numbers, Position, packed, unpacked};
 use recipe::Context;
 pub use recipe::{Recipe, Step, Work, WorkKind};
 use report::Report;
@@ -94,7 +94,8 @@ impl Stream {
         };
         let mut node = recipe.build(&context)?;
         if let Some(state) = state {
-            let mut position = Position::new(checked(&state.position)?);
+            let shared = unpacked(&state.position)?;
+            let mut position = Position::new(&shared);
             position.lanes = Some(&state.lanes);
             node.set_recomputing(true);
             node.load(&mut position)?;
@@ -135,10 +136,8 @@ impl Stream {
         self.node.save(&mut state);
         let lanes = std::mem::take(&mut state.lanes).into_iter();
         StreamState {
-            lanes: lanes
-                .map(|(lane, own)| (lane, with_checksum(own)))
-                .collect(),
-            position: with_checksum(state.into_bytes()),
+            lanes: lanes.map(|(lane, own)| (lane, packed(own))).collect(),
+            position: packed(state.into_bytes()),
         }
     }
 

@@ -5,6 +5,11 @@
 //! without computing what lies between. A buffer of rows is stored as one state and one mark per row.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::bufread::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 
 use crate::error::{Error, Result};
 use crate::stream::StreamError;
@@ -126,22 +131,35 @@ impl<'a> Position<'a> {
 /// Bytes of a checksum.
 const CHECKSUM_BYTES: usize = 4;
 
-/// `bytes` and their CRC32C, as 4 bytes in little-endian.
-pub(super) fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+/// Highest ratio of deflate.
+const MAX_RATIO: u64 = 1032;
+
+/// `bytes` and their CRC32C as 4 bytes in little-endian, compressed with deflate: the marks of a
+/// buffer resemble each other.
+pub(super) fn packed(mut bytes: Vec<u8>) -> Vec<u8> {
     let crc = crc32c::crc32c(&bytes);
     bytes.extend_from_slice(&crc.to_le_bytes());
-    bytes
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    // Writing to memory does not fail.
+    let written = encoder.write_all(&bytes).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
 }
 
-/// The bytes that [`with_checksum`] returned a checksum with.
+/// The bytes that [`packed`] packed.
 ///
 /// # Errors
-/// The checksum is another one: the bytes were damaged.
-pub(super) fn checked(bytes: &[u8]) -> Result<&[u8]> {
+/// They were damaged.
+pub(super) fn unpacked(packed: &[u8]) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = MAX_RATIO * (packed.len() as u64 + 1);
+    let read = DeflateDecoder::new(packed)
+        .take(limit)
+        .read_to_end(&mut bytes);
+    read.map_err(|_| damaged())?;
     let len = bytes.len().checked_sub(CHECKSUM_BYTES);
-    let (content, crc) = bytes.split_at(len.ok_or_else(damaged)?);
-    match crc == crc32c::crc32c(content).to_le_bytes() {
-        true => Ok(content),
+    let crc = bytes.split_off(len.ok_or_else(damaged)?);
+    match crc == crc32c::crc32c(&bytes).to_le_bytes() {
+        true => Ok(bytes),
         false => Err(damaged()),
     }
 }
@@ -167,6 +185,18 @@ mod tests {
         }
         assert_eq!(read.bytes().unwrap(), b"abc");
         read.finish().unwrap();
+    }
+
+    #[test]
+    fn packed_bytes_are_complete_or_damaged() {
+        for bytes in [vec![], vec![7; 100_000], (0..=255).collect()] {
+            let mut packed = packed(bytes.clone());
+            assert_eq!(unpacked(&packed).unwrap(), bytes);
+            packed.pop();
+            assert!(unpacked(&packed).is_err());
+        }
+        assert!(unpacked(&[]).is_err());
+        assert!(unpacked(b"no deflate").is_err());
     }
 
     #[test]
