@@ -62,6 +62,9 @@ class S3Server:
             f"-s3.config={config}",
             "-master.volumeSizeLimitMB=64",
             "-volume.max=20",
+            # Their fixed ports would allow one server only.
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
         ]
         command += [f"-{name}.port={port}" for name, port in self._ports.items()]
         command += [f"-{name}.port.grpc={port + 1}" for name, port in self._ports.items()]
