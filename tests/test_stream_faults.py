@@ -36,6 +36,8 @@ import packtok
 from packtok._packtok import delete_object, upload
 from packtok.stream import CheckpointableDataset
 
+from_files = CheckpointableDataset.from_files
+
 PACKED: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,
     ".jsonl.gz": lambda content: gzip.compress(content, 1),
@@ -431,3 +433,174 @@ def test_thousand_iterators_leave_no_thread_descriptor_or_memory(tmp_path: Path)
         told=lambda: f"{num_descriptors(), num_threads()}, before {before}",
     )
     assert resident_bytes() - memory < 8_000_000
+
+
+# --- what a stream is made of ---
+
+
+def test_functions_after_batch_get_the_batch() -> None:
+    batches = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)]).batch(2)
+    assert [one["n"].tolist() for one in batches.batch(2)] == [[[0, 1], [2, 3]]]
+    assert list(batches.batch(1, collate_fn=len)) == [1, 1]
+    assert [one["n"].tolist() for one in batches.map(lambda one: one)] == [[0, 1], [2, 3]]
+
+
+def test_filter_after_batch_keeps_batches() -> None:
+    batches = CheckpointableDataset.from_sequence([{"n": i} for i in range(4)]).batch(2)
+    assert len(list(batches.filter(lambda one: one["n"].sum() >= 0))) == 2
+
+
+def test_collate_of_each_concatenated_dataset_is_used() -> None:
+    one = CheckpointableDataset.from_sequence([{"n": i} for i in range(2)]).batch(2, collate_fn=len)
+    assert list(one + one) == [2, 2]
+
+
+@pytest.mark.parametrize("after", ["", "shuffle", "take", "map", "batch"])
+def test_malformed_lines_are_checked_without_a_function_next_to_the_files(tmp_path: Path, after: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}\n{"text": "x"\n{"text": "b"}\n')
+    made = {
+        "": lambda one: one,
+        "shuffle": lambda one: one.shuffle(1),
+        "take": lambda one: one.take(3),
+        "map": lambda one: one.take(3).map(dict),
+        "batch": lambda one: one.batch(1),
+    }[after]
+    assert len(list(made(from_files(path, on_bad_document="skip")))) == 2
+    iterator = made(from_files(path)).iter()
+    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14"):
+        list(iterator)
+    for _ in range(2):
+        with pytest.raises(packtok.PacktokError):
+            next(iterator)
+
+
+def test_files_that_changed_since_the_dataset_was_made_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", [f"text {i}" for i in range(100)])
+    dataset = from_files(path)
+    write(path, [f"text {i}" for i in range(50)])
+    with pytest.raises((ValueError, OSError, packtok.PacktokError), match=r"a\.jsonl"):
+        list(dataset)
+
+
+def test_new_file_in_a_glob_is_not_read_by_a_dataset_made_before(tmp_path: Path) -> None:
+    for name in "ac":
+        write(tmp_path / f"{name}.jsonl", [f"{name}{i}" for i in range(3)])
+    dataset = from_files(f"{tmp_path}/*.jsonl", n_active_shards=1)
+    write(tmp_path / "b.jsonl", ["b0", "b1", "b2"])
+    iterator = dataset.iter()
+    found = [next(iterator)["text"] for _ in range(4)]
+    state = iterator.state_dict()
+    (tmp_path / "b.jsonl").unlink()
+    rest = from_files(f"{tmp_path}/*.jsonl", n_active_shards=1).iter(state)
+    assert found + [one["text"] for one in rest] == ["a0", "a1", "a2", "c0", "c1", "c2"]
+
+
+def test_state_of_a_changed_file_names_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ["a", "b"])
+    iterator = from_files(path).iter()
+    next(iterator)
+    write(path, ["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"a\.jsonl"):
+        from_files(path).iter(iterator.state_dict())
+
+
+def test_emptied_file_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", ["a"] * 100)
+    dataset = from_files(path)
+    iterator = dataset.iter()
+    next(iterator)
+    state = iterator.state_dict()
+    os.truncate(path, 0)
+    with pytest.raises(ValueError, match=r"a.jsonl: the file has 0 bytes, expected 1400 as when the dataset"):
+        list(dataset.iter(state))
+
+
+def test_other_number_of_ranks_at_any_row() -> None:
+    numbers = CheckpointableDataset.from_sequence([{"n": i} for i in range(8)], repeat=True)
+    alone = numbers.distribute(4, 0, 1).iter()
+    next(alone)
+    state = alone.state_dict()
+    with pytest.raises(ValueError, match="after 1 rows, which 2 ranks cannot share equally"):
+        numbers.distribute(4, 0, 2).iter(state)
+
+
+def test_lanes_of_seed_0_differ() -> None:
+    shuffled = CheckpointableDataset.from_sequence(list(range(100)), shuffle=True, shuffle_seed=0)
+    found = [n % 50 for n in shuffled.distribute(2, 0, 1)]  # type: ignore[operator]
+    assert found[::2] != found[1::2]
+
+
+SLOW = """
+import os, signal, threading, time
+from packtok.stream import CheckpointableDataset
+def slow(sample):
+    time.sleep(5.8)
+    return sample
+numbers = CheckpointableDataset.from_sequence(list(range(9)), repeat=True)
+iterator = numbers.parallel_map(slow, 2, 1, executor_type="thread").iter()
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    next(iterator)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_program_with_a_slow_function_does_not_abort() -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+STALLED = """
+import socket, sys, threading
+from packtok.stream import CheckpointableDataset
+server = socket.create_server(("127.0.0.1", 0))
+def serve():
+    while True:
+        client, _ = server.accept()
+        request = client.recv(65536)
+        head = b"HTTP/1.1 206 OK\\r\\nContent-Length: 1000\\r\\nContent-Range: bytes 0-999/1000\\r\\nETag: \\"a\\"\\r\\n\\r\\n"
+        if request.startswith(b"HEAD"):
+            head = b"HTTP/1.1 200 OK\\r\\nContent-Length: 1000\\r\\nAccept-Ranges: bytes\\r\\nETag: \\"a\\"\\r\\n\\r\\n"
+        client.sendall(head)
+        if request.startswith(b"HEAD"):
+            client.close()
+        else:
+            kept.append(client)
+            print("stalled", flush=True)
+kept = []
+threading.Thread(target=serve, daemon=True).start()
+try:
+    next(CheckpointableDataset.from_files(f"http://127.0.0.1:{server.getsockname()[1]}/a.jsonl").iter())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_interrupt_while_the_caller_reads_from_a_store() -> None:
+    process = subprocess.Popen([sys.executable, "-c", STALLED], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "stalled\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    try:
+        # It would wait for minutes.
+        process.wait(30)
+    finally:
+        process.kill()
+
+
+def test_stop_iteration_of_a_function_is_named() -> None:
+    def stops(_: object) -> object:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="a function of the stream raised StopIteration"):
+        list(CheckpointableDataset.from_sequence(list(range(3))).map(stops))
+
+
+def test_skip_names_its_argument() -> None:
+    with pytest.raises(ValueError, match="count is -1"):
+        CheckpointableDataset.from_sequence([1]).iter().skip(-1)
+
+

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use packtok_core::Error;
 use packtok_core::stream::StreamError;
@@ -15,16 +15,16 @@ pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// Keeps an exception for the caller and returns the error that stands for it.
 pub(crate) fn keep(py: Python<'_>, raised: &Raised, error: PyErr) -> Error {
-    let text = error.value(py).to_string();
+    let mut text = error.value(py).to_string();
+    if text.is_empty() {
+        text = error.get_type(py).to_string();
+    }
     lock(raised).get_or_insert(error);
     Error::Stream(StreamError::Function(text))
 }
 
 /// Calls of Python by threads of streams that have not returned.
 static NUM_CALLS: AtomicUsize = AtomicUsize::new(0);
-
-/// Time that a call has to return before the interpreter ends.
-const END_TIME: Duration = Duration::from_secs(5);
 
 /// Counts a call from before it attaches until after it has detached.
 pub(crate) struct Calling;
@@ -42,16 +42,15 @@ impl Drop for Calling {
     }
 }
 
-/// Waits until no thread of a stream runs Python code. The interpreter must not end before, because it
-/// aborts if such a thread returns later.
+/// Waits until no thread of a stream runs Python code, or for an interruption. The interpreter must
+/// not end before, because it aborts if such a thread returns later.
 #[pyfunction]
-fn wait_for_stream_calls(py: Python<'_>) {
-    py.detach(|| {
-        let started = Instant::now();
-        while NUM_CALLS.load(Ordering::SeqCst) > 0 && started.elapsed() < END_TIME {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
+fn wait_for_stream_calls(py: Python<'_>) -> PyResult<()> {
+    while NUM_CALLS.load(Ordering::SeqCst) > 0 {
+        py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -258,6 +258,7 @@ fn stream_error(error: &StreamError) -> PyErr {
         | E::UnequalColumns { .. }
         | E::TooLong { .. }
         | E::NoRawIndex { .. }
+        | E::OtherFile { .. }
         | E::EmptyEpoch => PyValueError::new_err(chain(error)),
         E::BadDocument { .. } => DocumentError::new_err(chain(error)),
         E::Panicked | E::Function(_) | E::Failed(_) => PacktokError::new_err(chain(error)),

@@ -9,7 +9,7 @@ use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
     Function, LaneStates, LocatedPart, Objects, RecipeSpec, Sample, SampleKey, Samples, Stream,
-    StreamState, located,
+    StreamError, StreamState, located,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
@@ -23,12 +23,8 @@ use crate::error::core_error;
 use crate::foreign;
 use crate::json;
 use crate::plugin::lock;
-use crate::stream_samples::{Dict, add_columns, sample_of, stack, to_python};
+use crate::stream_samples::{Dict, sample_of, stack, to_python};
 use crate::tokenizer::PyTokenizer;
-
-/// The samples of a batch that is not stacked and whether none of them is of this rank; the columns of the sample
-/// itself.
-type RowsAndColumns<'py> = (Option<(Bound<'py, PyList>, bool)>, Bound<'py, PyAny>);
 
 /// A position, and those in lanes.
 type PositionAndLanes<'py> = (Bound<'py, PyBytes>, HashMap<u64, Bound<'py, PyBytes>>);
@@ -104,39 +100,38 @@ impl PyStream {
         Ok(this)
     }
 
-    /// The next sample as a tuple of rows and columns; `None` at the end.
+    /// The next sample; `None` at the end. A batch is a dict of arrays in memory that `allocate`
+    /// returns, or `Rows` of Python if its samples cannot be stacked, or without `allocate`.
     ///
-    /// Rows are the samples of a batch whose columns cannot be arrays of two dimensions, and whether
-    /// they only show the fields, because the batch has no row; else `None`. Ids are arrays of int64. `allocate`, if it is given, is called with the dtypes and
-    /// shapes of the columns of a batch, and returns a pair for each: what the batch contains, and
-    /// the array of its memory. Without it, batches are lists of samples.
+    /// `allocate` is called with the dtypes and shapes of the columns of a batch, and returns a pair
+    /// for each: what the batch contains, and the array of its memory.
     #[pyo3(signature = (allocate=None))]
     fn next<'py>(
         &self,
         py: Python<'py>,
         allocate: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Option<RowsAndColumns<'py>>> {
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let next = py.detach(|| self.with(|stream| stream.next_sample()));
         let sample = next?.map_err(|error| self.error(error))?;
-        let Some(mut sample) = sample else {
+        let Some(sample) = sample else {
             return Ok(None);
         };
         *lock(&self.located) = located(&sample);
-        let Some(rows) = sample.rows.take() else {
-            return Ok(Some((None, to_python(py, sample)?)));
+        let stacked = match (allocate, &sample.rows) {
+            (Some(allocate), Some(rows)) => stack(py, rows, &sample, allocate),
+            _ => Ok(None),
         };
-        if let Some(allocate) = allocate
-            && let Some(columns) = stack(py, &rows, allocate)?
-        {
-            add_columns(py, &columns, &sample)?;
-            return Ok(Some((None, columns.into_any())));
+        let converted = match stacked {
+            Ok(Some(batch)) => Ok(batch),
+            Ok(None) => to_python(py, sample),
+            Err(error) => Err(error),
+        };
+        // A stream that lost a sample must not go on.
+        if let Err(error) = &converted {
+            let reason = error.to_string();
+            py.detach(|| self.with(|stream| stream.fail(reason)))?;
         }
-        // Without a row of this rank, another one shows which fields there are.
-        let is_empty = rows.iter().all(|row| row.is_absent);
-        let rows = rows.into_iter().filter(|row| is_empty || !row.is_absent);
-        let rows = rows.map(|row| to_python(py, row));
-        let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
-        Ok(Some((Some((rows, is_empty)), to_python(py, sample)?)))
+        converted.map(Some)
     }
 
     /// Passes over the next samples; returns how many there were.
@@ -211,6 +206,10 @@ impl PyStream {
     fn error(&self, error: Error) -> PyErr {
         if self.is_closing.load(Ordering::Relaxed) {
             return closed();
+        }
+        // What was raised ahead of the stream must not replace a failure that was reported before.
+        if matches!(error, Error::Stream(StreamError::Failed(_))) {
+            return core_error(error);
         }
         lock(&self.raised)
             .take()

@@ -9,7 +9,7 @@ use packtok_sampling::items::batch::{Batch, Filling};
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
 use crate::calls::{Raised, keep};
@@ -80,6 +80,19 @@ pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, Py
         let dict = dict.map_err(|_| PyRuntimeError::new_err("a sample is not one of Python"))?;
         return Ok(dict.dict.into_bound(py));
     }
+    if let Some(rows) = sample.rows {
+        // Without a row of this rank, another one shows which fields there are.
+        let is_empty = rows.iter().all(|row| row.is_absent);
+        let kept = rows.into_iter().filter(|row| is_empty || !row.is_absent);
+        let rows = kept.map(|row| to_python(py, row));
+        let rows = PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?;
+        let columns = PyDict::new(py);
+        for (name, value) in &sample.columns {
+            columns.set_item(&**name, to_value(py, value))?;
+        }
+        let batching = py.import("packtok.stream.batching")?;
+        return batching.call_method1("Rows", (rows, is_empty, columns));
+    }
     let dict = match &sample.record {
         Some(SourceRecord::JsonLine(line)) => {
             let loaded = py
@@ -103,11 +116,7 @@ pub(crate) fn to_python(py: Python<'_>, sample: Sample) -> PyResult<Bound<'_, Py
 }
 
 /// Adds the columns of a sample to its dict.
-pub(crate) fn add_columns(
-    py: Python<'_>,
-    dict: &Bound<'_, PyDict>,
-    sample: &Sample,
-) -> PyResult<()> {
+fn add_columns(py: Python<'_>, dict: &Bound<'_, PyDict>, sample: &Sample) -> PyResult<()> {
     for (name, value) in &sample.columns {
         dict.set_item(&**name, to_value(py, value))?;
     }
@@ -132,8 +141,9 @@ fn to_value<'py>(py: Python<'py>, value: &Value) -> Bound<'py, PyAny> {
 pub(crate) fn stack<'py>(
     py: Python<'py>,
     rows: &[Sample],
+    batch: &Sample,
     allocate: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !are_alike(rows) {
         return Ok(None);
     }
@@ -184,14 +194,15 @@ pub(crate) fn stack<'py>(
             &arrays,
         )?;
     }
-    Ok(Some(dict))
+    add_columns(py, &dict, batch)?;
+    Ok(Some(dict.into_any()))
 }
 
 /// Whether rows have the same columns, each of one length.
 fn are_alike(rows: &[Sample]) -> bool {
     let first = &rows[0];
     rows.iter().all(|row| {
-        let is_plain = row.foreign.is_none() && row.record.is_none();
+        let is_plain = row.foreign.is_none() && row.record.is_none() && row.rows.is_none();
         let mut columns = row.columns.iter().zip(&first.columns);
         is_plain
             && row.columns.len() == first.columns.len()

@@ -19,9 +19,10 @@ from packtok.distributed import MeshDim, cpus_of_process, find_share
 from packtok.integers import checked_integer, integer
 from packtok.sources import find_files
 from packtok.stream import cache, functions, huggingface, mosaicml, recipe, samples, tokenizers
+from packtok.stream.batching import Batching
 from packtok.stream.braces import braceexpand
 from packtok.stream.functions import Calls
-from packtok.stream.iterator import Batching, CheckpointableIterator
+from packtok.stream.iterator import CheckpointableIterator
 from packtok.stream.remote import without_credentials
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class ParallelOptions(FunctionOptions, total=False):
     """Whether states hold finished outputs, for a function that returns others when it is called again."""
 
 
+# Files that a state lists by name; of more of them it has a digest.
+_MAX_LISTED = 64
 _DEFAULT_BATCHING = Batching()
 
 
@@ -186,7 +189,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         if shuffle not in (None, "documents"):
             raise ValueError(f"shuffle is {shuffle!r}, expected 'documents' or None")
         arguments = {
-            "inputs": inputs,
+            "inputs": [path for path, _ in files],
+            "bytes": [num_bytes for _, num_bytes in files],
             "format": chosen,
             "text_column": text_column,
             "num_active": checked_integer("n_active_shards", n_active_shards, least=1),
@@ -196,9 +200,11 @@ class CheckpointableDataset(IterableDataset[Any]):
             "max_document_bytes": _MAX_DOCUMENT_BYTES,
         }
         names = [(Path(path).name, num_bytes) for path, num_bytes in files]
+        listed = dict(names) if len(names) <= _MAX_LISTED else {}
         identity = {
             "num_files": len(files),
-            "files": recipe.digest(names),
+            # By name, so that an error can say which one differs, if there are few.
+            "files": listed if len(listed) == len(names) else recipe.digest(names),
             "on_bad_document": on_bad_document,
         }
         node = recipe.Node("from_files", arguments, object=remote_files, identity=identity)
@@ -548,7 +554,9 @@ class CheckpointableDataset(IterableDataset[Any]):
         else:
             size = checked_integer("batch_size", batch_size, least=1)
         arguments = {"batch_size": size, "drop_last": drop_last}
-        node = recipe.Node("batch", arguments, (self._node,), identity=identity)
+        # Batches of batches: the inner ones are complete samples, made as they ask.
+        source = self.map(_same) if recipe.is_batched(self._node) else self
+        node = recipe.Node("batch", arguments, (source._node,), identity=identity)
         return CheckpointableDataset(node, Batching(collate_fn, pin_memory))
 
     def distribute(
@@ -637,13 +645,6 @@ class CheckpointableDataset(IterableDataset[Any]):
             )
         return CheckpointableDataset(node, self._batching)
 
-    def _checked(self) -> recipe.Node:
-        """The node before a function: records of files are checked, which tokenizing does by itself."""
-        if self._node.op != "from_files":
-            return self._node
-        policy = self._node.identity["on_bad_document"]
-        return recipe.Node("check", {"on_bad_document": policy}, (self._node,))
-
     def _called(
         self, name: str, fn: Callable[..., Any], keep: Callable[[Any, Any], Any], options: Mapping[str, Any]
     ) -> CheckpointableDataset:
@@ -693,8 +694,8 @@ class CheckpointableDataset(IterableDataset[Any]):
         identity = {"method": name, "function": options.get("version") or functions.name_of(fn), "seed": seed}
         if keeps_outputs:
             arguments = {**arguments, "keeps_outputs": True}
-        calls = Calls(fn, keep, num_processes, seed, keeps_outputs=keeps_outputs)
-        return self._with(recipe.Node("call", arguments, (self._checked(),), object=calls, identity=identity))
+        calls = Calls(fn, keep, num_processes, seed, keeps_outputs=keeps_outputs, batching=self._batching)
+        return self._with(recipe.Node("call", arguments, (self._node,), object=calls, identity=identity))
 
     def _rows(
         self,
@@ -766,6 +767,10 @@ def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:
     if len(found) > 1:
         raise ValueError("the datasets have different collate_fn or pin_memory; combine them before batch")
     return found.pop()
+
+
+def _same(sample: Any) -> Any:
+    return sample
 
 
 def _row_fields(fields: RowFields) -> dict[str, Any]:

@@ -6,8 +6,8 @@ Each class has the function's results and, if it raised, the exception that foll
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from packtok.integers import checked_integer
+from packtok.stream.batching import Batching, Rows
 from packtok.stream.tokens import tensors
 
 __all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", "name_of"]
@@ -40,26 +41,39 @@ class Calls:
         seed: int | None = None,
         *,
         keeps_outputs: bool = False,
+        batching: Batching,
     ) -> None:
         self._function = function
         self._keep = keep
         self._num_processes = num_processes
         self._seed = seed
         self.keeps_outputs = keeps_outputs
-        self._executor: Executor | None = None
+        self._batching = batching
+        self._executor: ProcessPoolExecutor | None = None
 
     def __call__(self, samples: Sequence[Any], keys: Sequence[Key]) -> Results:
         """Returns a result for each sample, ``None`` to drop it, and the exception after them."""
-        given = [tensors(sample) if isinstance(sample, dict) else sample for sample in samples]
         results: list[Any] = []
         try:
-            for sample, value in zip(given, self._values(given, keys), strict=True):
-                results.append(self._keep(sample, value))
+            given = [self._sample(sample) for sample in samples]
+            values = self._values(given, keys)
+            for sample in given:
+                results.append(self._keep(sample, _next_of(values)))
+        except BrokenExecutor as error:
+            return results, type(error)(
+                "a worker process was killed or ended by itself, perhaps because memory ran out; start the stream "
+                "again from its last state"
+            )
         except BaseException as error:
             return results, error
         return results, None
 
-    def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Any:
+    def _sample(self, sample: Any) -> Any:
+        if isinstance(sample, Rows):
+            return self._batching.batch_of(sample)
+        return tensors(sample) if isinstance(sample, dict) else sample
+
+    def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Iterator[Any]:
         function, given = self._function, [samples]
         if self._seed is not None:
             function, given = _WithGenerator(function, self._seed), [samples, keys]
@@ -73,7 +87,7 @@ class Calls:
     def new(self) -> Calls:
         """Returns one for another iterator, without processes of its own yet."""
         own = (self._function, self._keep, self._num_processes, self._seed)
-        return Calls(*own, keeps_outputs=self.keeps_outputs)
+        return Calls(*own, keeps_outputs=self.keeps_outputs, batching=self._batching)
 
     def pack(self, samples: Sequence[Any]) -> bytes:
         """Returns the bytes of outputs, for a state."""
@@ -89,7 +103,19 @@ class Calls:
     def close(self) -> None:
         """Ends the processes."""
         if self._executor is not None:
+            # The program must not wait for a function that is still running.
+            processes = list((self._executor._processes or {}).values())
             self._executor.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
+
+
+def _next_of(values: Iterator[Any]) -> Any:
+    """The next of values that do not end; a function must not look like their end."""
+    try:
+        return next(values)
+    except StopIteration as error:
+        raise RuntimeError("a function of the stream raised StopIteration") from error
 
 
 class _WithGenerator:

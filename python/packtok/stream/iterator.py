@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import atexit
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
 import torch
-from torch.utils.data import default_collate
 
 from packtok._packtok import Stream, wait_for_stream_calls
-from packtok.collate import collate
 from packtok.data.fields import allocated
 from packtok.distributed import cpus_of_process
+from packtok.integers import checked_integer
 from packtok.stream import recipe
+from packtok.stream.batching import Batching, Rows
 from packtok.stream.functions import Calls
 from packtok.stream.state import StateDict, position_of, state_of
 from packtok.stream.tokens import tensors
 
-__all__ = ["Batching", "CheckpointableIterator"]
+__all__ = ["CheckpointableIterator"]
 
 # A position is saved again after this many times the time that saving it took; until then, a state counts the
 # samples since. So states cost little, and loading one recomputes little.
 _SAVING_SHARE = 100
-
-
-@dataclass(frozen=True)
-class Batching:
-    """How batches are made of samples."""
-
-    collate_fn: Callable[[list[Any]], Any] | None = None
-    """Called with the samples of a batch; by default they are stacked."""
-    pin_memory: bool = False
 
 
 # Iterators that may have threads in the user's functions when the program ends.
@@ -46,7 +38,12 @@ _open: WeakSet[CheckpointableIterator] = WeakSet()
 def _close_all() -> None:
     for iterator in list(_open):
         iterator.close()
-    wait_for_stream_calls()
+    try:
+        # As for threads of Python, the program ends when they do.
+        wait_for_stream_calls()
+    except KeyboardInterrupt:
+        sys.stdout.flush()
+        os._exit(130)
 
 
 class CheckpointableIterator:
@@ -93,25 +90,16 @@ class CheckpointableIterator:
         Raises:
             Exception: What a function raised, or the error of a source. After it, every call raises an error.
         """
-        found = self._stream.next(None if self._batching.collate_fn else self._allocated)
+        try:
+            found = self._stream.next(None if self._batching.collate_fn else self._allocated)
+        except StopIteration as error:
+            raise RuntimeError("a function of the stream raised StopIteration") from error
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
-        of_batch, columns = found
-        if of_batch is None:
-            return tensors(columns) if isinstance(columns, dict) else columns
-        rows, is_empty = of_batch
-        rows = [tensors(row) if isinstance(row, dict) else row for row in rows]
-        batch = self._collated(rows, is_empty=is_empty)
-        return {**batch, **columns} if columns else batch
-
-    def _collated(self, rows: list[Any], *, is_empty: bool) -> Any:
-        """Returns the batch of ``rows``; if ``is_empty``, they only show its fields."""
-        if self._batching.collate_fn is not None:
-            return self._batching.collate_fn([] if is_empty else rows)
-        has_segments = isinstance(rows[0], dict) and "cu_seqlens" in rows[0]
-        batch = collate(rows) if has_segments else default_collate(rows)
-        return _without_rows(batch) if is_empty else batch
+        if isinstance(found, Rows):
+            return self._batching.batch_of(found)
+        return tensors(found) if isinstance(found, dict) else found
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
@@ -151,7 +139,7 @@ class CheckpointableIterator:
 
     def skip(self, count: int) -> None:
         """Passes over the next ``count`` samples, or batches if the stream has them."""
-        self._num_since_saved += self._stream.skip(count)
+        self._num_since_saved += self._stream.skip(checked_integer("count", count))
 
     def locate(self) -> list[list[dict[str, Any]]]:
         """Returns the documents of the last sample: a list for each of its rows.
@@ -192,16 +180,6 @@ class CheckpointableIterator:
 
 
 _DTYPES = {"int64": torch.int64, "int32": torch.int32, "bool": torch.bool}
-
-
-def _without_rows(batch: Any) -> Any:
-    """The same fields without rows, for a rank that has none of the last ones."""
-    if isinstance(batch, dict):
-        empty = {name: _without_rows(value) for name, value in batch.items()}
-        if "cu_seqlens" in batch:
-            empty["cu_seqlens"], empty["max_seqlen"] = torch.zeros(1, dtype=torch.int32), 0
-        return empty
-    return batch[:0] if isinstance(batch, torch.Tensor | list) else batch
 
 
 def _document(place: tuple[str, int, str] | None, tokens: tuple[int, int] | None) -> dict[str, Any]:

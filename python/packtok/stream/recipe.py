@@ -14,6 +14,7 @@ __all__ = [
     "difference",
     "digest",
     "flattened",
+    "is_batched",
     "is_endless",
     "keeps_outputs",
     "share_of",
@@ -38,15 +39,26 @@ class Node:
 
 
 def flattened(node: Node) -> tuple[str, list[Any]]:
-    """Returns the nodes as JSON, each after those that it reads from, and their objects."""
+    """Returns the nodes as JSON, each after those that it reads from, and their objects.
+
+    Documents of files are checked: when they are tokenized, or by a step of its own.
+    """
     nodes: list[dict[str, Any]] = []
     objects: list[Any] = []
-    _add(node, nodes, objects)
+    _add(_checked(node), nodes, objects)
     return json.dumps(nodes), objects
 
 
+def _checked(node: Node) -> Node:
+    if node.op != "from_files":
+        return node
+    return Node("check", {"on_bad_document": node.identity["on_bad_document"]}, (node,))
+
+
 def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
-    numbers = [_add(one, nodes, objects) for one in node.upstream]
+    checks = node.op in ("check", "tokenize")
+    upstream = node.upstream if checks else [_checked(one) for one in node.upstream]
+    numbers = [_add(one, nodes, objects) for one in upstream]
     given: dict[str, Any] = {"op": node.op, **node.arguments}
     if node.reads_many:
         given["from"] = numbers
@@ -61,7 +73,7 @@ def _add(node: Node, nodes: list[dict[str, Any]], objects: list[Any]) -> int:
 
 # What decides how fast a stream is, but not what comes out.
 _NOT_IDENTITY = frozenset(
-    {"window", "job_samples", "drops_record", "inputs", "paths", "rank", "num_ranks", "is_endless"}
+    {"window", "job_samples", "drops_record", "inputs", "bytes", "paths", "rank", "num_ranks", "is_endless"}
 )
 
 
@@ -85,11 +97,35 @@ def difference(saved: Sequence[Any], own: Sequence[Any], allow: Sequence[str]) -
             return f"step {number + 1} is {theirs.get('op')}, expected {ours['op']}"
         for name in sorted({*theirs, *ours}):
             if theirs.get(name) != ours.get(name) and f"{ours['op']}.{name}" not in allow:
+                if name == "files" and (found := _file_difference(theirs.get(name), ours.get(name))):
+                    return f"{found} (step {number + 1})"
                 shown = f"{theirs.get(name)!r}, expected {ours.get(name)!r}"
                 return f"{name} of step {number + 1} ({ours['op']}) is {shown}"
     if len(saved) != len(own):
         return f"it has {len(saved)} steps, expected {len(own)}"
     return None
+
+
+def _file_difference(theirs: Any, ours: Any) -> str | None:
+    """The first file that differs, with its bytes, if both are listed by name."""
+    if not isinstance(theirs, Mapping) or not isinstance(ours, Mapping):
+        return None
+    for name in [*theirs, *ours]:
+        if name not in ours:
+            return f"it has the file {name}, which is not there"
+        if name not in theirs:
+            return f"it lacks the file {name}"
+        if theirs[name] != ours[name]:
+            return f"the file {name} had {theirs[name]} bytes, and has {ours[name]}"
+    return "the files are in another order"
+
+
+def is_batched(node: Node) -> bool:
+    """Returns whether samples are batches of the core, which no function has seen yet."""
+    if node.op == "batch":
+        return True
+    passes_on = node.op in ("take", "stride", "enumerate", "shuffle", "distribute", "concat", "interleave")
+    return passes_on and any(is_batched(one) for one in node.upstream)
 
 
 def is_endless(node: Node) -> bool:

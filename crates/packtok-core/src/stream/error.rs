@@ -48,6 +48,19 @@ pub enum StreamError {
         /// The index.
         index: PathBuf,
     },
+    /// A file has another length than when the dataset was made.
+    #[error(
+        "{}: the file has {found_bytes} bytes, expected {expected_bytes} as when the dataset was made; make the dataset again",
+        path.display()
+    )]
+    OtherFile {
+        /// The file.
+        path: PathBuf,
+        /// Its length then.
+        expected_bytes: u64,
+        /// Its length now.
+        found_bytes: u64,
+    },
     /// A sample is longer than it should become.
     #[error("column {column:?} has {len} tokens, expected at most chunk_length {length}")]
     TooLong {

@@ -130,6 +130,11 @@ impl Stream {
         next
     }
 
+    /// Ends the stream: every later call of [`Stream::next_sample`] is an error with this reason.
+    pub fn fail(&mut self, reason: String) {
+        self.failure.get_or_insert(reason);
+    }
+
     /// The state before the next sample.
     pub fn state(&self) -> StreamState {
         let mut state = Numbers::default();

@@ -101,7 +101,9 @@ struct StepNode {
 
 #[derive(Debug, Clone, Deserialize)]
 struct FilesSpec {
+    /// The paths of all files, and their lengths when they were found.
     inputs: Vec<String>,
+    bytes: Vec<u64>,
     /// What reads the URLs that packtok does not know.
     object: Option<usize>,
     format: Option<Format>,
@@ -406,8 +408,23 @@ impl PbinSpec {
 }
 
 impl FilesSpec {
+    /// The files, which are as they were when they were found.
+    fn sources(&self, foreign: Option<&ForeignFiles>) -> Result<Vec<Source>> {
+        let sources = expand_with(&self.inputs, self.format, foreign)?;
+        for (source, &expected_bytes) in sources.iter().zip(&self.bytes) {
+            if source.bytes != expected_bytes {
+                return Err(Error::Stream(StreamError::OtherFile {
+                    path: source.path.clone(),
+                    expected_bytes,
+                    found_bytes: source.bytes,
+                }));
+            }
+        }
+        Ok(sources)
+    }
+
     fn lines(&self) -> Result<Arc<dyn Numbered>> {
-        let sources = expand_with(&self.inputs, self.format, None)?;
+        let sources = self.sources(None)?;
         Ok(Arc::new(IndexedLines::open(
             sources,
             self.max_document_bytes,
@@ -417,7 +434,7 @@ impl FilesSpec {
     fn recipe(&self, objects: &dyn Objects, lane: Option<Shard>) -> Result<Recipe> {
         let column: Name = self.text_column.as_str().into();
         let foreign = self.object.map(|number| objects.files(number));
-        let sources = expand_with(&self.inputs, self.format, foreign.as_ref())?;
+        let sources = self.sources(foreign.as_ref())?;
         let sources = match lane {
             Some(lane) => sources_of_lane(sources, lane)?,
             None => sources,
