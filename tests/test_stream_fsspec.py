@@ -327,14 +327,18 @@ def test_a_server_that_stays_away_is_an_error(server: SftpServer) -> None:
     assert_hidden(str(caught.value))
 
 
-def test_a_file_replaced_while_the_connection_was_broken_is_an_error(server: SftpServer) -> None:
-    path = server.folder / "a.jsonl"
-    path.write_bytes(stories(3000))
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_file_overwritten_while_it_is_read_is_an_error(server: SftpServer, breaks: bool) -> None:
+    path, data = server.folder / "a.jsonl", stories(3000)
+    path.write_bytes(data)
     dataset = CheckpointableDataset.from_files(server.url("a.jsonl", user=LOGIN))
     with dataset.iter() as iterator:
         next(iterator)
-        path.write_bytes(stories(3000, 6))
-        server.loop.call_soon_threadsafe(server.break_connections)
+        path.write_bytes(data.replace(b"the", b"one"))
+        # SFTP tells times in seconds.
+        os.utime(path, (1e9, 1e9))
+        if breaks:
+            server.loop.call_soon_threadsafe(server.break_connections)
         with pytest.raises(packtok.PacktokError, match=r"sftp://…@.*/a.jsonl: .* replaced"):
             list(iterator)
 

@@ -127,7 +127,7 @@ class RemoteFiles:
         def asked(connection: _Connection) -> tuple[int, str | None]:
             found = connection.info(self._real(url))
             if url not in self._readable:
-                connection.open(self._real(url)).close()
+                _close(connection.open(self._real(url)))
             return found
 
         found = self.call(url, asked)
@@ -163,7 +163,11 @@ class RemoteFiles:
             return self._call(host, work, closed or threading.Event())
         except Exception as error:
             told = _told(host, error)
-        raise told from None
+        try:
+            raise told from None
+        finally:
+            # The frame would keep itself, and so files that nobody closes.
+            del told
 
     def _call(self, host: _Host, work: Callable[[_Connection], T], closed: threading.Event) -> T:
         pause, end = _FIRST_PAUSE, None
@@ -221,12 +225,15 @@ class RemoteFile:
         self._files, self._url, self._real = files, url, real
         self._handle: _Handle | None = None
         self._closed = threading.Event()
-        self.bytes, self.version = files.call(url, self._opened)
+        self._version = files.call(url, self._opened)
+        self.bytes, self.version = self._version
 
     def _opened(self, connection: _Connection) -> tuple[int, str | None]:
         found = connection.info(self._real)
         self._close()
         self._handle = _Handle(connection, self._real)
+        if self._closed.is_set():
+            self._close()
         return found
 
     def read(self, start: int, stop: int) -> bytes:
@@ -237,13 +244,16 @@ class RemoteFile:
 
     def _read(self, connection: _Connection, start: int, stop: int) -> bytes:
         handle = self._handle
+        if self._closed.is_set():
+            raise RemoteError("the file is closed")
         if handle is None or handle.connection is not connection:
-            if self._opened(connection) != (self.bytes, self.version):
+            if self._opened(connection) != self._version:
                 raise ChangedError(self._url)
             handle = self._handle
-        assert handle is not None
-        data = handle.read(start, stop)
-        if len(data) != stop - start:
+        data = handle.read(start, stop) if handle is not None else b""
+        # The last bytes are read when no others are wanted, so a change before is noticed.
+        is_end = stop == self.bytes
+        if len(data) != stop - start or (is_end and connection.info(self._real) != self._version):
             raise ChangedError(self._url)
         return data
 
@@ -370,8 +380,17 @@ class _Handle:
             threading.Thread(target=self._close, name="packtok-remote", daemon=True).start()
 
     def _close(self) -> None:
-        with suppress(Exception), self._lock:
-            self._file.close()
+        with self._lock:
+            _close(self._file)
+
+
+def _close(file: Any) -> None:
+    try:
+        file.close()
+    except Exception:
+        # A file of sshfs tries again when it is collected. At the end of the program, that waits for ever.
+        with suppress(AttributeError):
+            file._closed = True
 
 
 class _Fsspec:
@@ -541,7 +560,10 @@ def _within(timeout: float, call: Callable[[], T]) -> T:
     except Empty:
         raise TimeoutError(f"no answer within {timeout:g} s") from None
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error
     return result  # type: ignore[no-any-return]
 
 
