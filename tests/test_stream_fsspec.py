@@ -343,6 +343,24 @@ def test_a_file_overwritten_while_it_is_read_is_an_error(server: SftpServer, bre
             list(iterator)
 
 
+@pytest.mark.parametrize("end", ["", "os.kill(os.getpid(), 2)"])
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_program_ends_with_open_files(server: SftpServer, end: str, hangs: bool) -> None:
+    for number in range(4):
+        (server.folder / f"{number}.jsonl").write_bytes(stories(3000, number))
+    server.hangs_after = 9 if hangs else None
+    code = f"""import os, sys
+from packtok.stream import CheckpointableDataset
+iterator = CheckpointableDataset.from_files({server.url("*.jsonl", user=LOGIN)!r}, timeout=3).iter()
+print(next(iterator)["text"])
+{end}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=40)
+    expected = -2 if end else 0
+    assert (done.returncode, done.stdout.count("\n")) == (expected, 1), done.stderr
+    assert_hidden(done.stderr)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
