@@ -31,7 +31,14 @@ _AFFECTED = {
         "batch_memory dataset get_dataset loader locate manifest mixture permutation plans sampler "
         "token_dataset"
     ),
-    "crates/packtok-core/src/stream/": "stream",
+    "crates/packtok-core/src/stream/": (
+        "stream stream_example stream_faults stream_properties stream_rows stream_trainers"
+    ),
+    "examples/streaming/": "snippets stream_example",
+    "python/packtok/stream/": (
+        "docstrings stream stream_example stream_faults stream_fsspec stream_properties stream_rows "
+        "stream_trainers"
+    ),
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
     "crates/packtok-core/src/verify/": "cli engines reader",
     "crates/packtok-py/": "cli dataset docstrings newcomer pack reader tokenizer",
@@ -79,7 +86,6 @@ _AFFECTED = {
     "python/packtok/data/split.py": "dataset token_dataset",
     "python/packtok/data/state.py": "loader locate sampler",
     "python/packtok/store/packing.py": "stores",
-    "python/packtok/stream/": "stream",
     "python/packtok/store/staging.py": "stores",
     "python/packtok/data/token_dataset.py": "batch_memory docstrings token_dataset",
     "python/packtok/tokenizer/find.py": "finding_tokenizers tokenizer",

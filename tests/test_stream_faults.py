@@ -560,10 +560,10 @@ def serve():
     while True:
         client, _ = server.accept()
         request = client.recv(65536)
-        head = b"HTTP/1.1 206 OK\\r\\nContent-Length: 1000\\r\\nContent-Range: bytes 0-999/1000\\r\\nETag: \\"a\\"\\r\\n\\r\\n"
-        if request.startswith(b"HEAD"):
-            head = b"HTTP/1.1 200 OK\\r\\nContent-Length: 1000\\r\\nAccept-Ranges: bytes\\r\\nETag: \\"a\\"\\r\\n\\r\\n"
-        client.sendall(head)
+        is_head = request.startswith(b"HEAD")
+        part = "206 OK\\r\\nContent-Range: bytes 0-999/1000"
+        first = "200 OK\\r\\nAccept-Ranges: bytes" if is_head else part
+        client.sendall(f'HTTP/1.1 {first}\\r\\nContent-Length: 1000\\r\\nETag: "a"\\r\\n\\r\\n'.encode())
         if request.startswith(b"HEAD"):
             client.close()
         else:
@@ -602,5 +602,3 @@ def test_stop_iteration_of_a_function_is_named() -> None:
 def test_skip_names_its_argument() -> None:
     with pytest.raises(ValueError, match="count is -1"):
         CheckpointableDataset.from_sequence([1]).iter().skip(-1)
-
-

@@ -61,8 +61,8 @@ class Calls:
                 results.append(self._keep(sample, _next_of(values)))
         except BrokenExecutor as error:
             return results, type(error)(
-                "a worker process was killed or ended by itself, perhaps because memory ran out; start the stream "
-                "again from its last state"
+                "a worker process was killed or ended by itself, perhaps because memory ran out; "
+                "start the stream again from its last state"
             )
         except BaseException as error:
             return results, error

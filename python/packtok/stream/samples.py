@@ -35,7 +35,9 @@ class SequenceSamples:
                 f"the sequence has {length} samples, too few for {count} lanes; lower lanes, or give more"
             )
         part = self._sequence[index * length // count : (index + 1) * length // count]
-        return SequenceSamples(part, repeat=self._repeat, seed=None if self._seed is None else self._seed + index)
+        return SequenceSamples(
+            part, repeat=self._repeat, seed=None if self._seed is None else self._seed + index
+        )
 
     def next(self, limit: int) -> list[Any]:
         """Returns the next samples, at most ``limit``; none at the end."""
