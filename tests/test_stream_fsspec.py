@@ -227,7 +227,7 @@ def test_damaged_and_changed_files_are_named(server: SftpServer) -> None:
         os.truncate(plain, 500_000)
         with pytest.raises(packtok.PacktokError, match=r"sftp://…@.*/b.jsonl: .* replaced"):
             texts(iterator)
-    with pytest.raises(ValueError, match="the file b.jsonl had 822821 bytes, and has 500000"):
+    with pytest.raises(ValueError, match=r"the file b.jsonl had \d+ bytes, and has 500000"):
         CheckpointableDataset.from_files(server.url(plain.name, user=LOGIN)).iter(state)
 
 
