@@ -175,7 +175,7 @@ def python_api() -> str:
                 lines[-1:] = ["    options:", f"      members: [{', '.join(MEMBERS[name])}]", ""]
     lines += ["## Streaming", "", "The names of `packtok.stream` ([guide](streaming.md)).", ""]
     for name in STREAMING:
-        lines += [f"::: packtok.stream.{name}", ""]
+        lines += [f"::: packtok.stream.{name}", "    options:", "      inherited_members: true", ""]
     return "\n".join(lines)
 
 
