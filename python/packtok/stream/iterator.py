@@ -27,7 +27,7 @@ __all__ = ["CheckpointableIterator"]
 
 # A position is saved again after this many times the time that saving it took; until then, a state counts the
 # samples since. So states cost little, and loading one recomputes little.
-_SAVING_SHARE = 100
+_SAVING_SHARE = 200
 
 
 # Iterators that may have threads in the user's functions when the program ends.
