@@ -862,7 +862,7 @@ def test_unsupported_arguments_of_the_tokenizer_are_named(
     files = CheckpointableDataset.from_files(shards)
     with pytest.raises(ValueError, match="tokenizer_kwargs has padding, which"):
         files.tokenize(tokenizer, {"padding": True})
-    with pytest.raises(ValueError, match="truncation needs max_length"):
+    with pytest.raises(ValueError, match="truncation and max_length in tokenizer_kwargs need each other"):
         files.tokenize(tokenizer, {"truncation": True})
     cut = files.tokenize(tokenizer, {"truncation": True, "max_length": 2, "return_attention_mask": False})
     first = next(cut.iter())
@@ -933,7 +933,9 @@ def test_rows_of_ranks_are_counted_after_a_function() -> None:
         4, rank=0, num_replicas=4
     )
     assert len(list(rows.map(dict).take(20))) == 5
-    assert [row["step"] for row in rows.filter(lambda row: row["n"] % 2 == 0).enumerate()][:2] == [0, 8]
+    assert [row["step"] for row in rows.map(dict).enumerate()][:2] == [0, 4]
+    with pytest.raises(ValueError, match="filter cannot follow distribute"):
+        rows.filter(bool)
 
 
 def test_cache_computes_samples_once(shards: list[str]) -> None:
@@ -986,6 +988,17 @@ def test_streamed_datasets_of_hugging_face_resume_by_their_state(tmp_path: Path)
             found += itertools.islice(iterator, stop - len(found))
             state = iterator.state_dict()
     assert found == expected
+    # Saved again before a sample was taken, and after one.
+    with dataset().iter() as iterator:
+        iterator.skip(4)
+        state = iterator.state_dict()
+    for number in (4, 5, 6):
+        for _ in range(2):
+            with dataset().iter(state) as iterator:
+                state = iterator.state_dict()
+        with dataset().iter(state) as iterator:
+            assert next(iterator) == expected[number]
+            state = iterator.state_dict()
     # Lanes have files of their own.
     lanes = [dataset().distribute(4, rank=rank, num_replicas=2).take(8) for rank in range(2)]
     assert [sample["text"] for sample in lanes[1]] == ["1.0", "3.0", "1.1", "3.1"]
@@ -1132,3 +1145,96 @@ def test_kept_outputs_are_not_computed_again(executor_type: Any) -> None:
 
 def random_number(sample: dict[str, Any]) -> dict[str, Any] | None:
     return None if sample["n"] % 7 == 0 else {**sample, "random": random.SystemRandom().random()}
+
+
+# --- what must not be lost ---
+
+
+def test_state_after_an_error_is_before_the_sample_that_failed(shards: list[str]) -> None:
+    faults = [ZeroDivisionError("now"), KeyboardInterrupt()]
+
+    def fails_once(sample: dict[str, Any]) -> dict[str, Any]:
+        if sample["text"] == "2.3" and faults:
+            raise faults.pop(0)
+        return sample
+
+    files = CheckpointableDataset.from_files(shards)
+    expected = [sample["text"] for sample in files]
+    dataset = files.map(fails_once).batch(3)
+    found: list[str] = []
+    state = None
+    for _ in range(3):
+        with dataset.iter(state) as iterator:
+            try:
+                for batch in iterator:
+                    found += batch["text"]
+            except (ZeroDivisionError, KeyboardInterrupt):
+                with pytest.raises(packtok.PacktokError, match="ended with an error before"):
+                    next(iterator)
+            state = iterator.state_dict()
+            assert iterator.report()["num_bad"] == 0
+    assert found == expected
+
+
+def test_state_in_a_signal_handler_is_an_error() -> None:
+    program = """
+import os, signal, threading, time
+from packtok.stream import CheckpointableDataset
+def slow(sample):
+    time.sleep(1.5)
+    return sample
+iterator = CheckpointableDataset.from_sequence([1, 2]).parallel_map(slow, 1, 1, executor_type="thread").iter()
+def saves(*_):
+    try:
+        iterator.state_dict()
+    except RuntimeError as error:
+        print(error)
+    iterator.close()
+signal.signal(signal.SIGTERM, saves)
+threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()
+try:
+    next(iterator)
+except RuntimeError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout.splitlines()[0].startswith("the stream is in use by this thread"), done.stderr
+    assert done.returncode == 0
+
+
+def test_divided_streams_are_not_combined() -> None:
+    divided = CheckpointableDataset.from_sequence([{"n": i} for i in range(8)]).distribute(2, 0, 2)
+    for combine in (concat_datasets, interleave_datasets):
+        with pytest.raises(ValueError, match="combine the datasets, then distribute"):
+            combine([divided, divided])
+
+
+def test_cache_tries_again_after_an_error() -> None:
+    faults = [OSError("once")]
+
+    def fails_once(sample: dict[str, int]) -> dict[str, int]:
+        if sample["n"] == 3 and faults:
+            raise faults.pop()
+        return sample
+
+    cached = CheckpointableDataset.from_sequence([{"n": i} for i in range(6)]).map(fails_once).cache()
+    with pytest.raises(OSError, match="once"):
+        list(cached)
+    assert [sample["n"] for sample in cached] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda files: files.shuffle(3, seed=-1), "seed is -1"),
+        (lambda files: files.from_files(__file__, seed=-1), "seed is -1"),
+        (lambda files: files.from_files(__file__, on_bad_document="skipp"), "on_bad_document is 'skipp'"),
+        (lambda files: files.tokenize("gpt2", {"max_length": 4}), "need each other"),
+        (lambda files: files.tokenize("gpt2", {"truncation": "only_first"}), "truncation is 'only_first'"),
+    ],
+)
+def test_wrong_arguments_are_named_when_they_are_given(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(CheckpointableDataset.from_sequence([{"text": "a"}]))

@@ -146,7 +146,9 @@ def test_smart_open_reads_what_fsspec_does_not_know(server: SftpServer) -> None:
 def test_a_state_continues_exactly(server: SftpServer, suffix: str) -> None:
     compress = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[suffix]
     for number in range(3):
-        (server.folder / f"{number}.jsonl{suffix}").write_bytes(compress(stories(40, number)))
+        (server.folder / f"{number}.jsonl{suffix}").write_bytes(
+            b"".join(compress(stories(10, part)) for part in range(number, number + 4))
+        )
     files = CheckpointableDataset.from_files(
         server.url(f"*{suffix}", user=LOGIN), repeat=True, shuffle_shards=True, n_active_shards=2
     )

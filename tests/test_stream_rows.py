@@ -257,3 +257,61 @@ def test_wrong_arguments_of_rows_are_errors(tokens: CheckpointableDataset) -> No
             call()
     with pytest.raises(TypeError, match="unexpected argument 'label'"):
         tokens.concat_chunk(8, label=True)
+
+
+def test_padded_documents_have_labels_of_their_ids(tokens: CheckpointableDataset) -> None:
+    longest = max(len(document["input_ids"]) for document in tokens)
+    values = {"attention_mask": 0, "input_ids": 7}
+    documents = [document["input_ids"].tolist() for document in tokens]
+    padded = list(tokens_of(tokens).pad(values, longest, labels=True))
+    for document, row in zip(documents, padded, strict=True):
+        rest = longest - len(document)
+        assert row["input_ids"].tolist() == document + [7] * rest
+        assert row["labels"].tolist() == document[1:] + [-100] * (rest + 1)
+        assert row["attention_mask"].tolist() == [1] * len(document) + [0] * rest
+
+
+def tokens_of(tokens: CheckpointableDataset) -> CheckpointableDataset:
+    """Returns documents as the core has them, from the ids of ``tokens``."""
+    samples = [{"input_ids": document["input_ids"]} for document in tokens]
+    # One row for each document.
+    source = CheckpointableDataset.from_sequence(samples)
+    return source.map(with_mask).chunk(1 << 20, ("input_ids", "attention_mask"), drop_remainder=False)
+
+
+def with_mask(sample: dict[str, Any]) -> dict[str, Any]:
+    return {**sample, "attention_mask": torch.ones(len(sample["input_ids"]), dtype=torch.int64)}
+
+
+def test_fields_that_cannot_be_derived_are_errors(tokens: CheckpointableDataset) -> None:
+    wrong = [
+        (tokens.map(dict).pad({"input_ids": 0}, 5000, labels=True), "of a sample that a function returned"),
+        (tokens.concat_chunk(8, labels=True).pad({"input_ids": -1}, 9), "is padded with -1"),
+        (tokens.chunk(8, labels=True).add_bos_eos(1, 2), "add them to documents, before the rows"),
+    ]
+    for dataset, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            next(iter(dataset))
+
+
+def test_masks_are_extended_with_their_ids() -> None:
+    sample = {"input_ids": [5, 6], "attention_mask": [0, 1]}
+    (found,) = CheckpointableDataset.from_sequence([sample]).add_bos_eos(1, 2)
+    assert found["input_ids"].tolist() == [1, 5, 6, 2]
+    assert found["attention_mask"].tolist() == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("change", ["longer", "shorter", "shifted"])
+def test_index_of_another_version_is_an_error(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps({"text": f"text {i}"}) + "\n" for i in range(20)]
+    path.write_text("".join(lines))
+    packtok.index(str(path))
+    dataset = CheckpointableDataset.from_files(path, shuffle="documents")
+    assert len(list(dataset)) == 20
+    changed = {"longer": [*lines, lines[0]], "shorter": lines[:10], "shifted": ["[1, 2]\n", *lines[1:]]}[
+        change
+    ]
+    path.write_text("".join(changed))
+    with pytest.raises((ValueError, packtok.PacktokError), match=r"a.jsonl: .*ind"):
+        list(CheckpointableDataset.from_files(path, shuffle="documents", on_bad_document="skip"))

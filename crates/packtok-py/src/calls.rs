@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use packtok_core::Error;
+use packtok_core::pipeline::PipelineError;
 use packtok_core::stream::StreamError;
+use packtok_core::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::plugin::lock;
@@ -40,6 +41,16 @@ impl Drop for Calling {
     fn drop(&mut self) {
         NUM_CALLS.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+/// Calls Python on a thread that the interpreter does not know.
+///
+/// # Errors
+/// The interpreter has ended; or the error of `call`.
+pub(crate) fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T>) -> Result<T> {
+    let _calling = Calling::new();
+    let ended = || Err(Error::Pipeline(PipelineError::Cancelled));
+    Python::try_attach(call).unwrap_or_else(ended)
 }
 
 /// Waits until no thread of a stream runs Python code, or for an interruption. The interpreter must

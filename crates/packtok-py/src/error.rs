@@ -259,6 +259,10 @@ fn stream_error(error: &StreamError) -> PyErr {
         | E::TooLong { .. }
         | E::NoRawIndex { .. }
         | E::OtherFile { .. }
+        | E::StaleRawIndex { .. }
+        | E::NoRow
+        | E::Padding { .. }
+        | E::EndsOfRow
         | E::EmptyEpoch => PyValueError::new_err(chain(error)),
         E::BadDocument { .. } => DocumentError::new_err(chain(error)),
         E::Panicked | E::Function(_) | E::Failed(_) => PacktokError::new_err(chain(error)),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
 use packtok_core::corpus::{ForeignFiles, Source, expand_with};
 use packtok_core::pipeline::PipelineError;
@@ -17,7 +18,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::calls::{Calling, Raised, keep};
+use crate::calls::{Calling, Raised, attached, keep};
 use crate::choice::choice;
 use crate::error::core_error;
 use crate::foreign;
@@ -38,6 +39,8 @@ type DocumentOfRow = (Option<(String, u64, String)>, Option<(u64, u64)>);
 pub(crate) struct PyStream {
     stream: Mutex<Option<Stream>>,
     raised: Raised,
+    /// The thread that works with the stream.
+    user: Mutex<Option<ThreadId>>,
     /// Why outputs could not be stored in a state.
     not_packed: Raised,
     /// The documents of the last sample, for each row of it.
@@ -91,6 +94,7 @@ impl PyStream {
             stream: Mutex::new(None),
             raised,
             not_packed,
+            user: Mutex::default(),
             located: Mutex::default(),
             is_closing,
             process: std::process::id(),
@@ -136,11 +140,13 @@ impl PyStream {
 
     /// Passes over the next samples; returns how many there were.
     fn skip(&self, py: Python<'_>, count: u64) -> PyResult<u64> {
+        lock(&self.located).clear();
         for passed in 0..count {
             let next = py.detach(|| self.with(|stream| stream.next_sample()));
             if next?.map_err(|error| self.error(error))?.is_none() {
                 return Ok(passed);
             }
+            py.check_signals()?;
         }
         Ok(count)
     }
@@ -184,7 +190,10 @@ impl PyStream {
     /// Ends the stream and its threads.
     fn close(&self, py: Python<'_>) {
         self.is_closing.store(true, Ordering::Relaxed);
-        py.detach(|| drop(lock(&self.stream).take()));
+        // In use by this thread, it ends at the next poll.
+        if *lock(&self.user) != Some(std::thread::current().id()) {
+            py.detach(|| drop(lock(&self.stream).take()));
+        }
     }
 }
 
@@ -196,10 +205,20 @@ impl PyStream {
                 "this stream was started before the process was forked; start it in the new process",
             ));
         }
-        match &mut *lock(&self.stream) {
+        let this_thread = Some(std::thread::current().id());
+        if *lock(&self.user) == this_thread {
+            return Err(PyRuntimeError::new_err(
+                "the stream is in use by this thread, which a signal handler or a function of the stream interrupts; set a flag there, and call this after next has returned",
+            ));
+        }
+        let mut stream = lock(&self.stream);
+        *lock(&self.user) = this_thread;
+        let result = match &mut *stream {
             Some(stream) => Ok(work(stream)),
             None => Err(closed()),
-        }
+        };
+        *lock(&self.user) = None;
+        result
     }
 
     /// The exception for an error: that of Python if it was raised there.
@@ -342,20 +361,17 @@ impl Function for PyCallable {
 
 impl Samples for PyCallable {
     fn next(&mut self, limit: usize) -> Result<Vec<Sample>> {
-        let _calling = Calling::new();
-        Python::attach(|py| {
+        attached(|py| {
             let samples = self.object.call_method1(py, "next", (limit,));
             let samples = samples.and_then(|samples| samples.extract::<Vec<Py<PyAny>>>(py));
             let samples = samples.map_err(|error| keep(py, &self.raised, error))?;
-            Ok(samples
-                .into_iter()
-                .map(|dict| sample_of(dict, &self.raised))
-                .collect())
+            let samples = samples.into_iter();
+            Ok(samples.map(|dict| sample_of(dict, &self.raised)).collect())
         })
     }
 
     fn state(&mut self) -> Result<Option<Vec<u8>>> {
-        Python::attach(|py| {
+        attached(|py| {
             let state = self.object.call_method0(py, "state");
             let state = state.and_then(|state| state.extract::<Option<Vec<u8>>>(py));
             state.map_err(|error| keep(py, &self.raised, error))
@@ -363,7 +379,7 @@ impl Samples for PyCallable {
     }
 
     fn seek(&mut self, number: u64, state: Option<&[u8]>) -> Result<()> {
-        Python::attach(|py| {
+        attached(|py| {
             let result = self.object.call_method1(py, "seek", (number, state));
             result
                 .map(drop)

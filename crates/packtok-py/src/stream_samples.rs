@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::{IdArray, Shape, borrow_mask};
-use crate::calls::{Raised, keep};
+use crate::calls::{Raised, attached, keep};
 use crate::error::sampling_error;
 
 /// The label of a token without one, which torch's losses ignore.
@@ -34,34 +34,41 @@ pub(crate) fn sample_of(dict: Py<PyAny>, raised: &Raised) -> Sample {
 
 impl ForeignSample for Dict {
     fn text(&self, column: &str) -> Option<String> {
-        Python::attach(|py| self.dict.bind(py).get_item(column).ok()?.extract().ok())
+        let text = attached(|py| {
+            let text = self.dict.bind(py).get_item(column);
+            Ok(text.and_then(|text| text.extract::<String>()).ok())
+        });
+        text.ok().flatten()
     }
 
     fn ids(&self, column: &str) -> Option<Vec<u32>> {
-        Python::attach(|py| {
-            let tokens = py.import("packtok.stream.tokens").ok()?;
-            let ids = tokens.getattr("ids_of").ok()?;
-            let ids = ids
-                .call1((self.dict.bind(py).get_item(column).ok()?,))
-                .ok()?;
-            ids.cast::<PyArray1<u32>>().ok()?.to_vec().ok()
+        let ids = attached(|py| {
+            let found = || -> PyResult<Vec<u32>> {
+                let ids = self.dict.bind(py).get_item(column)?;
+                let tokens = py.import("packtok.stream.tokens")?;
+                let ids = tokens.call_method1("ids_of", (ids,))?;
+                Ok(ids.cast::<PyArray1<u32>>()?.to_vec()?)
+            };
+            Ok(found().ok())
+        });
+        ids.ok().flatten()
+    }
+
+    fn set(&mut self, column: &str, value: &Value) -> Result<()> {
+        attached(|py| {
+            // A copy: the caller may still use its sample.
+            let set = || -> PyResult<Py<PyAny>> {
+                let copied = self.dict.bind(py).call_method0("copy")?;
+                copied.set_item(column, to_value(py, value))?;
+                Ok(copied.unbind())
+            };
+            self.dict = set().map_err(|error| keep(py, &self.raised, error))?;
+            Ok(())
         })
     }
 
-    fn set(&mut self, column: &str, value: &Value) {
-        Python::attach(|py| {
-            // A copy: the caller may still use its sample.
-            let copied = self.dict.bind(py).call_method0("copy");
-            if let Ok(copied) = copied
-                && copied.set_item(column, to_value(py, value)).is_ok()
-            {
-                self.dict = copied.unbind();
-            }
-        });
-    }
-
     fn pad(&mut self, column: &str, value: i64, len: usize) -> Result<()> {
-        Python::attach(|py| {
+        attached(|py| {
             let padded = py
                 .import("packtok.stream.tokens")
                 .and_then(|tokens| tokens.call_method1("padded", (&self.dict, column, value, len)));
@@ -163,10 +170,13 @@ pub(crate) fn stack<'py>(
     for (_, value) in &first.columns {
         shapes.push(("int64", rows.len(), value.num_tokens()));
     }
-    let len = first
-        .columns
-        .first()
-        .and_then(|(_, value)| value.num_tokens());
+    let len = match first.token_row() {
+        Some((row, _)) => Some(row.ids.len()),
+        None => first
+            .columns
+            .first()
+            .and_then(|(_, value)| value.num_tokens()),
+    };
     let names = names_of(fields);
     shapes.extend(names.iter().map(|(_, dtype)| (*dtype, rows.len(), len)));
     let allocated: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
@@ -182,7 +192,9 @@ pub(crate) fn stack<'py>(
         write_column(&rows, i, array)?;
     }
     if fields != RowFields::default() {
-        let input_ids = &allocated[0].1;
+        let ids = first.layout.as_ref().and_then(|layout| layout.ids.as_ref());
+        let i = first.columns.iter().position(|(name, _)| Some(name) == ids);
+        let input_ids = &allocated[i.unwrap_or(0)].1;
         let arrays: Vec<_> = arrays().skip(first.columns.len()).collect();
         add_fields(
             py,

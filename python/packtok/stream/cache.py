@@ -27,11 +27,17 @@ class _Cache:
             while len(self._samples) < stop and not self._is_complete:
                 if self._iterator is None:
                     self._iterator = self._start()
+                    self._iterator.skip(len(self._samples))
                 try:
                     self._samples.append(next(self._iterator))
                 except StopIteration:
                     self._is_complete = True
                     self._iterator.close()
+                except BaseException:
+                    # The next iteration tries again.
+                    self._iterator.close()
+                    self._iterator = None
+                    raise
             found = self._samples[start:stop]
         return [dict(sample) if isinstance(sample, dict) else sample for sample in found]
 

@@ -72,8 +72,11 @@ class CheckpointableDataset(FromSources, WithTokens):
 
     def shuffle(self, buffer_size: int, seed: int = 42) -> CheckpointableDataset:
         """Shuffles through a buffer: a random sample of it leaves, and the next one takes its place."""
-        size = checked_integer("buffer_size", buffer_size, least=1)
-        return self._with(recipe.Node("shuffle", {"buffer_size": size, "seed": seed}, (self._node,)))
+        arguments = {
+            "buffer_size": checked_integer("buffer_size", buffer_size, least=1),
+            "seed": checked_integer("seed", seed),
+        }
+        return self._with(recipe.Node("shuffle", arguments, (self._node,)))
 
     def batch(
         self,
@@ -203,6 +206,7 @@ def interleave_datasets(
     given = [1.0] * len(sources) if weights is None else list(weights)
     if len(given) != len(sources):
         raise ValueError(f"there are {len(given)} weights for {len(sources)} datasets; give one for each")
+    _check_undivided(sources)
     if not any(given):
         raise ValueError("all weights are 0; give at least one above 0")
     names = {f"dataset {i}": weight for i, weight in enumerate(given) if weight != 0}
@@ -220,8 +224,14 @@ def concat_datasets(sources: Sequence[CheckpointableDataset]) -> CheckpointableD
     """
     if not sources:
         raise ValueError("there are no datasets to concatenate; give at least one")
+    _check_undivided(sources)
     nodes = tuple(source._node for source in sources)
     return CheckpointableDataset(recipe.Node("concat", {}, nodes, reads_many=True), _common_batching(sources))
+
+
+def _check_undivided(sources: Sequence[CheckpointableDataset]) -> None:
+    if any(recipe.share_of(source._node) for source in sources):
+        raise ValueError("a dataset is divided among ranks already; combine the datasets, then distribute")
 
 
 def _common_batching(sources: Sequence[CheckpointableDataset]) -> Batching:

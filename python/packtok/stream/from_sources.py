@@ -81,6 +81,9 @@ class FromSources(Base):
             raise ValueError(
                 "all files are empty, so repeating them would never end; give files with samples"
             )
+        if on_bad_document not in ("fail", "skip"):
+            raise ValueError(f"on_bad_document is {on_bad_document!r}, expected 'fail' or 'skip'")
+        seed = checked_integer("seed", seed)
         if shuffle not in (None, "documents"):
             raise ValueError(f"shuffle is {shuffle!r}, expected 'documents' or None")
         arguments = {
@@ -121,6 +124,7 @@ class FromSources(Base):
             OSError: If a file is missing or unreadable.
             ValueError: If nothing would be repeated.
         """
+        seed = checked_integer("seed", seed)
         blocks = Blocks(**find_files(paths), packing="whole")
         if repeat and not blocks.num_documents:
             raise ValueError("there are no documents, so repeating them would never end; pack some first")

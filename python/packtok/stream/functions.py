@@ -6,6 +6,7 @@ Each class has the function's results and, if it raised, the exception that foll
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -50,6 +51,9 @@ class Calls:
         self.keeps_outputs = keeps_outputs
         self._batching = batching
         self._executor: ProcessPoolExecutor | None = None
+        # Several threads call at once.
+        self._starting = threading.Lock()
+        self._is_closed = False
 
     def __call__(self, samples: Sequence[Any], keys: Sequence[Key]) -> Results:
         """Returns a result for each sample, ``None`` to drop it, and the exception after them."""
@@ -79,9 +83,12 @@ class Calls:
             function, given = _WithGenerator(function, self._seed), [samples, keys]
         if self._num_processes == 0:
             return map(function, *given)
-        if self._executor is None:
-            context = get_context("forkserver")
-            self._executor = ProcessPoolExecutor(self._num_processes, mp_context=context)
+        with self._starting:
+            if self._is_closed:
+                raise RuntimeError("the stream is closed")
+            if self._executor is None:
+                context = get_context("forkserver")
+                self._executor = ProcessPoolExecutor(self._num_processes, mp_context=context)
         return self._executor.map(function, *given)
 
     def new(self) -> Calls:
@@ -102,6 +109,8 @@ class Calls:
 
     def close(self) -> None:
         """Ends the processes."""
+        with self._starting:
+            self._is_closed = True
         if self._executor is not None:
             # The program must not wait for a function that is still running.
             processes = list((self._executor._processes or {}).values())

@@ -30,6 +30,8 @@ class IterableDatasetSamples:
         self._epoch = 0
         self._iterator: Iterator[Any] | None = None
         self._is_empty = True
+        # The state that was loaded, until the iterator starts there.
+        self._loaded: dict[str, Any] | None = None
 
     def new(self) -> IterableDatasetSamples:
         """Returns one at the start."""
@@ -70,10 +72,11 @@ class IterableDatasetSamples:
     def _start_epoch(self) -> None:
         self._dataset.set_epoch(self._epoch)
         self._iterator = iter(self._dataset)
+        self._loaded = None
 
     def state(self) -> bytes:
         """Returns the epoch and the state of the dataset, as JSON."""
-        state = None if self._iterator is None else self._dataset.state_dict()
+        state = self._loaded if self._iterator is None else self._dataset.state_dict()
         try:
             return json.dumps([self._epoch, state]).encode()
         except TypeError as error:
@@ -89,6 +92,7 @@ class IterableDatasetSamples:
             return
         self._epoch, saved = json.loads(bytes(state))
         self._dataset.set_epoch(self._epoch)
+        self._loaded = saved
         if saved is not None:
             self._dataset.load_state_dict(saved)
             self._is_empty = False

@@ -75,11 +75,14 @@ class CheckpointableIterator:
         # Iterators of one dataset do not share processes or positions.
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
         self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
-        self._saved: StateDict | None = None
+        self._has_failed = False
+        self._save(perf_counter())
+        # The first state that is asked for is due.
         self._saved_at = self._saving_seconds = 0.0
-        self._num_since_saved = 0
+        self._num_lanes = len(self._saved.get("lanes", ()))
         if self._stream.skip(num_skipped) < num_skipped:
             raise ValueError("the data end before the state; load it with the data that it was saved with")
+        self._num_since_saved = num_skipped
 
     def __iter__(self) -> Self:
         return self
@@ -93,7 +96,11 @@ class CheckpointableIterator:
         try:
             found = self._stream.next(None if self._batching.collate_fn else self._allocated)
         except StopIteration as error:
+            self._has_failed = True
             raise RuntimeError("a function of the stream raised StopIteration") from error
+        except BaseException:
+            self._has_failed = True
+            raise
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
@@ -115,13 +122,17 @@ class CheckpointableIterator:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
         now = perf_counter()
         is_due = now - self._saved_at > _SAVING_SHARE * self._saving_seconds
-        # The position of ranks is the same only without counting.
-        if self._saved is None or is_due or self._is_distributed:
-            self._saved = state_of(self._stream.state(), self._description)
-            self._saved_at = perf_counter()
-            self._saving_seconds = self._saved_at - now
-            self._num_since_saved = 0
+        # The position of ranks is the same only without counting. After a failure, the stream is past the
+        # sample that failed, which a resumed stream must try again.
+        if (is_due or self._is_distributed) and not self._has_failed:
+            self._save(now)
         return {**self._saved, "skip": self._num_since_saved}
+
+    def _save(self, now: float) -> None:
+        self._saved = state_of(self._stream.state(), self._description)
+        self._saved_at = perf_counter()
+        self._saving_seconds = self._saved_at - now
+        self._num_since_saved = 0
 
     get_state = state_dict
 
@@ -138,15 +149,25 @@ class CheckpointableIterator:
     set_state = load_state_dict
 
     def skip(self, count: int) -> None:
-        """Passes over the next ``count`` samples, or batches if the stream has them."""
-        self._num_since_saved += self._stream.skip(checked_integer("count", count))
+        """Passes over the next ``count`` samples, or batches if the stream has them.
+
+        Raises:
+            Exception: As ``next``.
+            ValueError: If ``count`` is negative.
+        """
+        count = checked_integer("count", count)
+        try:
+            self._num_since_saved += self._stream.skip(count)
+        except BaseException:
+            self._has_failed = True
+            raise
 
     def locate(self) -> list[list[dict[str, Any]]]:
         """Returns the documents of the last sample: a list for each of its rows.
 
-        A document has ``path``, ``offset`` (its byte in a file of lines, its row in a table) and ``at``, both
-        in words; in a row of tokens, it has ``start`` and ``stop``, the range of its tokens that are in the
-        row. What is not from a file has no path.
+        A document has ``path``; ``offset``, its byte in a file of lines, its row in a table or its number in
+        a pbin; and ``at``, path and offset as messages show them. In a row of tokens, it also has ``start``
+        and ``stop``, the range of its tokens that are in the row. What is not from a file has no path.
         """
         return [[_document(place, tokens) for place, tokens in row] for row in self._stream.located()]
 
@@ -157,8 +178,7 @@ class CheckpointableIterator:
         ``num_dropped_tokens`` counts the tokens of incomplete rows and of documents that are too long.
         ``num_lanes_read`` is how many lanes this rank computes, 0 without ``distribute``.
         """
-        _, lanes = self._stream.state()
-        return {**self._stream.report(), "num_lanes_read": len(lanes)}
+        return {**self._stream.report(), "num_lanes_read": self._num_lanes}
 
     def close(self) -> None:
         """Ends the threads and processes of this iterator."""

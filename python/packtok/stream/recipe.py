@@ -148,7 +148,7 @@ def share_of(node: Node) -> tuple[int, int] | None:
     """Returns rank and number of ranks, if the samples of a node are divided among ranks."""
     if node.op == "distribute":
         return node.arguments["rank"], node.arguments["num_ranks"]
-    return share_of(node.upstream[0]) if len(node.upstream) == 1 else None
+    return next((share for one in node.upstream if (share := share_of(one))), None)
 
 
 def digest(values: Sequence[Any]) -> str:

@@ -132,6 +132,11 @@ class WithFunctions(Base):
         arguments: Mapping[str, Any],
     ) -> Self:
         functions.check_options(options)
+        if name != "map" and recipe.share_of(self._node) is not None:
+            raise ValueError(
+                f"{name} cannot follow distribute, because ranks would have different numbers of rows; "
+                "put it before"
+            )
         keeps_outputs = bool(options.get("keep_outputs"))
         if keeps_outputs and arguments["window"] == 0:
             raise TypeError("keep_outputs is an option of parallel functions; use parallel_map")

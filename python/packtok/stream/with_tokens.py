@@ -77,8 +77,13 @@ class WithTokens(WithFunctions):
                 f"tokenizer_kwargs has {', '.join(sorted(options))}, which packtok's engine does not "
                 "support; leave it out, or give a callable"
             )
-        if truncation and max_length is None:
-            raise ValueError("truncation needs max_length in tokenizer_kwargs")
+        if truncation not in (True, False, "longest_first", "do_not_truncate"):
+            raise ValueError(f"truncation is {truncation!r}, expected True, False or 'longest_first'")
+        truncation = truncation in (True, "longest_first")
+        if truncation != (max_length is not None):
+            raise ValueError(
+                "truncation and max_length in tokenizer_kwargs need each other; give both or none"
+            )
         arguments = {
             "add_special_tokens": bool(add_special_tokens),
             "truncate_to": max_length if truncation else None,
@@ -193,11 +198,12 @@ class WithTokens(WithFunctions):
     def pad(self, pad_values: Mapping[str, int], chunk_length: int, **fields: Unpack[RowFields]) -> Self:
         """Extends the columns of ``pad_values`` to ``chunk_length`` tokens with their values.
 
-        ``fields`` that rows have, or that are requested here, cover the padding too; the first column of a
-        row is that of its ids.
+        ``fields`` that rows of this stream have, or that are requested here, cover the padding too. Of what a
+        function returned, only ``pad_values`` are extended.
 
         Raises:
-            ValueError: If there are no columns; while iterating, if one is missing or longer.
+            ValueError: If there are no columns; while iterating, if one is missing or longer, if ids of a row
+                with fields get a negative value, or if fields are requested for what a function returned.
         """
         if not pad_values:
             raise ValueError("pad_values is empty, expected at least one column")

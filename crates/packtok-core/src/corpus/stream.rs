@@ -170,8 +170,7 @@ impl Stream {
             if frame.raw > self.source.bytes || frame.content > num_bytes {
                 return Ok(false);
             }
-            self.start_at(frame)
-                .map_err(|cause| Error::io(&self.source.path, cause))?;
+            self.start_at(frame)?;
             num_bytes -= frame.content;
         }
         if let Decoder::Plain(raw) = &mut self.decoder {
@@ -195,15 +194,15 @@ impl Stream {
     }
 
     /// Starts at a frame.
-    fn start_at(&mut self, frame: Frame) -> io::Result<()> {
-        let mut raw = RawFile::new(
-            CorpusFile::open(&self.source.path).map_err(io::Error::other)?,
-            &self.source,
-            true,
-        )?;
-        raw.file.seek(SeekFrom::Start(frame.raw))?;
-        raw.bytes_read = frame.raw;
-        self.decoder = Decoder::new(raw, self.compression, self.zstd_window_log_max, frame)?;
+    fn start_at(&mut self, frame: Frame) -> Result<()> {
+        let file = CorpusFile::of(&self.source)?;
+        let start = || -> io::Result<Decoder> {
+            let mut raw = RawFile::new(file, &self.source, true)?;
+            raw.file.seek(SeekFrom::Start(frame.raw))?;
+            raw.bytes_read = frame.raw;
+            Decoder::new(raw, self.compression, self.zstd_window_log_max, frame)
+        };
+        self.decoder = start().map_err(|cause| Error::io(&self.source.path, cause))?;
         Ok(())
     }
 

@@ -43,17 +43,26 @@ impl Each {
     }
 }
 
-/// Adds the first and the last id where they are missing. If both are the same, one of them suffices,
+/// The ids that are missing at the start and at the end. If both are the same, one of them suffices,
 /// and the last one is added.
-pub(super) fn ensure_ends(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
+fn missing_ends(
+    ids: &[u32],
+    (first, last): (Option<u32>, Option<u32>),
+) -> (Option<u32>, Option<u32>) {
     let has_first = first.is_none_or(|first| ids.first() == Some(&first));
     let has_last = last.is_none_or(|last| ids.last() == Some(&last));
     let is_one = first == last && first.is_some();
     if is_one && (has_first || has_last) {
-        return;
+        return (None, None);
     }
     let first = first.filter(|_| !has_first && !is_one);
-    add_ends(ids, (first, last.filter(|_| !has_last)));
+    (first, last.filter(|_| !has_last))
+}
+
+/// Adds the first and the last id where they are missing.
+pub(super) fn ensure_ends(ids: &mut Vec<u32>, ends: (Option<u32>, Option<u32>)) {
+    let missing = missing_ends(ids, ends);
+    add_ends(ids, missing);
 }
 
 fn add_ends(ids: &mut Vec<u32>, (first, last): (Option<u32>, Option<u32>)) {
@@ -76,19 +85,33 @@ impl Change {
                 ends,
                 always,
             } => {
+                let has_fields = |layout: &RowLayout| layout.fields != RowFields::default();
+                if sample.layout.as_deref().is_some_and(has_fields) {
+                    return Err(Error::Stream(StreamError::EndsOfRow));
+                }
+                // Of a row that gets more tokens, the documents are no longer known.
+                sample.layout = None;
                 let tokens = sample.take_tokens(column);
                 let Some(Value::Ids(mut ids)) = tokens else {
                     return Err(no_tokens(column));
                 };
-                match always {
-                    true => add_ends(&mut ids, *ends),
-                    false => ensure_ends(&mut ids, *ends),
-                }
+                let ends = match always {
+                    true => *ends,
+                    false => missing_ends(&ids, *ends),
+                };
+                add_ends(&mut ids, ends);
                 if column != mask_column && sample.has(mask_column) {
-                    sample.set(mask_column, Value::Ones(ids.len()));
+                    let ones = (ends.0.map(|_| 1), ends.1.map(|_| 1));
+                    let mask = match sample.take_tokens(mask_column) {
+                        Some(Value::Ids(mut mask)) => {
+                            add_ends(&mut mask, ones);
+                            Value::Ids(mask)
+                        }
+                        _ => Value::Ones(ids.len()),
+                    };
+                    sample.set(mask_column, mask)?;
                 }
-                sample.set(column, Value::Ids(ids));
-                Ok(())
+                sample.set(column, Value::Ids(ids))
             }
             Self::Pad {
                 values,
@@ -106,9 +129,14 @@ fn pad(
     length: usize,
     fields: Option<RowFields>,
 ) -> Result<()> {
-    let num_tokens = values
-        .first()
-        .and_then(|(name, _)| sample.column(name))
+    if sample.foreign.is_some() && fields.is_some() {
+        return Err(Error::Stream(StreamError::NoRow));
+    }
+    let first = values.iter().map(|(name, _)| name);
+    let is_ids = |name: &&Name| &***name == "input_ids";
+    let ids = first.clone().find(is_ids).or(first.clone().next());
+    let num_tokens = ids
+        .and_then(|name| sample.column(name))
         .and_then(Value::num_tokens);
     if let (None, Some(len)) = (&sample.layout, num_tokens) {
         sample.layout = Some(Box::new(RowLayout {
@@ -117,6 +145,7 @@ fn pad(
                 place: sample.place.clone(),
                 start: 0,
             }],
+            ids: ids.cloned(),
             ..RowLayout::default()
         }));
     }
@@ -140,14 +169,23 @@ fn pad(
                 length,
             }));
         }
+        let is_ids_of_fields = sample.layout.as_ref().is_some_and(|layout| {
+            layout.ids.as_ref() == Some(name) && layout.fields != RowFields::default()
+        });
         let Ok(id) = u32::try_from(*value) else {
+            if is_ids_of_fields {
+                return Err(Error::Stream(StreamError::Padding {
+                    column: name.to_string(),
+                    value: *value,
+                }));
+            }
             let mut signed: Vec<_> = ids.into_iter().map(i64::from).collect();
             signed.resize(length, *value);
-            sample.set(name, Value::Signed(signed));
+            sample.set(name, Value::Signed(signed))?;
             continue;
         };
         ids.resize(length, id);
-        sample.set(name, Value::Ids(ids));
+        sample.set(name, Value::Ids(ids))?;
     }
     Ok(())
 }

@@ -48,6 +48,32 @@ pub enum StreamError {
         /// The index.
         index: PathBuf,
     },
+    /// A raw index is not that of the file.
+    #[error("{}: its index is of another version of the file; write it again with `packtok index {}`", path.display(), path.display())]
+    StaleRawIndex {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Fields are requested of a sample that has no rows of tokens.
+    #[error(
+        "labels and other fields are requested of a sample that a function returned; make rows after the function, or pad before it"
+    )]
+    NoRow,
+    /// The ids of a row with fields cannot be padded with this value.
+    #[error(
+        "column {column:?} has the ids of a row and is padded with {value}, expected 0 to 4294967295; request labels with labels=True"
+    )]
+    Padding {
+        /// The column.
+        column: String,
+        /// The value.
+        value: i64,
+    },
+    /// Special tokens are added to a row with fields.
+    #[error(
+        "BOS and EOS are added to rows that have fields; add them to documents, before the rows are made"
+    )]
+    EndsOfRow,
     /// A file has another length than when the dataset was made.
     #[error(
         "{}: the file has {found_bytes} bytes, expected {expected_bytes} as when the dataset was made; make the dataset again",
@@ -81,7 +107,7 @@ pub enum StreamError {
     },
     /// What comes after lanes would need a buffer.
     #[error(
-        "after distribute, only batch, take, stride, enumerate and functions can follow; put other steps before it"
+        "after distribute, only batch, pad, add_bos_eos, take, stride, enumerate and map can follow; put other steps before it"
     )]
     BufferAfterLanes,
     /// A state lacks a lane that this rank reads.

@@ -134,7 +134,7 @@ impl Node for NumberedNode {
         let Some(document) = self.document_at(self.number)? else {
             return Ok(None);
         };
-        self.number += 1;
+        self.number = self.number.saturating_add(1);
         self.documents.document(document).map(Some)
     }
 
@@ -262,6 +262,7 @@ impl IndexedLines {
             let io = |cause| Error::io(&source.path, cause);
             crate::raw_index::check_plain(source)?;
             this.files.push(File::open(&source.path).map_err(io)?);
+            let first = this.lines.len();
             let index: PathBuf = source.path.with_extension("idx");
             if !index.exists() {
                 return Err(Error::Stream(StreamError::NoRawIndex {
@@ -286,12 +287,58 @@ impl IndexedLines {
                 this.lines
                     .push((offset, u32::try_from(len).unwrap_or(u32::MAX)));
             }
+            let end = this.lines[first..]
+                .last()
+                .map_or(0, |&(offset, len)| offset.saturating_add(u64::from(len)));
+            check_index(source, this.files.last(), &this.lines[first..], end)?;
             let (_, bytes_before) = this.starts[this.starts.len() - 1];
             this.starts
                 .push((this.lines.len() as u64, bytes_before + source.bytes));
         }
         this.sources = sources.into();
         Ok(this)
+    }
+}
+
+/// Bytes after the last line that are read to see whether they are blank.
+const MAX_BLANK_BYTES: u64 = 1 << 20;
+
+/// Checks that an index is that of the file as it is now: its lines are in order, the first and the last
+/// one end with the line, and nothing follows them.
+fn check_index(source: &Source, file: Option<&File>, lines: &[(u64, u32)], end: u64) -> Result<()> {
+    let stale = || {
+        Error::Stream(StreamError::StaleRawIndex {
+            path: source.path.clone(),
+        })
+    };
+    let (Some(file), Some(&(first, first_len))) = (file, lines.first()) else {
+        return match source.bytes {
+            0 => Ok(()),
+            _ => Err(stale()),
+        };
+    };
+    let is_ordered = lines
+        .windows(2)
+        .all(|pair| pair[0].0.saturating_add(pair[0].1.into()) < pair[1].0);
+    let after = source.bytes - end;
+    if !is_ordered || after > MAX_BLANK_BYTES {
+        return Err(stale());
+    }
+    let mut rest = vec![0; after as usize];
+    let read = |buffer: &mut [u8], offset| {
+        file.read_exact_at(buffer, offset)
+            .map_err(|cause| Error::io(&source.path, cause))
+    };
+    read(&mut rest, end)?;
+    let mut ends = [0; 2];
+    let first_end = first + u64::from(first_len);
+    let len = (source.bytes - first_end).min(2) as usize;
+    read(&mut ends[..len], first_end)?;
+    // The `\r` before a line end is not part of a line.
+    let ends_line = matches!(&ends[..len], [] | [b'\n', ..] | [b'\r', b'\n']);
+    match ends_line && rest.iter().all(u8::is_ascii_whitespace) {
+        true => Ok(()),
+        false => Err(stale()),
     }
 }
 

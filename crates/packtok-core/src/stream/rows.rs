@@ -113,6 +113,7 @@ impl RowBuilder {
             layout: RowLayout {
                 joins_documents: options.of == RowsOf::Concat,
                 fields: options.fields,
+                ids: options.columns.first().cloned(),
                 ..RowLayout::default()
             },
         }
@@ -196,7 +197,7 @@ impl Rows {
             true => self.offset,
             false => 0,
         };
-        if used > document.len {
+        if used > 0 && used >= document.len {
             return Err(damaged());
         }
         // A document without tokens may still be the one that a state names.
@@ -362,6 +363,10 @@ impl Node for Rows {
     fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
         let (number, before) = (mark.number()?, mark.bytes()?);
         let offset = mark.number_to(usize::MAX as u64)? as usize;
+        // Rows of complete documents start at one.
+        if offset > 0 && matches!(self.options.of, RowsOf::Whole { .. }) {
+            return Err(damaged());
+        }
         while self
             .pending
             .front()

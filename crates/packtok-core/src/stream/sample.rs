@@ -25,7 +25,10 @@ pub trait ForeignSample: Any + Send {
     fn ids(&self, column: &str) -> Option<Vec<u32>>;
 
     /// Adds or replaces a column. The samples of the caller's source stay as they are.
-    fn set(&mut self, column: &str, value: &Value);
+    ///
+    /// # Errors
+    /// The sample cannot have columns.
+    fn set(&mut self, column: &str, value: &Value) -> Result<()>;
 
     /// Extends a column to `len` elements with `value`.
     ///
@@ -112,6 +115,8 @@ pub struct RowLayout {
     pub joins_documents: bool,
     /// The fields that a row has in addition to its columns.
     pub fields: RowFields,
+    /// The column of its ids.
+    pub ids: Option<Name>,
 }
 
 /// Where a segment is from.
@@ -267,7 +272,7 @@ impl Sample {
         if layout.fields == RowFields::default() || self.foreign.is_some() {
             return None;
         }
-        let (_, Value::Ids(ids)) = self.columns.first()? else {
+        let Some(Value::Ids(ids)) = self.column(layout.ids.as_ref()?) else {
             return None;
         };
         let row = TokenRow {
@@ -290,7 +295,10 @@ impl Sample {
     }
 
     /// Adds or replaces a column.
-    pub fn set(&mut self, name: &Name, value: Value) {
+    ///
+    /// # Errors
+    /// The sample is the caller's and cannot have columns.
+    pub fn set(&mut self, name: &Name, value: Value) -> Result<()> {
         if let Some(foreign) = &mut self.foreign {
             return foreign.set(name, &value);
         }
@@ -298,5 +306,6 @@ impl Sample {
             Some((_, old)) => *old = value,
             None => self.columns.push((name.clone(), value)),
         }
+        Ok(())
     }
 }

@@ -208,6 +208,7 @@ impl RecipeSpec {
             nodes: &self.0,
             objects,
             works: RefCell::default(),
+            sources: RefCell::default(),
             numbered: RefCell::default(),
         };
         conversion.node(self.0.len() - 1, None)
@@ -220,6 +221,8 @@ struct Conversion<'a> {
     objects: &'a dyn Objects,
     /// The work of a node, which all lanes share.
     works: RefCell<HashMap<usize, Arc<Work>>>,
+    /// The files of a node, which all lanes share.
+    sources: RefCell<HashMap<usize, Vec<Source>>>,
     /// The documents of a node, which all lanes share.
     numbered: RefCell<HashMap<usize, Arc<dyn Numbered>>>,
 }
@@ -240,7 +243,7 @@ impl Conversion<'_> {
                 };
                 self.numbered(number, order, lane, || files.lines())?
             }
-            NodeSpec::FromFiles(files) => files.recipe(self.objects, lane)?,
+            NodeSpec::FromFiles(files) => files.recipe(self.sources(number, files)?, lane)?,
             NodeSpec::FromPbin(pbin) => {
                 let order = NumberedOptions {
                     repeat: pbin.repeat,
@@ -262,6 +265,17 @@ impl Conversion<'_> {
                 Recipe::Step(Box::new(before(node.from)?), step)
             }
         })
+    }
+
+    /// The files of node `number`.
+    fn sources(&self, number: usize, files: &FilesSpec) -> Result<Vec<Source>> {
+        if let Some(sources) = self.sources.borrow().get(&number) {
+            return Ok(sources.clone());
+        }
+        let foreign = files.object.map(|object| self.objects.files(object));
+        let sources = files.sources(foreign.as_ref())?;
+        self.sources.borrow_mut().insert(number, sources.clone());
+        Ok(sources)
     }
 
     /// The documents of node `number`, or those of a lane, which `open` opens once.
@@ -431,10 +445,8 @@ impl FilesSpec {
         )?))
     }
 
-    fn recipe(&self, objects: &dyn Objects, lane: Option<Shard>) -> Result<Recipe> {
+    fn recipe(&self, sources: Vec<Source>, lane: Option<Shard>) -> Result<Recipe> {
         let column: Name = self.text_column.as_str().into();
-        let foreign = self.object.map(|number| objects.files(number));
-        let sources = self.sources(foreign.as_ref())?;
         let sources = match lane {
             Some(lane) => sources_of_lane(sources, lane)?,
             None => sources,

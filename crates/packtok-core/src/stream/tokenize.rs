@@ -118,9 +118,9 @@ impl TokenizeWorker {
                     sample.record = Some(record);
                 }
                 if let Some(column) = &options.mask_column {
-                    sample.set(column, Value::Ones(ids.len()));
+                    sample.set(column, Value::Ones(ids.len()))?;
                 }
-                sample.set(&options.ids_column, Value::Ids(ids));
+                sample.set(&options.ids_column, Value::Ids(ids))?;
                 Ok(Outcome::Keep(sample))
             }
             Err(reason) => self.report.judge(
