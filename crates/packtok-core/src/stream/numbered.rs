@@ -12,6 +12,7 @@ use packtok_pbin::TokenWidth;
 use packtok_sampling::files::file_set::Files;
 use packtok_sampling::order::permutation::Permutation;
 
+use super::lanes::empty_lane;
 use super::node::Node;
 use super::position::{Numbers, Position};
 use super::sample::{Name, PlaceFiles, SamplePlace, SourceRecord, Value};
@@ -65,13 +66,8 @@ pub(super) fn documents_of_lane(
     if !found.is_empty() {
         return Ok(found);
     }
-    let has_all =
-        |count| (0..count).all(|index| part(index, count).is_ok_and(|part| !part.is_empty()));
-    let possible = (1..lane.count()).rev().find(|&count| has_all(count));
-    Err(Error::Stream(StreamError::EmptyLane {
-        lane: lane.index(),
-        num_lanes: lane.count(),
-        possible: possible.unwrap_or(0),
+    Err(empty_lane(lane, |index, count| {
+        Ok(!part(index, count)?.is_empty())
     }))
 }
 

@@ -18,7 +18,7 @@ use super::numbered::{Numbered, NumberedNode, NumberedOptions};
 use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
 use super::report::Report;
 use super::ring::{Ring, RingOptions};
-use super::rows::{RowOptions, Rows, RowsOf};
+use super::rows::{RowOptions, Rows};
 use super::shuffle::Shuffle;
 use super::tokenize::{Tokenize, TokenizeOptions};
 use crate::corpus::{ReadOptions, Source};
@@ -76,6 +76,13 @@ pub enum Step {
     Work(Arc<Work>),
     /// Rows are made of documents.
     Rows(RowOptions),
+    /// Rows are made of complete documents that fit together; a longer one is divided.
+    Fit {
+        /// Options of the rows.
+        options: RowOptions,
+        /// Documents that are planned together, at least 1.
+        window: usize,
+    },
     /// Each sample is changed.
     Each(Change),
     /// Samples are shuffled through a buffer.
@@ -212,10 +219,10 @@ impl Step {
                 let tick = Arc::clone(&context.tick);
                 Box::new(Parallel::new(upstream, context.lane, workers, tick))
             }
-            Self::Rows(options) => match options.of {
-                RowsOf::Fit { window } => Box::new(Fit::new(upstream, options, window)),
-                _ => Box::new(Rows::new(upstream, options, Arc::clone(&context.report))),
-            },
+            Self::Rows(options) => {
+                Box::new(Rows::new(upstream, options, Arc::clone(&context.report)))
+            }
+            Self::Fit { options, window } => Box::new(Fit::new(upstream, options, window)),
             Self::Each(change) => Box::new(Each::new(upstream, change)),
             Self::Shuffle { size, seed } => Box::new(Shuffle::new(upstream, size, seed)),
             Self::Count(counting) => Box::new(Counter::new(upstream, counting)),

@@ -23,11 +23,6 @@ pub enum RowsOf {
         /// Whether a document longer than a row is dropped; it is truncated otherwise.
         discard_long: bool,
     },
-    /// Complete documents that fit together, by best fit; a longer one is divided.
-    Fit {
-        /// Documents that are planned together, at least 1.
-        window: usize,
-    },
 }
 
 /// Options of rows.
@@ -336,7 +331,6 @@ impl Node for Rows {
             RowsOf::Concat => self.next_concatenated(),
             RowsOf::Document => self.next_of_document(),
             RowsOf::Whole { discard_long } => self.next_of_whole(discard_long),
-            RowsOf::Fit { .. } => unreachable!("rows by best fit have a node of their own"),
         };
         let oldest = self.pending.front().map(|first| first.number);
         self.upstream

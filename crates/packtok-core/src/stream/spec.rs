@@ -14,7 +14,7 @@ use super::StreamError;
 use super::counting::Counting;
 use super::each::Change;
 use super::function::{Function, Samples};
-use super::lanes::Ranks;
+use super::lanes::{Ranks, empty_lane};
 use super::numbered::{IndexedLines, Numbered, NumberedOptions, TokenDocuments, documents_of_lane};
 use super::parallel::Limits;
 use super::recipe::{Recipe, Step, Work, WorkKind};
@@ -323,14 +323,17 @@ impl Conversion<'_> {
             StepSpec::Call { .. } | StepSpec::Check { .. } | StepSpec::Tokenize(_) => {
                 Step::Work(self.work(number, spec)?)
             }
-            StepSpec::ConcatChunk(rows) => rows.step(RowsOf::Concat),
-            StepSpec::Chunk(rows) => rows.step(RowsOf::Document),
-            StepSpec::PackChunk(rows) => rows.step(match rows.window {
-                Some(window) => RowsOf::Fit { window },
-                None => RowsOf::Whole {
+            StepSpec::ConcatChunk(rows) => Step::Rows(rows.options(RowsOf::Concat)),
+            StepSpec::Chunk(rows) => Step::Rows(rows.options(RowsOf::Document)),
+            StepSpec::PackChunk(rows) => {
+                let options = rows.options(RowsOf::Whole {
                     discard_long: rows.discard_long,
-                },
-            }),
+                });
+                match rows.window {
+                    Some(window) => Step::Fit { options, window },
+                    None => Step::Rows(options),
+                }
+            }
             StepSpec::Ends {
                 column,
                 ends,
@@ -473,16 +476,9 @@ fn sources_of_lane(sources: Vec<Source>, lane: Shard) -> Result<Vec<Source>> {
     if !parts.is_empty() {
         return Ok(parts);
     }
-    let has_all = |count| {
-        let parts = |index| parts_of_lane(&sources, Shard::new(index, count)?);
-        let mut all = (0..count).map(parts);
-        all.all(|parts| parts.is_ok_and(|parts| !parts.is_empty()))
-    };
-    let possible = (1..lane.count()).rev().find(|&count| has_all(count));
-    Err(Error::Stream(StreamError::EmptyLane {
-        lane: lane.index(),
-        num_lanes: lane.count(),
-        possible: possible.unwrap_or(0),
+    Err(empty_lane(lane, |index, count| {
+        let parts = parts_of_lane(&sources, Shard::new(index, count)?)?;
+        Ok(!parts.is_empty())
     }))
 }
 
@@ -520,14 +516,14 @@ impl TokenizeSpec {
 }
 
 impl RowsSpec {
-    fn step(&self, of: RowsOf) -> Step {
+    fn options(&self, of: RowsOf) -> RowOptions {
         let columns = self.columns.iter().map(|name| name.as_str().into());
-        Step::Rows(RowOptions {
+        RowOptions {
             of,
             length: self.chunk_length,
             columns: columns.collect(),
             drop_remainder: self.drop_remainder,
             fields: self.fields,
-        })
+        }
     }
 }

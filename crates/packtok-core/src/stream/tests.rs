@@ -258,7 +258,18 @@ fn chain(paths: &[String], num_active: usize, steps: &[u8]) -> Recipe {
                 };
                 Recipe::Step(Box::new(recipe), Step::Count(counting))
             }
-            7 => rows(recipe, RowsOf::Fit { window: 9 }, 20, true),
+            7 => {
+                let Recipe::Step(_, Step::Rows(options)) =
+                    rows(files(paths, ring(1)), RowsOf::Concat, 20, true)
+                else {
+                    unreachable!("rows are a step");
+                };
+                let of = RowsOf::Whole {
+                    discard_long: false,
+                };
+                let options = RowOptions { of, ..options };
+                Recipe::Step(Box::new(recipe), Step::Fit { options, window: 9 })
+            }
             8 => Recipe::Step(
                 Box::new(recipe),
                 Step::Each(Change::Ends {
