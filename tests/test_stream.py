@@ -270,7 +270,7 @@ def test_tokenize_keeps_the_columns_and_adds_a_mask(tmp_path: Path, tokenizer: p
     assert (first["text"], first["n"], first["m"]) == ("a b", 3, {"k": [1]})
     assert first["input_ids"].tolist() == list(ids)
     assert first["attention_mask"].tolist() == [1] * len(ids)
-    with pytest.raises(packtok.DocumentError, match=r"a.jsonl: byte 41: field \.\"?text"):
+    with pytest.raises(packtok.DocumentError, match=r"a.jsonl:2: byte 41: field \.\"?text"):
         list(CheckpointableDataset.from_files(path).tokenize(tokenizer))
 
 
@@ -712,7 +712,7 @@ def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.To
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n' + line + '\n{"text": "b"}\n')
     files = CheckpointableDataset.from_files
-    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14: .*; fix it, or set on_bad_document"):
+    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: .*; fix it, or set on_bad_document"):
         list(files(path).tokenize(tokenizer))
     iterator = files(path, on_bad_document="skip").tokenize(tokenizer).iter()
     assert texts(iterator) == "a b"
@@ -721,7 +721,7 @@ def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.To
     assert report["listed"][0]["at"] == f"{path}: byte 14"
     is_sample = line.startswith('{"x') or line.endswith("5}")
     if not is_sample:
-        with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14: "):
+        with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: "):
             list(files(path).map(exclaimed))
         assert texts(files(path, on_bad_document="skip").map(exclaimed)) == "a! b!"
 

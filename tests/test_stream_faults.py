@@ -468,7 +468,7 @@ def test_malformed_lines_are_checked_without_a_function_next_to_the_files(tmp_pa
     }[after]
     assert len(list(made(from_files(path, on_bad_document="skip")))) == 2
     iterator = made(from_files(path)).iter()
-    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl: byte 14"):
+    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14"):
         list(iterator)
     for _ in range(2):
         with pytest.raises(packtok.PacktokError):

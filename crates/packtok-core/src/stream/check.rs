@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parallel::{Given, Operation, Outcome, Worker};
-use super::report::{Bad, Report};
+use super::report::Report;
 use super::sample::SourceRecord;
 use crate::corpus::Body;
 use crate::error::Result;
@@ -38,8 +38,8 @@ impl Worker for Check {
             let result = match sample.record.as_ref().map_or(Ok(()), check) {
                 Ok(()) => Ok(Outcome::Keep(sample)),
                 Err(reason) => {
-                    let bad = Bad::new(sample.place.as_ref(), &Reason::Field(reason));
-                    self.report.judge(bad, self.on_bad_document)
+                    let (place, reason) = (sample.place.as_ref(), Reason::Field(reason));
+                    self.report.judge(place, &reason, self.on_bad_document)
                 }
             };
             let is_error = result.is_err();

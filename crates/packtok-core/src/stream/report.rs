@@ -14,6 +14,9 @@ use crate::pipeline::lock;
 /// Maximum number of bad documents that are listed; all are counted.
 const MAX_LISTED: usize = 1000;
 
+/// What a document that is not from a file is called.
+const A_SAMPLE: &str = "a sample";
+
 /// A document that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bad {
@@ -24,9 +27,9 @@ pub struct Bad {
 }
 
 impl Bad {
-    pub(super) fn new(place: Option<&SamplePlace>, reason: &Reason) -> Self {
+    fn new(place: Option<&SamplePlace>, reason: &Reason) -> Self {
         Self {
-            at: place.map_or_else(|| "a sample".to_owned(), SamplePlace::to_string),
+            at: place.map_or_else(|| A_SAMPLE.to_owned(), SamplePlace::to_string),
             reason: reason.to_string(),
         }
     }
@@ -66,16 +69,21 @@ impl Report {
         }
     }
 
-    /// Skips a bad document, or returns the error.
-    pub(super) fn judge(&self, bad: Bad, on_bad_document: OnBadDocument) -> Result<Outcome> {
+    /// Skips the bad document at `place`, or returns the error.
+    pub(super) fn judge(
+        &self,
+        place: Option<&SamplePlace>,
+        reason: &Reason,
+        on_bad_document: OnBadDocument,
+    ) -> Result<Outcome> {
         match on_bad_document {
             OnBadDocument::Skip => {
-                self.add(bad);
+                self.add(Bad::new(place, reason));
                 Ok(Outcome::Drop)
             }
             OnBadDocument::Fail => Err(Error::Stream(StreamError::BadDocument {
-                at: bad.at,
-                reason: bad.reason,
+                at: place.map_or_else(|| A_SAMPLE.to_owned(), SamplePlace::shown_with_line),
+                reason: reason.to_string(),
             })),
         }
     }

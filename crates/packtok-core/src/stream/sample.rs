@@ -9,7 +9,7 @@ use packtok_sampling::files::file_set::Files;
 use packtok_sampling::items::token_rows::TokenRow;
 use serde::Deserialize;
 
-use crate::corpus::{Body, Record, Source};
+use crate::corpus::{Body, Compression, Format, LineCounter, Record, Source, compression, is_url};
 use crate::error::Result;
 use crate::field::NoText;
 
@@ -188,6 +188,28 @@ impl SamplePlace {
             PlaceFiles::Pbins(files) => files.path(self.file),
         }
     }
+}
+
+impl SamplePlace {
+    /// File and position; for an error, also the line, which takes reading the file up to there. A file
+    /// that is compressed or in a store is not read again.
+    pub(super) fn shown_with_line(&self) -> String {
+        let line = match &self.files {
+            PlaceFiles::Sources(sources) => line_of(&sources[self.file], self.offset),
+            PlaceFiles::Pbins(_) => None,
+        };
+        match line {
+            Some(line) => format!("{}:{line}: byte {}", self.path().display(), self.offset),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// The line of a byte, if that is quickly found.
+fn line_of(source: &Source, offset: u64) -> Option<u64> {
+    let is_local = source.format == Format::Jsonl && !is_url(&source.path);
+    let is_plain = is_local && compression(source).ok()? == Compression::None;
+    is_plain.then(|| LineCounter::new(source).line_at(offset).ok())?
 }
 
 impl fmt::Display for SamplePlace {

@@ -6,7 +6,7 @@ use packtok_tokenizer::{EncodeOptions, Encoder, Tokenizer};
 
 use super::each::ensure_ends;
 use super::parallel::{Given, Operation, Outcome, Worker};
-use super::report::{Bad, Report};
+use super::report::Report;
 use super::sample::{Name, SourceRecord, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
@@ -123,10 +123,10 @@ impl TokenizeWorker {
                 sample.set(&options.ids_column, Value::Ids(ids))?;
                 Ok(Outcome::Keep(sample))
             }
-            Err(reason) => self.report.judge(
-                Bad::new(sample.place.as_ref(), &reason),
-                self.options.on_bad_document,
-            ),
+            Err(reason) => {
+                self.report
+                    .judge(sample.place.as_ref(), &reason, self.options.on_bad_document)
+            }
         }
     }
 }
