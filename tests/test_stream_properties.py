@@ -452,7 +452,7 @@ def first_samples(samples: Iterator[Any], count: int) -> list[Any]:
 STOPS = st.lists(st.tuples(st.integers(0, 15), st.sampled_from(["read", "read", "skip"])), max_size=4)
 
 
-@settings(OPTIONS, max_examples=extent(5000, 300))
+@settings(OPTIONS, max_examples=extent(5000, 150))
 @given(recipe=recipes(), batch=st.none() | st.tuples(st.integers(1, 5), st.booleans()), stops=STOPS)
 def test_streams_equal_the_plain_version_however_often_they_stop(
     folder: Path, recipe: Recipe, batch: tuple[int, bool] | None, stops: list[tuple[int, str]]
@@ -527,7 +527,7 @@ def rows_of_ranks(
 CHAIN = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8]), st.integers(0, 4)), min_size=1, max_size=4)
 
 
-@settings(OPTIONS, max_examples=extent(1000, 50))
+@settings(OPTIONS, max_examples=extent(1000, 25))
 @given(recipe=recipes(least=24), chain=CHAIN)
 def test_streams_of_any_number_of_ranks_are_one_stream(
     folder: Path, recipe: Recipe, chain: list[tuple[int, int]]
