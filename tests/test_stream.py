@@ -712,7 +712,7 @@ def test_bad_documents_fail_or_are_counted(tmp_path: Path, tokenizer: packtok.To
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}\n' + line + '\n{"text": "b"}\n')
     files = CheckpointableDataset.from_files
-    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: .*; fix it, or set on_bad_document"):
+    with pytest.raises(packtok.DocumentError, match=r"a\.jsonl:2: byte 14: .*; fix it, or set"):
         list(files(path).tokenize(tokenizer))
     iterator = files(path, on_bad_document="skip").tokenize(tokenizer).iter()
     assert texts(iterator) == "a b"
@@ -1238,3 +1238,21 @@ def test_cache_tries_again_after_an_error() -> None:
 def test_wrong_arguments_are_named_when_they_are_given(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(CheckpointableDataset.from_sequence([{"text": "a"}]))
+
+
+def test_batches_that_cannot_be_made_are_not_lost() -> None:
+    faults = [ZeroDivisionError("collating")]
+
+    def collated(samples: list[Any]) -> list[int]:
+        if len(samples) == 2 and samples[0]["n"] == 2 and faults:
+            raise faults.pop()
+        return [sample["n"] for sample in samples]
+
+    dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(6)]).batch(2, collate_fn=collated)
+    iterator = dataset.iter()
+    assert next(iterator) == [0, 1]
+    with pytest.raises(ZeroDivisionError, match="collating"):
+        next(iterator)
+    with pytest.raises(packtok.PacktokError, match="ended with an error before: collating"):
+        next(iterator)
+    assert list(dataset.iter(iterator.state_dict())) == [[2, 3], [4, 5]]

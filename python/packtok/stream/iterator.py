@@ -16,6 +16,7 @@ import torch
 from packtok._packtok import Stream, wait_for_stream_calls
 from packtok.data.fields import allocated
 from packtok.distributed import cpus_of_process
+from packtok.errors import PacktokError
 from packtok.integers import checked_integer
 from packtok.stream import recipe
 from packtok.stream.batching import Batching, Rows
@@ -63,7 +64,9 @@ class CheckpointableIterator:
         self._node = node
         self._batching = batching
         self._description = recipe.described(node)
-        self._is_distributed = "distribute" in {one["op"] for one in self._description}
+        # The position of ranks is the same only without counting, and counting computes outputs again.
+        is_distributed = "distribute" in {one["op"] for one in self._description}
+        self._always_saves = is_distributed or recipe.keeps_outputs(node)
         self._start(state_dict, allow)
         _open.add(self)
 
@@ -76,6 +79,8 @@ class CheckpointableIterator:
         self._objects = [one.new() if hasattr(one, "new") else one for one in objects]
         self._stream = Stream(nodes, self._objects, num_threads=cpus_of_process(), state=position)
         self._has_failed = False
+        # Why the samples of a batch could not be joined.
+        self._not_collated: str | None = None
         self._save(perf_counter())
         # The first state that is asked for is due.
         self._saved_at = self._saving_seconds = 0.0
@@ -93,8 +98,14 @@ class CheckpointableIterator:
         Raises:
             Exception: What a function raised, or the error of a source. After it, every call raises an error.
         """
+        if self._not_collated is not None:
+            raise PacktokError(
+                f"the stream ended with an error before: {self._not_collated}; "
+                "start it again from its last state"
+            )
         try:
             found = self._stream.next(None if self._batching.collate_fn else self._allocated)
+            sample = self._sample(found)
         except StopIteration as error:
             self._has_failed = True
             raise RuntimeError("a function of the stream raised StopIteration") from error
@@ -104,9 +115,16 @@ class CheckpointableIterator:
         if found is None:
             raise StopIteration
         self._num_since_saved += 1
-        if isinstance(found, Rows):
+        return sample
+
+    def _sample(self, found: Any) -> Any:
+        if not isinstance(found, Rows):
+            return tensors(found) if isinstance(found, dict) else found
+        try:
             return self._batching.batch_of(found)
-        return tensors(found) if isinstance(found, dict) else found
+        except BaseException as error:
+            self._not_collated = str(error) or type(error).__name__
+            raise
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
@@ -122,9 +140,8 @@ class CheckpointableIterator:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
         now = perf_counter()
         is_due = now - self._saved_at > _SAVING_SHARE * self._saving_seconds
-        # The position of ranks is the same only without counting. After a failure, the stream is past the
-        # sample that failed, which a resumed stream must try again.
-        if (is_due or self._is_distributed) and not self._has_failed:
+        # After a failure, the stream is past the sample that failed, which a resumed stream must try again.
+        if (is_due or self._always_saves) and not self._has_failed:
             self._save(now)
         return {**self._saved, "skip": self._num_since_saved}
 
