@@ -112,7 +112,7 @@ fn unreadable_inputs_are_named() {
         ),
         (
             &["empty"],
-            "empty: the folder contains no *.jsonl, *.parquet, *.arrow, *.feather, *.csv, *.tsv or *.txt file; give the files or a glob",
+            "empty: the folder contains no *.jsonl, *.parquet, *.arrow, *.feather, *.csv, *.tsv, *.txt or *.cbor file; give the files or a glob",
         ),
         (
             &["a.jsonl", "link"],
