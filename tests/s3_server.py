@@ -61,7 +61,8 @@ class S3Server:
             "-s3",
             f"-s3.config={config}",
             "-master.volumeSizeLimitMB=64",
-            "-volume.max=20",
+            # An upload that is killed and tried again leaves its first parts there.
+            "-volume.max=60",
             # Their fixed ports would allow one server only.
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
