@@ -9,8 +9,8 @@ use packtok_core::corpus::{ForeignFiles, Source, expand_with};
 use packtok_core::pipeline::PipelineError;
 use packtok_core::shard::Shard;
 use packtok_core::stream::{
-    Function, LaneStates, LocatedPart, Objects, RecipeSpec, Sample, SampleKey, Samples, Stream,
-    StreamError, StreamState, located,
+    Function, LaneStates, LocatedRow, Objects, RecipeSpec, Sample, SampleKey, SamplePlace, Samples,
+    Stream, StreamError, StreamState, take_located,
 };
 use packtok_core::{Error, Result};
 use packtok_tokenizer::Tokenizer;
@@ -44,7 +44,7 @@ pub(crate) struct PyStream {
     /// Why outputs could not be stored in a state.
     not_packed: Raised,
     /// The documents of the last sample, for each row of it.
-    located: Mutex<Vec<Vec<LocatedPart>>>,
+    located: Mutex<Vec<LocatedRow>>,
     /// Ends a thread that waits for the next sample.
     is_closing: Arc<AtomicBool>,
     /// Its threads exist in this process only.
@@ -117,10 +117,10 @@ impl PyStream {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let next = py.detach(|| self.with(|stream| stream.next_sample()));
         let sample = next?.map_err(|error| self.error(error))?;
-        let Some(sample) = sample else {
+        let Some(mut sample) = sample else {
             return Ok(None);
         };
-        *lock(&self.located) = located(&sample);
+        *lock(&self.located) = take_located(&mut sample);
         let stacked = match (allocate, &sample.rows) {
             (Some(allocate), Some(rows)) => stack(py, rows, &sample, allocate),
             _ => Ok(None),
@@ -165,20 +165,21 @@ impl PyStream {
     /// The documents of the last sample: for each row, paths and offsets, and the tokens of the document that the
     /// row has.
     fn located(&self) -> Vec<Vec<DocumentOfRow>> {
-        let show = |part: &LocatedPart| {
-            let place = part.place.as_ref().map(|place| {
-                let path = place.path().to_string_lossy().into_owned();
-                (path, place.offset, place.to_string())
-            });
-            (
-                place,
-                part.tokens.clone().map(|tokens| (tokens.start, tokens.end)),
-            )
+        let shown = |place: &SamplePlace| {
+            let path = place.path().to_string_lossy().into_owned();
+            (path, place.offset, place.to_string())
         };
-        let rows = lock(&self.located);
-        rows.iter()
-            .map(|row| row.iter().map(show).collect())
-            .collect()
+        let documents_of = |row: &LocatedRow| match row {
+            LocatedRow::Document(place) => vec![(place.as_ref().map(shown), None)],
+            LocatedRow::Row(parts) => {
+                let parts = parts.iter().map(|(part, len)| {
+                    let tokens = (part.start, part.start + u64::from(*len));
+                    (part.place.as_ref().map(shown), Some(tokens))
+                });
+                parts.collect()
+            }
+        };
+        lock(&self.located).iter().map(documents_of).collect()
     }
 
     /// What was left out so far.

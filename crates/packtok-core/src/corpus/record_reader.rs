@@ -17,7 +17,7 @@ pub(crate) struct RecordPosition {
     pub(crate) frame: Option<Frame>,
     /// Records between.
     pub(crate) records: u64,
-    /// CRC32C of the content of these records.
+    /// CRC32C of the last of these records, if it has content.
     pub(crate) crc32c: u32,
 }
 
@@ -28,6 +28,8 @@ pub(crate) struct RecordReader {
     chunk: Option<Chunk>,
     /// Where in the chunk the next record is.
     cursor: usize,
+    /// Where the last record was.
+    last: Option<usize>,
     position: RecordPosition,
 }
 
@@ -46,6 +48,7 @@ impl RecordReader {
             max_document_bytes: options.max_document_bytes,
             chunk: None,
             cursor: 0,
+            last: None,
             position: RecordPosition {
                 records: 0,
                 crc32c: 0,
@@ -57,7 +60,7 @@ impl RecordReader {
                 return Err(ended_early(source, position.place));
             }
         }
-        match this.position.crc32c == position.crc32c {
+        match this.position().crc32c == position.crc32c {
             true => Ok(this),
             false => Err(Error::Corpus(CorpusError::OtherContent {
                 path: source.path.clone(),
@@ -67,7 +70,15 @@ impl RecordReader {
 
     /// The position of the next record.
     pub(crate) fn position(&self) -> RecordPosition {
-        self.position
+        let chunk = self.chunk.as_ref().zip(self.last);
+        let last = chunk.and_then(|(chunk, mut cursor)| chunk.record_at(&mut cursor));
+        RecordPosition {
+            crc32c: match last.map(|record| record.body) {
+                Some(Body::JsonLine(content) | Body::Text(content)) => crc32c::crc32c(content),
+                _ => 0,
+            },
+            ..self.position
+        }
     }
 
     /// The next record; `None` at the end of the source.
@@ -81,15 +92,10 @@ impl RecordReader {
                 return Ok(None);
             }
         }
-        let chunk = self.chunk.as_ref();
-        let record = chunk.and_then(|chunk| chunk.record_at(&mut self.cursor));
         self.position.records += 1;
-        if let Some(Body::JsonLine(content) | Body::Text(content)) =
-            record.as_ref().map(|record| record.body)
-        {
-            self.position.crc32c = crc32c::crc32c_append(self.position.crc32c, content);
-        }
-        Ok(record)
+        self.last = Some(self.cursor);
+        let chunk = self.chunk.as_ref();
+        Ok(chunk.and_then(|chunk| chunk.record_at(&mut self.cursor)))
     }
 
     /// Reads the next chunk; false at the end of the source.
@@ -114,6 +120,7 @@ impl RecordReader {
             };
         }
         self.cursor = 0;
+        self.last = None;
         let Some(content) = self.reader.next(&mut buffer)? else {
             return Ok(false);
         };

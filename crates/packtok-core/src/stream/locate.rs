@@ -1,42 +1,31 @@
 //! Where the tokens of a sample are from.
 
-use std::ops::Range;
-
 use super::Sample;
-use super::sample::SamplePlace;
+use super::sample::{DocumentPart, SamplePlace};
 
-/// A part of a row that is from one document.
-#[derive(Clone)]
-pub struct LocatedPart {
-    /// The document; `None` if it is not from a file.
-    pub place: Option<SamplePlace>,
-    /// Which of the document's tokens; `None` if the sample is the document itself.
-    pub tokens: Option<Range<u64>>,
+/// The documents of a row.
+pub enum LocatedRow {
+    /// The sample is a document, which may not be from a file.
+    Document(Option<SamplePlace>),
+    /// The sample is a row of tokens, with the number of tokens of each part.
+    Row(Vec<(DocumentPart, u32)>),
 }
 
-/// The documents of each row of a batch, or of the sample as the only row.
-pub fn located(sample: &Sample) -> Vec<Vec<LocatedPart>> {
-    match &sample.rows {
+/// Takes the documents out of each row of a batch, or of the sample as the only row.
+pub fn take_located(sample: &mut Sample) -> Vec<LocatedRow> {
+    match &mut sample.rows {
         Some(rows) => {
-            let rows = rows.iter().filter(|row| !row.is_absent);
-            rows.map(parts_of).collect()
+            let rows = rows.iter_mut().filter(|row| !row.is_absent);
+            rows.map(take_parts).collect()
         }
-        None => vec![parts_of(sample)],
+        None => vec![take_parts(sample)],
     }
 }
 
-fn parts_of(row: &Sample) -> Vec<LocatedPart> {
-    let Some(layout) = &row.layout else {
-        return vec![LocatedPart {
-            place: row.place.clone(),
-            tokens: None,
-        }];
+fn take_parts(row: &mut Sample) -> LocatedRow {
+    let Some(layout) = &mut row.layout else {
+        return LocatedRow::Document(row.place.take());
     };
-    let parts = layout.parts.iter().zip(&layout.segments);
-    parts
-        .map(|(part, &len)| LocatedPart {
-            place: part.place.clone(),
-            tokens: Some(part.start..part.start + u64::from(len)),
-        })
-        .collect()
+    let parts = std::mem::take(&mut layout.parts).into_iter();
+    LocatedRow::Row(parts.zip(layout.segments.iter().copied()).collect())
 }

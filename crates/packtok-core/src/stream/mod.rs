@@ -38,7 +38,7 @@ pub use each::Change;
 pub use error::StreamError;
 pub use function::{Function, SampleKey, Samples};
 pub use lanes::Ranks;
-pub use locate::{LocatedPart, located};
+pub use locate::{LocatedRow, take_located};
 use node::Node;
 pub use numbered::{Numbered, NumberedOptions};
 pub use parallel::{Limits, Tick};
