@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-__all__ = ["reusable"]
+__all__ = ["MIN_BYTES", "reusable"]
 
 # A loop over batches holds two at a time, the current one and the next.
 _MAX_KEPT = 4
 # Below this size, malloc keeps freed memory.
-_MIN_BYTES = 128 << 10
+MIN_BYTES = 128 << 10
 
 _Bytes = npt.NDArray[np.uint8]
 # Memory, and the array over it that was returned last. Everything derived from that array refers to it: NumPy
@@ -36,7 +36,7 @@ def reusable(num_bytes: int) -> _Bytes:
         # torch aligns memory better than NumPy does.
         memory = torch.empty(num_bytes, dtype=torch.uint8)
     array: _Bytes = memory.numpy()
-    if num_bytes >= _MIN_BYTES:
+    if num_bytes >= MIN_BYTES:
         _kept.append((memory, weakref.ref(array)))
     while len(_kept) > _MAX_KEPT:
         _kept.popleft()

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import get_worker_info
 
 from packtok.collate import ItemList
-from packtok.data.batch_memory import reusable
+from packtok.data.batch_memory import MIN_BYTES, reusable
 
 __all__ = ["Fields", "allocated", "document_mask"]
 
@@ -100,6 +100,10 @@ def allocated(
         starts.append(total_bytes)
         # One cache line more than needed, so that fields without rows have different addresses too.
         total_bytes += (math.prod(shape) * dtype.itemsize // _ALIGNMENT_BYTES + 1) * _ALIGNMENT_BYTES
+    if total_bytes < MIN_BYTES and not pin_memory and get_worker_info() is None:
+        # malloc keeps memory of this size, and gives it faster.
+        small = [np.empty(shape, _NUMPY_DTYPES[dtype]) for dtype, shape in shapes]
+        return [(torch.from_numpy(array), array) for array in small]
     storage = _storage(total_bytes, pin_memory=pin_memory)
     if storage is not None:
         tensors = [

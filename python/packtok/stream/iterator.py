@@ -67,6 +67,8 @@ class CheckpointableIterator:
         # The position of ranks is the same only without counting, and counting computes outputs again.
         is_distributed = "distribute" in {one["op"] for one in self._description}
         self._always_saves = is_distributed or recipe.keeps_outputs(node)
+        self._shapes: Sequence[tuple[str, int, int | None]] = ()
+        self._wanted: list[tuple[torch.dtype, tuple[int, ...]]] = []
         self._start(state_dict, allow)
         _open.add(self)
 
@@ -128,13 +130,14 @@ class CheckpointableIterator:
 
     def _allocated(self, shapes: Sequence[tuple[str, int, int | None]]) -> list[tuple[Any, Any]]:
         """Returns a tensor and its array for each dtype, number of rows and length, ``None`` for numbers."""
-        return allocated(
-            [
+        if shapes != self._shapes:
+            # Almost all batches have the same.
+            self._shapes = shapes
+            self._wanted = [
                 (_DTYPES[dtype], (num_rows,) if length is None else (num_rows, length))
                 for dtype, num_rows, length in shapes
-            ],
-            pin_memory=self._batching.pin_memory,
-        )
+            ]
+        return allocated(self._wanted, pin_memory=self._batching.pin_memory)
 
     def state_dict(self) -> StateDict:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
