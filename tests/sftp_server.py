@@ -28,7 +28,7 @@ class SftpServer:
     """Start and length of every read."""
     num_logins: int = 0
     denied: set[str] = field(default_factory=set)
-    """Names of files that nobody may open."""
+    """Names of files whose opening is denied."""
     breaks_after: int | None = None
     """Reads until all connections break."""
     hangs_after: int | None = None

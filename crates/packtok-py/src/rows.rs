@@ -1,7 +1,7 @@
-//! Rows of batches: writes items of one or many sources into the caller's arrays.
+//! Rows of batches: writes them into the caller's arrays.
 
 use numpy::PyArray1;
-use packtok_sampling::items::batch::{Batch, Filling, fill};
+use packtok_sampling::items::batch::{Batch, Filling, Segments, fill};
 use packtok_sampling::items::items::Items;
 use pyo3::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::error::sampling_error;
 /// Boundaries of segments, and the length of the longest one.
 pub(crate) type Boundaries<'py> = (Bound<'py, PyArray1<i32>>, i32);
 
-/// Writes `rows` into the arrays of ids, given in the order of the batch's fields, and the mask.
+/// Writes `rows` as [`fill_arrays`] does.
 pub(crate) fn fill_rows<'py>(
     py: Python<'py>,
     rows: &[(&Items, u64)],
@@ -24,6 +24,19 @@ pub(crate) fn fill_rows<'py>(
         num_rows: rows.len(),
         context_length: context_length as usize,
     };
+    fill_arrays(py, shape, ids, loss_mask, |batch| {
+        fill(rows, filling, batch)
+    })
+}
+
+/// Calls `fill` with a batch of the arrays of ids, given in the order of the batch's fields, and the mask.
+pub(crate) fn fill_arrays<'py>(
+    py: Python<'py>,
+    shape: Shape,
+    ids: [Option<&Bound<'py, PyAny>>; 4],
+    loss_mask: Option<&Bound<'py, PyAny>>,
+    fill: impl FnOnce(&mut Batch<'_>) -> packtok_sampling::Result<Option<Segments>> + Send,
+) -> PyResult<Option<Boundaries<'py>>> {
     let names = ["input_ids", "labels", "position_ids", "document_ids"];
     let mut arrays = [const { None }; 4];
     for ((place, name), array) in arrays.iter_mut().zip(names).zip(ids) {
@@ -46,8 +59,6 @@ pub(crate) fn fill_rows<'py>(
             .map(|mask| mask.as_slice_mut())
             .transpose()?,
     };
-    let segments = py
-        .detach(|| fill(rows, filling, &mut batch))
-        .map_err(sampling_error)?;
+    let segments = py.detach(|| fill(&mut batch)).map_err(sampling_error)?;
     Ok(segments.map(|found| (PyArray1::from_vec(py, found.cu_seqlens), found.max_seqlen)))
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use packtok_core::Result;
 use packtok_core::stream::{ForeignSample, LabelKind, RowFields, Sample, SourceRecord, Value};
-use packtok_sampling::items::batch::{Batch, Filling};
+use packtok_sampling::items::batch::Filling;
 use packtok_sampling::items::token_rows::{TokenRow, fill_token_rows};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::arrays::{IdArray, Shape, borrow_mask};
+use crate::arrays::Shape;
 use crate::calls::{Raised, attached, keep};
-use crate::error::sampling_error;
+use crate::rows::fill_arrays;
 
 /// The label of a token without one, which torch's losses ignore.
 const IGNORE_INDEX: i32 = -100;
@@ -156,55 +156,45 @@ pub(crate) fn stack<'py>(
     }
     // Of a rank without a row, it shows only which columns there are.
     let first = &rows[0];
-    let fields = first.token_row().map(|(_, fields)| fields);
+    let shown = first.token_row();
+    let fields = shown.map_or_else(RowFields::default, |(_, fields)| fields);
     let rows: Vec<_> = rows.iter().filter(|row| !row.is_absent).collect();
     let mut token_rows = Vec::new();
     for row in rows.iter().filter_map(|row| row.token_row()) {
-        if Some(row.1) != fields {
+        if row.1 != fields {
             return Ok(None);
         }
         token_rows.push(row.0);
     }
-    let fields = fields.unwrap_or_default();
-    let mut shapes = Vec::new();
-    for (_, value) in &first.columns {
-        shapes.push(("int64", rows.len(), value.num_tokens()));
+    let mut columns = Vec::new();
+    for (name, value) in &first.columns {
+        columns.push((&**name, "int64", value.num_tokens()));
     }
-    let len = match first.token_row() {
-        Some((row, _)) => Some(row.ids.len()),
-        None => first
-            .columns
-            .first()
-            .and_then(|(_, value)| value.num_tokens()),
-    };
-    let names = names_of(fields);
-    shapes.extend(names.iter().map(|(_, dtype)| (*dtype, rows.len(), len)));
+    let len = shown.map_or(0, |(row, _)| row.ids.len());
+    for (name, dtype) in arrays_of(fields) {
+        columns.push((name, dtype, Some(len)));
+    }
+    let shapes = columns.iter();
+    let shapes: Vec<_> = shapes
+        .map(|&(_, dtype, len)| (dtype, rows.len(), len))
+        .collect();
     let allocated: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
         allocate.call1((shapes,))?.extract()?;
     let dict = PyDict::new(py);
-    let names = first.columns.iter().map(|(name, _)| &**name);
-    let names = names.chain(names_of(fields).into_iter().map(|(name, _)| name));
-    for (name, (shown, _)) in names.zip(&allocated) {
+    let mut arrays = Vec::with_capacity(columns.len());
+    for ((name, ..), (shown, array)) in columns.iter().zip(&allocated) {
         dict.set_item(name, shown)?;
+        arrays.push((*name, array));
     }
-    let arrays = || allocated.iter().map(|(_, array)| array);
-    for (i, array) in arrays().take(first.columns.len()).enumerate() {
+    for (i, (_, array)) in arrays.iter().take(first.columns.len()).enumerate() {
         write_column(&rows, i, array)?;
     }
     if fields != RowFields::default() {
         let ids = first.layout.as_ref().and_then(|layout| layout.ids.as_ref());
         let i = first.columns.iter().position(|(name, _)| Some(name) == ids);
-        let input_ids = &allocated[i.unwrap_or(0)].1;
-        let arrays: Vec<_> = arrays().skip(first.columns.len()).collect();
-        add_fields(
-            py,
-            &dict,
-            &token_rows,
-            len.unwrap_or(0),
-            fields,
-            input_ids,
-            &arrays,
-        )?;
+        let input_ids = arrays[i.unwrap_or(0)].1;
+        let arrays = &arrays[first.columns.len()..];
+        add_fields(py, &dict, &token_rows, len, fields, input_ids, arrays)?;
     }
     add_columns(py, &dict, batch)?;
     Ok(Some(dict.into_any()))
@@ -255,7 +245,7 @@ fn write_column(rows: &[&Sample], i: usize, array: &Bound<'_, PyAny>) -> PyResul
 }
 
 /// The names and types of the fields that are arrays.
-fn names_of(fields: RowFields) -> Vec<(&'static str, &'static str)> {
+fn arrays_of(fields: RowFields) -> Vec<(&'static str, &'static str)> {
     let all = [
         (fields.labels.is_some(), "labels", "int64"),
         (fields.position_ids, "position_ids", "int64"),
@@ -266,7 +256,7 @@ fn names_of(fields: RowFields) -> Vec<(&'static str, &'static str)> {
     wanted.map(|(_, name, dtype)| (name, dtype)).collect()
 }
 
-/// Writes the fields of rows to `arrays`, in the order of [`names_of`], and adds the others to `dict`.
+/// Writes the fields of rows to `arrays`, by their names, and adds the others to `dict`.
 fn add_fields<'py>(
     py: Python<'py>,
     dict: &Bound<'py, PyDict>,
@@ -274,36 +264,11 @@ fn add_fields<'py>(
     context_length: usize,
     fields: RowFields,
     input_ids: &Bound<'py, PyAny>,
-    arrays: &[&Bound<'py, PyAny>],
+    arrays: &[(&str, &Bound<'py, PyAny>)],
 ) -> PyResult<()> {
-    let shape = Shape {
-        num_rows: rows.len(),
-        context_length,
-    };
-    let array = |wanted: &str| {
-        let mut names = names_of(fields).into_iter();
-        let found = names.position(|(name, _)| name == wanted);
-        found.map(|i| arrays[i])
-    };
-    let ids = |name| {
-        let found = array(name).map(|array| IdArray::borrow(name, array, shape));
-        found.transpose()
-    };
-    let mut input_ids = IdArray::borrow("input_ids", input_ids, shape)?;
-    let mut labels = ids("labels")?;
-    let mut position_ids = ids("position_ids")?;
-    let mut document_ids = ids("document_ids")?;
-    let loss_mask = array("loss_mask").map(|array| borrow_mask("loss_mask", array, shape));
-    let mut loss_mask = loss_mask.transpose()?;
-    let mut batch = Batch {
-        input_ids: input_ids.ids()?,
-        labels: labels.as_mut().map(IdArray::ids).transpose()?,
-        position_ids: position_ids.as_mut().map(IdArray::ids).transpose()?,
-        document_ids: document_ids.as_mut().map(IdArray::ids).transpose()?,
-        loss_mask: loss_mask
-            .as_mut()
-            .map(|mask| mask.as_slice_mut())
-            .transpose()?,
+    let array = |wanted| {
+        let found = arrays.iter().find(|(name, _)| *name == wanted);
+        found.map(|(_, array)| *array)
     };
     let filling = Filling {
         pad_token_id: 0,
@@ -312,10 +277,22 @@ fn add_fields<'py>(
         segments: fields.cu_seqlens,
         number_padding: false,
     };
-    let filled = py.detach(|| fill_token_rows(rows, shape.context_length, filling, &mut batch));
-    if let Some(segments) = filled.map_err(sampling_error)? {
-        dict.set_item("cu_seqlens", segments.cu_seqlens.into_pyarray(py))?;
-        dict.set_item("max_seqlen", segments.max_seqlen)?;
+    let shape = Shape {
+        num_rows: rows.len(),
+        context_length,
+    };
+    let ids = [
+        Some(input_ids),
+        array("labels"),
+        array("position_ids"),
+        array("document_ids"),
+    ];
+    let segments = fill_arrays(py, shape, ids, array("loss_mask"), |batch| {
+        fill_token_rows(rows, context_length, filling, batch)
+    })?;
+    if let Some((cu_seqlens, max_seqlen)) = segments {
+        dict.set_item("cu_seqlens", cu_seqlens)?;
+        dict.set_item("max_seqlen", max_seqlen)?;
     }
     Ok(())
 }
@@ -333,11 +310,14 @@ fn add_fields_of_row(
         "int32" => PyArray2::<i32>::zeros(py, [1, len], false).into_any(),
         _ => PyArray2::<i64>::zeros(py, [1, len], false).into_any(),
     };
-    let names = names_of(fields);
-    let arrays: Vec<_> = names.iter().map(|(_, dtype)| array(dtype)).collect();
-    let given: Vec<_> = arrays.iter().collect();
+    let names = arrays_of(fields);
+    let made: Vec<_> = names
+        .iter()
+        .map(|&(name, dtype)| (name, array(dtype)))
+        .collect();
+    let given: Vec<_> = made.iter().map(|(name, array)| (*name, array)).collect();
     add_fields(py, dict, &[row], len, fields, &array("int64"), &given)?;
-    for ((name, _), array) in names.into_iter().zip(&arrays) {
+    for (name, array) in &made {
         dict.set_item(name, array.get_item(0)?)?;
     }
     Ok(())

@@ -166,7 +166,7 @@ class RemoteFiles:
         try:
             raise told from None
         finally:
-            # The frame would keep itself, and so files that nobody closes.
+            # Otherwise the frame refers to itself, and files stay open until garbage collection.
             del told
 
     def _call(self, host: _Host, work: Callable[[_Connection], T], closed: threading.Event) -> T:

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::position::{Numbers, Position};
-use super::sample::{DocumentPart, Name, RowFields, RowLayout, Value};
+use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
 
@@ -132,9 +132,9 @@ fn pad(
     if sample.foreign.is_some() && fields.is_some() {
         return Err(Error::Stream(StreamError::NoRow));
     }
-    let first = values.iter().map(|(name, _)| name);
-    let is_ids = |name: &&Name| &***name == "input_ids";
-    let ids = first.clone().find(is_ids).or(first.clone().next());
+    let is_ids = |(name, _): &&(Name, i64)| &**name == IDS_COLUMN;
+    let ids = values.iter().find(is_ids).or(values.first());
+    let ids = ids.map(|(name, _)| name);
     let num_tokens = ids
         .and_then(|name| sample.column(name))
         .and_then(Value::num_tokens);
@@ -169,11 +169,11 @@ fn pad(
                 length,
             }));
         }
-        let is_ids_of_fields = sample.layout.as_ref().is_some_and(|layout| {
-            layout.ids.as_ref() == Some(name) && layout.fields != RowFields::default()
-        });
         let Ok(id) = u32::try_from(*value) else {
-            if is_ids_of_fields {
+            let has_fields = |layout: &RowLayout| {
+                layout.ids.as_ref() == Some(name) && layout.fields != RowFields::default()
+            };
+            if sample.layout.as_deref().is_some_and(has_fields) {
                 return Err(Error::Stream(StreamError::Padding {
                     column: name.to_string(),
                     value: *value,

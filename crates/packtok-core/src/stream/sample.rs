@@ -13,6 +13,9 @@ use crate::corpus::{Body, Compression, Format, LineCounter, Record, Source, comp
 use crate::error::Result;
 use crate::field::NoText;
 
+/// The column of ids.
+pub(super) const IDS_COLUMN: &str = "input_ids";
+
 /// The name of a column.
 pub type Name = Arc<str>;
 

@@ -20,16 +20,13 @@ use super::parallel::Limits;
 use super::recipe::{Recipe, Step, Work, WorkKind};
 use super::ring::RingOptions;
 use super::rows::{RowOptions, RowsOf};
-use super::sample::{Name, RowFields};
+use super::sample::{IDS_COLUMN, Name, RowFields};
 use super::tokenize::TokenizeOptions;
 use crate::corpus::{Columns, ForeignFiles, Format, ReadOptions, Source, expand_with};
 use crate::error::{Error, Result};
 use crate::field::pattern_of_key;
 use crate::pack::OnBadDocument;
 use crate::shard::{Shard, cut};
-
-/// The column of ids.
-const IDS_COLUMN: &str = "input_ids";
 
 /// The column of the attention mask, which follows that of the ids.
 const MASK_COLUMN: &str = "attention_mask";
