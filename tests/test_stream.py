@@ -1256,3 +1256,22 @@ def test_batches_that_cannot_be_made_are_not_lost() -> None:
     with pytest.raises(packtok.PacktokError, match="ended with an error before: collating"):
         next(iterator)
     assert list(dataset.iter(iterator.state_dict())) == [[2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_state_after_an_error_is_close_to_it(is_distributed: bool) -> None:
+    def fails(sample: dict[str, int]) -> dict[str, int]:
+        if sample["n"] == 25_000:
+            raise ZeroDivisionError
+        return sample
+
+    dataset = CheckpointableDataset.from_sequence([{"n": i} for i in range(30_000)])
+    rows = dataset.distribute(1, rank=0, num_replicas=1).map(fails) if is_distributed else dataset.map(fails)
+    with rows.iter() as iterator:
+        with pytest.raises(ZeroDivisionError):
+            for _ in iterator:
+                pass
+        state = iterator.state_dict()
+    assert state["skip"] < (1025 if is_distributed else 25_000)
+    with rows.iter(state) as iterator, pytest.raises(ZeroDivisionError):
+        next(iterator)

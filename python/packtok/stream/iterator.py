@@ -29,6 +29,8 @@ __all__ = ["CheckpointableIterator"]
 # A position is saved again after this many times the time that saving it took; until then, a state counts the
 # samples since. So states cost little, and loading one recomputes little.
 _SAVING_SHARE = 200
+# The same, in samples, for the rows of ranks: all ranks save at the same row.
+_SAVING_SAMPLES = 1024
 
 
 # Iterators that may have threads in the user's functions when the program ends.
@@ -65,8 +67,8 @@ class CheckpointableIterator:
         self._batching = batching
         self._description = recipe.described(node)
         # The position of ranks is the same only without counting, and counting computes outputs again.
-        is_distributed = "distribute" in {one["op"] for one in self._description}
-        self._always_saves = is_distributed or recipe.keeps_outputs(node)
+        self._is_distributed = "distribute" in {one["op"] for one in self._description}
+        self._keeps_outputs = recipe.keeps_outputs(node)
         self._shapes: Sequence[tuple[str, int, int | None]] = ()
         self._wanted: list[tuple[torch.dtype, tuple[int, ...]]] = []
         self._start(state_dict, allow)
@@ -84,8 +86,8 @@ class CheckpointableIterator:
         # Why the samples of a batch could not be joined.
         self._not_collated: str | None = None
         self._save(perf_counter())
-        # The first state that is asked for is due.
-        self._saved_at = self._saving_seconds = 0.0
+        # The first state that is requested is due, whatever was saved before it.
+        self._requested_at = 0.0
         self._num_lanes = len(self._saved.get("lanes", ()))
         if self._stream.skip(num_skipped) < num_skipped:
             raise ValueError("the data end before the state; load it with the data that it was saved with")
@@ -105,6 +107,7 @@ class CheckpointableIterator:
                 f"the stream ended with an error before: {self._not_collated}; "
                 "start it again from its last state"
             )
+        self._save_before_error()
         try:
             found = self._stream.next(None if self._batching.collate_fn else self._allocated)
             sample = self._sample(found)
@@ -142,11 +145,23 @@ class CheckpointableIterator:
     def state_dict(self) -> StateDict:
         """Returns the position as a dict that JSON can hold. It stays valid, and can be loaded many times."""
         now = perf_counter()
-        is_due = now - self._saved_at > _SAVING_SHARE * self._saving_seconds
+        always = self._is_distributed or self._keeps_outputs
         # After a failure, the stream is past the sample that failed, which a resumed stream must try again.
-        if (is_due or self._always_saves) and not self._has_failed:
+        if (always or self._is_due(self._requested_at, now)) and not self._has_failed:
             self._save(now)
+            self._requested_at = self._saved_at
         return {**self._saved, "skip": self._num_since_saved}
+
+    def _save_before_error(self) -> None:
+        """Saves from time to time, so that a state after an error has few samples to pass over."""
+        now = perf_counter()
+        counts = self._is_distributed
+        is_due = self._num_since_saved >= _SAVING_SAMPLES if counts else self._is_due(self._saved_at, now)
+        if is_due and not self._has_failed and not self._keeps_outputs:
+            self._save(now)
+
+    def _is_due(self, before: float, now: float) -> bool:
+        return now - before > _SAVING_SHARE * self._saving_seconds
 
     def _save(self, now: float) -> None:
         self._saved = state_of(self._stream.state(), self._description)
