@@ -11,7 +11,7 @@ from pathlib import Path
 
 # Path prefix: names of test files, without `test_` and `.py`.
 _AFFECTED = {
-    "crates/packtok-pbin/": "format merge modalities reader",
+    "crates/packtok-pbin/": "format merge modalities origins reader",
     "crates/packtok-tokenizer/": (
         "engines exact families finding_tokenizers odd_tokenizers sentencepiece splits tokenizer"
     ),
@@ -40,7 +40,7 @@ _AFFECTED = {
         "stream_trainers"
     ),
     "crates/packtok-core/src/shard/": "faults formats max_rejects shards",
-    "crates/packtok-core/src/verify/": "cli engines reader",
+    "crates/packtok-core/src/verify/": "cli engines origins reader",
     "crates/packtok-py/": "cli dataset docstrings newcomer pack reader tokenizer",
     "python/packtok/": "cli config dataset docstrings json newcomer pack shards tokenizer",
     "python/packtok/data/batch_memory.py": "batch_memory token_dataset",

@@ -18,7 +18,8 @@ ENTRY = struct.Struct("<IIQQII")
 TAIL = struct.Struct("<QQ12sIII8s")
 START_MAGIC = b"\x89packtok"
 TAIL_MAGIC = b"packtok\x89"
-OFFSETS, DATA_CHECKSUMS, METADATA, SOURCES = 1, 2, 3, 4
+OFFSETS, DATA_CHECKSUMS, METADATA, SOURCES, ORIGINS = 1, 2, 3, 4, 5
+ORIGINS_PER_BLOCK = 64
 CHECKED_DATA_BYTES = 1 << 20
 
 
@@ -31,6 +32,8 @@ class Pbin:
     metadata: dict[str, Any] | None
     sources: list[dict[str, Any]]
     crcs: list[int]
+    origins: list[tuple[int, int]] | None = None
+    """Source and offset of each document, if they are recorded."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,62 @@ def read_pbin(path: Path) -> Pbin:
         require(crcs == [crc32c(piece) for piece in pieces], "data checksums")
     metadata = json.loads(sections[METADATA].content) if METADATA in sections else None
     lines = sections[SOURCES].content.splitlines() if SOURCES in sections else []
-    return Pbin(width, documents, metadata, [json.loads(line) for line in lines], crcs)
+    sources = [json.loads(line) for line in lines]
+    origins = origins_of(sections[ORIGINS].content, len(documents)) if ORIGINS in sections else None
+    require(origins is None or all(source < len(sources) for source, _ in origins), "sources of origins")
+    return Pbin(width, documents, metadata, sources, crcs, origins)
+
+
+def origins_of(section: bytes, num_documents: int) -> list[tuple[int, int]]:
+    """Decodes the section of origins.
+
+    Raises:
+        ValueError: If it is not what `origins_section` returns for them.
+    """
+    num_blocks = -(-num_documents // ORIGINS_PER_BLOCK)
+    numbers = iter(_varints(section[8 * num_blocks :]))
+    origins: list[tuple[int, int]] = []
+    for _ in range(num_documents):
+        first = next(numbers)
+        if first == 1:
+            origins.append((next(numbers), next(numbers)))
+        else:
+            require(first % 2 == 0 and bool(origins), "origin")
+            source, offset = origins[-1]
+            origins.append((source, offset + first // 2))
+    require(section == origins_section(origins), "section of origins")
+    return origins
+
+
+def origins_section(origins: list[tuple[int, int]]) -> bytes:
+    """Encodes the section of origins, given source and offset of each document."""
+    ends, encoded = [], b""
+    for i, (source, offset) in enumerate(origins):
+        is_near = i % ORIGINS_PER_BLOCK > 0 and origins[i - 1][0] == source and origins[i - 1][1] <= offset
+        numbers = [2 * (offset - origins[i - 1][1])] if is_near else [1, source, offset]
+        encoded += b"".join(_varint(number) for number in numbers)
+        if (i + 1) % ORIGINS_PER_BLOCK == 0 or i + 1 == len(origins):
+            ends.append(len(encoded))
+    return struct.pack(f"<{len(ends)}Q", *ends) + encoded
+
+
+def _varint(number: int) -> bytes:
+    groups = []
+    while number >= 128:
+        groups.append(number % 128 + 128)
+        number //= 128
+    return bytes([*groups, number])
+
+
+def _varints(data: bytes) -> list[int]:
+    numbers, number, shift = [], 0, 0
+    for byte in data:
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(number)
+            number = shift = 0
+    return numbers
 
 
 def trailer_of(file: bytes) -> dict[int, Section]:

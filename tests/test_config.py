@@ -116,6 +116,7 @@ def test_defaults_match_the_documentation() -> None:
         "max_document_bytes": 1 << 30,
         "max_documents": None,
         "max_tokens": None,
+        "origins": False,
         "existing": "error",
         "zstd_window_log": 27,
         "span_bytes": 16 << 20,

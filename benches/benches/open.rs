@@ -41,7 +41,7 @@ fn main() {
 }
 
 fn write(path: &Path) {
-    let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
+    let mut writer = Writer::create(path, TokenWidth::U16, false).expect("the file can be made");
     let data = vec![7; (BATCH * DOCUMENT_BYTES) as usize];
     for _ in 0..NUM_DOCUMENTS / BATCH {
         writer

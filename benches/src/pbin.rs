@@ -12,7 +12,7 @@ use crate::SplitMix;
 /// If the file cannot be written.
 pub fn write_random_documents(path: &Path, num_documents: u64, seed: u64) {
     let mut numbers = SplitMix::new(seed);
-    let mut writer = Writer::create(path, TokenWidth::U16).expect("the file can be made");
+    let mut writer = Writer::create(path, TokenWidth::U16, false).expect("the file can be made");
     let mut tokens = 0;
     for _ in 0..num_documents {
         let num_tokens = 1 + numbers.below(1000);

@@ -11,7 +11,7 @@ from packtok import interrupts
 # Before all other imports, which take long enough for Ctrl-C to arrive during them.
 interrupts.answer_if_program()
 
-from packtok._packtok import PbinReader, Permutation, Tokenizer, __version__  # noqa: E402
+from packtok._packtok import Origin, PbinReader, Permutation, Tokenizer, __version__  # noqa: E402
 from packtok.errors import (  # noqa: E402
     ConfigError,
     DocumentError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from packtok.commands.run import retry, run
     from packtok.commands.source import check_source
     from packtok.commands.tokenize import tokenize
-    from packtok.commands.verify import verify, verify_corpus
+    from packtok.commands.verify import verify, verify_corpus, verify_origins
     from packtok.config import PackConfig
     from packtok.data.described import get_dataset
     from packtok.data.fields import document_mask
@@ -56,6 +56,7 @@ __all__ = [
     "DataLoader",
     "DocumentError",
     "Mixture",
+    "Origin",
     "PackConfig",
     "PackReport",
     "PackedMemMapDatasetBase",
@@ -88,6 +89,7 @@ __all__ = [
     "tokenize",
     "verify",
     "verify_corpus",
+    "verify_origins",
     "write_manifest",
 ]
 
@@ -119,6 +121,7 @@ _HOME = {
     "tokenize": "packtok.commands.tokenize",
     "verify": "packtok.commands.verify",
     "verify_corpus": "packtok.commands.verify",
+    "verify_origins": "packtok.commands.verify",
     "write_manifest": "packtok.commands.manifest",
 }
 

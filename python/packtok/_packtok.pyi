@@ -22,6 +22,7 @@ __all__ = [
     "DocumentError",
     "Mixture",
     "Order",
+    "Origin",
     "PacktokError",
     "PbinFormatError",
     "PbinReader",
@@ -67,6 +68,7 @@ __all__ = [
     "user_cache",
     "verify",
     "verify_corpus",
+    "verify_origins",
     "wait_for_stream_calls",
     "write_manifest",
     "write_raw_index",
@@ -145,6 +147,7 @@ class Tokenizer:
         threads: int | None = None,
     ) -> npt.NDArray[np.int64]: ...
     def decode(self, ids: npt.ArrayLike, *, skip_special_tokens: bool = False) -> str: ...
+    def pieces(self, ids: npt.ArrayLike) -> list[bytes]: ...
     def decode_batch(
         self,
         ids: npt.ArrayLike,
@@ -156,6 +159,20 @@ class Tokenizer:
     def as_hf(self) -> CallableTokenizer: ...
     def to_json(self) -> bytes: ...
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes, str, str | None, list[str]]]: ...
+
+@final
+class Origin:
+    @property
+    def source(self) -> str: ...
+    @property
+    def source_index(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def unit(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
 
 @final
 class PbinReader:
@@ -181,6 +198,8 @@ class PbinReader:
     def metadata(self) -> dict[str, Any] | None: ...
     @property
     def sources(self) -> list[dict[str, Any]]: ...
+    def origin(self, i: int) -> Origin | None: ...
+    def documents_of_source(self, source_index: int) -> tuple[int, int] | None: ...
     def document_lengths_histogram(self) -> list[tuple[int, int, int]]: ...
     def __reduce__(self) -> tuple[type[PbinReader], tuple[Path]]: ...
 
@@ -390,6 +409,16 @@ def verify_corpus(
     plugin: Plugin | None = None,
     *,
     sample: float,
+) -> dict[str, Any]: ...
+def verify_origins(
+    tokenizer: Tokenizer,
+    on_progress: _Progress | None,
+    *,
+    path: _StrPath,
+    folder: _StrPath,
+    sample: float,
+    num_cpus: int,
+    zstd_window_log: int,
 ) -> dict[str, Any]: ...
 def write_raw_index(
     *,

@@ -46,6 +46,8 @@ EXAMPLE_SOURCES = [
     {"path": "a.jsonl", "bytes": 61, "crc32c": 305419896},
     {"path": "b/c.jsonl.zst", "bytes": 20},
 ]
+# Source and offset of each document.
+EXAMPLE_ORIGINS = [(0, 0), (0, 25), (1, 4_000_000_000)]
 PLANNED_LENGTHS = [25, 4, 1, 0, 12, 8]
 EDGES = [
     0,
@@ -160,7 +162,9 @@ def golden() -> dict[str, bytes]:
         files[f"plain_protocol{protocol}.pbin"] = head + pickle.dumps(spans, protocol=protocol)
     example = reference.modalities_bytes(EXAMPLE_DOCUMENTS, 2)
     sections = known_sections(EXAMPLE_DOCUMENTS, 2)
+    origins = reference.origins_section(EXAMPLE_ORIGINS)
     files["example.pbin"] = with_trailer(example, sections)
+    files["origins.pbin"] = with_trailer(example, [*sections, (reference.ORIGINS, 0, origins)])
     files["offsets_only.pbin"] = with_trailer(example, sections[:1])
     files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
     files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])

@@ -131,6 +131,17 @@ pub enum Error {
         /// Where the data ends.
         expected: u64,
     },
+    /// The origin of a document is not encoded as a writer does, or names no source.
+    #[error(
+        "{}: the origin of document {document} is damaged; packtok verify shows what else is",
+        path.display()
+    )]
+    DamagedOrigin {
+        /// The pbin.
+        path: PathBuf,
+        /// Number of the document.
+        document: u64,
+    },
     /// A document's span is out of range or contains a partial token.
     #[error(
         "{}: document {document} spans data bytes {start}..{stop}, expected whole {width}-byte tokens within 0..{data_bytes}",

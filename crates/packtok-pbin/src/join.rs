@@ -12,6 +12,7 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::header::{HEADER_BYTES, TokenWidth};
 use crate::metadata::{Metadata, Options, PartInfo, Source, SpecialToken, TokenizerInfo};
+use crate::origins::Origin;
 use crate::publish::Replace;
 use crate::reader::Reader;
 use crate::verify::{Progress, report_progress};
@@ -47,19 +48,23 @@ pub fn join(
     let first = parts
         .first()
         .ok_or_else(|| Error::NoParts { path: dst.into() })?;
-    let width = Reader::open(first)?.width();
+    let first_part = Reader::open(first)?;
+    let (width, has_origins) = (first_part.width(), first_part.has_origins());
     let mut joined = Joined::new(options.vouched.clone());
     // Report incompatible parts before hours of copying, not after.
     for path in parts {
         let part = Reader::open(path)?;
         check_width(&part, width, first)?;
+        check_origins(&part, has_origins, first)?;
         joined.add(&part)?;
     }
-    let mut writer = Writer::create(dst, width)?;
+    let mut writer = Writer::create(dst, width, has_origins)?;
     let mut done_bytes = 0;
+    let mut num_sources = 0;
     for path in parts {
-        let opened = OpenPart::open(path)?;
+        let opened = OpenPart::open(path)?.with_first_source(num_sources);
         let part = opened.reader();
+        num_sources += part.sources()?.len() as u64;
         check_width(part, width, first)?;
         let data_crc32c = copy(&opened, &mut writer, &mut |bytes| {
             progress(done_bytes + bytes)
@@ -136,11 +141,26 @@ fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
     })
 }
 
+/// Rejects parts of which only some record origins: the result would lose them, or lack some.
+fn check_origins(part: &Reader, has_origins: bool, first: &Path) -> Result<()> {
+    let described = |has_origins| {
+        if has_origins {
+            "recorded"
+        } else {
+            "not recorded"
+        }
+        .to_owned()
+    };
+    let (found, expected) = (described(part.has_origins()), described(has_origins));
+    check_same("origins of documents", part.path(), first, found, expected)
+}
+
 /// A pbin that is open for copying: its reader and the open file.
 #[derive(Debug)]
 pub struct OpenPart {
     reader: Reader,
     file: File,
+    first_source: u64,
 }
 
 impl OpenPart {
@@ -150,7 +170,19 @@ impl OpenPart {
     /// As [`Reader::open`].
     pub fn open(path: &Path) -> Result<Self> {
         let (reader, file) = Reader::open_with_file(path)?;
-        Ok(Self { reader, file })
+        Ok(Self {
+            reader,
+            file,
+            first_source: 0,
+        })
+    }
+
+    /// Sets the index that the first source of the part has among the sources of the result.
+    pub fn with_first_source(self, first_source: u64) -> Self {
+        Self {
+            first_source,
+            ..self
+        }
     }
 
     /// The reader of the part.
@@ -176,6 +208,12 @@ fn copy(opened: &OpenPart, writer: &mut Writer, progress: Progress<'_>) -> Resul
         let span = part.document_span(i)?;
         writer.push_document(span.end - span.start)?;
     }
+    part.for_each_origin(|_, origin| {
+        writer.push_origins([Origin {
+            source: origin.source.saturating_add(opened.first_source),
+            ..origin
+        }])
+    })?;
     Ok(data_crc32c)
 }
 
@@ -315,7 +353,7 @@ impl Joined {
 }
 
 /// The options by name, formatted for messages.
-fn described(options: &Options) -> [(&'static str, String); 12] {
+fn described(options: &Options) -> [(&'static str, String); 13] {
     let limit =
         |limit: Option<u64>| limit.map_or_else(|| "unset".into(), |limit| limit.to_string());
     [
@@ -339,6 +377,7 @@ fn described(options: &Options) -> [(&'static str, String); 12] {
         ("max_document_bytes", options.max_document_bytes.to_string()),
         ("max_documents", limit(options.max_documents)),
         ("max_tokens", limit(options.max_tokens)),
+        ("origins", options.origins.to_string()),
     ]
 }
 

@@ -16,15 +16,16 @@ mod fault;
 mod header;
 mod index;
 mod join;
-mod lengths;
 mod map;
 mod metadata;
 mod opcode;
+mod origins;
 mod pickle_parse;
 mod pickle_write;
 mod publish;
 mod random_access;
 mod reader;
+mod spool;
 mod trailer;
 mod trailer_write;
 mod verify;
@@ -42,6 +43,7 @@ pub use metadata::{
     CorpusFormat, Counts, EmptyDocument, Metadata, Options, PartInfo, ShardInfo, Source,
     SpecialToken, SpecialTokensInText, TokenizerInfo, WriterInfo,
 };
+pub use origins::Origin;
 pub use pickle_parse::parse_pairs;
 pub use pickle_write::{PairsWriter, write_pairs};
 pub use publish::{Replace, TempFile, publish_bytes, remove_abandoned};

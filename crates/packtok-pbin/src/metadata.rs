@@ -205,6 +205,13 @@ pub struct Options {
     /// The maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// Whether the origin of each document is recorded.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub origins: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Options {
@@ -248,6 +255,12 @@ pub struct Source {
     /// CRC32C of the file as stored, if all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crc32c: Option<u32>,
+    /// The format it was read as, if the file records the origin of each document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<CorpusFormat>,
+    /// The input that named it, if the file records origins and inputs have filters of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
 }
 
 #[cfg(test)]
@@ -280,7 +293,9 @@ mod tests {
             Source {
                 path: "a".into(),
                 bytes: 1,
-                crc32c: None
+                crc32c: None,
+                format: None,
+                input: None,
             }
         );
     }

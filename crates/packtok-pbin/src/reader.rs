@@ -17,8 +17,9 @@ use crate::header::{HEADER_BYTES, Header, TokenWidth};
 use crate::index::{Dialect, ParsedIndex, check_span};
 use crate::map::{map_file, open_and_map};
 use crate::metadata::{Metadata, Source};
+use crate::origins::{Origin, Origins};
 use crate::trailer::{
-    DATA_CHECKSUMS, METADATA, OFFSETS, SOURCES, Section, Trailer, u32_at, u64_at,
+    DATA_CHECKSUMS, METADATA, OFFSETS, ORIGINS, SOURCES, Section, Trailer, u32_at, u64_at,
 };
 
 /// An open pbin; cheap to share between threads.
@@ -167,17 +168,22 @@ impl Reader {
     /// # Errors
     /// [`Error::NoSuchDocument`]; [`Error::DocumentSpan`] if the offsets there are damaged.
     pub fn document_span(&self, i: u64) -> Result<Range<u64>> {
-        let documents = self.len();
-        if i >= documents {
-            return Err(Error::NoSuchDocument {
-                path: self.about.path.clone(),
-                document: i,
-                documents,
-            });
-        }
+        self.check_document(i)?;
         let (start, stop) = (self.offset(i), self.offset(i + 1));
         check_span(self.header, &self.about.path, i, start, stop)?;
         Ok(start..stop)
+    }
+
+    fn check_document(&self, i: u64) -> Result<()> {
+        let documents = self.len();
+        match i < documents {
+            true => Ok(()),
+            false => Err(Error::NoSuchDocument {
+                path: self.about.path.clone(),
+                document: i,
+                documents,
+            }),
+        }
     }
 
     /// The tokens of document `i` as little-endian bytes.
@@ -264,6 +270,86 @@ impl Reader {
             offset += line.len() as u64;
         }
         Ok(sources)
+    }
+
+    /// Whether the file records where each document came from.
+    pub fn has_origins(&self) -> bool {
+        self.section(ORIGINS).is_some()
+    }
+
+    /// Where document `i` came from, or `None` if the file does not record it. Decodes at most one
+    /// block of origins.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchDocument`]; [`Error::DamagedOrigin`] if the bytes there are damaged.
+    pub fn origin(&self, i: u64) -> Result<Option<Origin>> {
+        self.check_document(i)?;
+        let Some(origins) = self.origins() else {
+            return Ok(None);
+        };
+        let origin = origins.get(i).ok_or_else(|| self.damaged_origin(i))?;
+        Ok(Some(origin))
+    }
+
+    /// The documents that came from source `source`, which are consecutive; `None` if the file does
+    /// not record where they came from.
+    ///
+    /// # Errors
+    /// [`Error::DamagedOrigin`] if the bytes read for it are damaged.
+    pub fn documents_of_source(&self, source: u64) -> Result<Option<Range<u64>>> {
+        if !self.has_origins() {
+            return Ok(None);
+        }
+        let start = self.first_from_source(source)?;
+        let stop = match source.checked_add(1) {
+            Some(next) => self.first_from_source(next)?,
+            None => self.len(),
+        };
+        Ok(Some(start..stop.max(start)))
+    }
+
+    /// The first document from `source` or a later one.
+    fn first_from_source(&self, source: u64) -> Result<u64> {
+        let (mut start, mut stop) = (0, self.len());
+        while start < stop {
+            let middle = start + (stop - start) / 2;
+            match self.origin(middle)? {
+                Some(origin) if origin.source < source => start = middle + 1,
+                _ => stop = middle,
+            }
+        }
+        Ok(start)
+    }
+
+    /// Calls `each` with the origin of every document in order; not at all if the file does not
+    /// record them.
+    ///
+    /// # Errors
+    /// [`Error::DamagedOrigin`], and those of `each`.
+    pub fn for_each_origin<E: From<Error>>(
+        &self,
+        each: impl FnMut(u64, Origin) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let Some(origins) = self.origins() else {
+            return Ok(());
+        };
+        match origins.for_each(each)? {
+            None => Ok(()),
+            Some(document) => Err(self.damaged_origin(document).into()),
+        }
+    }
+
+    /// The error that the origin of a document is damaged.
+    pub fn damaged_origin(&self, document: u64) -> Error {
+        Error::DamagedOrigin {
+            path: self.about.path.clone(),
+            document,
+        }
+    }
+
+    pub(crate) fn origins(&self) -> Option<Origins<'_>> {
+        let section = self.section(ORIGINS)?;
+        Some(Origins::new(self.section_bytes(section), self.len()))
     }
 
     /// CRC32C of the data segment, combined from the trailer's checksums without reading the data;

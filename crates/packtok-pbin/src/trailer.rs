@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::fault::TrailerFault;
 use crate::header::{HEADER_BYTES, Header};
 use crate::opcode::STOP;
+use crate::origins::Origins;
 
 /// Bytes of data per checksum; the last piece may be shorter.
 pub const CHECKED_DATA_BYTES: u64 = 1 << 20;
@@ -32,6 +33,7 @@ pub(crate) const OFFSETS: u32 = 1;
 pub(crate) const DATA_CHECKSUMS: u32 = 2;
 pub(crate) const METADATA: u32 = 3;
 pub(crate) const SOURCES: u32 = 4;
+pub(crate) const ORIGINS: u32 = 5;
 
 /// One entry of the section table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +218,7 @@ impl Decoder<'_> {
                 previous,
             });
         }
-        if section.flags & REQUIRED != 0 && !(OFFSETS..=SOURCES).contains(&kind) {
+        if section.flags & REQUIRED != 0 && !(OFFSETS..=ORIGINS).contains(&kind) {
             return Err(TrailerFault::UnknownRequired { section: kind });
         }
         Ok(())
@@ -276,6 +278,10 @@ impl Decoder<'_> {
         }
         if let Some(checksums) = trailer.section(DATA_CHECKSUMS) {
             self.check_bytes(checksums, data_bytes.div_ceil(CHECKED_DATA_BYTES) * 4)?;
+        }
+        if let Some(origins) = trailer.section(ORIGINS) {
+            let least = Origins::least_bytes(offsets.bytes / 8 - 1);
+            self.check_bytes(origins, origins.bytes.max(least))?;
         }
         match trailer.section(METADATA) {
             Some(metadata) if metadata.bytes > MAX_METADATA_BYTES => {

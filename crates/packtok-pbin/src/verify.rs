@@ -69,7 +69,7 @@ impl Reader {
             if let Some(metadata) = self.metadata()? {
                 check_counts(metadata, self.len(), self.num_tokens(), self.path())?;
             }
-            self.sources()?;
+            self.verify_origins(self.sources()?.len() as u64)?;
         }
         report_progress(progress, self.file_bytes())
     }
@@ -181,6 +181,14 @@ impl Reader {
         })
     }
 
+    /// Checks that every origin is encoded as a writer does, and names a source.
+    fn verify_origins(&self, num_sources: u64) -> Result<()> {
+        self.for_each_origin(|document, origin| match origin.source < num_sources {
+            true => Ok(()),
+            false => Err(self.damaged_origin(document)),
+        })
+    }
+
     pub(crate) fn check(
         &self,
         what: Checked,
@@ -265,7 +273,12 @@ pub(crate) fn check_counts(
     )
 }
 
-fn check_count(what: &'static str, found: u64, expected: u64, path: &Path) -> Result<()> {
+pub(crate) fn check_count(
+    what: &'static str,
+    found: u64,
+    expected: u64,
+    path: &Path,
+) -> Result<()> {
     if found == expected {
         return Ok(());
     }

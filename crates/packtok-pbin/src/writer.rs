@@ -10,18 +10,21 @@ use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
-use crate::checkpoint::{Checkpoint, matching};
+use crate::checkpoint::{Checkpoint, NUMBERS_PER_ORIGIN, Unfinished, Valid, matching};
 use crate::crash;
 use crate::data_checksums::DataChecksums;
 use crate::error::{Error, Result};
 use crate::header::{HEADER_BYTES, Header, TokenWidth};
-use crate::lengths::{KnownLengths, LENGTH_BYTES, Lengths};
 use crate::metadata::{Metadata, Source};
+use crate::origins::{Origin, write_section};
 use crate::pickle_write::PairsWriter;
 use crate::publish::{Replace, TempFile, folder_of};
-use crate::trailer::{DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, REQUIRED, SOURCES};
+use crate::spool::Spool;
+use crate::trailer::{
+    DATA_CHECKSUMS, MAX_METADATA_BYTES, METADATA, OFFSETS, ORIGINS, REQUIRED, SOURCES,
+};
 use crate::trailer_write::TrailerWriter;
-use crate::verify::{Progress, check_counts};
+use crate::verify::{Progress, check_count, check_counts};
 
 /// Smaller than what packing appends at a time, so that such data is written without a copy.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -29,6 +32,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// File names of the unfinished parts in their folder.
 const DATA_NAME: &str = "data";
 const LENGTHS_NAME: &str = "lengths";
+const ORIGINS_NAME: &str = "origins";
 
 /// A pbin in the process of being written to a temporary file.
 #[derive(Debug)]
@@ -37,20 +41,24 @@ pub struct Writer {
     path: PathBuf,
     width: TokenWidth,
     data_bytes: u64,
-    lengths: Lengths,
+    lengths: Spool,
+    /// Source and offset of each document, if they are recorded.
+    origins: Option<Spool>,
     checksums: DataChecksums,
 }
 
 impl Writer {
-    /// Starts a pbin that can be published as `dst`.
+    /// Starts a pbin that can be published as `dst`, with the origin of each document if
+    /// `has_origins`.
     ///
     /// # Errors
     /// [`Error::NoFileName`], [`Error::Io`].
-    pub fn create(dst: &Path, width: TokenWidth) -> Result<Self> {
+    pub fn create(dst: &Path, width: TokenWidth, has_origins: bool) -> Result<Self> {
         let folder = folder_of(dst);
         let file = TempFile::create(dst)?;
-        let spool = tempfile::tempfile_in(folder).map_err(Error::io(folder))?;
-        Self::start(file, spool, width, DataChecksums::default(), Lengths::NONE)
+        let spool = || tempfile::tempfile_in(folder).map_err(Error::io(folder));
+        let origins = has_origins.then(spool).transpose()?;
+        Self::start(file, (spool()?, origins), width, Valid::default())
     }
 
     /// Starts a pbin whose unfinished parts are in `folder`, or resumes after the last of
@@ -64,23 +72,27 @@ impl Writer {
     /// [`Error::Io`]; [`Error::Cancelled`] if `progress` breaks.
     pub fn keep(
         dst: &Path,
-        width: TokenWidth,
+        (width, has_origins): (TokenWidth, bool),
         folder: &Path,
         checkpoints: &[Checkpoint],
         progress: Progress<'_>,
     ) -> Result<(Self, usize)> {
         let file = TempFile::keep(&folder.join(DATA_NAME), dst)?;
-        let lengths_path = folder.join(LENGTHS_NAME);
-        let spool = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lengths_path)
-            .map_err(Error::io(&lengths_path))?;
-        let (num_agreed, checksums, lengths) =
-            matching(file.as_file(), &spool, checkpoints, progress, dst)?;
-        let writer = Self::start(file, spool, width, checksums, lengths)?;
+        let spool = |name| {
+            let path = folder.join(name);
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(false);
+            options.open(&path).map_err(Error::io(&path))
+        };
+        let lengths = spool(LENGTHS_NAME)?;
+        let origins = has_origins.then(|| spool(ORIGINS_NAME)).transpose()?;
+        let files = Unfinished {
+            data: file.as_file(),
+            lengths: &lengths,
+            origins: origins.as_ref(),
+        };
+        let (num_agreed, valid) = matching(&files, checkpoints, progress, dst)?;
+        let writer = Self::start(file, (lengths, origins), width, valid)?;
         Ok((writer, num_agreed))
     }
 
@@ -89,17 +101,16 @@ impl Writer {
         folder.join(DATA_NAME).is_file()
     }
 
-    /// Resumes after the data that the checksums describe.
+    /// Resumes after what is valid in the files; `lengths` and `origins` are spools.
     fn start(
         mut file: TempFile,
-        mut spool: File,
+        (lengths, origins): (File, Option<File>),
         width: TokenWidth,
-        checksums: DataChecksums,
-        known: KnownLengths,
+        valid: Valid,
     ) -> Result<Self> {
         let path = file.dst().to_owned();
-        let data_bytes = checksums.num_bytes();
-        let mut start = || {
+        let data_bytes = valid.checksums.num_bytes();
+        let start = || {
             file.as_file().set_len(HEADER_BYTES + data_bytes)?;
             // Until the length of the data is known, the header specifies none, as in Modalities.
             let placeholder = Header {
@@ -109,17 +120,19 @@ impl Writer {
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&placeholder.encode())?;
             file.seek(SeekFrom::End(0))?;
-            spool.set_len(known.num_documents * LENGTH_BYTES)?;
-            spool.seek(SeekFrom::End(0)).map(drop)
+            let lengths = Spool::resume(lengths, valid.lengths)?;
+            let origins = origins.map(|file| Spool::resume(file, valid.origins));
+            Ok((lengths, origins.transpose()?))
         };
-        start().map_err(Error::io(&path))?;
+        let (lengths, origins) = start().map_err(Error::io(&path))?;
         Ok(Self {
             out: BufWriter::with_capacity(BUFFER_BYTES, file),
             path,
             width,
             data_bytes,
-            lengths: Lengths::new(spool, known),
-            checksums,
+            lengths,
+            origins,
+            checksums: valid.checksums,
         })
     }
 
@@ -130,11 +143,15 @@ impl Writer {
     pub fn checkpoint(&mut self) -> Result<Checkpoint> {
         self.out.flush().map_err(Error::io(&self.path))?;
         self.lengths.flush().map_err(Error::io(&self.path))?;
+        if let Some(origins) = &mut self.origins {
+            origins.flush().map_err(Error::io(&self.path))?;
+        }
         Ok(Checkpoint {
             documents: self.num_documents(),
             data_bytes: self.data_bytes,
             data_crc32c: self.checksums.total(),
-            lengths_crc32c: self.lengths.known.crc32c,
+            lengths_crc32c: self.lengths.spooled.crc32c,
+            origins_crc32c: self.origins.as_ref().map(|origins| origins.spooled.crc32c),
         })
     }
 
@@ -175,7 +192,28 @@ impl Writer {
 
     /// Documents appended so far.
     pub fn num_documents(&self) -> u64 {
-        self.lengths.known.num_documents
+        self.lengths.spooled.num_numbers
+    }
+
+    /// Whether the origin of each document is recorded.
+    pub fn has_origins(&self) -> bool {
+        self.origins.is_some()
+    }
+
+    /// Records the origins of the next documents, before or after their data. Without origins in
+    /// the file, does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn push_origins(&mut self, origins: impl IntoIterator<Item = Origin>) -> Result<()> {
+        let Some(spool) = &mut self.origins else {
+            return Ok(());
+        };
+        let mut push = |origin: Origin| {
+            spool.push(origin.source)?;
+            spool.push(origin.offset)
+        };
+        (origins.into_iter().try_for_each(&mut push)).map_err(Error::io(&self.path))
     }
 
     /// Bytes of the data segment so far.
@@ -192,6 +230,10 @@ impl Writer {
         let path = self.path.clone();
         let num_tokens = self.data_bytes / self.width.bytes();
         check_counts(metadata, self.num_documents(), num_tokens, &path)?;
+        if let Some(origins) = &self.origins {
+            let found = origins.spooled.num_numbers / NUMBERS_PER_ORIGIN;
+            check_count("number of origins", found, self.num_documents(), &path)?;
+        }
         let json = serde_json::to_vec(metadata).map_err(|error| Error::io(&path)(error.into()))?;
         if json.len() as u64 > MAX_METADATA_BYTES {
             return Err(Error::MetadataTooLarge {
@@ -313,6 +355,23 @@ impl Writer {
                 out.write_all(b"\n")
             })
         })?;
+        if let Some(origins) = &mut self.origins {
+            trailer.section(ORIGINS, 0, |out| {
+                write_section(out, |each| {
+                    let mut source = None;
+                    origins.for_each(|number| match source.take() {
+                        None => {
+                            source = Some(number);
+                            Ok(())
+                        }
+                        Some(source) => each(Origin {
+                            source,
+                            offset: number,
+                        }),
+                    })
+                })
+            })?;
+        }
         trailer.finish(header)
     }
 }

@@ -114,6 +114,7 @@ pub(crate) fn pbin_error(error: PbinError) -> PyErr {
         | E::BytesAfterIndex { .. }
         | E::DocumentStart { .. }
         | E::DocumentsEnd { .. }
+        | E::DamagedOrigin { .. }
         | E::DocumentSpan { .. }
         | E::Trailer { .. }
         | E::Json { .. }

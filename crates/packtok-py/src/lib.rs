@@ -17,6 +17,7 @@ mod monitor;
 mod names;
 mod operations;
 mod order;
+mod origin;
 mod panics;
 mod plans;
 mod plugin;
@@ -42,6 +43,7 @@ fn _packtok(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(module)?;
     module.add_class::<tokenizer::PyTokenizer>()?;
     module.add_class::<reader::PyPbinReader>()?;
+    module.add_class::<origin::PyOrigin>()?;
     module.add_class::<blocks::PyBlocks>()?;
     block_options::register(module)?;
     arrays::register(module)?;

@@ -11,6 +11,7 @@ use packtok_core::pack::{PackOptions, PackSpec};
 use packtok_core::pbin::{self, Replace};
 use packtok_core::pipeline::Progress;
 use packtok_core::raw_index::RawIndexOptions;
+use packtok_core::verify::OriginsOptions;
 use packtok_tokenizer::Tokenizer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -29,7 +30,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(write_raw_index, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
-    module.add_function(wrap_pyfunction!(verify_corpus, module)?)
+    module.add_function(wrap_pyfunction!(verify_corpus, module)?)?;
+    module.add_function(wrap_pyfunction!(verify_origins, module)?)
 }
 
 /// Writes a small file atomically and synced, replacing an existing one.
@@ -121,6 +123,34 @@ fn verify_corpus<'py>(
         run(py, on_progress, |monitor| {
             packtok_core::verify::verify_corpus(&options, tokenizer, sample, monitor)
         })
+    })
+}
+
+/// Reads the records that a fraction of the documents came from, in the corpus below `folder`, and
+/// compares the ids.
+#[pyfunction]
+#[pyo3(signature = (tokenizer, on_progress, *, path, folder, sample, num_cpus, zstd_window_log))]
+#[allow(clippy::too_many_arguments)]
+fn verify_origins<'py>(
+    py: Python<'py>,
+    tokenizer: Py<PyTokenizer>,
+    on_progress: Option<Py<PyAny>>,
+    path: PathBuf,
+    folder: PathBuf,
+    sample: f64,
+    num_cpus: usize,
+    zstd_window_log: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = OriginsOptions {
+        path,
+        folder,
+        fraction: sample,
+        num_cpus,
+        zstd_window_log,
+    };
+    let tokenizer = &tokenizer.get().inner;
+    run(py, on_progress, |monitor| {
+        packtok_core::verify::verify_origins(&options, tokenizer, monitor)
     })
 }
 

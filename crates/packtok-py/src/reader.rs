@@ -10,6 +10,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::error::{pbin_error, sampling_error};
+use crate::origin::{OriginSources, PyOrigin};
 use crate::{json, views};
 
 /// A pbin, memory-mapped. Item `i` is document `i` as a read-only NumPy view, including EOD.
@@ -21,6 +22,7 @@ pub(crate) struct PyPbinReader {
     /// The path or URL given.
     path: PathBuf,
     file: CheckedFile,
+    sources: OriginSources,
 }
 
 impl PyPbinReader {
@@ -28,6 +30,24 @@ impl PyPbinReader {
         match self.file.token_file() {
             TokenFile::Pbin(reader) => reader,
             TokenFile::Raw(_) => unreachable!("`CheckedFile::open` opens pbins only"),
+        }
+    }
+
+    /// The number of document `i`; negative `i` counts from the end.
+    fn position(&self, i: i64) -> PyResult<u64> {
+        let num_documents = self.reader().len();
+        let position = match i {
+            0.. => i as u64,
+            // If `i` counts back past the first document, this wraps to a number past the end,
+            // which is rejected below.
+            _ => num_documents.wrapping_sub(i.unsigned_abs()),
+        };
+        match position < num_documents {
+            true => Ok(position),
+            false => Err(PyIndexError::new_err(format!(
+                "{}: document {i} is out of range, the file has {num_documents}",
+                self.path.display()
+            ))),
         }
     }
 
@@ -55,7 +75,11 @@ impl PyPbinReader {
         let file = py
             .detach(|| CheckedFile::open(&path, false))
             .map_err(sampling_error)?;
-        Ok(Self { path, file })
+        Ok(Self {
+            path,
+            file,
+            sources: OriginSources::default(),
+        })
     }
 
     /// Number of documents.
@@ -66,20 +90,7 @@ impl PyPbinReader {
     /// Document `i` as a read-only view; negative `i` counts from the end.
     fn __getitem__<'py>(slf: Bound<'py, Self>, i: i64) -> PyResult<Bound<'py, PyAny>> {
         let this = slf.get();
-        let reader = this.reader();
-        let num_documents = reader.len();
-        let position = match i {
-            0.. => i as u64,
-            // If `i` counts back past the first document, this wraps to a number past the end,
-            // which is rejected below.
-            _ => num_documents.wrapping_sub(i.unsigned_abs()),
-        };
-        if position >= num_documents {
-            return Err(PyIndexError::new_err(format!(
-                "{}: document {i} is out of range, the file has {num_documents}",
-                this.path.display()
-            )));
-        }
+        let position = this.position(i)?;
         let bytes = this.read(slf.py(), |file| file.document(position))?;
         Ok(view(&slf, bytes))
     }
@@ -158,6 +169,22 @@ impl PyPbinReader {
     fn sources<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let sources = py.detach(|| self.reader().sources()).map_err(pbin_error)?;
         json::to_python(py, &sources)
+    }
+
+    /// Where document `i` came from, as an `Origin`; negative `i` counts from the end. None if the file
+    /// does not record it: `--origins` of `packtok pack` does.
+    fn origin(&self, py: Python<'_>, i: i64) -> PyResult<Option<PyOrigin>> {
+        self.sources.origin(py, self.reader(), self.position(i)?)
+    }
+
+    /// The documents that came from source `source_index`, which are consecutive, as (first, last + 1);
+    /// None if the file does not record it.
+    fn documents_of_source(&self, source_index: u64) -> PyResult<Option<(u64, u64)>> {
+        let documents = self
+            .reader()
+            .documents_of_source(source_index)
+            .map_err(pbin_error)?;
+        Ok(documents.map(|documents| (documents.start, documents.end)))
     }
 
     /// Histogram of document lengths as (min tokens, max tokens + 1, documents); buckets double in

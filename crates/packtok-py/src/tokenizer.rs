@@ -302,6 +302,22 @@ impl PyTokenizer {
             .map_err(core_error)
     }
 
+    /// The bytes that each of `ids` adds to the text, to show where tokens begin and end.
+    ///
+    /// A token of a byte-level tokenizer may be a part of a character. Joined, the pieces are the text
+    /// of `decode`, where invalid UTF-8 is not replaced; a decoder that changes the text around tokens,
+    /// such as one that removes spaces before punctuation, can differ.
+    fn pieces<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let ids: Vec<u32> = integers("ids", ids)?;
+        let pieces = py.detach(|| self.inner.pieces(&ids, self.vocabulary()));
+        let pieces = pieces.map_err(tokenizer_error)?;
+        Ok(pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+    }
+
     /// The texts of many id lists: text `i` is that of `ids[offsets[i]:offsets[i + 1]]`, as
     /// returned by `encode_batch`.
     #[pyo3(signature = (ids, offsets, *, skip_special_tokens=false, threads=None))]

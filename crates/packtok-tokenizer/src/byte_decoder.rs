@@ -99,6 +99,12 @@ impl ByteDecoder {
         }
     }
 
+    /// The bytes of `id`; none if it is unknown.
+    pub(crate) fn bytes_of(&self, id: u32) -> &[u8] {
+        let entry = self.entry(id);
+        entry.map_or(&[], |entry| &self.bytes[entry.start..entry.stop])
+    }
+
     fn entry(&self, id: u32) -> Option<&Entry> {
         let in_its_place = self.entries.get(id as usize).filter(|entry| entry.id == id);
         in_its_place.or_else(|| {

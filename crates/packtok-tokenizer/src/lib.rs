@@ -20,6 +20,7 @@ mod load;
 mod loaded;
 mod nasty;
 mod options;
+mod pieces;
 mod tokenizer;
 mod vocabulary;
 

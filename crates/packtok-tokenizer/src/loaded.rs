@@ -151,13 +151,18 @@ impl Loaded {
         Ok(())
     }
 
+    /// The bytes of each token, if the vocabulary is byte-level; read at the first call.
+    pub(crate) fn byte_decoder(&self) -> Option<&ByteDecoder> {
+        let read = || ByteDecoder::read(&self.json, &self.description.added_tokens);
+        self.byte_decoder.get_or_init(read).as_ref()
+    }
+
     /// The text of `ids`.
     ///
     /// # Errors
     /// The engine refuses the ids, or cannot be loaded.
     pub(crate) fn text_of(&self, ids: &[u32], skip_special_tokens: bool) -> Result<String> {
-        let read = || ByteDecoder::read(&self.json, &self.description.added_tokens);
-        if let Some(decoder) = self.byte_decoder.get_or_init(read) {
+        if let Some(decoder) = self.byte_decoder() {
             return Ok(decoder.text_of(ids, skip_special_tokens));
         }
         let text = match self.fallback()? {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::byte_decoder::ByteDecoder;
 use crate::encoder::Encoder;
 use crate::engines::byte_bpe::lane_name;
 use crate::engines::choose::FastEngine;
@@ -242,6 +243,11 @@ impl Tokenizer {
     /// As [`Tokenizer::decode`].
     pub fn decode_without_special_tokens(&self, ids: &[u32]) -> Result<String> {
         self.shared.text_of(ids, true)
+    }
+
+    /// As [`Loaded::byte_decoder`].
+    pub(crate) fn byte_decoder(&self) -> Option<&ByteDecoder> {
+        self.shared.byte_decoder()
     }
 
     /// The same tokenizer without its fast engine; `None` if it has none.

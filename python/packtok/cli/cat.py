@@ -37,7 +37,9 @@ def cat(
         if decoder is None:
             print(f"{i}:", *tokens)
         else:
-            print(f"--- document {i:,}, {len(tokens):,} tokens")
+            origin = reader.origin(i)
+            came_from = "" if origin is None else f", from {console.printable(str(origin))}"
+            print(f"--- document {i:,}, {len(tokens):,} tokens{came_from}")
             print(console.printable(decoder.decode(tokens), keep="\n\t"))
 
 
@@ -47,7 +49,9 @@ def _show_json(reader: "PbinReader", numbers: range, decoder: "Tokenizer | None"
     for i in numbers:
         tokens = reader[i].tolist()
         content = {"ids": tokens} if decoder is None else {"text": decoder.decode(tokens)}
-        document = {"document": i, "tokens": len(tokens), **content}
+        origin = reader.origin(i)
+        came_from = {} if origin is None else {"origin": origin.to_dict()}
+        document = {"document": i, "tokens": len(tokens), **came_from, **content}
         print(separator, json.dumps(document), sep="", end="")
         separator = ",\n"
     print("\n]" if numbers else "[]", flush=True)

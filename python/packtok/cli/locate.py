@@ -36,8 +36,12 @@ def locate(
 
 
 def _line(row: dict[str, Any]) -> str:
-    documents = ", ".join(
-        f"{console.printable(str(part['path']))}:{part['document']}[{part['start']}:{part['stop']}]"
-        for part in row["documents"]
-    )
+    documents = ", ".join(_document(part) for part in row["documents"])
     return f"epoch {row['epoch']} rank {row['rank']} row {row['row']} item {row['item']}: {documents}"
+
+
+def _document(part: dict[str, Any]) -> str:
+    place = f"{part['path']}:{part['document']}[{part['start']}:{part['stop']}]"
+    if origin := part.get("origin"):
+        place += f" (from {origin['source']}: {origin['unit']} {origin['offset']})"
+    return console.printable(place)

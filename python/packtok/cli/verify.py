@@ -17,6 +17,14 @@ def verify(
         str | None,
         typer.Option(metavar="CONFIG", help="Tokenize the corpus of this config again and compare."),
     ] = None,
+    origins: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Read the record that each document came from, below this folder, tokenize it and compare. "
+            "Needs a file packed with --origins.",
+        ),
+    ] = None,
     sample: Annotated[
         str, typer.Option(help="How much of the corpus to compare: a percentage, or all.")
     ] = "all",
@@ -29,6 +37,7 @@ def verify(
 
     fraction = fraction_of(sample)
     check_inputs("FILE", [file])
+    check_inputs("--origins", () if origins is None else [origins])
     with engine_checks(quiet=quiet), progress(quiet=quiet) as on_progress:
         counts = command.verify(file, tokenizer=tokenizer, on_progress=on_progress)
         if corpus is not None:
@@ -36,6 +45,11 @@ def verify(
                 file, corpus, sample=fraction, tokenizer=tokenizer, source=source, on_progress=on_progress
             )
             counts["compared with the corpus"] = compared["compared"]
+        if origins is not None:
+            compared = command.verify_origins(
+                file, origins, sample=fraction, tokenizer=tokenizer, on_progress=on_progress
+            )
+            counts["compared with their origins"] = compared["compared"]
     show_counts(counts, as_json=as_json, quiet=quiet)
     if not quiet and not as_json:
         print(console.printable(f"{file} is valid"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from packtok._packtok import PbinReader
 from packtok.config.interpolation import Resolvers, read_yaml
 from packtok.data.state import check_form
 from packtok.errors import ConfigError
@@ -35,7 +36,8 @@ def locate(
 
     Returns:
         As `packtok.DataLoader.locate`, with documents as dicts of ``path``, ``document`` (index in that
-        file), ``start`` and ``stop`` (in tokens from the start of the document).
+        file), ``start`` and ``stop`` (in tokens from the start of the document), and ``origin`` if the file
+        records where its documents came from, as in `packtok.Origin.to_dict`.
 
     Raises:
         ConfigError: If the config is invalid.
@@ -54,11 +56,21 @@ def locate(
     if state is not None and saved is not None:
         with _naming(state):
             loader.load_state_dict(saved)
-    names = ("path", "document", "start", "stop")
+    readers: dict[Any, PbinReader] = {}
     return [
-        {**row, "documents": [dict(zip(names, part, strict=True)) for part in row["documents"]]}
+        {**row, "documents": [_document(part, readers) for part in row["documents"]]}
         for row in loader.locate(step, epoch=epoch)
     ]
+
+
+def _document(part: tuple[Any, int, int, int], readers: dict[Any, PbinReader]) -> dict[str, Any]:
+    """Returns a part of a row as a dict; ``readers`` has the files that are open."""
+    path, document, start, stop = part
+    if path not in readers:
+        readers[path] = PbinReader(path)
+    origin = readers[path].origin(document)
+    came_from = {} if origin is None else {"origin": origin.to_dict()}
+    return {"path": path, "document": document, "start": start, "stop": stop, **came_from}
 
 
 def read_state(path: str) -> Mapping[str, Any]:

@@ -5,9 +5,13 @@ from typing import Any
 from packtok import _packtok
 from packtok.commands.merge import beside
 from packtok.config import ConfigSource, load_config
+from packtok.errors import ConfigError
 from packtok.packing import prepare
 from packtok.progress import Progress
 from packtok.tokenizer.find import find_tokenizer
+
+# A window that the run accepted must not fail here; the option is not recorded.
+MAX_ZSTD_WINDOW_LOG = 31
 
 
 def verify(path: str, *, tokenizer: str | None = None, on_progress: Progress | None = None) -> dict[str, Any]:
@@ -56,3 +60,47 @@ def verify_corpus(
         return _packtok.verify_corpus(
             packing.spec, packing.found.tokenizer, on_progress, packing.plugin, sample=sample
         )
+
+
+def verify_origins(
+    path: str,
+    folder: str,
+    *,
+    sample: float = 1.0,
+    tokenizer: str | None = None,
+    num_cpus: int | None = None,
+    on_progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Reads the record that each document came from, tokenizes it and compares the ids.
+
+    Needs no config: a pbin packed with ``origins`` has everything but the corpus. Works for shards and joined
+    files, and if other files of the corpus are gone.
+
+    Args:
+        path: The pbin.
+        folder: The common folder of its sources, to which the paths in `PbinReader.sources` are relative; a
+            path or URL.
+        sample: Fraction of the documents to compare. Every document must have a record in any case.
+        tokenizer: Its tokenizer. Default: the file next to the pbin.
+        num_cpus: Number of threads. Default: all CPUs that this process may use.
+        on_progress: As in `packtok.pack`.
+
+    Returns:
+        ``documents`` and ``compared``.
+
+    Raises:
+        PacktokError: At the first difference; if the file has no origins; if a source has another length.
+        ConfigError: If no tokenizer is given or found.
+    """
+    name = tokenizer or beside(path)
+    if name is None:
+        raise ConfigError(f"{path}: no tokenizer found next to the file; give --tokenizer")
+    return _packtok.verify_origins(
+        find_tokenizer(name).tokenizer,
+        on_progress,
+        path=path,
+        folder=folder,
+        sample=sample,
+        num_cpus=num_cpus or _packtok.available_cpus(),
+        zstd_window_log=MAX_ZSTD_WINDOW_LOG,
+    )

@@ -55,6 +55,8 @@ class PackOptions(TypedDict, total=False):
     """Stop after this many documents."""
     max_tokens: int | None
     """Stop before the output exceeds this many tokens."""
+    origins: bool | None
+    """Record where each document came from."""
     existing: str | None
     """What to do if the output exists. 'error', 'skip', 'replace'. Default: error."""
     zstd_window_log: int | None

@@ -225,6 +225,16 @@ class Settings:
         default=None,
         limits=COUNT,
     )
+    origins: bool = option(
+        "Record where each document came from.",
+        meaning=(
+            "whether the file records where each document came from: its source and the byte or row in it "
+            "([origins.md](origins.md))"
+        ),
+        changes_bytes=True,
+        default=False,
+        flags=("--origins",),
+    )
     existing: Literal["error", "skip", "replace"] = option(
         "What to do if the output exists.",
         meaning=(

@@ -43,6 +43,7 @@ fn use_everything(path: &Path) {
             let document = reader.document(i).expect("a checked span has bytes");
             assert_eq!(document.len() as u64, span.end - span.start);
         }
+        let _ = (reader.origin(i), reader.documents_of_source(i));
     }
     for stop in [0, reader.num_tokens(), u64::MAX] {
         let _ = (reader.tokens(0..stop), reader.tokens(1..stop));

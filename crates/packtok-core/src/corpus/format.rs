@@ -30,6 +30,15 @@ pub(crate) fn extensions(format: Format) -> &'static [&'static str] {
     }
 }
 
+/// What an offset in a source of this format counts: `"byte"`, `"row"` or `"document"`.
+pub fn offset_unit(format: Format) -> &'static str {
+    match format {
+        Format::Plugin => "document",
+        _ if has_row_groups(format) => "row",
+        _ => "byte",
+    }
+}
+
 /// Whether the rows are in groups. Positions are then counted in rows rather than in bytes, and a
 /// file is not compressed as a whole, because its columns are.
 pub(crate) fn has_row_groups(format: Format) -> bool {

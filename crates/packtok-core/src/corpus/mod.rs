@@ -59,7 +59,7 @@ pub use file::is_url;
 pub(crate) use file::{CorpusFile, len_of};
 pub use foreign::ForeignFiles;
 pub(crate) use format::counts_records;
-pub use format::{Format, is_corpus_name};
+pub use format::{Format, is_corpus_name, offset_unit};
 pub(crate) use frames::Frame;
 pub(crate) use kind::kind;
 pub(crate) use label::CurrentFolder;

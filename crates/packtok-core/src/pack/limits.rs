@@ -43,6 +43,7 @@ impl Limits {
             false => return Flow::Continue,
         };
         batch.document_bytes.truncate(num_kept);
+        batch.offsets.truncate(num_kept);
         batch.data.truncate(kept_bytes as usize);
         batch
             .eods_in_text

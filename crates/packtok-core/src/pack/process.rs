@@ -21,7 +21,7 @@ pub(crate) fn process(
     consumer: &mut impl Consume<DocBatch>,
 ) -> Result<Vec<Option<u32>>> {
     let workers = (0..options.spec.num_cpus.max(1))
-        .map(|_| Worker::new(tokenizer, options, sample))
+        .map(|_| Worker::new(tokenizer, options, sample.clone()))
         .collect::<Result<Vec<_>>>()?;
     run(reader, workers, 4 * options.spec.chunk_bytes, consumer)
         .map_err(|error| name_panic(error, sources))

@@ -57,6 +57,8 @@ pub(super) fn recorded_sources(
     sources: &[Source],
     digests: Vec<Option<u32>>,
 ) -> Vec<packtok_pbin::Source> {
+    let recorded_options = &options.spec.recorded;
+    let has_inputs = recorded_options.origins && !recorded_options.input_fields.is_empty();
     let recorded = sources.iter().zip(digests);
     recorded
         .map(|(source, crc32c)| packtok_pbin::Source {
@@ -64,6 +66,8 @@ pub(super) fn recorded_sources(
             bytes: source.bytes,
             // The checksum of a part of a file does not identify the file.
             crc32c: crc32c.filter(|_| source.range.is_none()),
+            format: recorded_options.origins.then_some(source.format),
+            input: has_inputs.then_some(source.input as u64),
         })
         .collect()
 }

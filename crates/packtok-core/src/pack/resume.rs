@@ -153,7 +153,10 @@ fn resume_after(
     let mut stop = None;
     let writer = Writer::keep(
         &options.spec.output,
-        TokenWidth::for_vocab(tokenizer.vocab_size()),
+        (
+            TokenWidth::for_vocab(tokenizer.vocab_size()),
+            options.spec.recorded.origins,
+        ),
         journal.folder(),
         &checkpoints,
         &mut |_| match tick(0) {

@@ -3,7 +3,7 @@
 use crate::pack::PackError;
 use std::collections::BTreeMap;
 
-use packtok_pbin::{Counts, Finished, Metadata, Writer};
+use packtok_pbin::{Counts, Finished, Metadata, Origin, Writer};
 
 use super::explain::explain;
 use super::limits::Limits;
@@ -292,6 +292,11 @@ impl Consume<DocBatch> for Sink<'_> {
         }
         let tokens = batch.data.len() as u64 / self.writer.width().bytes();
         self.writer.append(&batch.data, &batch.document_bytes)?;
+        let origin = |&offset: &u64| Origin {
+            source: batch.source as u64,
+            offset,
+        };
+        self.writer.push_origins(batch.offsets.iter().map(origin))?;
         self.write_rejects(batch)?;
         self.count(batch, tokens);
         let num_lines = batch.outcomes.len() as u64;

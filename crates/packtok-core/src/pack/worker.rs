@@ -1,6 +1,9 @@
 //! The work of one thread: turns the records of a chunk into token bytes, document lengths and an
 //! outcome per record.
 
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
 use packtok_pbin::{EmptyDocument, TokenWidth};
 use packtok_sampling::order::splitmix::mixed;
 use packtok_tokenizer::{Encoder, Tokenizer};
@@ -24,24 +27,42 @@ pub(crate) const UNSAMPLED: u64 = u64::MAX;
 const SAMPLED_BYTES: usize = 256;
 
 /// Which documents are encoded: all for packing, some for verifying.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Sample {
     /// A document is included if its hash is at most this.
     limit: u64,
+    /// The offsets of each source at which there are documents; others are treated as blank.
+    among: Option<Arc<[RangeInclusive<u64>]>>,
 }
 
 impl Sample {
-    pub(crate) const ALL: Self = Self { limit: u64::MAX };
+    pub(crate) const ALL: Self = Self {
+        limit: u64::MAX,
+        among: None,
+    };
 
     /// About `fraction` of the documents, the same ones at every call.
     pub(crate) fn fraction(fraction: f64) -> Self {
         // The cast saturates: 1.0 and more include all documents.
         Self {
             limit: (fraction * u64::MAX as f64) as u64,
+            among: None,
         }
     }
 
-    fn takes(self, source: usize, offset: u64) -> bool {
+    /// Restricts the sample to these offsets of each source.
+    pub(crate) fn among(self, offsets: Arc<[RangeInclusive<u64>]>) -> Self {
+        Self {
+            among: Some(offsets),
+            ..self
+        }
+    }
+
+    fn is_among(&self, source: usize, offset: u64) -> bool {
+        (self.among.as_ref()).is_none_or(|among| among[source].contains(&offset))
+    }
+
+    fn takes(&self, source: usize, offset: u64) -> bool {
         if self.limit == u64::MAX {
             return true;
         }
@@ -81,6 +102,8 @@ pub(crate) struct DocBatch {
     pub(crate) data: Vec<u8>,
     /// Length of each packed document in bytes of `data`.
     pub(crate) document_bytes: Vec<u64>,
+    /// As [`Record::offset`], for each packed document.
+    pub(crate) offsets: Vec<u64>,
     /// Number of EODs inside each packed document, without the closing one; only documents that
     /// have any.
     pub(crate) eods_in_text: Vec<(usize, u64)>,
@@ -106,6 +129,7 @@ impl DocBatch {
         self.text_bytes = chunk.len_bytes() as u64;
         self.data.clear();
         self.document_bytes.clear();
+        self.offsets.clear();
         self.eods_in_text.clear();
         self.outcomes.clear();
         self.rejects.clear();
@@ -188,6 +212,9 @@ impl Worker {
         record: &Record<'_>,
         out: &mut DocBatch,
     ) -> std::result::Result<Outcome, Reason> {
+        if !self.sample.is_among(self.place.0, self.place.1) {
+            return Ok(Outcome::Blank);
+        }
         let extractor = self.extractors.of_input(self.input);
         let Some(text) = text_of(extractor, record, self.max_document_bytes)? else {
             return Ok(Outcome::Blank);
@@ -255,7 +282,12 @@ impl Work for Worker {
         for (i, record) in chunk.records().enumerate() {
             self.place = (chunk.source(), record.offset);
             match self.pack_record(&record, out) {
-                Ok(outcome) => out.outcomes.push(outcome),
+                Ok(outcome) => {
+                    out.outcomes.push(outcome);
+                    if outcome == Outcome::Packed {
+                        out.offsets.push(record.offset);
+                    }
+                }
                 Err(reason) => {
                     // Empty documents are forbidden by an option of their own.
                     out.is_fatal = self.on_bad_document == OnBadDocument::Fail

@@ -7,8 +7,8 @@ use crate::pack::PackError;
 use std::path::{Path, PathBuf};
 
 use packtok_pbin::{
-    Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, Writer, join_as,
-    publish_bytes, remove_abandoned,
+    CorpusFormat, Counts, Metadata, OpenPart, Reader, Replace, TokenWidth, TokenizerInfo, Writer,
+    join_as, publish_bytes, remove_abandoned,
 };
 use serde::Serialize;
 
@@ -86,8 +86,9 @@ pub fn join(options: &JoinOptions, monitor: &mut Monitor<'_>) -> Result<JoinRepo
     }
     let width = TokenWidth::for_vocab(tokenizer.vocab_size);
     let mut tick = || report_progress(monitor, &Progress::default());
+    let shape = (width, metadata.options.origins);
     let (mut started, writer) =
-        join_journal::begin(&options.output, width, &shards.markers, &mut tick)?;
+        join_journal::begin(&options.output, shape, &shards.markers, &mut tick)?;
     match shards.write(
         options,
         &metadata,
@@ -279,7 +280,8 @@ impl Shards {
     /// The pbins in order, opened and compared with plan and markers.
     fn opened(&self) -> impl Iterator<Item = Result<OpenPart>> {
         self.parts().map(|(path, marker)| {
-            let part = OpenPart::open(&path)?;
+            let first_source = marker.first.map_or(0, |first| first.source);
+            let part = OpenPart::open(&path)?.with_first_source(first_source);
             let reader = part.reader();
             let crc = |crc: Option<u32>| {
                 crc.map_or_else(|| "none".to_owned(), |crc| format!("{crc:08x}"))
@@ -439,6 +441,8 @@ impl Shards {
                 num_pieces: 0,
                 stop: 0,
                 crc32c: 0,
+                format: None,
+                input: None,
             };
             let is_next = |piece: &Result<Piece>| match piece {
                 Ok(piece) => piece.part.source == number,
@@ -456,6 +460,8 @@ impl Shards {
                 path: label.to_owned(),
                 bytes,
                 crc32c: Some(covered.crc32c),
+                format: covered.format,
+                input: covered.input,
             });
             Ok(())
         })?;
@@ -507,6 +513,8 @@ struct Covered<'a> {
     num_pieces: u64,
     stop: u64,
     crc32c: u32,
+    format: Option<CorpusFormat>,
+    input: Option<u64>,
 }
 
 impl Covered<'_> {
@@ -531,6 +539,7 @@ impl Covered<'_> {
             _ => crc32c::crc32c_combine(self.crc32c, part.crc32c, bytes),
         };
         self.stop = part.stop;
+        (self.format, self.input) = (piece.recorded.format, piece.recorded.input);
         self.num_pieces += 1;
         Ok(())
     }

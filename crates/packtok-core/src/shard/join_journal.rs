@@ -40,12 +40,12 @@ pub(super) struct StartedJoin {
 /// `tick`.
 pub(super) fn begin(
     output: &Path,
-    width: TokenWidth,
+    shape: (TokenWidth, bool),
     markers: &[Marker],
     tick: &mut dyn FnMut() -> Result<()>,
 ) -> Result<(StartedJoin, Writer)> {
     let mut journal = Journal::open(output, tick)?;
-    match resume(output, width, markers, &mut journal, tick) {
+    match resume(output, shape, markers, &mut journal, tick) {
         Ok((num_shards, writer)) => Ok((
             StartedJoin {
                 journal,
@@ -60,7 +60,7 @@ pub(super) fn begin(
 /// The number of shards that the unfinished file contains, and the file.
 fn resume(
     output: &Path,
-    width: TokenWidth,
+    shape: (TokenWidth, bool),
     markers: &[Marker],
     journal: &mut Journal,
     tick: &mut dyn FnMut() -> Result<()>,
@@ -85,7 +85,7 @@ fn resume(
     let mut stop = None;
     let kept = Writer::keep(
         output,
-        width,
+        shape,
         journal.folder(),
         &checkpoints,
         &mut |_| match tick() {

@@ -1,15 +1,15 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
-use super::id_of;
+use super::{first_difference, sample};
 use crate::corpus::{Location, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
 use crate::pack::{
-    DocBatch, LineNumbers, Outcome, PackOptions, Sample, UNSAMPLED, explain, process, reader,
+    DocBatch, LineNumbers, Outcome, PackOptions, UNSAMPLED, explain, process, reader,
 };
 use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
 use crate::verify::VerifyError;
-use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
+use packtok_pbin::{Reader, TokenWidth};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
 
@@ -83,14 +83,6 @@ pub fn verify_corpus(
     Ok(comparison.report)
 }
 
-/// If special tokens are forbidden in text, only tokenizing shows whether a document is packed.
-fn sample(options: &PackOptions, fraction: f64) -> Sample {
-    match options.spec.recorded.special_tokens_in_text {
-        SpecialTokensInText::Fail => Sample::ALL,
-        _ => Sample::fraction(fraction),
-    }
-}
-
 struct Comparison<'a, 'm> {
     options: &'a PackOptions,
     sources: &'a [Source],
@@ -118,22 +110,16 @@ impl Comparison<'_, '_> {
             }
         };
         self.report.compared += 1;
-        if found == expected {
+        let Some((token, found, expected)) = first_difference(found, expected, self.file.width())
+        else {
             return Ok(());
-        }
-        let width = self.file.width().bytes() as usize;
-        let differing = found
-            .chunks(width)
-            .zip(expected.chunks(width))
-            .take_while(|(found, expected)| found == expected)
-            .count();
-        let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
+        };
         Err(Error::Verify(VerifyError::DocumentDiffers {
             path: self.options.spec.output.clone(),
             document: i,
-            token: differing as u64,
-            found: id(found),
-            expected: id(expected),
+            token,
+            found,
+            expected,
             location: Location::of(&self.sources[source], line),
         }))
     }

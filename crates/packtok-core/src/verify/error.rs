@@ -67,6 +67,95 @@ pub enum VerifyError {
         /// The documents of the corpus.
         expected: u64,
     },
+    /// The file does not record where its documents came from.
+    #[error(
+        "{}: does not record the origins of its documents; pack with --origins, or compare it with --corpus CONFIG",
+        path.display()
+    )]
+    NoOrigins {
+        /// The pbin.
+        path: PathBuf,
+    },
+    /// Documents are not in the order of their records.
+    #[error(
+        "{}: document {document} came from a place before that of the previous one, as if packed by an index; compare the file with --corpus CONFIG",
+        path.display()
+    )]
+    OriginsUnordered {
+        /// The pbin.
+        path: PathBuf,
+        /// The document number, from 0.
+        document: u64,
+    },
+    /// The documents came from a source plug-in.
+    #[error(
+        "{}: its source {source_path} is of a source plug-in; compare the file with --corpus CONFIG and --source",
+        path.display()
+    )]
+    OriginsOfPlugin {
+        /// The pbin.
+        path: PathBuf,
+        /// The source.
+        source_path: String,
+    },
+    /// A recorded path of a source is not one below a folder.
+    #[error(
+        "{}: its source {source_path:?} is not a path below a folder, so it is not read; the file is damaged or hostile",
+        path.display()
+    )]
+    SourceOutside {
+        /// The pbin.
+        path: PathBuf,
+        /// The source.
+        source_path: String,
+    },
+    /// A source changed after packing.
+    #[error(
+        "{}: has {found} bytes, but had {expected} when it was packed; give the folder of the same corpus",
+        path.display()
+    )]
+    SourceLength {
+        /// The source.
+        path: PathBuf,
+        /// Its length.
+        found: u64,
+        /// Its recorded length.
+        expected: u64,
+    },
+    /// There is no document at the origin of a document.
+    #[error(
+        "{}: document {document} came from {record}, but no document starts there; the corpus has changed or the file is wrong",
+        path.display()
+    )]
+    NoRecord {
+        /// The pbin.
+        path: PathBuf,
+        /// The document number, from 0.
+        document: u64,
+        /// The source and the place in it.
+        record: String,
+    },
+    /// A document of the file differs from the record it came from.
+    #[error(
+        "{}: document {document} differs from {record} at token {token}: found {}, expected {}",
+        path.display(),
+        shown_id(*found),
+        shown_id(*expected)
+    )]
+    RecordDiffers {
+        /// The pbin.
+        path: PathBuf,
+        /// The document number, from 0.
+        document: u64,
+        /// Index of the first differing token, from 0.
+        token: u64,
+        /// The id in the file; `None` past its end.
+        found: Option<u32>,
+        /// The id according to the record; `None` past its end.
+        expected: Option<u32>,
+        /// The source and the place in it.
+        record: String,
+    },
     /// An id is not in the vocabulary.
     #[error(
         "{}: document {document} has id {found} at token {token}, outside the vocabulary of {vocab_size}",

@@ -4,16 +4,49 @@ mod corpus;
 mod engines;
 mod error;
 mod file;
+mod origins;
 mod proof;
 
 pub use corpus::{CorpusReport, verify_corpus};
 pub use engines::{EnginesReport, verify_engines};
 pub use error::{EnginesDiffer, VerifyError};
 pub use file::{FileReport, verify_file};
+pub use origins::{OriginsOptions, verify_origins};
 pub use proof::prove;
+
+use packtok_pbin::{SpecialTokensInText, TokenWidth};
+
+use crate::pack::{PackOptions, Sample};
 
 /// The id encoded by the little-endian bytes of one token.
 fn id_of(token: &[u8]) -> u32 {
     let bytes = token.iter().rev();
     bytes.fold(0, |id, &byte| id << 8 | u32::from(byte))
+}
+
+/// The first token at which two documents differ, and its id in each; `None` past the end of one.
+fn first_difference(
+    found: &[u8],
+    expected: &[u8],
+    width: TokenWidth,
+) -> Option<(u64, Option<u32>, Option<u32>)> {
+    if found == expected {
+        return None;
+    }
+    let width = width.bytes() as usize;
+    let differing = found
+        .chunks(width)
+        .zip(expected.chunks(width))
+        .take_while(|(found, expected)| found == expected)
+        .count();
+    let id = |tokens: &[u8]| tokens.chunks(width).nth(differing).map(id_of);
+    Some((differing as u64, id(found), id(expected)))
+}
+
+/// If special tokens are forbidden in text, only tokenizing shows whether a document is packed.
+fn sample(options: &PackOptions, fraction: f64) -> Sample {
+    match options.spec.recorded.special_tokens_in_text {
+        SpecialTokensInText::Fail => Sample::ALL,
+        _ => Sample::fraction(fraction),
+    }
 }

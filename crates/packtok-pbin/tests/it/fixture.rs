@@ -111,11 +111,15 @@ pub(crate) fn example_sources() -> Vec<Source> {
             path: "a.jsonl".into(),
             bytes: 61,
             crc32c: Some(0x1234_5678),
+            format: None,
+            input: None,
         },
         Source {
             path: "b/c.jsonl.zst".into(),
             bytes: 20,
             crc32c: None,
+            format: None,
+            input: None,
         },
     ]
 }
@@ -130,7 +134,7 @@ pub(crate) fn write(
 ) -> Summary {
     let documents: Vec<&[u32]> = documents.iter().map(Vec::as_slice).collect();
     let (data, lengths) = encode(&documents, width);
-    let mut writer = Writer::create(dst, width).unwrap();
+    let mut writer = Writer::create(dst, width, false).unwrap();
     writer.append(&data, &lengths).unwrap();
     let (documents, tokens) = (writer.num_documents(), writer.data_bytes() / width.bytes());
     let counts = Counts {

@@ -3,8 +3,8 @@
 use std::fs;
 
 use packtok_pbin::{
-    Counts, Dialect, Metadata, Reader, Replace, TokenWidth, Writer, parse_pairs, read_raw_index,
-    write_pairs,
+    Counts, Dialect, Metadata, Origin, Reader, Replace, TokenWidth, Writer, parse_pairs,
+    read_raw_index, write_pairs,
 };
 
 use crate::fixture::{
@@ -40,7 +40,7 @@ fn specified_example() -> Vec<u8> {
 fn the_writer_produces_the_worked_example_of_the_specification() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("example.pbin");
-    let mut writer = Writer::create(&path, TokenWidth::U16).unwrap();
+    let mut writer = Writer::create(&path, TokenWidth::U16, false).unwrap();
     let (data, lengths) = encode(&EXAMPLE_DOCUMENTS, TokenWidth::U16);
     writer.append(&data, &lengths).unwrap();
     let finished = writer
@@ -81,6 +81,45 @@ fn the_worked_example_reads_back_completely() {
         [50256, 50256, 3666]
     );
     reader.verify(&mut proceed).unwrap();
+}
+
+#[test]
+fn origins_equal_those_of_the_reference_writer() {
+    let path = golden("origins.pbin");
+    let reader = Reader::open(&path).unwrap();
+    let expected = [(0, 0), (0, 25), (1, 4_000_000_000)];
+    let expected = expected.map(|(source, offset)| Origin { source, offset });
+    for (i, &origin) in (0..).zip(&expected) {
+        assert_eq!(reader.origin(i).unwrap(), Some(origin));
+    }
+    assert!(reader.origin(3).is_err());
+    reader.verify(&mut proceed).unwrap();
+    assert_eq!(reader.documents_of_source(0).unwrap(), Some(0..2));
+    assert_eq!(reader.documents_of_source(1).unwrap(), Some(2..3));
+    assert_eq!(reader.documents_of_source(9).unwrap(), Some(3..3));
+
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("origins.pbin");
+    let mut writer = Writer::create(&written, TokenWidth::U16, true).unwrap();
+    let (data, lengths) = encode(&EXAMPLE_DOCUMENTS, TokenWidth::U16);
+    writer.append(&data, &lengths).unwrap();
+    writer.push_origins(expected).unwrap();
+    let finished = writer.finish(&example_metadata(), &example_sources());
+    finished.unwrap().publish(Replace::Never).unwrap();
+    assert_eq!(fs::read(written).unwrap(), fs::read(path).unwrap());
+}
+
+#[test]
+fn a_file_with_too_few_origins_is_not_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&folder.path().join("x.pbin"), TokenWidth::U16, true).unwrap();
+    let (data, lengths) = encode(&EXAMPLE_DOCUMENTS, TokenWidth::U16);
+    writer.append(&data, &lengths).unwrap();
+    writer.push_origins([Origin::default()]).unwrap();
+    let error = writer
+        .finish(&example_metadata(), &example_sources())
+        .unwrap_err();
+    assert!(error.to_string().contains("number of origins"), "{error}");
 }
 
 #[test]
@@ -231,7 +270,7 @@ fn files_of_modalities_are_reproduced_byte_for_byte() {
             .collect();
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy.pbin");
-        let mut writer = Writer::create(&copy, reader.width()).unwrap();
+        let mut writer = Writer::create(&copy, reader.width(), false).unwrap();
         writer.append(reader.data(), &lengths).unwrap();
         let (documents, tokens) = (reader.len(), reader.num_tokens());
         let counts = Counts {

@@ -59,6 +59,8 @@ fn source(i: usize) -> Source {
         path: format!("{i}.jsonl"),
         bytes: i as u64,
         crc32c: None,
+        format: None,
+        input: None,
     }
 }
 

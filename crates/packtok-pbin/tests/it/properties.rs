@@ -89,7 +89,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pbin");
         let sources: Vec<Source> =
-            sources.into_iter().map(|(path, bytes, crc32c)| Source { path, bytes, crc32c }).collect();
+            sources.into_iter().map(|(path, bytes, crc32c)| Source { path, bytes, crc32c, format: None, input: None }).collect();
         let summary = write(&path, width, &documents, example_metadata(), &sources);
         let reader = Reader::open(&path).unwrap();
         reader.verify(&mut proceed).unwrap();

@@ -39,7 +39,7 @@ fn files() -> impl Strategy<Value = Vec<Documents>> {
 fn write(folder: &Path, files: &[Documents]) -> Vec<PathBuf> {
     let paths = files.iter().enumerate().map(|(i, documents)| {
         let path = folder.join(format!("{i}.pbin"));
-        let mut writer = Writer::create(&path, TokenWidth::U8).unwrap();
+        let mut writer = Writer::create(&path, TokenWidth::U8, false).unwrap();
         for document in documents {
             writer.append(document, &[document.len() as u64]).unwrap();
         }

@@ -133,7 +133,7 @@ fn verify_stops_on_break() {
 fn a_writer_rejects_inconsistent_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.pbin");
-    let mut writer = Writer::create(&path, TokenWidth::U16).unwrap();
+    let mut writer = Writer::create(&path, TokenWidth::U16, false).unwrap();
     let at = path.display();
     assert_eq!(
         writer.append(b"abcd", &[2]).unwrap_err().to_string(),
@@ -158,7 +158,7 @@ fn a_writer_rejects_inconsistent_input() {
     let mut metadata = example_metadata();
     metadata.counts = Counts::default();
     metadata.options.field = "x".repeat(16 << 20);
-    let error = Writer::create(&path, TokenWidth::U8)
+    let error = Writer::create(&path, TokenWidth::U8, false)
         .unwrap()
         .finish(&metadata, &[])
         .unwrap_err();

@@ -1,0 +1,344 @@
+//! Compares a pbin with the records that its documents came from.
+//!
+//! The file itself tells everything but where the corpus is: its sources, the place of each record,
+//! the options, and which tokenizer made the ids. So this also works for a shard, for a joined file,
+//! and for a corpus that has moved or lost other files since.
+
+use std::ops::RangeInclusive;
+use std::path::{Component, Path, PathBuf};
+
+use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader, TokenWidth};
+use packtok_tokenizer::{EngineChoice, Tokenizer};
+
+use super::{CorpusReport, VerifyError, first_difference, sample};
+use crate::corpus::{self, Source, is_url, len_of};
+use crate::error::{Error, Result};
+use crate::field::Fields;
+use crate::pack::{DocBatch, Existing, OnBadDocument, PackOptions, PackSpec, UNSAMPLED, process};
+use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
+
+/// Where the corpus is, and how it is read.
+#[derive(Debug, Clone)]
+pub struct OriginsOptions {
+    /// The pbin.
+    pub path: PathBuf,
+    /// The common folder of the sources, to which their recorded paths are relative; a path or URL.
+    pub folder: PathBuf,
+    /// About which fraction of the documents is compared.
+    pub fraction: f64,
+    /// Number of threads.
+    pub num_cpus: usize,
+    /// Largest zstd window, as a power of two.
+    pub zstd_window_log: u32,
+}
+
+/// Reads the record of every document again, tokenizes about `options.fraction` of them with the
+/// reference engine, and compares the ids.
+///
+/// # Errors
+/// The first document without a record at its origin, or with other ids; a source has another length
+/// than when the file was packed; the file does not record origins.
+pub fn verify_origins(
+    options: &OriginsOptions,
+    tokenizer: &Tokenizer,
+    monitor: &mut Monitor<'_>,
+) -> Result<CorpusReport> {
+    let file = Reader::open(&options.path)?;
+    let (true, Some(metadata)) = (file.has_origins(), file.metadata()?) else {
+        return Err(VerifyError::NoOrigins {
+            path: options.path.clone(),
+        }
+        .into());
+    };
+    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
+    if file.width() != expected_width {
+        return Err(VerifyError::WidthDiffers {
+            path: options.path.clone(),
+            found_bytes: file.width().bytes(),
+            expected_bytes: expected_width.bytes(),
+        }
+        .into());
+    }
+    let used = used_sources(&file, options)?;
+    let sources: Vec<Source> = used.iter().map(|used| used.source.clone()).collect();
+    let pack_options = pack_options(options, metadata, &sources)?;
+    let wanted = used.iter().map(|used| used.offsets.clone()).collect();
+    let mut comparison = Comparison {
+        file: &file,
+        used: &used,
+        report: CorpusReport {
+            documents: 0,
+            compared: 0,
+        },
+        total_bytes: sources.iter().map(Source::span_bytes).sum(),
+        monitor,
+    };
+    let reader = corpus::Reader::new(sources.clone(), pack_options.spec.read());
+    let sample = sample(&pack_options, options.fraction).among(wanted);
+    process(
+        &pack_options,
+        tokenizer,
+        &sources,
+        reader,
+        sample,
+        &mut comparison,
+    )?;
+    match comparison.report.documents < file.len() {
+        true => Err(comparison.no_record()),
+        false => Ok(comparison.report),
+    }
+}
+
+/// A source of the file from which it has documents.
+struct UsedSource {
+    /// Its index among the sources of the file.
+    number: u64,
+    /// The offsets of its first and last document.
+    offsets: RangeInclusive<u64>,
+    source: Source,
+}
+
+/// The sources with documents, in order.
+fn used_sources(file: &Reader, options: &OriginsOptions) -> Result<Vec<UsedSource>> {
+    let recorded = file.sources()?;
+    let mut used: Vec<UsedSource> = Vec::new();
+    let mut last = None;
+    file.for_each_origin(|document, origin| {
+        if last.is_some_and(|last: Origin| {
+            (last.source, last.offset) >= (origin.source, origin.offset)
+        }) {
+            return Err(Error::from(VerifyError::OriginsUnordered {
+                path: options.path.clone(),
+                document,
+            }));
+        }
+        last = Some(origin);
+        match used.last_mut().filter(|used| used.number == origin.source) {
+            Some(used) => used.offsets = *used.offsets.start()..=origin.offset,
+            None => {
+                let source = usize::try_from(origin.source).ok();
+                let source = source
+                    .and_then(|number| recorded.get(number))
+                    .ok_or_else(|| packtok_pbin::Error::DamagedOrigin {
+                        path: options.path.clone(),
+                        document,
+                    })?;
+                used.push(UsedSource {
+                    number: origin.source,
+                    offsets: origin.offset..=origin.offset,
+                    source: source_at(options, source, origin.offset)?,
+                });
+            }
+        }
+        Ok(())
+    })?;
+    Ok(used)
+}
+
+/// A recorded source as a source to read, from its first document on where that is possible.
+fn source_at(
+    options: &OriginsOptions,
+    recorded: &packtok_pbin::Source,
+    first_offset: u64,
+) -> Result<Source> {
+    let Some(format) = recorded
+        .format
+        .filter(|&format| format != CorpusFormat::Plugin)
+    else {
+        return Err(VerifyError::OriginsOfPlugin {
+            path: options.path.clone(),
+            source_path: recorded.path.clone(),
+        }
+        .into());
+    };
+    let is_below = |part| matches!(part, Component::Normal(_));
+    let recorded_path = Path::new(&recorded.path);
+    if recorded.path.is_empty() || !recorded_path.components().all(is_below) {
+        return Err(VerifyError::SourceOutside {
+            path: options.path.clone(),
+            source_path: recorded.path.clone(),
+        }
+        .into());
+    }
+    let path = joined(&options.folder, &recorded.path);
+    let bytes = len_of(&path)?;
+    if bytes != recorded.bytes {
+        return Err(VerifyError::SourceLength {
+            path,
+            found: bytes,
+            expected: recorded.bytes,
+        }
+        .into());
+    }
+    let source = Source {
+        path,
+        label: recorded.path.clone(),
+        bytes,
+        format,
+        input: usize::try_from(recorded.input.unwrap_or_default()).unwrap_or(usize::MAX),
+        range: None,
+        files: None,
+    };
+    let starts_at_a_line = format == CorpusFormat::Jsonl
+        && corpus::compression(&source)? == corpus::Compression::None
+        && (1..bytes).contains(&first_offset);
+    Ok(Source {
+        // The byte order mark is not part of the first line.
+        range: (starts_at_a_line && first_offset > 3).then_some(first_offset..bytes),
+        ..source
+    })
+}
+
+/// `path` below `folder`, which may be a URL.
+fn joined(folder: &Path, path: &str) -> PathBuf {
+    match is_url(folder) {
+        false => folder.join(path),
+        true => format!(
+            "{}/{path}",
+            folder.display().to_string().trim_end_matches('/')
+        )
+        .into(),
+    }
+}
+
+/// The options of the run that wrote the file.
+fn pack_options(
+    options: &OriginsOptions,
+    metadata: &Metadata,
+    sources: &[Source],
+) -> Result<PackOptions> {
+    let recorded = metadata.options.clone();
+    let eod = (metadata.eod.clone()).ok_or_else(|| VerifyError::NoOrigins {
+        path: options.path.clone(),
+    })?;
+    let patterns = match recorded.input_fields.is_empty() {
+        true => std::slice::from_ref(&recorded.field),
+        false => &recorded.input_fields,
+    };
+    Ok(PackOptions {
+        fields: Fields::compile(patterns.iter().map(String::as_str))?,
+        bos: metadata.bos.clone(),
+        spec: PackSpec {
+            input: sources.iter().map(|source| source.label.clone()).collect(),
+            output: options.path.clone(),
+            index_path: None,
+            eod: Some(eod.token.clone()),
+            bos: metadata.bos.as_ref().map(|bos| bos.token.clone()),
+            recorded,
+            // Always the reference engine, whichever engine packed the file.
+            engine: EngineChoice::Reference,
+            cache_bytes: None,
+            // A record that is not in the file may be bad.
+            on_bad_document: OnBadDocument::Skip,
+            max_rejects: None,
+            num_cpus: options.num_cpus,
+            zstd_window_log: options.zstd_window_log,
+            existing: Existing::Error,
+            span_bytes: u64::MAX,
+            restart: false,
+            redactions: Vec::new(),
+            plugin: None,
+            chunk_bytes: corpus::CHUNK_BYTES,
+        },
+        eod,
+    })
+}
+
+struct Comparison<'a, 'm> {
+    file: &'a Reader,
+    used: &'a [UsedSource],
+    report: CorpusReport,
+    total_bytes: u64,
+    monitor: &'a mut Monitor<'m>,
+}
+
+impl Comparison<'_, '_> {
+    /// The origin of the next document.
+    fn next_origin(&self) -> Result<Option<Origin>> {
+        match self.report.documents < self.file.len() {
+            true => Ok(self.file.origin(self.report.documents)?),
+            false => Ok(None),
+        }
+    }
+
+    /// The error that the next document has no record at its origin.
+    fn no_record(&self) -> Error {
+        match self.next_origin() {
+            Err(error) => error,
+            Ok(origin) => VerifyError::NoRecord {
+                path: self.file.path().into(),
+                document: self.report.documents,
+                record: self.shown(origin.unwrap_or_default()),
+            }
+            .into(),
+        }
+    }
+
+    fn shown(&self, origin: Origin) -> String {
+        let used = self.used.iter().find(|used| used.number == origin.source);
+        used.map_or_else(String::new, |used| {
+            let place = used.source.offset_shown(origin.offset);
+            format!("{}, {place}", used.source.path.display())
+        })
+    }
+
+    fn compare(&mut self, expected: &[u8], origin: Origin) -> Result<()> {
+        let document = self.report.documents;
+        self.report.compared += 1;
+        let found = self.file.document(document)?;
+        match first_difference(found, expected, self.file.width()) {
+            None => Ok(()),
+            Some((token, found, expected)) => Err(VerifyError::RecordDiffers {
+                path: self.file.path().into(),
+                document,
+                token,
+                found,
+                expected,
+                record: self.shown(origin),
+            }
+            .into()),
+        }
+    }
+}
+
+impl Consume<DocBatch> for Comparison<'_, '_> {
+    fn consume(&mut self, batch: &mut DocBatch) -> Result<Flow> {
+        let number = self.used[batch.source].number;
+        let mut start = 0;
+        for (&bytes, &offset) in batch.document_bytes.iter().zip(&batch.offsets) {
+            let stop = start
+                + if bytes == UNSAMPLED {
+                    0
+                } else {
+                    bytes as usize
+                };
+            let Some(origin) = self.next_origin()? else {
+                return Ok(Flow::Stop);
+            };
+            let place = (number, offset);
+            if place > (origin.source, origin.offset) {
+                return Err(self.no_record());
+            }
+            // Records before it are not in this file.
+            if place == (origin.source, origin.offset) {
+                if bytes != UNSAMPLED {
+                    self.compare(&batch.data[start..stop], origin)?;
+                }
+                self.report.documents += 1;
+            }
+            start = stop;
+        }
+        batch.shrink();
+        Ok(Flow::Continue)
+    }
+
+    fn tick(&mut self, bytes_read: u64) -> Result<()> {
+        let progress = Progress {
+            bytes_read,
+            total_bytes: self.total_bytes,
+            documents: self.report.documents,
+            ..Progress::default()
+        };
+        report_progress(self.monitor, &progress)
+    }
+}
