@@ -50,7 +50,7 @@ _AFFECTED = {
     "python/packtok/commands/": "cli docstrings json newcomer",
     "python/packtok/commands/count.py": "corpus_formats count",
     "python/packtok/plugins/": "hf_datasets sources",
-    "python/packtok/catalog/": "metadata names run_tokenize tokenize",
+    "python/packtok/catalog/": "metadata names run_tokenize search tokenize",
     "python/packtok/commands/data.py": "json metadata names",
     "python/packtok/commands/index.py": "cli modalities",
     "python/packtok/commands/join.py": "max_rejects shards",

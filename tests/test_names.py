@@ -123,7 +123,7 @@ def test_broken_metadata_is_listed_and_not_fatal(base: Path, packtok_cli: Packto
 
 
 def test_only_changed_files_are_read_again(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from packtok.catalog import index
+    from packtok.catalog import entries as index
 
     build_index(base)
     before = (base / INDEX_NAME).read_bytes()

@@ -9,6 +9,7 @@ tokenized one is named after its parent and its folders: ``<parent>-tokenized_<t
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,48 +49,76 @@ def described_below(base: Path) -> Iterator[Described]:
         OSError: If the base itself cannot be read.
     """
     os.scandir(base).close()
-    yield from _in_folder(base, "")
+    yield from _in_folder(f"{base}/", "", frozenset())
 
 
-def _in_folder(base: Path, folder: str) -> Iterator[Described]:
-    names = _entries(base / folder)
-    found = _metadata_in(base, folder, names)
-    if found is not None and folder:
+def _in_folder(base: str, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[Described]:
+    """Yields what is below a folder, unless the folder is a link to one of those ``above`` it."""
+    found = _metadata_in(base, folder) if folder else None
+    if found is not None:
         yield found
         yield from _tokenized(base, folder, found.path)
         return
-    for name in names:
-        if name not in _SKIPPED and (base / folder / name).is_dir():
-            yield from _in_folder(base, f"{folder}{name}/")
+    here = _identity(base + folder)
+    if here is None or here in above:
+        return
+    for name in _folders(base + folder):
+        if name not in _SKIPPED:
+            yield from _in_folder(base, f"{folder}{name}/", above | {here})
 
 
-def _tokenized(base: Path, folder: str, parent: str) -> Iterator[Described]:
+def _tokenized(base: str, folder: str, parent: str) -> Iterator[Described]:
     top = f"{folder}{TOKENIZED_FOLDER}/"
-    for tokenizer in _entries(base / top):
-        for subset in _entries(base / top / tokenizer):
-            inner = f"{top}{tokenizer}/{subset}/"
-            found = _metadata_in(base, inner, _entries(base / inner), parent)
+    for tokenizer in _folders(base + top):
+        for subset in _folders(f"{base}{top}{tokenizer}"):
+            found = _metadata_in(base, f"{top}{tokenizer}/{subset}/", parent)
             if found is not None:
                 yield found
 
 
-def _entries(folder: Path) -> list[str]:
-    """Returns the names in a folder in natural order; none if it is no folder or cannot be read."""
+def _identity(folder: str) -> tuple[int, int] | None:
     try:
-        names = [name for name in os.listdir(folder) if not name.startswith(".")]
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _folders(folder: str) -> list[str]:
+    """Returns the names of the folders in a folder in natural order; none if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [one.name for one in entries if not one.name.startswith(".") and one.is_dir()]
     except OSError:
         return []
-    return _packtok.natural_sorted(names)
+    try:
+        return _packtok.natural_sorted(names)
+    except UnicodeEncodeError:
+        # Names that are not UTF-8 have no natural order.
+        return sorted(names)
 
 
-def _metadata_in(base: Path, folder: str, names: list[str], parent: str | None = None) -> Described | None:
+def _metadata_in(base: str, folder: str, parent: str | None = None) -> Described | None:
+    """Returns the metadata file in a folder, which is not listed: it may contain a million files of data."""
     for name in METADATA_NAMES:
-        if name in names:
-            files = [name, DETAILS_NAME] if DETAILS_NAME in names else [name]
-            found = [(base / folder / file).stat() for file in files]
-            modified_ns = max(one.st_mtime_ns for one in found)
-            return Described(f"{folder}{name}", modified_ns, sum(one.st_size for one in found), parent)
+        file = _stat(f"{base}{folder}{name}")
+        if file is None:
+            continue
+        details = _stat(f"{base}{folder}{DETAILS_NAME}")
+        if details is None:
+            return Described(f"{folder}{name}", file.st_mtime_ns, file.st_size, parent)
+        modified_ns = max(file.st_mtime_ns, details.st_mtime_ns)
+        return Described(f"{folder}{name}", modified_ns, file.st_size + details.st_size, parent)
     return None
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """Returns what the system knows of a file; ``None`` if there is none, or something else."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def dataset_name(described: Described, own_name: str, parent_name: str | None) -> str:

@@ -5,164 +5,117 @@ one is made in memory and published by rename, and readers open it as immutable,
 lock on a network file system, where locks often fail.
 """
 
-import json
+import os
 import sqlite3
+import threading
 import urllib.parse
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packtok import _packtok
-from packtok.catalog.garden import Described, dataset_name, described_below
-from packtok.catalog.schema import load_details, load_metadata
-from packtok.errors import ConfigError, PacktokError
+from packtok.catalog.entries import Broken, entries_of
+from packtok.catalog.garden import Described, described_below
+from packtok.catalog.index_file import VERSION, index_content, is_intact
+from packtok.errors import PacktokError
+
+if TYPE_CHECKING:
+    from packtok.catalog.search import Columns, Found, Query
 
 INDEX_NAME = "packtok_index.sqlite"
-# Version of the tables; an index of another version is built again.
-_VERSION = 1
-_SCHEMA = """
-PRAGMA user_version = {version};
-PRAGMA page_size = 8192;
-CREATE TABLE dataset (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, modified_ns INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    name TEXT NOT NULL, context TEXT NOT NULL, parent TEXT, tokenizer TEXT, documents INTEGER, tokens INTEGER,
-    language TEXT, license TEXT, own_name TEXT NOT NULL, entry TEXT NOT NULL
-);
-CREATE TABLE broken (
-    path TEXT PRIMARY KEY, modified_ns INTEGER NOT NULL, bytes INTEGER NOT NULL, reason TEXT NOT NULL
-);
-CREATE VIRTUAL TABLE words USING fts5 (
-    name, description, source, corpora, context, content = '', prefix = '2 3', tokenize = 'unicode61'
-);
-"""
-_INDEXES = "CREATE INDEX dataset_name ON dataset (name);"
-_COLUMNS = (
-    *("path", "modified_ns", "bytes", "name", "context", "parent", "tokenizer", "documents", "tokens"),
-    *("language", "license", "own_name", "entry"),
-)
-
-
-@dataclass(frozen=True)
-class Broken:
-    """A metadata file that cannot be read."""
-
-    path: str
-    modified_ns: int
-    bytes: int
-    reason: str
-
-
-def entries_of(base: Path, known: "Index | None" = None) -> Iterator[dict[str, Any] | Broken]:
-    """Yields an entry for each metadata file below ``base``, from ``known`` if the file did not change."""
-    names: dict[str, str] = {}
-    for described in described_below(base):
-        entry = None if known is None else known.unchanged(described)
-        if entry is None:
-            entry = _read(base, described)
-        if isinstance(entry, dict):
-            names[described.path] = entry["own_name"]
-            parent_name = None if described.parent is None else names.get(described.parent)
-            entry = {**entry, "name": dataset_name(described, entry["own_name"], parent_name)}
-        yield entry
-
-
-def _read(base: Path, described: Described) -> dict[str, Any] | Broken:
-    file = base / described.path
-    try:
-        metadata = load_metadata(file)
-        details = load_details(file)
-    except (ConfigError, OSError) as error:
-        return Broken(described.path, described.modified_ns, described.bytes, str(error))
-    info = metadata.tokenized_info
-    return {
-        "path": described.path,
-        "modified_ns": described.modified_ns,
-        "bytes": described.bytes,
-        "own_name": metadata.name,
-        "context": described.context,
-        "parent": described.parent,
-        "tokenizer": None if info is None else info.tokenizer,
-        "documents": details.get("documents"),
-        "tokens": details.get("tokens"),
-        "language": details.get("language"),
-        "license": details.get("license"),
-        "entry": json.dumps(metadata.to_dict()),
-    }
+# Weights of name, description, source, corpora and context.
+_SCORE = "bm25(words, 10, 2, 1, 5, 3)"
 
 
 def build_index(base: Path) -> dict[str, Any]:
     """Writes the index of ``base``; returns its ``path``, the number of ``datasets``, and ``broken`` files.
 
+    An intact index is left as it is if no metadata file was added, changed or removed.
+
     Raises:
         OSError: If the index cannot be written; an existing one is then unchanged.
     """
     path = base / INDEX_NAME
+    described = list(described_below(base))
     with _existing(path) as known:
-        found = list(entries_of(base, known))
-    broken = [one for one in found if isinstance(one, Broken)]
-    _packtok.publish_bytes(path, _content((one for one in found if isinstance(one, dict)), broken))
+        if known is not None and known.is_of(described):
+            broken = known.broken()
+        else:
+            known_entries = {} if known is None else known.by_file()
+            found = list(entries_of(base, described, lambda one: known_entries.get(_file(one))))
+            broken = [one for one in found if isinstance(one, Broken)]
+            content = index_content([one for one in found if isinstance(one, dict)], broken)
+            _packtok.publish_bytes(path, content)
     return {
         "path": str(path),
-        "datasets": len(found) - len(broken),
+        "datasets": len(described) - len(broken),
         "broken": [{"path": one.path, "reason": one.reason} for one in broken],
     }
 
 
-def _content(entries: Iterable[dict[str, Any]], broken: list[Broken]) -> bytes:
-    """Returns the bytes of an index, which is made in memory and so needs no locks."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA.format(version=_VERSION))
-        marks = ", ".join("?" for _ in _COLUMNS)
-        for i, entry in enumerate(entries, 1):
-            values = [entry[column] for column in _COLUMNS]
-            connection.execute(f"INSERT INTO dataset VALUES (?, {marks})", [i, *values])
-            shown = json.loads(entry["entry"])
-            words = (
-                *(entry["name"], shown.get("description", ""), shown.get("download_source", "")),
-                *(" ".join(shown.get("corpuses", [])), entry["context"].replace("/", " ")),
-            )
-            columns = "rowid, name, description, source, corpora, context"
-            connection.execute(f"INSERT INTO words ({columns}) VALUES (?, ?, ?, ?, ?, ?)", [i, *words])
-        for one in broken:
-            row = [one.path, one.modified_ns, one.bytes, one.reason]
-            connection.execute("INSERT INTO broken VALUES (?, ?, ?, ?)", row)
-        connection.executescript(_INDEXES)
-        connection.commit()
-        return connection.serialize()
+def _file(described: Described | Broken) -> tuple[str, int, int]:
+    return described.path, described.modified_ns, described.bytes
 
 
 class Index:
-    """An open index."""
+    """An open index.
+
+    Threads may share it: the connection is used by one at a time, and arrays never change.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.Lock()
+        self._columns: Columns | None = None
+        self._identity = _identity(path)
         quoted = urllib.parse.quote(str(path.absolute()))
         try:
-            self._connection = sqlite3.connect(f"file:{quoted}?mode=ro&immutable=1", uri=True)
+            self._connection = sqlite3.connect(
+                f"file:{quoted}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
             self._connection.row_factory = sqlite3.Row
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         except sqlite3.Error as error:
             raise PacktokError(f"{path}: not an index: {error}; run packtok data index") from None
-        if version != _VERSION:
-            raise PacktokError(
-                f"{path}: index version {version}, expected {_VERSION}; run packtok data index"
-            )
+        if version != VERSION:
+            raise PacktokError(f"{path}: index version {version}, expected {VERSION}; run packtok data index")
 
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
 
-    def unchanged(self, described: Described) -> dict[str, Any] | Broken | None:
-        """Returns the entry of a metadata file that has not changed; ``None`` if it has, or is new."""
-        key = (described.path, described.modified_ns, described.bytes)
-        where = "path = ? AND modified_ns = ? AND bytes = ?"
-        row = self._connection.execute(f"SELECT * FROM dataset WHERE {where}", key).fetchone()
-        if row is not None:
-            return dict(row)
-        row = self._connection.execute(f"SELECT * FROM broken WHERE {where}", key).fetchone()
-        return None if row is None else Broken(**dict(row))
+    def is_current(self) -> bool:
+        """Returns whether no other index was published since this one was opened."""
+        return self._identity is not None and self._identity == _identity(self.path)
+
+    def is_of(self, described: list[Described]) -> bool:
+        """Returns whether the file is intact and has been made from these metadata files as they are now."""
+        columns = "path, modified_ns, bytes"
+        files = self._rows(f"SELECT {columns} FROM dataset UNION ALL SELECT {columns} FROM broken")
+        return sorted(map(tuple, files)) == sorted(map(_file, described)) and is_intact(
+            self.path.read_bytes()
+        )
+
+    def by_file(self) -> dict[tuple[str, int, int], dict[str, Any] | Broken]:
+        """Returns all entries by path, time and length of their metadata files."""
+        found: dict[tuple[str, int, int], dict[str, Any] | Broken] = {
+            (one["path"], one["modified_ns"], one["bytes"]): one for one in self.entries()
+        }
+        return found | {_file(one): one for one in self.broken()}
+
+    def broken(self) -> list[Broken]:
+        """Returns the metadata files that could not be read."""
+        return [Broken(**one) for one in self._all("SELECT * FROM broken ORDER BY rowid")]
+
+    def entry(self, path: str) -> dict[str, Any] | None:
+        """Returns the entry of a metadata file, given its path relative to the base; ``None`` if none is."""
+        found = self._all("SELECT * FROM dataset WHERE path = ?", _bindable(path))
+        return found[0] if found else None
+
+    def children(self, path: str) -> list[dict[str, Any]]:
+        """Returns the entries of the tokenized forms of the dataset that a metadata file describes."""
+        return self._all("SELECT * FROM dataset WHERE parent = ? ORDER BY id", _bindable(path))
 
     def paths_of(self, name: str) -> list[str]:
         """Returns the metadata files of the datasets with a name."""
@@ -178,22 +131,86 @@ class Index:
 
     def search(self, words: str) -> list[dict[str, Any]]:
         """Returns the entries that contain words that start with all of ``words``, best first."""
-        quoted = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in words.split()]
-        if not quoted:
+        from packtok.catalog.search import match_expression
+
+        expression = match_expression(words)
+        if expression is None:
             return self.entries()
         return self._all(
             "SELECT dataset.* FROM words JOIN dataset ON dataset.id = words.rowid WHERE words MATCH ? "
-            "ORDER BY bm25(words, 10, 2, 1, 5, 3), dataset.id",
-            " ".join(quoted),
+            f"ORDER BY {_SCORE}, dataset.id",
+            expression,
         )
 
+    def find(self, query: "Query") -> "Found":
+        """Returns the datasets that a query finds, with the values of the facets and their counts."""
+        from packtok.catalog.search import find
+
+        return find(self, query)
+
+    def columns(self) -> "Columns":
+        """Returns the arrays for facets and orders, which are read once."""
+        if self._columns is None:
+            from packtok.catalog.search import columns_of
+
+            values = [
+                tuple(row) for row in self._rows("SELECT facet, code, value FROM facet ORDER BY facet, code")
+            ]
+            numbers = {row["name"]: row["numbers"] for row in self._rows("SELECT * FROM numbers")}
+            try:
+                self._columns = columns_of(values, numbers)
+            except (TypeError, ValueError) as error:
+                raise self._damaged(error) from None
+        return self._columns
+
+    def matches(self, expression: str) -> str:
+        """Returns the ids of the matches of an FTS5 expression, joined by commas."""
+        ((ids,),) = self._rows("SELECT group_concat(rowid) FROM words WHERE words MATCH ?", expression)
+        return ids or ""
+
+    def matches_by_score(self, expression: str) -> list[int]:
+        """Returns the ids of the matches of an FTS5 expression, best first."""
+        return [
+            i
+            for (i,) in self._rows(
+                f"SELECT rowid FROM words WHERE words MATCH ? ORDER BY {_SCORE}, rowid", expression
+            )
+        ]
+
+    def entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
+        """Returns the entries with these ids, in the same order."""
+        marks = ", ".join("?" for _ in ids)
+        found = {one["id"]: one for one in self._all(f"SELECT * FROM dataset WHERE id IN ({marks})", *ids)}
+        if len(found) != len(ids):
+            raise self._damaged("rows are missing")
+        return [found[i] for i in ids]
+
     def _all(self, query: str, *arguments: Any) -> list[dict[str, Any]]:
-        try:
-            return [dict(row) for row in self._connection.execute(query, arguments)]
-        except sqlite3.DatabaseError as error:
-            raise PacktokError(
-                f"{self.path}: the index is damaged: {error}; run packtok data index"
-            ) from None
+        return [dict(row) for row in self._rows(query, *arguments)]
+
+    def _rows(self, query: str, *arguments: Any) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, arguments).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise self._damaged(error) from None
+
+    def _damaged(self, reason: object) -> PacktokError:
+        return PacktokError(f"{self.path}: the index is damaged: {reason}; run packtok data index")
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Returns what tells a file from the one that replaces it; ``None`` if there is no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _bindable(text: str) -> str:
+    """Returns a text that SQLite accepts: one with halves of surrogate pairs is in no index."""
+    return text.encode(errors="replace").decode()
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from packtok.catalog.base import BASE_VARIABLES, Base, find_base, stored_metadata
-from packtok.catalog.index import INDEX_NAME, Broken, Index, entries_of
+from packtok.catalog.entries import Broken, entries_of
+from packtok.catalog.garden import described_below
+from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.schema import DatasetMetadata, load_metadata
 from packtok.errors import ConfigError, PacktokError
 
@@ -78,7 +80,8 @@ def all_entries(base: Base, remark: Remark = lambda _: None) -> list[dict[str, A
         with closing(Index(index)) as opened:
             return opened.entries()
     remark(f"{base.folder} has no index, so its folders are searched; packtok data index writes one")
-    return [one for one in entries_of(base.folder) if not isinstance(one, Broken)]
+    found = entries_of(base.folder, described_below(base.folder))
+    return [one for one in found if not isinstance(one, Broken)]
 
 
 def search_entries(base: Base, words: str) -> list[dict[str, Any]]:

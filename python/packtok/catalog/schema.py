@@ -141,7 +141,7 @@ def load_details(metadata_path: Path) -> dict[str, Any]:
         ConfigError: If the file is not JSON, or of a later version.
     """
     path = metadata_path.parent / DETAILS_NAME
-    if not path.exists():
+    if not path.is_file():
         return {}
     values = read_mapping(path)
     version = values.get("packtok_metadata")

@@ -1,0 +1,95 @@
+"""Reads what the metadata files below a base directory say: one entry for each, as a row of the index."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packtok.catalog.garden import Described, dataset_name
+from packtok.catalog.schema import load_details, load_metadata
+from packtok.errors import ConfigError
+
+# The largest integer of SQLite.
+_MAX_INTEGER = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A metadata file that cannot be read."""
+
+    path: str
+    modified_ns: int
+    bytes: int
+    reason: str
+
+
+# Returns the entry of a metadata file that an earlier run read and that has not changed.
+Known = Callable[[Described], dict[str, Any] | Broken | None]
+
+
+def entries_of(
+    base: Path, found: Iterable[Described], known: Known = lambda _: None
+) -> Iterator[dict[str, Any] | Broken]:
+    """Yields an entry for each metadata file ``found`` below ``base``, from ``known`` if it is there."""
+    names: dict[str, str] = {}
+    for described in found:
+        entry = known(described)
+        if entry is None:
+            entry = _read(base, described)
+        if isinstance(entry, dict):
+            names[described.path] = entry["own_name"]
+            parent_name = None if described.parent is None else names.get(described.parent)
+            entry = {**entry, "name": dataset_name(described, entry["own_name"], parent_name)}
+        yield entry
+
+
+def _read(base: Path, described: Described) -> dict[str, Any] | Broken:
+    modified_ns = described.modified_ns
+    try:
+        entry = _entry(base / described.path, described)
+        # A name of a file that is not UTF-8, or half of a surrogate pair in JSON, fits into no database.
+        json.dumps(entry, ensure_ascii=False).encode()
+    except OSError as error:
+        # It is read again, because the next time may succeed although the file is the same.
+        modified_ns, reason = 0, str(error)
+    except ConfigError as error:
+        reason = str(error)
+    except UnicodeEncodeError as error:
+        reason = f"{base / described.path}: {error.object[error.start]!a} is not a character"
+    else:
+        return entry
+    path, reason = (text.encode(errors="backslashreplace").decode() for text in (described.path, reason))
+    return Broken(path, modified_ns, described.bytes, reason)
+
+
+def _entry(file: Path, described: Described) -> dict[str, Any]:
+    metadata = load_metadata(file)
+    details = load_details(file)
+    info = metadata.tokenized_info
+    return {
+        "path": described.path,
+        "modified_ns": described.modified_ns,
+        "bytes": described.bytes,
+        "own_name": metadata.name,
+        "context": described.context,
+        "parent": described.parent,
+        "content": metadata.data_content,
+        "tokenizer": None if info is None else info.tokenizer,
+        "documents": _count(details.get("documents")),
+        "tokens": _count(details.get("tokens")),
+        "language": _text(details.get("language")),
+        "license": _text(details.get("license")),
+        "date": metadata.date_downloaded,
+        "entry": json.dumps(metadata.to_dict(), ensure_ascii=False),
+    }
+
+
+def _count(value: Any) -> int | None:
+    """Returns a number of documents or tokens; ``None`` for anything else, since nobody checked the file."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
+    return value if is_count else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,448 @@
+"""Search with facets: against an oracle in plain Python, with hostile words, and shared by threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import sqlite3
+import sys
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from packtok.catalog import search
+from packtok.catalog.facets import FACETS, facet_values, token_range, year_of
+from packtok.catalog.garden import described_below
+from packtok.catalog.index import INDEX_NAME, Index, build_index
+from packtok.catalog.search import Found, Query
+from packtok.errors import PacktokError
+
+WORDS = (
+    "web",
+    "crawl",
+    "café",
+    "naïve",
+    "stories",
+    "code",
+    "gpt-2",
+    "books",
+    "storied",
+    "Ünïcode",
+    "o'clock",
+)
+SAMPLE = 60
+
+
+def write(folder: Path, details: dict[str, Any] | None = None, **values: Any) -> Path:
+    """Writes a metadata file, without data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metadata = {
+        "name": folder.name,
+        "description": "",
+        "date_downloaded": "2024-12-01",
+        "download_source": "",
+        "data_content": "text",
+        **values,
+    }
+    (folder / "metadata.json").write_text(json.dumps(metadata))
+    if details is not None:
+        text = json.dumps({"packtok_metadata": 1, **details})
+        (folder / "metadata.packtok.json").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a base directory with 200 datasets, every second of them tokenized as well."""
+    base = tmp_path_factory.mktemp("base")
+    source = random.Random(5)
+    for i in range(200):
+        words = source.choices(WORDS, k=6)
+        folder = write(
+            base / source.choice(["text", "code/deep"]) / f"set{i}",
+            {"language": source.choice([None, "en", "de", "fr"]), "documents": i, "license": "CC0-1.0"},
+            name=f"{words[0]} {i}",
+            description=" ".join(words[1:5]),
+            download_source=words[5],
+            date_downloaded=source.choice(["2023-02-03", "2024-12-01", "2025", "yesterday", ""]),
+            data_content=source.choice(["text", "text", "image"]),
+        )
+        if i % 2 == 0:
+            tokenizer = source.choice(["gpt2", "t5-base", "llama3"])
+            write(
+                folder / "tokenized" / tokenizer / "all",
+                {"tokens": 10 ** source.randrange(1, 12) + i, "documents": i},
+                tokenized_info={"tokenizer": tokenizer, "file_prefix": "tokenized"},
+            )
+    build_index(base)
+    return base
+
+
+@pytest.fixture
+def index(base: Path) -> Any:
+    with closing(Index(base / INDEX_NAME)) as opened:
+        yield opened
+
+
+def oracle(index: Index, query: Query) -> tuple[list[str], dict[str, dict[str, int]]]:
+    """Returns the paths in the order of folders, and all counts, from the rows alone."""
+
+    def matches(entry: dict[str, Any], ignored: str | None) -> bool:
+        shown = json.loads(entry["entry"])
+        text = " ".join(
+            [entry["name"], shown["description"], shown["download_source"], entry["context"]]
+        ).lower()
+        text = text.replace("é", "e").replace("ï", "i").replace("ü", "u")
+        found = re.findall(r"\w+", text)
+        wanted = query.words.lower().replace("é", "e").replace("ï", "i").replace("ü", "u").split()
+        chosen = {facet: getattr(query, facet) for facet in FACETS if facet != ignored}
+        values = facet_values(entry)
+        return all(any(word.startswith(one) for word in found) for one in wanted) and all(
+            not options or values[facet] in options for facet, options in chosen.items()
+        )
+
+    entries = index.entries()
+    paths = [one["path"] for one in entries if matches(one, None)]
+    counts = {
+        facet: dict(Counter(facet_values(one)[facet] for one in entries if matches(one, facet)))
+        for facet in FACETS
+    }
+    return paths, counts
+
+
+def test_results_and_counts_are_those_of_an_oracle(index: Index) -> None:
+    source = random.Random(7)
+    options = {facet: [value for value, _ in index.find(Query()).facets[facet]] for facet in FACETS}
+    for _ in range(SAMPLE):
+        words = source.choices(["", "w", "sto", "CAFE", "café", "unicode", "deep", "code", "naïve we"], k=1)[
+            0
+        ]
+        chosen = {
+            facet: tuple(source.sample(options[facet], min(2, len(options[facet]))))
+            for facet in source.sample(FACETS, source.randrange(3))
+        }
+        query = Query(words=words, limit=1000, **chosen)
+        found = index.find(query)
+        paths, counts = oracle(index, query)
+        assert found.total == len(found.entries) == len(paths), query
+        assert sorted(one["path"] for one in found.entries) == sorted(paths), query
+        for facet in FACETS:
+            got = {value: count for value, count in found.facets[facet] if count}
+            assert got == counts[facet], (query, facet)
+            assert [count for _, count in found.facets[facet]] == sorted(
+                (count for _, count in found.facets[facet]), reverse=True
+            )
+
+
+def test_pages_are_parts_of_one_list(index: Index) -> None:
+    for sort in search.SORTS:
+        whole = index.find(Query(words="co", sort=sort, limit=1000))
+        parts = [
+            index.find(Query(words="co", sort=sort, offset=i, limit=7)) for i in range(0, whole.total + 7, 7)
+        ]
+        assert [one for part in parts for one in part.entries] == whole.entries
+        assert {part.total for part in parts} == {whole.total}
+    assert index.find(Query(limit=0)).entries == []
+
+
+def test_results_are_sorted(index: Index) -> None:
+    everything = [one["path"] for one in index.entries()]
+    assert [one["path"] for one in index.find(Query(limit=1000)).entries] == everything
+    tokens = [one["tokens"] for one in index.find(Query(sort="tokens", limit=1000)).entries]
+    assert tokens == sorted(tokens, key=lambda one: -1 if one is None else one, reverse=True)
+    dates = [one["date"] for one in index.find(Query(sort="date", limit=1000)).entries]
+    assert dates[0] == "2025"
+    assert {*dates[-5:]} <= {"yesterday", ""}
+    # Natural order: "code 9" is before "code 10".
+    names = [one["name"] for one in index.find(Query(words="code", sort="name", limit=1000)).entries]
+    numbers = [int(one.split()[1]) for one in names if re.fullmatch(r"code \d+", one)]
+    assert numbers == sorted(numbers)
+    best = index.find(Query(words="books", limit=1000)).entries
+    in_name = ["books" in one["name"] for one in best]
+    assert in_name == sorted(in_name, reverse=True)
+    assert [one["path"] for one in best] == [one["path"] for one in index.search("books")]
+
+
+def test_words_that_match_too_much_to_be_scored_rank_names_first(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = index.find(Query(words="code", limit=1000))
+    monkeypatch.setattr(search, "_MAX_SCORED", 3)
+    found = index.find(Query(words="code", limit=1000))
+    assert (found.total, found.facets) == (scored.total, scored.facets)
+    in_name = [re.search(r"\bcode", one["name"]) is not None for one in found.entries]
+    assert in_name == sorted(in_name, reverse=True)
+    ids = [one["id"] for one in found.entries]
+    assert ids == sorted(ids[: sum(in_name)]) + sorted(ids[sum(in_name) :])
+    assert sorted(ids) == sorted(one["id"] for one in scored.entries)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            '"',
+            '""',
+            "*",
+            "a*b",
+            "AND",
+            "NOT",
+            "OR",
+            "NEAR(a b)",
+            "name:web",
+            "{name}",
+            "^web",
+            "-",
+            "+",
+            "(",
+            ")",
+        ),
+        *(
+            "web)",
+            '"web',
+            "web\0crawl",
+            "\0",
+            "\ud800",
+            "'; DROP TABLE dataset; --",
+            "%",
+            "\\",
+            "🎉",
+            "\u202e",
+        ),
+        *("\u0301", "x" * 100_000, "web " * 10_000, "a.b.c.d.e.f" * 100, "\n\t\r", "web\u00a0crawl"),
+    ],
+)
+def test_any_words_are_searched_for_as_words(index: Index, words: str) -> None:
+    found = index.find(Query(words=words))
+    assert 0 <= found.total <= 300
+    assert [one["id"] for one in index.search(words)][:25] == [one["id"] for one in found.entries]
+
+
+def test_words_without_a_letter_find_nothing_and_none_find_all(index: Index) -> None:
+    assert index.find(Query(words='"')).total == 0
+    assert index.find(Query(words="   ")).total == index.find(Query()).total == 300
+    assert index.find(Query(words="gpt-2")).total > 0
+    assert index.find(Query(words="CAFÉ")).total == index.find(Query(words="cafe")).total > 0
+    # A word that is only a sign does not narrow the others down.
+    assert index.find(Query(words="web -")).total == index.find(Query(words="web")).total
+
+
+def test_unknown_value_of_a_facet_finds_nothing_but_keeps_its_counts(index: Index) -> None:
+    for facet in FACETS:
+        for value in ("none such", "", "\0", "\ud800", "%"):
+            found = index.find(Query(**{facet: (value,)}))  # type: ignore[arg-type]
+            assert (found.total, found.entries) == (0, [])
+            assert found.facets[facet] == index.find(Query()).facets[facet]
+            assert all(not found.facets[other] for other in FACETS if other != facet)
+    both = index.find(Query(language=("none such", "en")))
+    assert both.total == index.find(Query(language=("en",))).total > 0
+
+
+def test_chosen_value_is_listed_even_without_matches(index: Index) -> None:
+    found = index.find(Query(words="nothing at all", language=("en",)))
+    assert found.total == 0
+    assert found.facets["language"] == [("en", 0)]
+
+
+def test_a_facet_lists_its_fifty_most_frequent_values(tmp_path: Path) -> None:
+    for i in range(70):
+        for k in range(2 if i < 10 else 1):
+            write(tmp_path / f"{i}-{k}", {"language": f"l{i:02}"})
+    build_index(tmp_path)
+    with closing(Index(tmp_path / INDEX_NAME)) as index:
+        listed = index.find(Query()).facets["language"]
+        assert listed == [(f"l{i:02}", 2 if i < 10 else 1) for i in range(50)]
+        chosen = index.find(Query(language=("l69",))).facets["language"]
+        assert len(chosen) == 50
+        assert ("l69", 1) in chosen
+
+
+def test_invalid_query_is_an_error() -> None:
+    with pytest.raises(ValueError, match="sort is 'size', expected one of best, name, tokens, date"):
+        Query(sort="size")
+    with pytest.raises(ValueError, match="expected no negative number"):
+        Query(offset=-1)
+
+
+def test_ranges_are_powers_of_ten() -> None:
+    expected = {
+        None: "unknown",
+        0: "0-1K",
+        999: "0-1K",
+        1000: "1K-10K",
+        9_999: "1K-10K",
+        10_000: "10K-100K",
+        999_999: "100K-1M",
+        10**6: "1M-10M",
+        10**9 - 1: "100M-1B",
+        10**9: "1B-10B",
+        10**12: "1T-10T",
+        10**15 - 1: "100T-1000T",
+        10**15: "1000T or more",
+        2**63 - 1: "1000T or more",
+    }
+    assert {tokens: token_range(tokens) for tokens in expected} == expected
+    years = {
+        "2024-12-01": "2024",
+        " 2023": "2023",
+        "20241201": "unknown",
+        "": "unknown",
+        "May 2024": "unknown",
+    }
+    assert {date: year_of(date) for date in years} == years
+
+
+def test_entry_and_children_of_a_path(index: Index) -> None:
+    child = next(one for one in index.entries() if one["parent"] is not None)
+    parent = index.entry(child["parent"])
+    assert parent is not None
+    assert child in index.children(parent["path"])
+    assert [index.entry(one) for one in ("none", "", "\ud800", "../metadata.json")] == [None] * 4
+    assert index.children(child["path"]) == index.children("\0") == []
+
+
+def test_threads_share_an_index(index: Index) -> None:
+    queries = [Query(words=words, sort=sort) for words in ("", "web", "c") for sort in search.SORTS]
+    expected = [index.find(query) for query in queries]
+    found: list[list[Found]] = []
+    threads = [
+        threading.Thread(target=lambda: found.append([index.find(query) for query in queries * 5]))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected * 5] * 8
+
+
+def test_an_open_index_notices_that_it_was_replaced(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    build_index(tmp_path)
+    with closing(Index(tmp_path / INDEX_NAME)) as index:
+        build_index(tmp_path)
+        assert index.is_current()
+        write(tmp_path / "b")
+        build_index(tmp_path)
+        assert not index.is_current()
+        assert index.find(Query()).total == 1
+        (tmp_path / INDEX_NAME).unlink()
+        assert not index.is_current()
+
+
+def test_unchanged_index_is_not_written_but_a_damaged_one_is(tmp_path: Path) -> None:
+    for i in range(30):
+        write(tmp_path / f"set{i}", description=f"number {i}")
+    path = tmp_path / INDEX_NAME
+    build_index(tmp_path)
+    content = path.read_bytes()
+    written = path.stat().st_ino
+    assert build_index(tmp_path) == {"path": str(path), "datasets": 30, "broken": []}
+    assert path.stat().st_ino == written
+    for at in random.Random(3).sample(range(100, len(content)), 12):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        build_index(tmp_path)
+        assert path.read_bytes() == content, at
+
+
+def test_index_of_another_version_is_refused_and_rebuilt(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    path = tmp_path / INDEX_NAME
+    for version in (1, 99):
+        build_index(tmp_path)
+        with closing(sqlite3.connect(path)) as changed:
+            changed.execute(f"PRAGMA user_version = {version}")
+        with pytest.raises(PacktokError) as raised:
+            Index(path)
+        assert str(raised.value) == f"{path}: index version {version}, expected 2; run packtok data index"
+    build_index(tmp_path)
+    with closing(Index(path)) as index:
+        assert index.find(Query()).total == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM numbers WHERE name = 'date'",
+        "UPDATE numbers SET numbers = x'00' WHERE name = 'date'",
+        "UPDATE numbers SET numbers = x'0000000000000000' WHERE name = 'by name'",
+        "UPDATE numbers SET numbers = x'ffffffff' WHERE name = 'language'",
+        "UPDATE numbers SET numbers = 7 WHERE name = 'language'",
+        "DROP TABLE facet",
+        "DELETE FROM facet",
+        "DELETE FROM dataset",
+        "DROP TABLE words",
+    ],
+)
+def test_damaged_tables_are_an_error_with_the_remedy(tmp_path: Path, change: str) -> None:
+    write(tmp_path / "a")
+    build_index(tmp_path)
+    with closing(sqlite3.connect(tmp_path / INDEX_NAME)) as connection:
+        connection.execute(change)
+        connection.commit()
+    damaged = pytest.raises(PacktokError, match=r"the index is damaged: .*; run packtok data index")
+    with closing(Index(tmp_path / INDEX_NAME)) as index, damaged:
+        index.find(Query(words="a"))
+    build_index(tmp_path)
+    with closing(Index(tmp_path / INDEX_NAME)) as index:
+        assert index.find(Query(words="a")).total == 1
+
+
+def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_path: Path) -> None:
+    write(tmp_path / "good")
+    write(tmp_path / "types", {"tokens": {"a": 1}, "documents": True, "language": ["en"], "license": 7})
+    write(tmp_path / "big", {"tokens": 10**30, "documents": -1})
+    write(tmp_path / "half", description="\ud800")
+    bad_name = os.fsdecode(b"caf\xe9")
+    write(tmp_path / bad_name)
+    (tmp_path / "list").mkdir()
+    (tmp_path / "list" / "metadata.json").write_text("[]")
+    (tmp_path / "folder" / "metadata.json").mkdir(parents=True)
+    # Opening a pipe would wait forever for somebody to write into it.
+    for folder, name in (("pipe", "metadata.json"), ("good", "metadata.packtok.json")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / folder / name)
+    (tmp_path / "dangling").mkdir()
+    (tmp_path / "dangling" / "metadata.json").symlink_to("nowhere")
+    done = build_index(tmp_path)
+    assert done["datasets"] == 3
+    reasons = {one["path"]: one["reason"] for one in done["broken"]}
+    assert reasons["half/metadata.json"].endswith("'\\ud800' is not a character")
+    assert reasons["caf\\udce9/metadata.json"].endswith("'\\udce9' is not a character")
+    assert reasons["list/metadata.json"].endswith("is a list, expected a mapping of names to values")
+    assert len(reasons) == 3
+    assert build_index(tmp_path) == done
+    with closing(Index(tmp_path / INDEX_NAME)) as index:
+        for one in index.find(Query()).entries:
+            assert [one[key] for key in ("tokens", "documents", "language", "license")] == [None] * 4
+        assert index.entry("half/metadata.json") is None
+        assert index.find(Query(words="half")).total == 0
+
+
+def test_links_in_circles_are_followed_once(tmp_path: Path) -> None:
+    write(tmp_path / "context" / "a")
+    for name in ("one", "two", "three"):
+        (tmp_path / "context" / name).symlink_to("..")
+        (tmp_path / name).symlink_to("context")
+    found = [one.path for one in described_below(tmp_path)]
+    assert len(found) == len(set(found)) == 4
+    assert "context/a/metadata.json" in found
+
+
+def test_search_without_facets_needs_no_numpy(tmp_path: Path) -> None:
+    import subprocess
+
+    write(tmp_path / "a")
+    program = (
+        "import sys; from pathlib import Path; from packtok.catalog.index import build_index; "
+        f"build_index(Path({str(tmp_path)!r})); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
