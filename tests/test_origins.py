@@ -244,7 +244,7 @@ def test_merging_files_with_and_without_origins_is_refused(tmp_path: Path) -> No
         assert not (tmp_path / "m.pbin").exists()
 
 
-def test_inputs_with_fields_of_their_own_are_read_with_them(tmp_path: Path) -> None:
+def test_inputs_with_fields_of_their_own_are_read_with_them(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     for name, key in (("a", "text"), ("b", "body")):
         (tmp_path / "raw" / name).mkdir(parents=True)
         lines = (json.dumps({key: f"{name} {i} some words"}) + "\n" for i in range(40))
@@ -252,10 +252,8 @@ def test_inputs_with_fields_of_their_own_are_read_with_them(tmp_path: Path) -> N
         metadata = {"name": name, "dataset_path": str(tmp_path / "raw" / name), "description": "d"}
         metadata |= {"date_downloaded": "2026-01-01", "download_source": "s", "data_content": "text"}
         (tmp_path / "raw" / name / "metadata.json").write_text(json.dumps(metadata | {"content_field": key}))
-    packtok.tokenize(
-        [str(tmp_path / "raw" / "a"), str(tmp_path / "raw" / "b")],
-        tokenizer=TOKENIZER, output_dir=str(tmp_path / "out"), origins=True,
-    )  # fmt: skip
+    flags = ("-t", TOKENIZER, "--output-dir", "out", "--origins")
+    packtok_cli("tokenize", "raw/a", "raw/b", *flags, cwd=tmp_path)
     (output,) = (tmp_path / "out").glob("*.pbin")
     assert packtok.verify_origins(str(output), str(tmp_path / "raw"))["compared"] == 80
 

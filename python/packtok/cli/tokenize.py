@@ -13,7 +13,8 @@ from packtok.distributed import MAX_SHARDS
 # Options of `pack` that `tokenize` has too.
 OPTIONS_OF_PACK = (
     *("source", "format", "text_separator", "eod", "bos", "add_special_tokens", "special_tokens_in_text"),
-    *("empty_document", "on_bad_document", "max_rejects", "max_document_bytes", "max_documents", "restart"),
+    *("empty_document", "on_bad_document", "max_rejects", "max_document_bytes", "max_documents", "origins"),
+    "restart",
 )
 
 
