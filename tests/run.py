@@ -271,6 +271,15 @@ def _static_steps() -> list[Step]:
             ["environment"],
             niceness=LAST,
         ),
+        Step(
+            "workflows",
+            [
+                *(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows"),
+                *sorted(ROOT.glob(".github/workflows/*.yml")),
+            ],
+            ["environment"],
+            niceness=LAST,
+        ),
         Step("mypy", [BIN / "mypy"], ["install"], niceness=LAST),
         Step("stubtest", [BIN / "stubtest", "packtok._packtok"], ["install"], niceness=LAST),
         Step(
