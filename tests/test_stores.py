@@ -132,6 +132,17 @@ def test_corpus_in_a_store_is_counted(site: Site) -> None:
     assert counted[1]["sources"][0]["path"] == f"{site.url}/in/c.jsonl"
 
 
+def test_documents_are_compared_with_their_records_in_a_store(site: Site) -> None:
+    for i in (1, 2):
+        site.put(write_corpus(site.folder / f"{i}.jsonl", 30_000, seed=i), f"{site.url}/in/{i}.jsonl")
+    site.packtok("pack", "-i", f"{site.url}/in", "-o", "o.pbin", "-t", TOKENIZER, "--origins", "-q")
+    verify = ("verify", "o.pbin", "--json", "--origins")
+    found = json.loads(site.packtok(*verify, f"{site.url}/in").stdout)
+    assert found["compared with their origins"] == found["documents"] > 0
+    site.put(write_corpus(site.folder / "2.jsonl", 30_000, seed=3), f"{site.url}/in/2.jsonl")
+    assert f"{site.url}/in/2.jsonl" in site.packtok(*verify, f"{site.url}/in", code=1).stderr
+
+
 def test_tables_in_a_store_are_packed_in_shards(site: Site) -> None:
     texts = pa.table({"id": range(3000), "text": [f"text {i} " * 40 for i in range(3000)]})
     here = site.folder / "here"
