@@ -20,6 +20,7 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stories import TOKENIZER
 from test_exact import unigram, word_piece
 from test_finding_tokenizers import write_tokenizer
 from tokenizers import Tokenizer as Wheel
@@ -365,3 +366,21 @@ def test_interrupt_ends_a_long_call(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "interrupted\n"
+
+
+def test_pieces_are_the_bytes_of_the_text(shared: Path) -> None:
+    tokenizers = [Tokenizer.builtin("gpt2"), Tokenizer.from_file(TOKENIZER)]
+    models = (*shared.glob("tokenizers/sentencepiece/*.model"), shared / "tokenizers/llama2/tokenizer.json")
+    tokenizers += [Tokenizer.from_file(path) for path in models]
+    for text in (
+        "Hello  world, it's — naïve 数学 😀😀 \n\n\tTab <s> </s> .",
+        "  leading",
+        "日本語",
+        "\u200b",
+        "",
+    ):
+        for tokenizer in tokenizers:
+            ids = tokenizer.encode(text)
+            pieces = tokenizer.pieces(ids)
+            assert len(pieces) == len(ids)
+            assert b"".join(pieces).decode() == tokenizer.decode(ids)

@@ -22,12 +22,14 @@ impl Tokenizer {
                 .map(|&id| decoder.bytes_of(id).to_vec())
                 .collect());
         }
-        let has_fallback = self.json().contains("ByteFallback");
         let mut pieces = Vec::with_capacity(ids.len());
         let mut previous = None;
         for &id in ids {
-            let byte = vocabulary.name_of(id).and_then(byte_of_name);
-            if let Some(byte) = byte.filter(|_| has_fallback) {
+            let name = vocabulary.name_of(id).unwrap_or_default();
+            // A decoder without byte fallback decodes such a token as its name.
+            if let Some(byte) = byte_of_name(name)
+                && self.decode(&[id])? != name
+            {
                 pieces.push(vec![byte]);
                 continue;
             }
