@@ -6,6 +6,7 @@ A dataset is described by ``metadata.json``, ``metadata.yaml`` or ``metadata.yml
 """
 
 import dataclasses
+import functools
 import json
 import os
 import typing
@@ -222,7 +223,7 @@ def _written(instance: Any) -> dict[str, Any]:
 
 
 def _instance(shape: Any, values: dict[str, Any], path: Path, prefix: str) -> Any:
-    hints = typing.get_type_hints(shape)
+    hints = _hints(shape)
     known: dict[str, Any] = {}
     for one in dataclasses.fields(shape):
         if one.name in _NOT_KEYS:
@@ -236,6 +237,10 @@ def _instance(shape: Any, values: dict[str, Any], path: Path, prefix: str) -> An
         known[one.name] = _checked(value, hints[one.name], path, f"{prefix}{one.name}")
     unknown = {key: value for key, value in values.items() if key not in {*hints} - {*_NOT_KEYS}}
     return shape(**known, unknown=unknown)
+
+
+# An index reads 10,000 files, and the types are worked out anew at each call.
+_hints = functools.cache(typing.get_type_hints)
 
 
 def _checked(value: Any, hint: Any, path: Path, key: str) -> Any:

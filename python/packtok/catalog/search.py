@@ -17,7 +17,7 @@ MAX_VALUES = 50
 # Words that are looked up, and their characters; a page passes on what anybody sends it.
 _MAX_WORDS, _MAX_CHARACTERS = 32, 1000
 # With more matches than this, scores cost more than they tell: words that are everywhere rank nothing.
-_MAX_SCORED = 10_000
+_MAX_SCORED = 2_000
 
 _Mask = NDArray[np.bool_]
 _Numbers = NDArray[np.intp]
@@ -150,8 +150,6 @@ def _best_first(index: "Index", expression: str, rows: _Numbers) -> _Numbers:
     if len(rows) <= _MAX_SCORED:
         return np.array(index.matches_by_score(expression), np.intp) - 1
     in_name = _ids(index.matches(f"name : ({expression})")) - 1
-    if len(in_name) <= _MAX_SCORED:
-        in_name = np.array(index.matches_by_score(f"name : ({expression})"), np.intp) - 1
     return np.concatenate([in_name, np.setdiff1d(rows, in_name, assume_unique=True)])
 
 
