@@ -6,10 +6,8 @@ use minicbor::data::Type;
 use minicbor::decode;
 
 use super::chunk::{Content, Span, SpanContent};
-use super::frames::Frame;
-use super::source_reader::SourceReader;
-use super::stream::Stream;
-use super::{CorpusError, Place, ReadOptions, Source};
+use super::stream_reader::{CountedStream, StreamReader};
+use super::{CorpusError, ReadOptions, Source};
 use crate::error::{Error, Result};
 use crate::field::NoText;
 
@@ -19,14 +17,11 @@ const MAX_DEPTH: usize = 127;
 /// Reads the items of one source.
 pub(super) struct Cbor {
     source: Source,
-    stream: Stream,
+    stream: CountedStream,
     options: ReadOptions,
     /// Bytes read from the stream; those before `used` are returned items.
     input: Vec<u8>,
     used: usize,
-    /// Offset of the next item in the uncompressed source, and the CRC32C of what is before it.
-    offset_bytes: u64,
-    crc: u32,
     is_input_over: bool,
 }
 
@@ -47,13 +42,11 @@ impl From<decode::Error> for Fault {
 impl Cbor {
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         Ok(Self {
-            stream: Stream::open(source, options)?,
+            stream: CountedStream::open(source, options)?,
             source: source.clone(),
             options: options.clone(),
             input: Vec::new(),
             used: 0,
-            offset_bytes: 0,
-            crc: 0,
             is_input_over: false,
         })
     }
@@ -83,7 +76,7 @@ impl Cbor {
     fn damaged(&self, what: &'static str) -> Error {
         Error::Corpus(CorpusError::DamagedCbor {
             path: self.source.path.clone(),
-            offset_bytes: self.offset_bytes,
+            offset_bytes: self.stream.offset_bytes(),
             what,
         })
     }
@@ -99,15 +92,15 @@ impl Cbor {
         let n = self.stream.read(&mut self.input[len..])?;
         self.input.truncate(len + n);
         self.is_input_over = n == 0;
-        if self.offset_bytes == 0 && len == 0 {
+        if self.stream.offset_bytes() == 0 && len == 0 {
             self.stream.check_head(&self.input)?;
         }
         Ok(())
     }
 }
 
-impl SourceReader for Cbor {
-    fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
+impl StreamReader for Cbor {
+    fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         buffer.clear();
         let mut spans = Vec::new();
         while buffer.len() < self.options.chunk_bytes {
@@ -127,12 +120,11 @@ impl SourceReader for Cbor {
                 }
             };
             spans.push(Span {
-                offset: self.offset_bytes,
+                offset: self.stream.offset_bytes(),
                 len_bytes: (buffer.len() - start) as u64,
                 content,
             });
-            self.crc = crc32c::crc32c_append(self.crc, item);
-            self.offset_bytes += len as u64;
+            self.stream.advance(item);
             self.used += len;
             // Items without text count, too, so that a chunk ends.
             if spans.len() >= MAX_ITEMS {
@@ -146,34 +138,12 @@ impl SourceReader for Cbor {
         self.is_input_over && self.used == self.input.len()
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        Some(Place {
-            source,
-            offset: self.offset_bytes,
-            crc32c: self.crc,
-        })
+    fn stream(&self) -> &CountedStream {
+        &self.stream
     }
 
-    fn frame(&mut self) -> Option<Frame> {
-        self.stream.frame_before(self.offset_bytes)
-    }
-
-    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
-        (self.offset_bytes, self.crc) = (place.offset, place.crc32c);
-        self.stream.skip(place.offset, frame)
-    }
-
-    fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
-        self.stream
-            .pass_to(offset, (&mut self.offset_bytes, &mut self.crc), tick)
-    }
-
-    fn raw_bytes(&self) -> u64 {
-        self.stream.raw_bytes()
-    }
-
-    fn digest(&self) -> u32 {
-        self.stream.digest().unwrap_or(self.crc)
+    fn stream_mut(&mut self) -> &mut CountedStream {
+        &mut self.stream
     }
 }
 

@@ -6,10 +6,9 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::chunk::{Content, Span, SpanContent};
-use super::frames::Frame;
-use super::source_reader::{SKIP_TURN_BYTES, SourceReader};
-use super::stream::Stream;
-use super::{BOM, CorpusError, Format, Place, ReadOptions, Source, recognize};
+use super::source_reader::SKIP_TURN_BYTES;
+use super::stream_reader::{CountedStream, StreamReader};
+use super::{BOM, CorpusError, Format, ReadOptions, Source, recognize};
 use crate::error::{Error, Result};
 use crate::field::NoText;
 
@@ -67,10 +66,10 @@ pub(super) fn columns(source: &Source) -> Result<Vec<String>> {
     })
 }
 
-impl SourceReader for Csv {
-    fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
+impl StreamReader for Csv {
+    fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         buffer.clear();
-        if self.rows.offset_bytes == 0 {
+        if self.rows.stream.offset_bytes() == 0 {
             // The header.
             while let Some(Row::Unfinished) = self.rows.next_row()? {}
         }
@@ -97,7 +96,7 @@ impl SourceReader for Csv {
                 offset: self.rows.start_bytes,
                 len_bytes: match content {
                     SpanContent::Text(start) => (buffer.len() - start) as u64,
-                    _ => self.rows.offset_bytes - self.rows.start_bytes,
+                    _ => self.rows.stream.offset_bytes() - self.rows.start_bytes,
                 },
                 content,
             });
@@ -109,36 +108,16 @@ impl SourceReader for Csv {
         self.rows.is_at_end
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        // Reading cannot resume inside a skipped row.
-        (!self.rows.is_discarding).then_some(Place {
-            source,
-            offset: self.rows.offset_bytes,
-            crc32c: self.rows.crc,
-        })
+    fn stream(&self) -> &CountedStream {
+        &self.rows.stream
     }
 
-    fn frame(&mut self) -> Option<Frame> {
-        self.rows.stream.frame_before(self.rows.offset_bytes)
+    fn stream_mut(&mut self) -> &mut CountedStream {
+        &mut self.rows.stream
     }
 
-    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
-        (self.rows.offset_bytes, self.rows.crc) = (place.offset, place.crc32c);
-        self.rows.stream.skip(place.offset, frame)
-    }
-
-    fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
-        let rows = &mut self.rows;
-        rows.stream
-            .pass_to(offset, (&mut rows.offset_bytes, &mut rows.crc), tick)
-    }
-
-    fn raw_bytes(&self) -> u64 {
-        self.rows.stream.raw_bytes()
-    }
-
-    fn digest(&self) -> u32 {
-        self.rows.stream.digest().unwrap_or(self.rows.crc)
+    fn is_inside_record(&self) -> bool {
+        self.rows.is_discarding
     }
 }
 
@@ -150,14 +129,11 @@ const MAX_ROWS: usize = 1 << 14;
 
 /// Divides a file into rows, and a row into fields.
 struct Rows {
-    stream: Stream,
+    stream: CountedStream,
     parser: Reader,
     /// Bytes read from the stream; those before `used` are parsed.
     input: Vec<u8>,
     used: usize,
-    /// Number of parsed bytes in the uncompressed source, and their CRC32C.
-    offset_bytes: u64,
-    crc: u32,
     /// Offset of the current row.
     start_bytes: u64,
     /// The unquoted fields of the current row, one after the other, and the end of each.
@@ -191,12 +167,10 @@ impl Rows {
             _ => b',',
         };
         Ok(Self {
-            stream: Stream::open(source, options)?,
+            stream: CountedStream::open(source, options)?,
             parser: ReaderBuilder::new().delimiter(delimiter).build(),
             input: Vec::new(),
             used: 0,
-            offset_bytes: 0,
-            crc: 0,
             start_bytes: 0,
             fields: Vec::new(),
             ends: Vec::new(),
@@ -211,17 +185,17 @@ impl Rows {
     /// Reads the next row; `None` at the end.
     fn next_row(&mut self) -> Result<Option<Row>> {
         if !self.is_discarding {
-            if self.offset_bytes == 0 {
+            if self.stream.offset_bytes() == 0 {
                 self.begin()?;
             }
             self.skip_line_ends()?;
-            self.start_bytes = self.offset_bytes;
+            self.start_bytes = self.stream.offset_bytes();
             self.is_at_end = self.used == self.input.len();
             if self.is_at_end {
                 return Ok(None);
             }
         }
-        let turn_stop = self.offset_bytes + SKIP_TURN_BYTES;
+        let turn_stop = self.stream.offset_bytes() + SKIP_TURN_BYTES;
         let (mut len, mut num_ends) = (0, 0);
         loop {
             if self.used == self.input.len() {
@@ -248,7 +222,7 @@ impl Rows {
                 | ReadRecordResult::OutputFull
                 | ReadRecordResult::OutputEndsFull => {}
             }
-            if self.is_discarding && self.offset_bytes >= turn_stop {
+            if self.is_discarding && self.stream.offset_bytes() >= turn_stop {
                 return Ok(Some(Row::Unfinished));
             }
         }
@@ -352,8 +326,7 @@ impl Rows {
     /// Counts `num_bytes` of the input as parsed.
     fn advance(&mut self, num_bytes: usize) {
         let passed = &self.input[self.used..self.used + num_bytes];
-        self.crc = crc32c::crc32c_append(self.crc, passed);
+        self.stream.advance(passed);
         self.used += num_bytes;
-        self.offset_bytes += num_bytes as u64;
     }
 }

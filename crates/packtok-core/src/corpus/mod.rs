@@ -40,6 +40,7 @@ mod record_reader;
 mod sequential;
 mod source_reader;
 mod stream;
+mod stream_reader;
 #[cfg(feature = "tables")]
 mod table;
 mod text;

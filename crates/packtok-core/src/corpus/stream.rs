@@ -10,7 +10,7 @@ use super::{ReadOptions, Source, recognize};
 use crate::error::{Error, Result};
 
 /// Large enough that the calls are negligible next to decompression.
-const RAW_BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const RAW_BUFFER_BYTES: usize = 256 * 1024;
 
 /// Bytes of a source, decompressed according to its first bytes.
 pub(super) struct Stream {
@@ -204,28 +204,6 @@ impl Stream {
         };
         self.decoder = start().map_err(|cause| Error::io(&self.source.path, cause))?;
         Ok(())
-    }
-
-    /// Reads on to `offset`; returns false if the source ends before it. The reader has read to the
-    /// offset `read.0`, with the CRC32C `read.1`, and both move on.
-    pub(super) fn pass_to(
-        &mut self,
-        offset: u64,
-        read: (&mut u64, &mut u32),
-        tick: &mut dyn FnMut(u64) -> Result<()>,
-    ) -> Result<bool> {
-        let mut buffer = vec![0; RAW_BUFFER_BYTES];
-        while *read.0 < offset {
-            let room = (offset - *read.0).min(RAW_BUFFER_BYTES as u64) as usize;
-            let n = self.read(&mut buffer[..room])?;
-            if n == 0 {
-                return Ok(false);
-            }
-            *read.0 += n as u64;
-            *read.1 = crc32c::crc32c_append(*read.1, &buffer[..n]);
-            tick(self.raw_bytes())?;
-        }
-        Ok(true)
     }
 
     fn raw(&self) -> &RawFile {

@@ -3,10 +3,9 @@
 use memchr::memmem::Finder;
 
 use super::chunk::{Content, Span, SpanContent};
-use super::frames::Frame;
-use super::source_reader::{SKIP_TURN_BYTES, SourceReader};
-use super::stream::Stream;
-use super::{BOM, Place, ReadOptions, Source, recognize};
+use super::source_reader::SKIP_TURN_BYTES;
+use super::stream_reader::{CountedStream, StreamReader};
+use super::{BOM, ReadOptions, Source, recognize};
 use crate::error::Result;
 
 /// The bytes that a separator stands for: `\n`, `\r`, `\t` and `\\` are escapes, because a shell
@@ -30,13 +29,10 @@ pub fn unescaped(separator: &str) -> Vec<u8> {
 
 /// Reads the documents of one plain text.
 pub(super) struct Text {
-    stream: Stream,
+    /// Counts what is before `carry`.
+    stream: CountedStream,
     options: ReadOptions,
     separator: Option<Finder<'static>>,
-    /// Offset of the first byte of `carry` in the uncompressed source.
-    offset_bytes: u64,
-    /// CRC32C of the uncompressed bytes before that.
-    crc: u32,
     /// Bytes that were read but belong to no record that was returned.
     carry: Vec<u8>,
     /// Bytes before `carry` of a document that is too long to keep.
@@ -50,11 +46,9 @@ impl Text {
     pub(super) fn open(source: &Source, options: &ReadOptions) -> Result<Self> {
         let separator = options.text_separator.as_deref();
         Ok(Self {
-            stream: Stream::open(source, options)?,
+            stream: CountedStream::open(source, options)?,
             separator: separator.map(|separator| Finder::new(separator).into_owned()),
             options: options.clone(),
-            offset_bytes: 0,
-            crc: 0,
             carry: Vec::new(),
             skipped_bytes: None,
             is_untouched: true,
@@ -83,17 +77,11 @@ impl Text {
         }
         self.stream.check_head(&head)?;
         if head.starts_with(BOM) {
-            self.advance(BOM);
+            self.stream.advance(BOM);
             head.drain(..BOM.len());
         }
         self.carry = head;
         Ok(())
-    }
-
-    /// Counts bytes that belong to returned records.
-    fn advance(&mut self, passed: &[u8]) {
-        self.crc = crc32c::crc32c_append(self.crc, passed);
-        self.offset_bytes += passed.len() as u64;
     }
 
     fn separator_len(&self) -> usize {
@@ -111,7 +99,7 @@ impl Text {
     fn skip_document(&mut self, buffer: &mut Vec<u8>) -> Result<Content> {
         let mut len_bytes = self.skipped_bytes.take().unwrap_or(0);
         let turn_stop = len_bytes + SKIP_TURN_BYTES;
-        let offset = self.offset_bytes - len_bytes;
+        let offset = self.stream.offset_bytes() - len_bytes;
         loop {
             buffer.clear();
             buffer.append(&mut self.carry);
@@ -127,7 +115,7 @@ impl Text {
             };
             len_bytes += stop as u64;
             let passed = stop + found.map_or(0, |_| self.separator_len());
-            self.advance(&buffer[..passed]);
+            self.stream.advance(&buffer[..passed]);
             self.carry.extend_from_slice(&buffer[passed..]);
             if found.is_some() || self.at_end {
                 return Ok(Content::Spans(vec![Span {
@@ -167,19 +155,19 @@ impl Text {
     /// The document at `start..stop` of the buffer.
     fn span(&self, start: usize, stop: usize) -> Span {
         Span {
-            offset: self.offset_bytes + start as u64,
+            offset: self.stream.offset_bytes() + start as u64,
             len_bytes: (stop - start) as u64,
             content: SpanContent::Text(start),
         }
     }
 }
 
-impl SourceReader for Text {
-    fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
+impl StreamReader for Text {
+    fn next_records(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Content>> {
         if self.skipped_bytes.is_some() {
             return self.skip_document(buffer).map(Some);
         }
-        if self.offset_bytes == 0 {
+        if self.stream.offset_bytes() == 0 {
             self.begin()?;
         }
         buffer.clear();
@@ -208,7 +196,7 @@ impl SourceReader for Text {
             if spans.is_empty() && rest as u64 > limit {
                 self.is_untouched = false;
                 let passed = buffer.len() - self.possible_start(buffer);
-                self.advance(&buffer[..passed]);
+                self.stream.advance(&buffer[..passed]);
                 self.carry.extend_from_slice(&buffer[passed..]);
                 self.skipped_bytes = Some(passed as u64);
                 return self.skip_document(buffer).map(Some);
@@ -216,7 +204,7 @@ impl SourceReader for Text {
             self.read_more(buffer)?;
         }
         self.is_untouched = false;
-        self.advance(&buffer[..start]);
+        self.stream.advance(&buffer[..start]);
         self.carry.extend_from_slice(&buffer[start..]);
         Ok((!spans.is_empty()).then_some(Content::Spans(spans)))
     }
@@ -225,36 +213,19 @@ impl SourceReader for Text {
         self.at_end && self.carry.is_empty() && self.skipped_bytes.is_none() && !self.is_untouched
     }
 
-    fn place(&self, source: usize) -> Option<Place> {
-        // Reading cannot resume inside a skipped document.
-        self.skipped_bytes.is_none().then_some(Place {
-            source,
-            offset: self.offset_bytes,
-            crc32c: self.crc,
-        })
+    fn stream(&self) -> &CountedStream {
+        &self.stream
     }
 
-    fn frame(&mut self) -> Option<Frame> {
-        self.stream.frame_before(self.offset_bytes)
+    fn stream_mut(&mut self) -> &mut CountedStream {
+        &mut self.stream
     }
 
-    fn skip(&mut self, place: Place, frame: Option<Frame>) -> Result<bool> {
-        (self.offset_bytes, self.crc) = (place.offset, place.crc32c);
+    fn is_inside_record(&self) -> bool {
+        self.skipped_bytes.is_some()
+    }
+
+    fn leave_start(&mut self) {
         self.is_untouched = false;
-        self.stream.skip(place.offset, frame)
-    }
-
-    fn pass_to(&mut self, offset: u64, tick: &mut dyn FnMut(u64) -> Result<()>) -> Result<bool> {
-        self.is_untouched = false;
-        self.stream
-            .pass_to(offset, (&mut self.offset_bytes, &mut self.crc), tick)
-    }
-
-    fn raw_bytes(&self) -> u64 {
-        self.stream.raw_bytes()
-    }
-
-    fn digest(&self) -> u32 {
-        self.stream.digest().unwrap_or(self.crc)
     }
 }
