@@ -103,6 +103,7 @@ _AFFECTED = {
     "README.md": "snippets",
     "slurm/": "slurm",
     "tests/affected.py": "affected",
+    "tests/clippy/": "",
     "tests/fuzz/": "",
     "tests/modalities_training.py": "trainers",
     "tests/olmo_core_training.py": "trainers",

@@ -50,6 +50,14 @@ ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+# For builds that are made once: each unit of code generation more is more work, and nobody debugs them.
+BUILT_ONCE = {
+    "CARGO_INCREMENTAL": "0",
+    "CARGO_PROFILE_DEV_CODEGEN_UNITS": "1",
+    "CARGO_PROFILE_DEV_DEBUG": "0",
+}
+# Their tests need Python or C++, or are of the programs that measure.
+NOT_TESTED_BY_CARGO = ("packtok-py", "packtok-fuzz", "packtok-benches")
 SHELL_SCRIPTS = ("slurm/*.sbatch", "tests/**/*.sh", "python/packtok/launch/templates/*.sh")
 PYTHON_FOLDERS = ("python", "tests", "benches", "examples", "docs/site")
 
@@ -205,6 +213,8 @@ def _slurm() -> Step:
 def _wheel(*, is_release: bool) -> list[Step]:
     """Builds the wheel and installs it: with pip, as users do, or with the profile of `cargo test`."""
     options: list[str | Path] = ["--profile", "dev", "--interpreter", sys.executable, "--out", WHEELS]
+    # With crash points, the crates are built once for this wheel and for `cargo test`.
+    options += ["--features", "crash-points"]
     build: list[str | Path] = [TOOLS / "bin" / "maturin", "build", "-q", "--locked", *options]
     if is_release:
         build = [TOOLS / "bin" / "pip", "wheel", ".", "--no-deps", "--wheel-dir", WHEELS]
@@ -296,9 +306,15 @@ def _static_steps() -> list[Step]:
 def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     """Returns the cargo steps, which run one after the other, because they share the build folder."""
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
+    if _is_ci():
+        clippy = ["bash", "tests/clippy/run.sh"]
+    test = ["cargo", "test", "--locked", "-q"]
+    if not is_thorough:
+        # Without criterion, examples and documentation, which has no code to test.
+        test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
     fuzz_seconds = "60" if is_thorough else "10"
     steps = [
-        Step("cargo test", ["cargo", "test", "--locked", "-q"], [after], niceness=LAST),
+        Step("cargo test", test, [after], niceness=LAST),
         Step("clippy", clippy, ["cargo test"], niceness=LAST),
         Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], niceness=LAST),
     ]
@@ -308,7 +324,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=LAST))
     if _is_ci():
         for step in steps:
-            step.environment = {"CARGO_INCREMENTAL": "0"}
+            step.environment = BUILT_ONCE
     return steps
 
 
@@ -318,7 +334,7 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         _environment("environment", ENVIRONMENT, _requirements()),
     ]
     if _is_ci():
-        steps[0].environment = {"CARGO_INCREMENTAL": "0"}
+        steps[0].environment = BUILT_ONCE
     ready = ["install"]
     if _is_ci() or is_thorough:
         peers = _peers(is_thorough=is_thorough)
