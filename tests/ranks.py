@@ -43,8 +43,13 @@ def rows(batch: dict[str, torch.Tensor]) -> list[int]:
 def run_ranks(num_ranks: int, folder: Path, work: Callable[..., Any], *arguments: object) -> Any:
     """Returns rank 0's result of ``work(*arguments)`` on ``num_ranks`` new processes; fails on a hang."""
     folder.mkdir(exist_ok=True)
-    mp.spawn(_run, (num_ranks, str(folder), work, arguments), nprocs=num_ranks)
+    # One new process imports everything and then forks the ranks, each of which would take seconds for it.
+    mp.spawn(_fork, (num_ranks, str(folder), work, arguments))
     return torch.load(folder / "result", weights_only=True)
+
+
+def _fork(_: int, num_ranks: int, *given: object) -> None:
+    mp.start_processes(_run, (num_ranks, *given), nprocs=num_ranks, start_method="fork")
 
 
 def _run(

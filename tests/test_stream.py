@@ -21,6 +21,7 @@ import ranks
 import torch
 from extent import extent
 from stories import TOKENIZER, story
+from stream_functions import exclaimed, exclaimed_if_even, is_even, noisy, random_number
 from torch.utils.data import DataLoader
 
 import packtok
@@ -201,18 +202,6 @@ def test_parallel_functions_keep_the_order(shards: list[str], executor_type: Any
         text for text in texts(files).split() if text[-1] in "024"
     ]
     assert len(texts(files.parallel_filter_map(exclaimed_if_even, ordered=False, **given)).split()) == 9
-
-
-def exclaimed(sample: dict[str, str]) -> dict[str, str]:
-    return {"text": sample["text"] + "!"}
-
-
-def is_even(sample: dict[str, str]) -> bool:
-    return sample["text"][-1] in "024"
-
-
-def exclaimed_if_even(sample: dict[str, str]) -> dict[str, str] | None:
-    return exclaimed(sample) if is_even(sample) else None
 
 
 def test_threads_run_at_the_same_time() -> None:
@@ -884,10 +873,6 @@ def test_any_callable_tokenizes(shards: list[str]) -> None:
 # --- functions with random numbers, caches, and other sources ---
 
 
-def noisy(sample: dict[str, Any], rng: Any) -> dict[str, Any]:
-    return {**sample, "noise": int(rng.integers(1 << 40))}
-
-
 @pytest.mark.parametrize("how", ["map", "thread", "process"])
 def test_generators_depend_on_the_position_alone(how: str) -> None:
     samples = CheckpointableDataset.from_sequence([{"n": i} for i in range(40)])
@@ -1141,10 +1126,6 @@ def test_kept_outputs_are_not_computed_again(executor_type: Any) -> None:
         dataset().shuffle(3)
     with pytest.raises(TypeError, match="an option of parallel functions"):
         samples.map(dict, keep_outputs=True)  # type: ignore[call-arg]
-
-
-def random_number(sample: dict[str, Any]) -> dict[str, Any] | None:
-    return None if sample["n"] % 7 == 0 else {**sample, "random": random.SystemRandom().random()}
 
 
 # --- what must not be lost ---

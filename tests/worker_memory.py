@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from extent import extent
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 
 CONTEXT_LENGTH = 2048
 BATCH_SIZE = 8
-NUM_WORKERS = 8
+# Spawned ones import torch, each for two seconds.
+NUM_WORKERS = extent(8, 2)
 
 
 class Nothing(Dataset[dict[str, torch.Tensor]]):
