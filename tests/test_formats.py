@@ -196,7 +196,7 @@ def wait_for_spans(process: subprocess.Popen[str], folder: Path, count: int) -> 
 @pytest.mark.parametrize("name", READERS)
 def test_killed_run_resumes(tmp_path: Path, packtok_cli: PacktokCli, name: str) -> None:
     corpus = tmp_path / name
-    WRITERS[name](corpus, documents(8_000, seed=5, words=120))
+    WRITERS[name](corpus, documents(extent(8_000, 3_000), seed=5, words=120))
     common = (
         "-i",
         corpus,

@@ -11,7 +11,7 @@ from processes import Ended, measure, write_corpus, write_one_line
 MEMORY_TIMES_LINE = 8
 # Far more than the command needs for a corpus of short lines.
 LINE_BYTES = extent(200_000_000, 150_000_000)
-SHORT_BYTES, LONG_BYTES = 50_000_000, extent(500_000_000, 150_000_000)
+SHORT_BYTES, LONG_BYTES = 50_000_000, extent(500_000_000, 100_000_000)
 # Allowed growth from the short to the long input.
 GROWTH = 1.10
 

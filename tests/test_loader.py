@@ -18,6 +18,7 @@ import ranks
 import reference_order
 import torch
 import torch.distributed as dist
+from extent import extent
 from ranks import Numbers, rows
 
 from packtok import DataLoader, ResumableBatchSampler, ResumableDistributedSampler
@@ -64,15 +65,18 @@ GRID = [
     ((4, 0, None), 7, (4, 1, 4)),
     ((1, 1, 2), 9, (3, 0, None)),
 ]
+# In CI each end with every second one, and each of those with two ends.
+RUNS = [
+    (end, how) for i, end in enumerate(ENDS) for j, how in enumerate(GRID) if extent(True, (i + j) % 2 == 0)
+]
 
 
-def stop_and_go_on(ends: tuple[str, ...], grid: list[Any]) -> list[Any]:
+def stop_and_go_on(runs: list[Any]) -> list[Any]:
     """Returns, on every rank, the rows of each run before and after its stop, and the states.
 
     All runs up to their stop come first, so that few workers are forked right after a collective, whose
     thread may hold a lock of Python at that moment.
     """
-    runs = list(itertools.product(ends, grid))
     stopped = ranks.gathered([run_part(end, before, None, stop) for end, (before, stop, _) in runs])
     states = [[rank[run][1] for rank in stopped if rank[run][1] is not None] for run in range(len(runs))]
     rest = ranks.gathered(
@@ -116,9 +120,8 @@ def woven(rows_of_ranks: list[Any]) -> list[list[int]]:
 
 
 def test_stopped_run_resumes_exactly_with_any_number_of_processes(tmp_path: Path) -> None:
-    results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, ENDS, GRID)
-    runs = itertools.product(ENDS, GRID)
-    for (end, (before, stop, after)), (first, states, rest) in zip(runs, results, strict=True):
+    results = ranks.run_ranks(4, tmp_path / "ranks", stop_and_go_on, RUNS)
+    for (end, (before, stop, after)), (first, states, rest) in zip(RUNS, results, strict=True):
         assert woven(first) + woven(rest) == expected_steps(end), (end, before, stop, after)
         assert len(states) == before[0]
         assert all(state == states[0] for state in states)
