@@ -53,6 +53,7 @@ ORDER: dict[str, tuple[str, ...]] = {
             "shard_folder",
             "store",
             "catalog",
+            "explore",
             "collate",
             "data",
             "integrations",

@@ -53,6 +53,8 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "data pack_encoded_data": (("pack.yaml",), "documents"),
     "data merge_packed_data": (("t.pbin", "t.pbin", "both.pbin"), "documents"),
 }
+# Commands that run until Ctrl-C, and the file that tests their first line.
+SERVERS = {"explore": "test_explore_server.py"}
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -89,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, packtok_cli: PacktokCli) ->
 
 
 def test_every_command_has_a_case_and_the_flag() -> None:
-    assert sorted(COMMANDS) == sorted(CASES)
+    assert sorted(COMMANDS) == sorted([*CASES, *SERVERS])
     for name, command in COMMANDS.items():
         assert "--json" in [flag for parameter in command.params for flag in parameter.opts], name
 

@@ -167,6 +167,15 @@ def read_mapping(path: Path) -> dict[str, Any]:
         content = file.read(_MAX_BYTES + 1)
     if len(content) > _MAX_BYTES:
         raise ConfigError(f"{path}: is larger than {_MAX_BYTES >> 20} MiB, but a metadata file was expected")
+    return mapping_of_bytes(content, path)
+
+
+def mapping_of_bytes(content: bytes, path: Path) -> dict[str, Any]:
+    """Returns the mapping in the content of a JSON or YAML file at ``path``.
+
+    Raises:
+        ConfigError: If the content is anything else.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

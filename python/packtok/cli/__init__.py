@@ -14,6 +14,7 @@ from packtok import __version__, interrupts
 from packtok.cli import console, data, source, stream, tokenizer
 from packtok.cli.cat import cat
 from packtok.cli.count import count
+from packtok.cli.explore import explore
 from packtok.cli.index import index
 from packtok.cli.inspect import inspect
 from packtok.cli.join import join
@@ -83,7 +84,9 @@ def _packtok(
     pass
 
 
-for _command in (pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate, tokenize):
+for _command in (
+    *(pack, plan, join, index, inspect, cat, count, verify, merge, manifest, locate, tokenize, explore),
+):
     app.command()(_command)
 # Everything after the first word without a dash belongs to the command to run.
 app.command(context_settings={"allow_interspersed_args": False})(run)

@@ -1,0 +1,84 @@
+"""Implements ``packtok explore``: serves the page of a base directory or of one pbin."""
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packtok.catalog.base import BASE_VARIABLES, find_base
+from packtok.errors import ConfigError
+from packtok.sources import StrPath
+
+if TYPE_CHECKING:
+    from packtok.explore.site import Site
+
+# Modules of the extra.
+_NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it")
+
+
+def explore(
+    path: StrPath | None = None,
+    *,
+    base_dir: StrPath | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    tokenizer: str | None = None,
+    token_file: StrPath | None = None,
+    on_ready: Callable[[str, str | None], None] = lambda _url, _token: None,
+) -> None:
+    """Serves a page that shows datasets, and documents down to the token, until Ctrl-C.
+
+    Args:
+        path: A pbin, which is then all that is served, or the base directory.
+        base_dir: The base directory; default: ``PACKTOK_BASE_DIR`` or ``TATM_BASE_DIR``.
+        host: Address to listen on. Every address but a loopback one requires an access token.
+        port: Port to listen on; 0 takes any free port.
+        tokenizer: Tokenizer of files that do not name theirs.
+        token_file: File with the access token, which is then required on each address. Default: a random
+            token, if one is required.
+        on_ready: Receives the URL and a random token, if there is one, before the first request.
+
+    Raises:
+        ConfigError: If an argument is invalid, or the extra `explore` is not installed.
+        OSError: If the address cannot be used.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError("packtok explore needs the extra of that name; run pip install 'packtok[explore]'")
+    from packtok.explore.security import is_loopback, new_token, read_token
+    from packtok.explore.server import bound_socket, serve, url_of
+
+    site = _site(path, base_dir, tokenizer)
+    given = None if token_file is None else read_token(Path(token_file))
+    made = new_token() if given is None and not is_loopback(host) else None
+    with bound_socket(host, port) as listener:
+        url = url_of(listener, host)
+        serve(site, listener, host=host, token=given or made, ready=lambda: on_ready(url, made))
+
+
+def _site(path: StrPath | None, base_dir: StrPath | None, tokenizer: str | None) -> "Site":
+    from packtok.explore.site import site_of_file, site_of_folder
+    from packtok.tokenizer.find import find_tokenizer
+
+    if path is not None and base_dir is not None:
+        raise ConfigError("PATH and --base-dir: give one of them")
+    found = None if tokenizer is None else find_tokenizer(tokenizer).tokenizer
+    given = path if path is not None else base_dir
+    if given is None:
+        base = find_base()
+        if base is None:
+            raise ConfigError(
+                "nothing to show; give a pbin or the base directory of the datasets, or set "
+                f"{BASE_VARIABLES[0]}"
+            )
+        given = base.folder
+    folder = Path(given)
+    if folder.is_dir():
+        return site_of_folder(folder, found)
+    if base_dir is not None:
+        raise ConfigError(f"--base-dir: {os.fspath(base_dir)} is not a folder")
+    site = site_of_file(folder, found)
+    # A file that cannot be shown is an error of the command and not of its page.
+    site.files.open(str(site.single))
+    return site

@@ -1,0 +1,1 @@
+"""The page of `packtok explore`: datasets, their provenance, and documents down to the token."""

@@ -1,0 +1,97 @@
+"""The application: finds the page for a URL, and reports what cannot be shown."""
+
+import asyncio
+import functools
+import os
+import urllib.parse
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from packtok.errors import PacktokError
+from packtok.explore.datasets import dataset_page, file_page
+from packtok.explore.documents import document_page
+from packtok.explore.files import NotServedError
+from packtok.explore.items import item_page
+from packtok.explore.parameters import ParameterError
+from packtok.explore.search_page import search_page
+from packtok.explore.security import Guard
+from packtok.explore.site import Site
+
+_STATIC = Path(__file__).parent / "static"
+_TYPES = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_THREADS = 4
+
+Page = Callable[[Site, str, QueryParams], Response]
+_PAGES: dict[str, Page] = {
+    "": lambda site, _, parameters: search_page(site, parameters),
+    "dataset": lambda site, name, _: dataset_page(site, name),
+    "file": lambda site, name, _: file_page(site, name),
+    "documents": document_page,
+    "items": item_page,
+}
+
+
+def application(site: Site, *, host: str, token: str | None = None) -> ASGIApp:
+    """Returns the application for a site, as a server runs it.
+
+    Args:
+        site: What to serve.
+        host: The address that the server listens on.
+        token: The access token; only a server on a loopback address may have none.
+    """
+    return Guard(_Application(site), site.pages, host=host, token=token)
+
+
+class _Application:
+    """Answers GET requests; pages are made in threads, because files and tokenizers block."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._threads = ThreadPoolExecutor(_THREADS, "packtok-explore")
+        self._static = {name: (_STATIC / name).read_bytes() for name in _TYPES}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        request = Request(scope, receive)
+        kind, name = _kind_and_name(scope)
+        if kind == "static":
+            response = self._static_file(name)
+        else:
+            make = functools.partial(self._page, kind, name, request.query_params)
+            response = await asyncio.get_running_loop().run_in_executor(self._threads, make)
+        await response(scope, receive, send)
+
+    def _static_file(self, name: str) -> Response:
+        if name not in self._static:
+            return self._error(404, "There is no such page.")
+        headers = {"Cache-Control": "public, max-age=3600"}
+        return Response(self._static[name], media_type=_TYPES[name], headers=headers)
+
+    def _page(self, kind: str, name: str, parameters: QueryParams) -> Response:
+        page = _PAGES.get(kind)
+        if page is None or (not kind and name):
+            return self._error(404, "There is no such page.")
+        try:
+            return page(self._site, name, parameters)
+        except NotServedError as error:
+            return self._error(404, str(error))
+        except ParameterError as error:
+            return self._error(400, str(error))
+        except (PacktokError, OSError, ValueError, OverflowError) as error:
+            return self._error(500, str(error).replace(f"{self._site.root.folder}/", ""))
+
+    def _error(self, status: int, message: str) -> Response:
+        return self._site.pages.html("error.html", status=status, code=status, message=message[:2000])
+
+
+def _kind_and_name(scope: Scope) -> tuple[str, str]:
+    """Returns the kind of a page and the path of its file, whose name may have any bytes."""
+    raw: bytes = scope.get("raw_path") or urllib.parse.quote(scope["path"]).encode()
+    kind, _, name = raw.split(b"?")[0].lstrip(b"/").decode("latin-1").partition("/")
+    return urllib.parse.unquote(kind), os.fsdecode(urllib.parse.unquote_to_bytes(name))

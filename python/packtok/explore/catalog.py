@@ -1,0 +1,213 @@
+"""The datasets of a base directory: searched in its index, and described by the metadata files themselves."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from packtok import _packtok
+from packtok.catalog.entries import Broken, entries_of
+from packtok.catalog.garden import described_below
+from packtok.catalog.index import INDEX_NAME, Index
+from packtok.catalog.index_file import index_content
+from packtok.catalog.schema import (
+    DETAILS_NAME,
+    DETAILS_VERSION,
+    METADATA_NAMES,
+    DatasetMetadata,
+    mapping_of_bytes,
+    metadata_of_dict,
+)
+from packtok.catalog.search import Found, Query
+from packtok.errors import ConfigError
+from packtok.explore.files import Identity, NotServedError, OpenFile, Root
+
+# YAML is parsed in Python, and a short text in it can describe a large value.
+_MAX_METADATA_BYTES = {".json": 4 << 20, ".yaml": 256 << 10, ".yml": 256 << 10}
+_MAX_DETAILS_BYTES = 32 << 20
+T = TypeVar("T")
+_OUTSIDE = "A dataset outside the base directory"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is known of a dataset."""
+
+    folder: str
+    """Path of its folder below the base."""
+    metadata: DatasetMetadata
+    details: dict[str, Any]
+    entry: dict[str, Any] | None
+    """The row of the index; ``None`` if the index does not have it."""
+    parent: dict[str, Any] | None
+    children: list[dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The name by which it is opened."""
+        return self.metadata.name if self.entry is None else str(self.entry["name"])
+
+
+class Catalog:
+    """The index and the metadata files below a folder. Threads may share it."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._lock = threading.Lock()
+        self._open: tuple[Identity | None, Index] | None = None
+        self._tokenizers: tuple[Index, dict[str, str]] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the base directory has an index file."""
+        return self._index_file() is not None
+
+    def index(self) -> Index:
+        """Returns the index of the base, opened again if it was replaced; without one, one made in memory.
+
+        Raises:
+            PacktokError: If the file is no index.
+        """
+        file = self._index_file()
+        identity = None if file is None else file.identity
+        with self._lock:
+            if self._open is None or self._open[0] != identity:
+                path = self._made() if file is None else self._root.folder / INDEX_NAME
+                self._open = (identity, Index(path))
+            return self._open[1]
+
+    def search(self, query: Query) -> Found:
+        """Returns the datasets that a query finds; of those outside the base, only that they exist."""
+        found = self.index().find(query)
+        return replace(found, entries=[self._served(one) for one in found.entries])
+
+    def dataset(self, folder: str) -> Dataset:
+        """Returns the dataset in a folder.
+
+        Raises:
+            NotServedError: If there is no metadata file, or none that can be read.
+        """
+        file = self._metadata_file(folder)
+        metadata = self._parsed(file, _MAX_METADATA_BYTES[Path(file.name).suffix])
+        path = self._root.folder / file.name
+        index = self.index()
+        entry = index.entry(file.name)
+        parent = None if entry is None or entry["parent"] is None else index.entry(entry["parent"])
+        return Dataset(
+            folder,
+            _checked(lambda: metadata_of_dict(metadata, path), self._root.folder),
+            self._details(folder),
+            entry,
+            None if parent is None else self._served(parent),
+            [self._served(child) for child in index.children(file.name)],
+        )
+
+    def has_dataset(self, folder: str) -> bool:
+        """Returns whether a folder has a metadata file."""
+        try:
+            self._metadata_file(folder)
+        except NotServedError:
+            return False
+        return True
+
+    def details(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns packtok's details of the dataset of an entry; empty if there are none."""
+        return self._details(folder_of(entry))
+
+    def token_files(self, dataset: Dataset) -> list[str]:
+        """Returns the paths of the token files below the base, in natural order."""
+        info = dataset.metadata.tokenized_info
+        if info is None:
+            return []
+        prefix = Path(self._root.folder, dataset.folder, info.file_prefix)
+        if not prefix.is_relative_to(self._root.folder) or "\0" in info.file_prefix:
+            return []
+        folder = str(prefix.parent.relative_to(self._root.folder))
+        start = "" if info.file_prefix.endswith("/") else prefix.name
+        names = [
+            name
+            for name in self._root.names(folder)
+            if name.startswith(start) and name.endswith(f".{info.file_extension}")
+        ]
+        return [f"{folder}/{name}" for name in _packtok.natural_sorted(names)]
+
+    def tokenizers(self, limit: int) -> dict[str, str]:
+        """Returns tokenizer files below the base with their names, most frequent tokenizers first."""
+        index = self.index()
+        with self._lock:
+            if self._tokenizers is None or self._tokenizers[0] is not index:
+                self._tokenizers = (index, dict(self._tokenizer_files(index, limit)))
+            return self._tokenizers[1]
+
+    def _tokenizer_files(self, index: Index, limit: int) -> list[tuple[str, str]]:
+        found = []
+        known = set(_packtok.Tokenizer.builtin_names())
+        for name, _ in index.find(Query(limit=0)).facets["tokenizer"][:limit]:
+            entries = [] if name in known else index.find(Query(tokenizer=(name,), limit=1)).entries
+            for entry in entries:
+                path = f"{folder_of(entry)}/tokenizer.json"
+                if entry["tokenizer"] and self._root.contains(path) and (self._root.folder / path).is_file():
+                    found.append((path, name))
+        return found
+
+    def _index_file(self) -> OpenFile | None:
+        try:
+            return self._root.open(INDEX_NAME)
+        except NotServedError:
+            return None
+
+    def _made(self) -> Path:
+        """Writes an index of the folders into a folder of this process."""
+        found = [one for one in described_below(self._root.folder) if self._root.contains(one.path)]
+        entries = list(entries_of(self._root.folder, found))
+        broken = [one for one in entries if isinstance(one, Broken)]
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="packtok-explore-")
+        path = Path(self._folder.name, INDEX_NAME)
+        path.unlink(missing_ok=True)
+        path.write_bytes(index_content([one for one in entries if isinstance(one, dict)], broken))
+        return path
+
+    def _served(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """Returns an entry, or what remains of it if its metadata file is outside the base."""
+        if self._root.contains(entry["path"]):
+            return {**entry, "folder": folder_of(entry)}
+        unknown: dict[str, Any] = dict.fromkeys(entry)
+        return {**unknown, "name": _OUTSIDE, "folder": None, "entry": "{}", "context": ""}
+
+    def _metadata_file(self, folder: str) -> OpenFile:
+        for name in METADATA_NAMES:
+            try:
+                return self._root.open(f"{folder}/{name}")
+            except NotServedError:
+                continue
+        raise NotServedError(f"{folder}: no dataset in this folder")
+
+    def _details(self, folder: str) -> dict[str, Any]:
+        try:
+            file = self._root.open(f"{folder}/{DETAILS_NAME}")
+        except NotServedError:
+            return {}
+        values = self._parsed(file, _MAX_DETAILS_BYTES)
+        return values if values.get("packtok_metadata") == DETAILS_VERSION else {}
+
+    def _parsed(self, file: OpenFile, max_bytes: int) -> dict[str, Any]:
+        content = file.content(max_bytes)
+        path = self._root.folder / file.name
+        return _checked(lambda: mapping_of_bytes(content, path), self._root.folder)
+
+
+def _checked(read: Callable[[], T], folder: Path) -> T:
+    """Returns what ``read`` returns; an error of it becomes one of the page."""
+    try:
+        return read()
+    except (ConfigError, ValueError, RecursionError) as error:
+        raise NotServedError(str(error).replace(f"{folder}/", "")[:1000]) from None
+
+
+def folder_of(entry: Mapping[str, Any]) -> str:
+    """Returns the folder of a metadata file."""
+    return str(entry["path"]).rpartition("/")[0]

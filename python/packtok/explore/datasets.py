@@ -1,0 +1,191 @@
+"""The page of a dataset: its description, where it came from, what was made from it, and how to load it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from reprlib import Repr
+from typing import Any
+
+from starlette.responses import Response
+
+from packtok.explore.catalog import Dataset
+from packtok.explore.files import NotServedError
+from packtok.explore.histogram import Histogram, histogram_of
+from packtok.explore.loading import commands_of_dataset, commands_of_file
+from packtok.explore.packed import MAX_HISTOGRAM_DOCUMENTS, Packed
+from packtok.explore.site import Site
+from packtok.explore.texts import markdown
+
+MAX_FILES_SHOWN = 100
+_MAX_HISTOGRAM_FILES = 64
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
+_DETAILS_SHOWN = (
+    *("documents", "tokens", "lines", "packed", "empty", "blank", "rejected", "text_bytes", "source_bytes"),
+    *("format", "language", "license", "packtok_version", "tokenizer_fingerprint"),
+)
+
+
+@dataclass(frozen=True)
+class ListedFile:
+    """A file of a dataset, with what its metadata and the file itself say."""
+
+    name: str
+    path: str | None
+    """Path below the base if it can be looked into."""
+    bytes: int | None
+    documents: int | None
+    tokens: int | None
+    checksum: str | None
+
+
+def dataset_page(site: Site, folder: str) -> Response:
+    """Returns the page of the dataset in a folder."""
+    if site.catalog is None:
+        raise NotServedError(f"{folder}: only the file {site.single} is served")
+    dataset = site.catalog.dataset(folder)
+    paths = site.catalog.token_files(dataset)
+    packed = _opened(site, paths[:_MAX_HISTOGRAM_FILES])
+    return site.pages.html(
+        "dataset.html",
+        dataset=dataset,
+        metadata=dataset.metadata,
+        description=markdown(dataset.metadata.description),
+        info=dataset.metadata.tokenized_info,
+        facts=_facts(dataset),
+        bytes_per_token=_bytes_per_token(site, dataset),
+        ratios=[_ratio(dataset.details.get("text_bytes"), one["tokens"]) for one in dataset.children],
+        files=_files(dataset, paths)[:MAX_FILES_SHOWN],
+        num_files=len(_files(dataset, paths)),
+        corpora=_corpora(dataset),
+        first=packed[0].name if packed else None,
+        histogram=_histogram(packed, len(paths)),
+        commands=commands_of_dataset(site.root.folder, dataset, paths),
+    )
+
+
+def file_page(site: Site, name: str) -> Response:
+    """Returns the page of one pbin."""
+    packed = site.files.open(name)
+    decoder = site.tokenizers.decoder(packed)
+    counts = packed.metadata.get("counts") or {}
+    return site.pages.html(
+        "file.html",
+        packed=packed,
+        trail=site.trail(name),
+        metadata=packed.metadata,
+        decoder=decoder,
+        sources=packed.reader.sources[:MAX_FILES_SHOWN],
+        num_sources=len(packed.reader.sources),
+        bytes_per_token=packed.bytes_per_token(),
+        histogram=_histogram([packed], 1),
+        options={key: _shown(one) for key, one in (packed.metadata.get("options") or {}).items()},
+        counts={key: one for key, one in counts.items() if isinstance(one, int)},
+        commands=commands_of_file(site.path_of(packed)),
+    )
+
+
+def _opened(site: Site, paths: Sequence[str]) -> list[Packed]:
+    found = []
+    for path in paths:
+        try:
+            found.append(site.files.open(path))
+        except NotServedError:
+            # The list of files says that it cannot be looked into.
+            continue
+    return found
+
+
+def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
+    if not packed or len(packed) < num_files:
+        return None
+    if sum(one.num_documents for one in packed) > MAX_HISTOGRAM_DOCUMENTS:
+        return None
+    return histogram_of([one.histogram() for one in packed])
+
+
+def _facts(dataset: Dataset) -> list[tuple[str, Any]]:
+    """Returns what the metadata says besides what has a place of its own on the page."""
+    metadata = dataset.metadata
+    found: list[tuple[str, Any]] = [
+        ("downloaded", metadata.date_downloaded),
+        ("source", metadata.download_source),
+        ("content", metadata.data_content),
+        ("content field", metadata.content_field),
+        ("data", metadata.dataset_path),
+    ]
+    found += [(key.replace("_", " "), dataset.details.get(key)) for key in _DETAILS_SHOWN]
+    info = metadata.tokenized_info
+    if info is not None:
+        found += [("token type", info.dtype), ("vocabulary", info.vocab_size)]
+        found += [(key, _shown(one)) for key, one in list(info.unknown.items())[:50]]
+    found += [(key, _shown(one)) for key, one in list(metadata.unknown.items())[:50]]
+    known = [(key, one) for key, one in found if one not in (None, "")]
+    return [(key, f"{one:,}" if isinstance(one, int) else _shown(one)) for key, one in known]
+
+
+def _shown(value: Any) -> str:
+    """Returns a value of any shape and size in one short line."""
+    if isinstance(value, str):
+        return value[:1000]
+    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else _SHORT.repr(value)
+
+
+def _files(dataset: Dataset, paths: Sequence[str]) -> list[ListedFile]:
+    listed = dataset.details.get("files")
+    by_name = {
+        one["path"]: one
+        for one in (listed if isinstance(listed, list) else [])
+        if isinstance(one, dict) and isinstance(one.get("path"), str)
+    }
+    if dataset.metadata.tokenized_info is None:
+        return [_listed(name, None, one) for name, one in by_name.items()]
+    names = [path.removeprefix(f"{dataset.folder}/") for path in paths]
+    return [_listed(name, path, by_name.get(name, {})) for name, path in zip(names, paths, strict=True)]
+
+
+def _listed(name: str, path: str | None, said: dict[str, Any]) -> ListedFile:
+    def number(key: str) -> int | None:
+        found = said.get(key)
+        return found if isinstance(found, int) else None
+
+    trailer = number("trailer_crc32c")
+    checksum = said.get("crc32c") if trailer is None else f"{trailer:08x} (trailer)"
+    return ListedFile(
+        name,
+        path,
+        number("bytes"),
+        number("documents"),
+        number("tokens"),
+        checksum[:80] if isinstance(checksum, str) else None,
+    )
+
+
+def _corpora(dataset: Dataset) -> list[tuple[str, Any, Any]]:
+    """Returns the corpora with their documents and bytes, if those were counted."""
+    counted = dataset.details.get("corpora")
+    by_name = counted if isinstance(counted, dict) else {}
+    found = []
+    for name in dataset.metadata.corpuses[:MAX_FILES_SHOWN]:
+        said = by_name.get(name)
+        said = said if isinstance(said, dict) else {}
+        found.append((name, said.get("documents"), said.get("text_bytes")))
+    return found
+
+
+def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
+    """Returns the bytes for each token, and what bytes they are."""
+    tokens = dataset.details.get("tokens")
+    if dataset.parent is not None and dataset.parent["folder"] is not None and site.catalog is not None:
+        parent = site.catalog.details(dataset.parent)
+        if parent.get("documents") == dataset.details.get("documents"):
+            ratio = _ratio(parent.get("text_bytes"), tokens)
+            if ratio is not None:
+                return ratio, "of text"
+    ratio = _ratio(dataset.details.get("source_bytes"), tokens)
+    return None if ratio is None else (ratio, "of source files")
+
+
+def _ratio(num_bytes: Any, tokens: Any) -> float | None:
+    is_known = isinstance(num_bytes, int) and isinstance(tokens, int) and tokens > 0
+    return num_bytes / tokens if is_known else None

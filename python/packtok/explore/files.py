@@ -1,0 +1,143 @@
+"""Opens files below one folder, and none outside it.
+
+A path from a URL or from metadata is resolved first, so that a link to another place below the folder works.
+The resolved path is then opened one folder at a time, relative to the folder before and without following
+links. A link that replaces a part of the path in between makes opening fail, and cannot lead outside.
+"""
+
+import os
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from packtok.errors import PacktokError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK, opening a named pipe would wait for a writer.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class NotServedError(PacktokError):
+    """A path that is missing, is no regular file, or leads outside the folder; the page says no more."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What tells one version of a file from another."""
+
+    device: int
+    inode: int
+    bytes: int
+    modified_ns: int
+
+
+class OpenFile:
+    """An open regular file, which is closed when nothing refers to it."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._file = open(descriptor, "rb", buffering=0)  # noqa: SIM115
+        self.name = name
+        """Path below the folder, with slashes."""
+        status = os.fstat(descriptor)
+        self.identity = Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    @property
+    def path(self) -> str:
+        """A path that opens exactly this file, as long as it is open."""
+        return f"/proc/self/fd/{self._file.fileno()}"
+
+    def content(self, max_bytes: int) -> bytes:
+        """Returns the content of the file.
+
+        Raises:
+            NotServedError: If it has more than ``max_bytes``.
+        """
+        content = b""
+        while block := os.pread(self._file.fileno(), max_bytes + 1 - len(content), len(content)):
+            content += block
+        if len(content) > max_bytes:
+            raise NotServedError(f"{self.name} has more than {max_bytes:,} bytes, too many for a page")
+        return content
+
+
+class Root:
+    """The folder whose files are served.
+
+    Args:
+        folder: The folder.
+        only: Names of the only files in it to serve; ``None`` serves all files below it.
+    """
+
+    def __init__(self, folder: Path, only: Collection[str] | None = None) -> None:
+        self.folder = Path(os.path.realpath(folder))
+        self._only = None if only is None else frozenset(only)
+        self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def open(self, name: str) -> OpenFile:
+        """Opens a file by its path below the folder.
+
+        Raises:
+            NotServedError: If it is missing, no regular file, or outside the folder.
+        """
+        parts = self._parts(name)
+        try:
+            descriptor = self._walk(parts)
+        except OSError:
+            raise _not_served(name) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _not_served(name)
+        return OpenFile(descriptor, name)
+
+    def contains(self, name: str) -> bool:
+        """Returns whether a path is below the folder after links are followed; the file may be missing."""
+        try:
+            self._parts(name)
+        except NotServedError:
+            return False
+        return True
+
+    def names(self, folder: str) -> list[str]:
+        """Returns the names in a folder; none if it cannot be read or is outside."""
+        try:
+            descriptor = self._folder(self._parts(folder))
+        except (NotServedError, OSError):
+            return []
+        try:
+            return os.listdir(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _parts(self, name: str) -> tuple[str, ...]:
+        """Returns the parts of the resolved path below the folder."""
+        if self._only is not None and name not in self._only:
+            raise _not_served(name)
+        try:
+            resolved = os.path.realpath(self.folder / name)
+        except (OSError, ValueError):
+            raise _not_served(name) from None
+        if not Path(resolved).is_relative_to(self.folder):
+            raise _not_served(name)
+        return Path(resolved).relative_to(self.folder).parts
+
+    def _walk(self, parts: tuple[str, ...]) -> int:
+        folder = self._folder(parts[:-1])
+        try:
+            return os.open(parts[-1] if parts else ".", _FILE, dir_fd=folder)
+        finally:
+            os.close(folder)
+
+    def _folder(self, parts: tuple[str, ...]) -> int:
+        descriptor = os.dup(self._descriptor)
+        for part in parts:
+            try:
+                inner = os.open(part, _FOLDER, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = inner
+        return descriptor
+
+
+def _not_served(name: str) -> NotServedError:
+    return NotServedError(f"{name}: no such file below the folder that is served")

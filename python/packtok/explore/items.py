@@ -1,0 +1,188 @@
+"""The page of an item: what one row of a training batch holds, position by position."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+
+from packtok._packtok import Blocks, find_or_plan
+from packtok.explore.documents import Window
+from packtok.explore.packed import Packed
+from packtok.explore.parameters import ParameterError, choice, integer
+from packtok.explore.site import Site
+from packtok.explore.tokens import Piece, pieces_of, tokens_html
+
+PACKINGS = ("concat", "document", "best_fit")
+IGNORED = -100
+_DEFAULT_LENGTH, _MAX_LENGTH = 512, 1 << 20
+_WINDOW_POSITIONS = 256
+# The plan of more documents takes seconds, and memory for each of them.
+_MAX_PLANNED_DOCUMENTS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Position:
+    """One input of an item."""
+
+    index: int
+    piece: Piece
+    segment: int
+    """Which document of the item it belongs to, from 0; -1 in padding."""
+    in_segment: int
+    label: Piece | None
+    """The token to predict; ``None`` if the position has no label."""
+    is_next_document: bool
+    """Whether the label is the first token of another document."""
+
+    @property
+    def details(self) -> str:
+        """The label, for the line that tells about a token."""
+        if self.segment < 0:
+            return "padding"
+        label = "no label" if self.label is None else f"label {self.label.id:,}"
+        return f"position {self.in_segment:,} of its document · {label}"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of an item: tokens of one document, or padding."""
+
+    document: int | None
+    start: int
+    """First token in the document."""
+    stop: int
+    first: int
+    """First position in the item."""
+    length: int
+
+    @property
+    def is_padding(self) -> bool:
+        """Whether it is padding."""
+        return self.document is None
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive positions of one segment, as HTML."""
+
+    segment: Segment
+    html: Markup
+
+
+def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
+    """Returns the page of an item of the pbin ``name``."""
+    packed = site.files.open(name)
+    packing = choice(parameters, "packing", PACKINGS)
+    context_length = integer(parameters, "context_length", _DEFAULT_LENGTH, least=1, most=_MAX_LENGTH)
+    key = (packed.identity, name, packing, context_length)
+    blocks = site.blocks.value(key, lambda: _blocks(site, packed, packing, context_length))
+    most = len(blocks) - 1
+    values: dict[str, Any] = {
+        "packed": packed,
+        "trail": site.trail(name),
+        "packing": packing,
+        "context_length": context_length,
+        "last": most,
+    }
+    if most < 0:
+        return site.pages.html("no_item.html", packings=PACKINGS, **values)
+    item = integer(parameters, "item", 0, most=most)
+    start = integer(parameters, "from", 0, most=context_length - 1)
+    window = Window(start, min(start + _WINDOW_POSITIONS, context_length), context_length, _WINDOW_POSITIONS)
+    decoder = site.tokenizers.decoder(packed)
+    fields = _filled(blocks, item, context_length, packed.eod_id)
+    segments = _segments(blocks, item, fields)
+    positions = _positions(decoder, packed, fields, window)
+    return site.pages.html(
+        "item.html",
+        item=item,
+        window=window,
+        decoder=decoder,
+        packings=PACKINGS,
+        segments=segments[:500],
+        num_segments=len(segments),
+        positions=positions,
+        runs=list(_runs(positions, segments)),
+        num_labels=int((fields["labels"] != IGNORED).sum()),
+        num_padding=int((fields["document_ids"] < 0).sum()),
+        blocks=blocks,
+        **values,
+    )
+
+
+def _blocks(site: Site, packed: Packed, packing: str, context_length: int) -> Blocks:
+    """Returns the items of a file, as `TokenDataset` makes them."""
+    paths = [packed.file.path]
+    if packing == "concat":
+        return Blocks(paths, packing="rows", context_length=context_length)
+    if packing == "document":
+        # One token more than inputs, for the label of the last input.
+        return Blocks(paths, packing="document", block_size=context_length + 1)
+    if packed.num_documents > _MAX_PLANNED_DOCUMENTS:
+        raise ParameterError(
+            f"packing is 'best_fit', and the plan of {packed.num_documents:,} documents takes too long for a "
+            f"page; the limit is {_MAX_PLANNED_DOCUMENTS:,}"
+        )
+    whole = Blocks(paths, packing="whole")
+    plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[site.plans.name])
+    return Blocks(paths, packing="planned", plan_path=plan)
+
+
+def _filled(blocks: Blocks, item: int, context_length: int, eod_id: int | None) -> dict[str, Any]:
+    """Returns the fields of an item, by name."""
+    shapes = {"input_ids": np.int64, "labels": np.int64, "position_ids": np.int64, "document_ids": np.int32}
+    fields: dict[str, Any] = {name: np.empty((1, context_length), dtype) for name, dtype in shapes.items()}
+    blocks.fill([item], **fields, pad_token_id=eod_id or 0, ignore_index=IGNORED)
+    return {name: array[0] for name, array in fields.items()}
+
+
+def _segments(blocks: Blocks, item: int, fields: dict[str, Any]) -> list[Segment]:
+    """Returns the documents in an item, and its padding."""
+    ids = fields["document_ids"]
+    starts = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1))
+    lengths = np.diff(starts, append=len(ids))
+    located = blocks.locate(item)
+    found = []
+    for first, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        k = int(ids[first])
+        if k < 0:
+            found.append(Segment(None, 0, 0, first, length))
+            continue
+        _, document, start, _ = located[k]
+        found.append(Segment(document, start, start + length, first, length))
+    return found
+
+
+def _positions(decoder: Any, packed: Packed, fields: dict[str, Any], window: Window) -> list[Position]:
+    shown = slice(window.start, window.stop)
+    inputs, labels = fields["input_ids"][shown].tolist(), fields["labels"][shown].tolist()
+
+    def pieces(ids: Sequence[int]) -> list[Piece]:
+        return pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id)
+
+    given = iter(pieces([label for label in labels if label != IGNORED]))
+    targets = [None if label == IGNORED else next(given) for label in labels]
+    segments = fields["document_ids"]
+    found = []
+    for i, piece, target in zip(range(window.start, window.stop), pieces(inputs), targets, strict=True):
+        is_last = i + 1 < window.length and segments[i + 1] != segments[i]
+        position = int(fields["position_ids"][i])
+        found.append(Position(i, piece, int(segments[i]), position, target, is_last and target is not None))
+    return found
+
+
+def _runs(positions: Sequence[Position], segments: Sequence[Segment]) -> list[Run]:
+    starts = [segment.first for segment in segments]
+    found = []
+    for _, run in groupby(positions, lambda one: one.segment):
+        members = list(run)
+        segment = segments[int(np.searchsorted(starts, members[0].index, "right")) - 1]
+        details = [member.details for member in members]
+        html = tokens_html([member.piece for member in members], members[0].index, more=details)
+        found.append(Run(segment, html))
+    return found

@@ -1,0 +1,112 @@
+"""Open pbins, and what a page shows of them without reading the whole file."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+from packtok._packtok import PbinReader
+from packtok.errors import PacktokError
+from packtok.explore.files import NotServedError, OpenFile, Root
+
+T = TypeVar("T")
+_MAX_OPEN = 64
+# The index of every document is read for it.
+MAX_HISTOGRAM_DOCUMENTS = 20_000_000
+
+
+class Recent:
+    """The values that were used last, by key; older ones are dropped."""
+
+    def __init__(self, max_values: int) -> None:
+        self._max_values = max_values
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def value(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Returns the value for a key, from ``make`` if there is none."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                found: T = self._values[key]
+                return found
+        made = make()
+        with self._lock:
+            self._values[key] = made
+            while len(self._values) > self._max_values:
+                self._values.popitem(last=False)
+        return made
+
+
+class Packed:
+    """An open pbin. Its file stays open, so that the compiled module can open it again by its descriptor."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.name = file.name
+        self.reader = PbinReader(file.path)
+        self.metadata: dict[str, Any] = self.reader.metadata or {}
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells this version of the file from others."""
+        return self.file.identity
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents."""
+        return len(self.reader)
+
+    @property
+    def eod_id(self) -> int | None:
+        """The id that closes documents, if the file says it."""
+        found = (self.metadata.get("eod") or {}).get("id")
+        return found if isinstance(found, int) else None
+
+    @property
+    def tokenizer_name(self) -> str | None:
+        """The name of the tokenizer, if the file says it."""
+        found = (self.metadata.get("tokenizer") or {}).get("name")
+        return None if found is None else str(found)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the tokenizer, if the file says it."""
+        found = (self.metadata.get("tokenizer") or {}).get("fingerprint")
+        return None if found is None else str(found)
+
+    def histogram(self) -> list[tuple[int, int, int]]:
+        """Returns lengths of documents as (from, below, documents); empty if there are too many to read."""
+        if self.num_documents > MAX_HISTOGRAM_DOCUMENTS:
+            return []
+        return self.reader.document_lengths_histogram()
+
+    def bytes_per_token(self) -> float | None:
+        """Returns the bytes of the sources for each token, if the file lists its sources."""
+        total = sum(source["bytes"] for source in self.reader.sources)
+        return total / self.reader.num_tokens if total and self.reader.num_tokens else None
+
+
+class PackedFiles:
+    """Opens pbins below a folder, and keeps some of them open."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._recent = Recent(_MAX_OPEN)
+
+    def open(self, name: str) -> Packed:
+        """Returns the pbin at a path below the folder.
+
+        Raises:
+            NotServedError: If it is not served, or no pbin.
+        """
+        file = self._root.open(name)
+
+        def opened() -> Packed:
+            try:
+                return Packed(file)
+            except PacktokError as error:
+                # The message names the path by which it was opened.
+                raise NotServedError(str(error).replace(file.path, name)) from None
+
+        return self._recent.value((file.identity, name), opened)

@@ -1,0 +1,117 @@
+"""Makes HTML from templates: all texts are escaped, and characters that hide or reorder text are shown."""
+
+import json
+import math
+import urllib.parse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from packtok.explore.texts import visible
+from packtok.explore.tokens import Piece, piece_html
+
+_HERE = Path(__file__).parent
+_SUMMARY_CHARS = 240
+# The description of a longer one is on its page only.
+_MAX_ENTRY_CHARS = 64 << 10
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+class Pages:
+    """The templates, with what all of them show.
+
+    Args:
+        title: What is served, for the header.
+        is_single: Whether only one file is served.
+    """
+
+    def __init__(self, title: str, *, is_single: bool) -> None:
+        self._environment = Environment(
+            loader=FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_finalized,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters |= {
+            "count": count,
+            "size": size,
+            "exact": exact,
+            "lines": lines,
+            "piece": piece,
+            "summary": summary,
+        }
+        self._environment.globals |= {"site_title": title, "is_single": is_single, "link": link}
+
+    def html(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+        """Returns a page."""
+        text = self._environment.get_template(template).render(values)
+        # A file name need not be UTF-8; its other bytes are shown as escapes already.
+        return HTMLResponse(text.encode("utf-8", "backslashreplace"), status)
+
+
+def _finalized(value: Any) -> Any:
+    """Makes the characters of a text visible, before it is escaped."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def exact(text: str) -> Markup:
+    """Returns a text for the value of an input, which must keep its characters."""
+    return Markup.escape(text)
+
+
+def lines(text: str) -> Markup:
+    """Returns a text of several lines."""
+    return Markup.escape(visible(text, keep_lines=True))
+
+
+def piece(token: Piece) -> Markup:
+    """Returns a token for a cell of a table."""
+    return Markup(f'<span class="tokens"><span class="t {token.kind}">{piece_html(token)}</span></span>')
+
+
+def summary(entry: Mapping[str, Any]) -> str:
+    """Returns the start of the description of an entry of the index, in one line."""
+    text = entry["entry"]
+    if not isinstance(text, str) or len(text) > _MAX_ENTRY_CHARS:
+        return ""
+    description = " ".join(str(json.loads(text).get("description", ""))[: 4 * _SUMMARY_CHARS].split())
+    return description if len(description) <= _SUMMARY_CHARS else f"{description[:_SUMMARY_CHARS].rstrip()} …"
+
+
+def count(number: int | None) -> str:
+    """Returns a number with thousands separators, or a dash if it is unknown."""
+    return "–" if number is None else f"{number:,}"
+
+
+def size(num_bytes: int | None) -> str:
+    """Returns a number of bytes in a readable unit."""
+    if num_bytes is None:
+        return "–"
+    if num_bytes < 1000:
+        return f"{num_bytes} bytes"
+    scale, unit = next(pair for pair in _UNITS if num_bytes >= pair[0])
+    shown = num_bytes / scale
+    return f"{shown:.{max(0, 2 - int(math.log10(shown)))}f} {unit}"
+
+
+def link(kind: str, name: str = "", **values: Any) -> Markup:
+    """Returns the URL of a page: its kind, the path of a file or folder, and its parameters."""
+    pairs = [(key.rstrip("_"), one) for key, one in values.items() for one in _listed(one)]
+    query = urllib.parse.urlencode(pairs, errors="surrogateescape")
+    path = urllib.parse.quote(name, errors="surrogateescape")
+    return Markup.escape("/".join(["", *([kind] if kind else []), *([path] if path else [])]) or "/") + (
+        Markup("?") + Markup.escape(query) if query else Markup("")
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None or value == "":
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,200 @@
+"""Who may read the pages, and what a browser may do with them.
+
+Other programs on this machine reach the loopback address, so the ``Host`` header is checked: a page of
+another site whose name resolves to 127.0.0.1 is refused. Every other address needs an access token. The
+browser gives it in a form and receives a cookie with a session of its own, so that the token is in no URL,
+log or cookie.
+"""
+
+import hmac
+import ipaddress
+import secrets
+import stat
+import time
+import urllib.parse
+from pathlib import Path
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from packtok.errors import ConfigError
+from packtok.explore.pages import Pages
+
+COOKIE = "packtok_session"
+LOGIN = "/login"
+# Pages that show the form need the stylesheet.
+_OPEN_PATHS = ("/static/",)
+_MIN_TOKEN_CHARS = 20
+_SESSION_SECONDS = 12 * 3600
+_MAX_SESSIONS = 1000
+_MAX_FORM_BYTES = 4096
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether only programs on this machine can reach an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def new_token() -> str:
+    """Returns a random access token."""
+    return secrets.token_urlsafe(32)
+
+
+def read_token(path: Path) -> str:
+    """Reads an access token from a file.
+
+    Raises:
+        ConfigError: If other users can read the file, or the token is short or not printable ASCII.
+        OSError: If the file cannot be read.
+    """
+    with path.open("rb") as file:
+        mode = path.stat().st_mode
+        content = file.read(_MAX_FORM_BYTES)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(f"--token-file: {path} can be read by other users; run chmod 600 on it")
+    try:
+        token = content.decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if len(token) < _MIN_TOKEN_CHARS or not token.isprintable() or " " in token:
+        raise ConfigError(
+            f"--token-file: {path} must contain one token of at least {_MIN_TOKEN_CHARS} printable ASCII "
+            "characters without spaces"
+        )
+    return token
+
+
+class Sessions:
+    """The sessions of browsers that gave the token; none survives the process."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, float] = {}
+
+    def start(self) -> str:
+        """Returns the value of a new session."""
+        while len(self._ends) >= _MAX_SESSIONS:
+            del self._ends[next(iter(self._ends))]
+        value = secrets.token_urlsafe(32)
+        self._ends[value] = time.monotonic() + _SESSION_SECONDS
+        return value
+
+    def has(self, value: str) -> bool:
+        """Returns whether a session with this value exists and has not ended."""
+        found = [hmac.compare_digest(value.encode(), one.encode()) for one in self._ends]
+        return any(found) and self._ends[value] > time.monotonic()
+
+
+class Guard:
+    """Answers requests that may not see a page, and adds the headers to all responses.
+
+    Args:
+        app: The pages.
+        pages: Makes the page with the form.
+        host: The address that the server listens on.
+        token: The access token; ``None`` lets everybody in who reaches the address.
+    """
+
+    def __init__(self, app: ASGIApp, pages: Pages, *, host: str, token: str | None) -> None:
+        self._app = app
+        self._pages = pages
+        self._checks_host = is_loopback(host)
+        self._token = token
+        self._sessions = Sessions()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                # What one user sees is not stored for another.
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        app = await self._answer(Request(scope, receive))
+        await app(scope, receive, send_with_headers)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        path = request.scope["path"]
+        if self._checks_host and not _is_local_name(request.headers):
+            return PlainTextResponse("the Host header is not a name of this machine\n", 421)
+        is_login = path == LOGIN and self._token is not None
+        if request.method == "POST" and is_login:
+            return await self._login(request)
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("only GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
+        if self._token is None or path.startswith(_OPEN_PATHS) or self._is_known(request):
+            return self._app
+        return self._form("/" if is_login else _local_path(request))
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self._is_token(given.strip()):
+            return True
+        return self._sessions.has(request.cookies.get(COOKIE, ""))
+
+    def _is_token(self, given: str) -> bool:
+        return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
+
+    async def _login(self, request: Request) -> Response:
+        body = b""
+        async for block in request.stream():
+            body += block
+            if len(body) > _MAX_FORM_BYTES:
+                return PlainTextResponse("the form is too large\n", 413)
+        fields = urllib.parse.parse_qs(body.decode("latin-1"), max_num_fields=8)
+        target = _checked_path(fields.get("next", ["/"])[0])
+        if not self._is_token(fields.get("token", [""])[0].strip()):
+            return self._form(target, is_wrong=True)
+        response = RedirectResponse(target, 303)
+        response.set_cookie(
+            COOKIE, self._sessions.start(), max_age=_SESSION_SECONDS, httponly=True, samesite="strict"
+        )
+        return response
+
+    def _form(self, target: str, *, is_wrong: bool = False) -> Response:
+        response = self._pages.html("login.html", status=401, target=target, is_wrong=is_wrong)
+        response.headers["WWW-Authenticate"] = 'Bearer realm="packtok explore"'
+        return response
+
+
+def _is_local_name(headers: Headers) -> bool:
+    host = headers.get("host", "")
+    try:
+        name = urllib.parse.urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return name is not None and "@" not in host and is_loopback(name)
+
+
+def _local_path(request: Request) -> str:
+    query = request.scope["query_string"].decode("latin-1")
+    path = request.scope.get("raw_path", b"/").decode("latin-1")
+    return _checked_path(f"{path}?{query}" if query else path)
+
+
+def _checked_path(target: str) -> str:
+    """Returns a path on this server, and the first page for everything else."""
+    is_path = target.startswith("/") and not target.startswith("//") and "\\" not in target
+    return target if is_path and target.isascii() and target.isprintable() else "/"

@@ -1,0 +1,66 @@
+"""Runs the server: binds the address, reports the URL, and serves until Ctrl-C."""
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from packtok.errors import ConfigError
+from packtok.explore.application import application
+from packtok.explore.site import Site
+
+_BACKLOG = 128
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """Returns a socket that listens on an address; port 0 takes any free port.
+
+    Raises:
+        ConfigError: If the host has no address.
+        OSError: If the port is in use, or not allowed.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise ConfigError(f"--host: {host} has no address: {error.strerror}") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    return listener
+
+
+def url_of(listener: socket.socket, host: str) -> str:
+    """Returns the URL of a server."""
+    port = listener.getsockname()[1]
+    name = host.strip("[]")
+    return f"http://[{name}]:{port}/" if ":" in name else f"http://{name}:{port}/"
+
+
+def serve(
+    site: Site, listener: socket.socket, *, host: str, token: str | None, ready: Callable[[], None]
+) -> None:
+    """Serves until Ctrl-C; requests are not logged, so that no log has what was looked at."""
+    config = uvicorn.Config(
+        application(site, host=host, token=token),
+        access_log=False,
+        log_level="error",
+        lifespan="off",
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=1,
+        limit_concurrency=256,
+        h11_max_incomplete_event_size=64 << 10,
+    )
+    ready()
+    try:
+        uvicorn.Server(config).run([listener])
+    except KeyboardInterrupt:
+        # It is how the server is meant to end.
+        return

@@ -1,0 +1,66 @@
+"""What one server shows: the folder or file, and everything that was opened below it."""
+
+import tempfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from packtok._packtok import Tokenizer
+from packtok.explore.catalog import Catalog
+from packtok.explore.files import Root
+from packtok.explore.packed import Packed, PackedFiles, Recent
+from packtok.explore.pages import Pages, link
+from packtok.explore.tokenizers import TOKENIZER_FILE, Tokenizers
+
+
+@dataclass(frozen=True)
+class Site:
+    """The folder or file that is served, and the tools that read it."""
+
+    root: Root
+    single: str | None
+    """The name of the only file, if one file is served."""
+    catalog: Catalog | None
+    """The index; ``None`` if one file is served."""
+    files: PackedFiles
+    tokenizers: Tokenizers
+    pages: Pages
+    blocks: Recent = field(default_factory=lambda: Recent(16))
+    """Items of files, by file and packing."""
+
+    @cached_property
+    def plans(self) -> tempfile.TemporaryDirectory[str]:
+        """A folder for plans of packings, removed with the process; nothing is written next to the data."""
+        return tempfile.TemporaryDirectory(prefix="packtok-explore-")
+
+    def trail(self, name: str) -> list[tuple[str, str]]:
+        """Returns the pages above that of a file: the text of each link and its URL."""
+        folder = name.rpartition("/")[0]
+        is_dataset = self.catalog is not None and self.catalog.has_dataset(folder)
+        above = [(folder, str(link("dataset", folder)))] if is_dataset else []
+        return [*above, (name.rpartition("/")[2], str(link("file", name)))]
+
+    def path_of(self, packed: Packed) -> Path:
+        """Returns the path of a file, for commands."""
+        return self.root.folder / packed.name
+
+
+def site_of_folder(folder: Path, tokenizer: Tokenizer | None = None) -> Site:
+    """Returns the site of a base directory."""
+    root = Root(folder)
+    pages = Pages(root.folder.name or str(root.folder), is_single=False)
+    return _site(root, None, Catalog(root), pages, tokenizer)
+
+
+def site_of_file(path: Path, tokenizer: Tokenizer | None = None) -> Site:
+    """Returns the site of one pbin; of other files, only the tokenizer next to it is read."""
+    resolved = path.resolve(strict=True)
+    name = resolved.name
+    root = Root(resolved.parent, only=(name, f"{name}.{TOKENIZER_FILE}", TOKENIZER_FILE))
+    return _site(root, name, None, Pages(name, is_single=True), tokenizer)
+
+
+def _site(
+    root: Root, single: str | None, catalog: Catalog | None, pages: Pages, tokenizer: Tokenizer | None
+) -> Site:
+    return Site(root, single, catalog, PackedFiles(root), Tokenizers(root, tokenizer), pages)

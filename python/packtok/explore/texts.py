@@ -1,0 +1,77 @@
+"""Untrusted text for a page: characters that hide or reorder text become visible; Markdown becomes HTML."""
+
+import functools
+import unicodedata
+from collections.abc import Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
+
+# Controls, formatting characters, line separators, surrogates, private use, and unassigned ones.
+_HIDDEN_CATEGORIES = {"Cc", "Cf", "Zl", "Zp", "Cs", "Co", "Cn"}
+_LINK_SCHEMES = ("http://", "https://", "mailto:")
+MAX_MARKDOWN_CHARS = 64 << 10
+
+
+class _Visible(dict[int, str | int]):
+    """A table for `str.translate` that escapes what is not visible."""
+
+    def __init__(self, keep: str = "") -> None:
+        super().__init__({ord(char): char for char in keep})
+
+    def __missing__(self, code: int) -> str | int:
+        char = chr(code)
+        is_hidden = unicodedata.category(char) in _HIDDEN_CATEGORIES
+        self[code] = char.encode("unicode_escape").decode("ascii") if is_hidden else code
+        return self[code]
+
+
+_VISIBLE, _VISIBLE_LINES = _Visible(), _Visible("\n\t")
+
+
+def visible(text: str, *, keep_lines: bool = False) -> str:
+    """Returns ``text`` with escapes in place of characters that are invisible or reorder others."""
+    if text.isascii() and text.isprintable():
+        return text
+    return text.translate(_VISIBLE_LINES if keep_lines else _VISIBLE)
+
+
+def markdown(text: str) -> Markup:
+    """Returns Markdown as HTML, without HTML in it, pictures, and links other than to the web and to mail."""
+    shortened = text[:MAX_MARKDOWN_CHARS]
+    rest = "\n\n…" if len(text) > len(shortened) else ""
+    html: str = _markdown().render(visible(shortened, keep_lines=True) + rest)
+    return Markup(html)
+
+
+@functools.cache
+def _markdown() -> MarkdownIt:
+    # Pictures would be loaded from other hosts.
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 12}).enable("table").disable("image")
+    parser.validateLink = _is_allowed_link  # type: ignore[method-assign]
+    parser.add_render_rule("heading_open", _lower_heading)
+    parser.add_render_rule("heading_close", _lower_heading)
+    parser.add_render_rule("link_open", _link_without_referrer)
+    return parser
+
+
+def _is_allowed_link(url: str) -> bool:
+    return url.lower().startswith(_LINK_SCHEMES)
+
+
+def _lower_heading(
+    renderer: RendererHTML, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType
+) -> str:
+    # The page has headings of two levels above the description.
+    tokens[i].tag = f"h{min(int(tokens[i].tag[1]) + 2, 6)}"
+    return renderer.renderToken(tokens, i, options, env)
+
+
+def _link_without_referrer(
+    renderer: RendererHTML, tokens: Sequence[Token], i: int, options: OptionsDict, env: EnvType
+) -> str:
+    tokens[i].attrSet("rel", "noreferrer nofollow")
+    return renderer.renderToken(tokens, i, options, env)

@@ -1,0 +1,146 @@
+"""Tokens as a page shows them: the bytes and the text of each, and what kind of token it is."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+
+from markupsafe import Markup, escape
+
+from packtok._packtok import Tokenizer
+from packtok.explore.texts import visible
+
+# Tokens of different colours stand next to each other; the order repeats.
+NUM_COLOURS = 4
+_KINDS = {"eod": "EOD", "special": "special token"}
+_BYTES_SHOWN = 32
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A token, its bytes and its text."""
+
+    id: int
+    content: bytes
+    kind: str = ""
+    """``eod``, ``special``, or empty."""
+    text: str = ""
+    """The characters that start in this token; bytes that belong to no character are surrogates."""
+    continues: bool = False
+    """Whether its first bytes belong to a character of an earlier token."""
+    is_open: bool = False
+    """Whether the last character of the text has bytes in later tokens."""
+
+    @property
+    def details(self) -> str:
+        """What a page tells about the token besides its text."""
+        parts = [f"id {self.id:,}"]
+        if self.kind:
+            parts.append(_KINDS[self.kind])
+        if size := len(self.content):
+            rest = " …" if size > _BYTES_SHOWN else ""
+            hexadecimal = self.content[:_BYTES_SHOWN].hex(" ").upper() + rest
+            parts.append(f"{size} {'byte' if size == 1 else 'bytes'}: {hexadecimal}")
+        if self.continues:
+            parts.append("starts inside a character")
+        if self.is_open:
+            parts.append(f"has a part of {visible(self.text[-1])}")
+        return " · ".join(parts)
+
+
+def pieces_of(
+    tokenizer: Tokenizer | None, ids: Sequence[int], special: Collection[int] = (), eod_id: int | None = None
+) -> list[Piece]:
+    """Returns the tokens with these ids; without a tokenizer, they have no bytes."""
+    contents = [b""] * len(ids) if tokenizer is None else tokenizer.pieces(ids)
+    kinds = ["eod" if one == eod_id else "special" if one in special else "" for one in ids]
+    found = [Piece(*one) for one in zip(ids, contents, kinds, strict=True)]
+    return [one for is_valid, run in groupby(found, _is_valid) for one in _with_text(list(run), is_valid)]
+
+
+def _is_valid(piece: Piece) -> bool:
+    """Returns whether the bytes of a token are characters by themselves."""
+    try:
+        piece.content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _with_text(run: list[Piece], is_valid: bool) -> list[Piece]:
+    """Adds the text of tokens; a character with bytes in several of them is text of the first."""
+    if is_valid:
+        return [replace(one, text=one.content.decode()) for one in run]
+    stops = list(accumulate(len(one.content) for one in run))
+    texts = [""] * len(run)
+    is_open, continues = [False] * len(run), [False] * len(run)
+    start, token = 0, 0
+    for char in b"".join(one.content for one in run).decode("utf-8", "surrogateescape"):
+        while start >= stops[token]:
+            token += 1
+        texts[token] += char
+        start += len(char.encode("utf-8", "surrogateescape"))
+        last = token
+        while start > stops[last]:
+            is_open[token] = True
+            last += 1
+            continues[last] = True
+    shown = zip(run, texts, continues, is_open, strict=True)
+    return [replace(one, text=text, continues=after, is_open=before) for one, text, after, before in shown]
+
+
+class _Shown(dict[int, str]):
+    """A table for `str.translate` that turns characters into HTML in which all of them are visible."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        if char == " ":
+            html = "<i> </i>"
+        elif char == "\n":
+            html = '<i class="n">\n</i>'
+        elif char == "\t":
+            html = '<i class="h">\t</i>'
+        elif 0xDC80 <= code <= 0xDCFF:
+            html = f'<i class="x">{code - 0xDC00:02X}</i>'
+        elif visible(char) != char or (char.isspace() and char != "\u3000"):
+            html = f'<i class="x">U+{code:04X}</i>'
+        else:
+            html = str(escape(char))
+        self[code] = html
+        return html
+
+
+_SHOWN = _Shown()
+
+
+def piece_html(piece: Piece) -> str:
+    """Returns the text of a token as HTML: white space is marked, and invisible characters are named."""
+    if not piece.content:
+        return f'<i class="x">{piece.id}</i>'
+    before = '<i class="p">+</i>' if piece.continues else ""
+    if not piece.is_open:
+        return before + piece.text.translate(_SHOWN)
+    last = piece.text[-1].translate(_SHOWN)
+    return f'{before}{piece.text[:-1].translate(_SHOWN)}<i class="p">{last}</i>'
+
+
+def tokens_html(
+    pieces: Sequence[Piece], first_position: int = 0, *, target: str = "t", more: Sequence[str] = ()
+) -> Markup:
+    """Returns tokens as HTML: each is one element that can have the focus.
+
+    Args:
+        pieces: The tokens.
+        first_position: Position of the first one, for the details.
+        target: Start of the ids of the elements.
+        more: More details of each token.
+    """
+    parts = []
+    for i, (piece, added) in enumerate(zip(pieces, more or [""] * len(pieces), strict=True)):
+        position = first_position + i
+        names = " ".join(filter(None, ("t", f"c{position % NUM_COLOURS}", piece.kind)))
+        details = escape(" · ".join(filter(None, (f"token {position:,}", piece.details, added))))
+        parts.append(
+            f'<span class="{names}" id="{target}{position}" tabindex="0" data-d="{details}">'
+            f"{piece_html(piece)}</span>"
+        )
+    return Markup("".join(parts))
