@@ -30,6 +30,8 @@ DETAILS_VERSION = 1
 # Bytes of a token by the dtype in ``tokenized_info``.
 BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
 _MAX_BYTES = 64 << 20
+# With aliases, a few lines of YAML can stand for billions of values.
+_MAX_YAML_VALUES = 1_000_000
 
 
 @dataclass(kw_only=True)
@@ -186,10 +188,22 @@ def mapping_of_bytes(content: bytes, path: Path) -> dict[str, Any]:
     return values
 
 
+def _num_values(value: Any) -> int:
+    """Returns how many values there are if each is written out; stops counting above the limit."""
+    waiting, found = [value], 0
+    while waiting and found <= _MAX_YAML_VALUES:
+        one = waiting.pop()
+        found += 1
+        if isinstance(one, dict | list):
+            waiting += one.values() if isinstance(one, dict) else one
+    return found
+
+
 def _json(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # A number of more than 4,300 digits is a `ValueError`, too.
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
 
 
@@ -204,9 +218,12 @@ def _yaml(text: str, path: Path) -> Any:
         for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     try:
-        return yaml.load(text, Loader)
+        values = yaml.load(text, Loader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if _num_values(values) > _MAX_YAML_VALUES:
+        raise ConfigError(f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it")
+    return values
 
 
 def _text(values: dict[str, Any], path: Path) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import os
+import re
 import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -84,7 +85,9 @@ class _Application:
         except ParameterError as error:
             return self._error(400, str(error))
         except (PacktokError, OSError, ValueError, OverflowError) as error:
-            return self._error(500, str(error).replace(f"{self._site.root.folder}/", ""))
+            # Files are opened by their descriptors, which tell a reader nothing.
+            message = re.sub(r"/proc/self/fd/\d+", lambda _: name, str(error))
+            return self._error(500, message.replace(f"{self._site.root.folder}/", ""))
 
     def _error(self, status: int, message: str) -> Response:
         return self._site.pages.html("error.html", status=status, code=status, message=message[:2000])

@@ -18,6 +18,8 @@ from packtok.explore.texts import markdown
 
 MAX_FILES_SHOWN = 100
 _MAX_HISTOGRAM_FILES = 64
+# Metadata may say anything.
+_MAX_COUNT = 1 << 63
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
 _DETAILS_SHOWN = (
@@ -187,5 +189,5 @@ def _bytes_per_token(site: Site, dataset: Dataset) -> tuple[float, str] | None:
 
 
 def _ratio(num_bytes: Any, tokens: Any) -> float | None:
-    is_known = isinstance(num_bytes, int) and isinstance(tokens, int) and tokens > 0
+    is_known = all(isinstance(one, int) and 0 < one < _MAX_COUNT for one in (num_bytes, tokens))
     return num_bytes / tokens if is_known else None

@@ -63,7 +63,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     decoder = site.tokenizers.decoder(packed)
     ids = tokens[window.start : window.stop].tolist()
     pieces = pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id)
-    others = _others(site, packed, decoder, pieces, parameters)
+    others = _others(site, packed, decoder, pieces, parameters, is_end=window.next is None)
     return site.pages.html(
         "document.html",
         packed=packed,
@@ -104,7 +104,13 @@ def _window(parameters: QueryParams, length: int) -> Window:
 
 
 def _others(
-    site: Site, packed: Packed, decoder: Decoder, pieces: Sequence[Piece], parameters: QueryParams
+    site: Site,
+    packed: Packed,
+    decoder: Decoder,
+    pieces: Sequence[Piece],
+    parameters: QueryParams,
+    *,
+    is_end: bool,
 ) -> dict[str, Any]:
     """Returns the comparison with another tokenizer and the counts of all of them, if they are asked for."""
     names = tokenizer_names(site)
@@ -113,14 +119,15 @@ def _others(
     if decoder.tokenizer is None:
         return found
     parse = (packed.metadata.get("options") or {}).get("special_tokens_in_text", "parse")
-    text = b"".join(piece.content for piece in pieces if piece.kind != "eod").decode("utf-8", "replace")
+    # The EOD that closes the document is no part of its text; others were in the text.
+    own = pieces[:-1] if is_end and pieces and pieces[-1].kind == "eod" else pieces
+    text = b"".join(piece.content for piece in own).decode("utf-8", "replace")
     if wanted:
         comparison = _comparison(site, wanted, text, parse)
         found["comparison"] = comparison
         found["comparison_html"] = tokens_html(comparison.pieces, target="o")
     if parameters.get("counts"):
-        own = (decoder.tokenizer.name, sum(piece.kind != "eod" for piece in pieces))
-        found["counts"] = counts(site, text, parse, own)
+        found["counts"] = counts(site, text, parse, (decoder.tokenizer.name, len(own)))
     return found
 
 

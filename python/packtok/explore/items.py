@@ -79,18 +79,21 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     packed = site.files.open(name)
     packing = choice(parameters, "packing", PACKINGS)
     context_length = integer(parameters, "context_length", _DEFAULT_LENGTH, least=1, most=_MAX_LENGTH)
-    key = (packed.identity, name, packing, context_length)
-    blocks = site.blocks.value(key, lambda: _blocks(site, packed, packing, context_length))
-    most = len(blocks) - 1
     values: dict[str, Any] = {
         "packed": packed,
         "trail": site.trail(name),
         "packing": packing,
         "context_length": context_length,
-        "last": most,
+        "packings": PACKINGS,
     }
+    key = (packed.identity, name, packing, context_length)
+    try:
+        blocks = site.blocks.value(key, lambda: _blocks(site, packed, packing, context_length))
+    except ValueError as error:
+        return site.pages.html("no_item.html", reason=str(error).replace(packed.file.path, name), **values)
+    most = len(blocks) - 1
     if most < 0:
-        return site.pages.html("no_item.html", packings=PACKINGS, **values)
+        return site.pages.html("no_item.html", reason=f"{name}: the file has no documents", **values)
     item = integer(parameters, "item", 0, most=most)
     start = integer(parameters, "from", 0, most=context_length - 1)
     window = Window(start, min(start + _WINDOW_POSITIONS, context_length), context_length, _WINDOW_POSITIONS)
@@ -103,7 +106,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
         item=item,
         window=window,
         decoder=decoder,
-        packings=PACKINGS,
+        last=most,
         segments=segments[:500],
         num_segments=len(segments),
         positions=positions,

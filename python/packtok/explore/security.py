@@ -30,6 +30,7 @@ _MIN_TOKEN_CHARS = 20
 _SESSION_SECONDS = 12 * 3600
 _MAX_SESSIONS = 1000
 _MAX_FORM_BYTES = 4096
+_MAX_URL_BYTES = 16 << 10
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -139,6 +140,8 @@ class Guard:
         path = request.scope["path"]
         if self._checks_host and not _is_local_name(request.headers):
             return PlainTextResponse("the Host header is not a name of this machine\n", 421)
+        if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > _MAX_URL_BYTES:
+            return PlainTextResponse("the address is too long\n", 414)
         is_login = path == LOGIN and self._token is not None
         if request.method == "POST" and is_login:
             return await self._login(request)

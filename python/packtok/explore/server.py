@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from packtok.errors import ConfigError
 from packtok.explore.application import application
@@ -46,9 +47,20 @@ def url_of(listener: socket.socket, host: str) -> str:
 def serve(
     site: Site, listener: socket.socket, *, host: str, token: str | None, ready: Callable[[], None]
 ) -> None:
-    """Serves until Ctrl-C; requests are not logged, so that no log has what was looked at."""
-    config = uvicorn.Config(
-        application(site, host=host, token=token),
+    """Serves until Ctrl-C."""
+    config = configuration(application(site, host=host, token=token))
+    ready()
+    try:
+        uvicorn.Server(config).run([listener])
+    except KeyboardInterrupt:
+        # It is how the server is meant to end.
+        return
+
+
+def configuration(app: ASGIApp) -> uvicorn.Config:
+    """Returns how an application is served: requests are not logged, and large ones are refused."""
+    return uvicorn.Config(
+        app,
         access_log=False,
         log_level="error",
         lifespan="off",
@@ -58,9 +70,3 @@ def serve(
         limit_concurrency=256,
         h11_max_incomplete_event_size=64 << 10,
     )
-    ready()
-    try:
-        uvicorn.Server(config).run([listener])
-    except KeyboardInterrupt:
-        # It is how the server is meant to end.
-        return

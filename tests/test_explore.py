@@ -1,0 +1,540 @@
+"""What the pages of `packtok explore` show: datasets, documents and items, compared with the files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import resource
+import struct
+import time
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from explore_site import (
+    TEXTS,
+    Page,
+    Served,
+    make_base,
+    notes,
+    served,
+    served_folder,
+    write_corpus,
+    write_metadata,
+)
+
+import packtok
+from packtok.catalog.index import INDEX_NAME, build_index
+from packtok.explore.files import NotServedError
+from packtok.explore.origins import first_of_source
+from packtok.explore.site import Site, site_of_file, site_of_folder
+from packtok.explore.tokens import pieces_of, tokens_html
+
+GPT2 = "text/stories/tokenized/gpt2/all/tokenized.pbin"
+EOD = 50256
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_base(tmp_path_factory.mktemp("explore"))
+
+
+@pytest.fixture(scope="module")
+def site(base: Path) -> Site:
+    return site_of_folder(base)
+
+
+@pytest.fixture(scope="module")
+def server(site: Site) -> Iterator[Served]:
+    with served(site) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gpt2(site: Site) -> packtok.Tokenizer:
+    return site.tokenizers.builtin("gpt2")
+
+
+@pytest.fixture(scope="module")
+def reader(base: Path) -> packtok.PbinReader:
+    return packtok.PbinReader(base / GPT2)
+
+
+def names(page: Page) -> list[str]:
+    return [" ".join(text.split()) for text in page.all("h3")]
+
+
+def facet_counts(page: Page, facet: str) -> dict[str, int]:
+    """Returns the values of a facet with their numbers."""
+    values = [found for tag, found, _ in page.elements if tag == "input" and found.get("name") == facet]
+    labels = {found.get("for"): text.split() for tag, found, text in page.elements if tag == "label"}
+    return {str(one["value"]): int(labels[one["id"]][-1].replace(",", "")) for one in values}
+
+
+def test_search_page_lists_datasets_with_counts_of_facets(server: Served) -> None:
+    page = server.page("/")
+    assert page.one("h2", id="total") == "43 datasets"
+    assert len(names(page)) == 25
+    assert facet_counts(page, "tokenizer") == {"not tokenized": 41, "cl100k_base": 1, "gpt2": 1}
+    assert facet_counts(page, "language") == {"unknown": 42, "en": 1}
+    assert facet_counts(page, "content") == {"text": 43}
+    second = server.page("/?page=2")
+    assert len(names(second)) == 18
+    assert not {*names(page)} & {*names(second)}
+
+
+def test_words_and_facets_narrow_a_search(server: Served) -> None:
+    assert names(server.page("/?q=short+stor&sort=name")) == [
+        *("Short stories", "Short stories-tokenized_cl100k_base_two", "Short stories-tokenized_gpt2_all"),
+    ]
+    page = server.page("/?q=short&tokenizer=gpt2&tokenizer=cl100k_base")
+    assert page.one("h2", id="total") == "2 datasets"
+    # Counts of a facet ignore its own choice.
+    assert facet_counts(page, "tokenizer") == {"cl100k_base": 1, "gpt2": 1, "not tokenized": 1}
+    checked = [found["value"] for tag, found, _ in page.elements if tag == "input" and "checked" in found]
+    assert sorted(str(one) for one in checked) == ["cl100k_base", "gpt2"]
+    without = "/?q=short&tokenizer=cl100k_base"
+    assert without in page.links()
+    assert server.page(without).one("h2", id="total") == "1 dataset"
+    assert server.page("/?q=nothing+at+all").one("h2", id="total") == "0 datasets"
+
+
+@pytest.mark.parametrize("words", ['"', "a OR", "*", "name:x", "%00", "é ü", "'; DROP", "x" * 5000, "%F0%9F"])
+def test_any_words_can_be_searched(server: Served, words: str) -> None:
+    assert server.get(f"/?q={urllib.parse.quote(words, safe='%')}").status == 200
+
+
+def test_fragment_is_the_part_that_changes(server: Served) -> None:
+    fragment = server.page("/?q=crawl&fragment=1")
+    assert "<html" not in fragment.html
+    assert fragment.html.lstrip().startswith('<div id="results"')
+    assert fragment.html.strip() in server.page("/?q=crawl").html
+
+
+@pytest.mark.parametrize("query", ["sort=worst", "page=0", "page=x", "page=-1"])
+def test_wrong_parameter_is_an_error_that_names_it(server: Served, query: str) -> None:
+    answer = server.get(f"/?{query}")
+    assert answer.status == 400
+    assert notes(answer.text)[0].startswith(f"{query.split('=')[0]} is '{query.split('=')[1]}', expected ")
+
+
+def test_page_after_the_last_one_leads_back(server: Served) -> None:
+    page = server.page("/?q=crawl&page=9")
+    assert "after the last one" in page.text
+    assert "/?q=crawl" in page.links()
+
+
+def test_replaced_index_is_noticed_and_none_is_needed(tmp_path: Path) -> None:
+    write_metadata(tmp_path / "a" / "one", name="One")
+    with served_folder(tmp_path) as server:
+        page = server.page("/")
+        assert names(page) == ["One"]
+        assert "There is no index" in page.text
+        build_index(tmp_path)
+        assert "There is no index" not in server.page("/").text
+        write_metadata(tmp_path / "a" / "two", name="Two")
+        assert names(server.page("/?sort=name")) == ["One"]
+        build_index(tmp_path)
+        assert names(server.page("/?sort=name")) == ["One", "Two"]
+        (tmp_path / INDEX_NAME).write_bytes(b"no index")
+        answer = server.get("/")
+        assert answer.status == 500
+        assert notes(answer.text)[0].endswith("run packtok data index")
+
+
+def test_raw_dataset_shows_description_files_and_tokenizations(server: Served, base: Path) -> None:
+    page = server.page("/dataset/text/stories")
+    assert page.one("h1") == "Short stories"
+    assert "Short texts of <em>many</em> kinds." in page.html
+    assert "<h3>Heading</h3>" in page.html
+    assert '<a href="https://example.org/" rel="noreferrer nofollow">home</a>' in page.html
+    details = json.loads((base / "text/stories/metadata.packtok.json").read_text())
+    (file,) = details["files"]
+    assert file["crc32c"] in page.text
+    assert page.links().count("/dataset/text/stories/tokenized/gpt2/all") == 1
+    tokens = [packtok.PbinReader(base / GPT2).num_tokens, details["text_bytes"]]
+    assert f"{tokens[0]:,} tokens" in page.text
+    assert f"{tokens[1] / tokens[0]:.2f} bytes per token" in page.text
+    assert "CC0-1.0" in page.text
+
+
+def test_tokenized_dataset_shows_parent_histogram_and_checksum(
+    server: Served, base: Path, reader: packtok.PbinReader
+) -> None:
+    page = server.page("/dataset/text/stories/tokenized/gpt2/all")
+    assert "/dataset/text/stories" in page.links()
+    assert f"{reader.trailer_crc32c:08x} (trailer)" in page.text
+    text_bytes = json.loads((base / "text/stories/metadata.packtok.json").read_text())["text_bytes"]
+    assert f"{text_bytes / reader.num_tokens:.2f} bytes of text per token" in " ".join(page.text.split())
+    buckets = [(a, b, n) for a, b, n in reader.document_lengths_histogram() if n]
+    table = page.html.partition('<figure class="histogram">')[2].partition("</figure>")[0]
+    shown = [tuple(row) for row in _rows(table)]
+    assert [row for row in shown if row[1] != "0"] == [
+        (f"{a:,}" if b == a + 1 else f"{a:,}–{b - 1:,}", f"{n:,}") for a, b, n in buckets
+    ]
+    assert "25 documents of " in page.one("figcaption")
+
+
+def _rows(html: str) -> list[list[str]]:
+    rows = re.findall(r"<tr>(<th scope=\"row\">.*?)</tr>", html, re.S)
+    return [
+        [text for text in (Page(cell).text for cell in re.findall(r">([^<>]+)<", row)) if text]
+        for row in rows
+    ]
+
+
+def test_commands_load_the_dataset(
+    server: Served, base: Path, reader: packtok.PbinReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PACKTOK_BASE_DIR", "")
+    page = server.page("/dataset/text/stories/tokenized/gpt2/all")
+    texts = dict(zip(page.all("h3"), page.all("pre"), strict=True))
+    shorter = "context_length=2048", "context_length=16"
+    by_name: dict[str, Any] = {}
+    exec(texts["Python, by name"].replace(*shorter), by_name)
+    assert len(by_name["dataset"]) > 0
+    with_labels: dict[str, Any] = {}
+    exec(texts["Python, with labels"].replace("2048", "16"), with_labels)
+    assert with_labels["dataset"].num_tokens == reader.num_tokens
+    olmo = yaml.safe_load(texts["OLMo, in its config"])["data"]["custom_dataset"]
+    assert olmo["args"]["metadata"] == "Short stories-tokenized_gpt2_all"
+    modalities = yaml.safe_load(texts["Modalities, in its config"])["train_dataset"]
+    assert modalities["config"]["raw_data_path"] == str(base / GPT2)
+    assert f"packtok inspect {base / GPT2}" in texts["Command line"]
+
+
+def test_dataset_in_several_files_sums_their_histograms(server: Served) -> None:
+    page = server.page("/dataset/text/stories/tokenized/cl100k_base/two")
+    assert [one for one in page.links() if one.startswith("/file/")] == [
+        f"/file/text/stories/tokenized/cl100k_base/two/shard-0000{k}-of-00002.pbin" for k in range(2)
+    ]
+    assert page.one("figcaption").startswith("25 documents of ")
+
+
+def test_file_page_shows_what_the_trailer_says(server: Served, reader: packtok.PbinReader) -> None:
+    page = server.page(f"/file/{GPT2}")
+    text = " ".join(page.text.split())
+    assert f"{reader.num_tokens:,} tokens {len(reader)} documents" in text
+    assert (reader.metadata or {})["tokenizer"]["fingerprint"] in text
+    assert f"{reader.trailer_crc32c:08x}" in text
+    assert "corpus.jsonl" in text
+
+
+@pytest.mark.parametrize("i", range(len(TEXTS)))
+def test_document_shows_every_token_of_the_file(server: Served, reader: packtok.PbinReader, i: int) -> None:
+    page = server.page(f"/documents/{GPT2}?document={i}")
+    assert [one for _, one in page.tokens()] == reader[i].tolist()
+    assert page.details(len(reader[i]) - 1).startswith(
+        f"token {len(reader[i]) - 1:,} · id 50,256 · EOD · 13 bytes: "
+    )
+
+
+def test_text_is_complete_and_white_space_is_marked(server: Served, reader: packtok.PbinReader) -> None:
+    page = server.page(f"/documents/{GPT2}?document=0")
+    assert "".join(text for text, _ in page.tokens()) == TEXTS[0] + "<|endoftext|>"
+    assert '<i class="n">\n</i>' in page.html
+    assert '<i class="h">\t</i>' in page.html
+    assert "<i> </i>" in page.html
+    hostile = server.page(f"/documents/{GPT2}?document=2").html
+    for named in ("U+200B", "U+202E", "U+202C", "U+00A0"):
+        assert f'<i class="x">{named}</i>' in hostile
+    assert not {*"\u200b\u202e\u202c\u00a0"} & {*hostile}
+
+
+def test_special_token_within_a_document_is_marked(server: Served, reader: packtok.PbinReader) -> None:
+    page = server.page(f"/documents/{GPT2}?document=4")
+    assert reader[4].tolist().count(EOD) == 2
+    classes = [
+        found.get("class") or "" for _, found, _ in page.elements if (found.get("id") or "")[:1] == "t"
+    ]
+    assert sum("eod" in one.split() for one in classes) == 2
+
+    assert "&lt;script&gt;" in page.html or "script" in page.text
+    assert "<script>alert" not in page.html
+
+
+def test_bytes_of_tokens_are_shown_and_a_divided_character_is_in_the_first_of_them(
+    gpt2: packtok.Tokenizer,
+) -> None:
+    ids = gpt2.encode("a🙂b").tolist()
+    pieces = pieces_of(gpt2, ids)
+    assert b"".join(piece.content for piece in pieces) == "a🙂b".encode()
+    assert "".join(piece.text for piece in pieces) == "a🙂b"
+    assert [piece.text for piece in pieces] == ["a", "🙂", *[""] * (len(ids) - 3), "b"]
+    assert [piece.continues for piece in pieces] == [False, False, *[True] * (len(ids) - 3), False]
+    html = tokens_html(pieces)
+    assert '<i class="p">🙂</i>' in html
+    assert html.count('<i class="p">+</i>') == len(ids) - 3
+    assert pieces[1].details.endswith(" · has a part of 🙂")
+
+
+def test_bytes_that_belong_to_no_character_are_shown_as_bytes(gpt2: packtok.Tokenizer) -> None:
+    pieces = pieces_of(gpt2, gpt2.encode("🙂").tolist()[:1] + gpt2.encode("é!").tolist())
+    assert [piece.text for piece in pieces] == ["\udcf0\udc9f", "é", "!"]
+    assert '<i class="x">F0</i><i class="x">9F</i>' in tokens_html(pieces)
+    # An id that the vocabulary lacks has no bytes.
+    assert '<i class="x">60000</i>' in tokens_html(pieces_of(gpt2, [60000]))
+
+
+def test_long_document_is_shown_in_parts(server: Served, reader: packtok.PbinReader) -> None:
+    i, length = 24, len(reader[24])
+    seen: list[int] = []
+    path: str | None = f"/documents/{GPT2}?document={i}&window=20"
+    while path is not None:
+        page = server.page(path)
+        tokens = [one for _, one in page.tokens()]
+        assert len(tokens) <= 20
+        seen += tokens
+        following = [
+            one for one in page.links() if f"document={i}&from=" in one and one.endswith(f"from={len(seen)}")
+        ]
+        path = f"{following[0]}&window=20" if following and len(seen) < length else None
+    assert seen == reader[i].tolist()
+    assert [one for _, one in server.page(f"/documents/{GPT2}?document={i}&from={length - 1}").tokens()] == [
+        EOD
+    ]
+
+
+@pytest.mark.parametrize(
+    "query", ["document=25", "document=-1", "document=a", "from=100000", "window=0", "window=9999"]
+)
+def test_document_or_token_that_does_not_exist_is_an_error(server: Served, query: str) -> None:
+    answer = server.get(f"/documents/{GPT2}?{query}")
+    assert answer.status == 400
+    assert notes(answer.text)[0].startswith(query.split("=")[0])
+
+
+def test_random_document_depends_on_the_seed_only(server: Served) -> None:
+    def target(query: str) -> str:
+        answer = server.get(f"/documents/{GPT2}?{query}")
+        assert answer.status == 303
+        return answer.headers["location"]
+
+    assert target("random=1&seed=7") == target("random=1&seed=7")
+    assert len({target(f"random=1&seed={seed}") for seed in range(20)}) > 5
+    assert len({target("random=1") for _ in range(20)}) > 1
+    assert target("random=1&seed=1&compare=gpt2").endswith("&compare=gpt2")
+    assert server.page(target("random=1")).tokens()
+
+
+def test_same_text_under_another_tokenizer_has_the_ids_of_that_tokenizer(server: Served, site: Site) -> None:
+    page = server.page(f"/documents/{GPT2}?document=1&compare=o200k_base&counts=1")
+    other = site.tokenizers.builtin("o200k_base")
+    assert [one for _, one in page.tokens("o")] == other.encode(TEXTS[1]).tolist()
+    expected = {
+        name: len(site.tokenizers.builtin(name).encode(TEXTS[1]))
+        for name in packtok.Tokenizer.builtin_names()
+    }
+    shown = {row[0].split()[0]: int(row[1]) for row in page.rows("narrow")}
+    assert shown == expected
+    assert server.get(f"/documents/{GPT2}?compare=/etc/passwd").status == 404
+
+
+def test_tokenizers_below_the_base_can_be_compared_with(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", ["hello world"])
+    folder = tmp_path / "base" / "x" / "data" / "tokenized" / "own" / "all"
+    folder.mkdir(parents=True)
+    (tmp_path / "tokenizer.json").write_bytes(_own_tokenizer())
+    packtok.pack(input=corpus, output=folder / "a.pbin", tokenizer=str(tmp_path / "tokenizer.json"), eod="h")
+    (folder / "tokenizer.json").write_bytes(_own_tokenizer())
+    write_metadata(folder.parents[2], name="D")
+    write_metadata(folder, tokenized_info={"tokenizer": "own", "file_prefix": "a", "file_extension": "pbin"})
+    build_index(tmp_path / "base")
+    with served_folder(tmp_path / "base") as server:
+        path = "x/data/tokenized/own/all/a.pbin"
+        page = server.page(f"/documents/{path}?compare=file:x/data/tokenized/own/all/tokenizer.json")
+        assert page.tokens("o") == [(text, one) for text, one in page.tokens()[:-1]]
+        assert "".join(text for text, _ in page.tokens()) == "hello worldh"
+
+
+def _own_tokenizer() -> bytes:
+    """Returns a tokenizer of single letters, with a name of no built-in one."""
+    vocabulary = {char: i for i, char in enumerate("abcdefghijklmnopqrstuvwxyzĠ")}
+    model = {"type": "BPE", "vocab": vocabulary, "merges": [], "dropout": None, "unk_token": None}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [],
+            "normalizer": None,
+            "pre_tokenizer": byte_level,
+            "post_processor": None,
+            "decoder": byte_level,
+            "model": model,
+        }
+    ).encode()
+
+
+@pytest.mark.parametrize("packing", ["concat", "document", "best_fit"])
+def test_items_are_those_of_token_dataset(server: Served, base: Path, packing: Any, tmp_path: Path) -> None:
+    dataset = packtok.TokenDataset(
+        base / GPT2, 32, packing=packing, position_ids=True, document_ids=True, cache_dir=tmp_path
+    )
+    for i in (0, len(dataset) // 2, len(dataset) - 1):
+        page = server.page(f"/items/{GPT2}?context_length=32&packing={packing}&item={i}")
+        item = {name: np.asarray(value).tolist() for name, value in dataset[i].items()}
+        rows = page.rows("positions")
+        assert [int(row[0]) for row in rows] == list(range(32))
+        assert [int(row[2].replace(",", "")) for row in rows] == item["input_ids"]
+        labels = [-100 if row[3] in ("none", "padding") else int(row[4].replace(",", "")) for row in rows]
+        assert labels == item["labels"]
+        padding = [one < 0 for one in item["document_ids"]]
+        assert [row[-1] == "–" for row in rows] == padding
+        positions = zip(rows, item["position_ids"], padding, strict=True)
+        assert all(is_padding or int(row[-1]) == position for row, position, is_padding in positions)
+        located = dataset.locate(i)
+        assert [one for one in page.all("h3") if one.startswith("Document")] == [
+            text for text in page.all("h3") if not text.startswith("Padding")
+        ]
+        for _, document, start, _ in located:
+            assert (
+                f"/documents/{GPT2}?document={document}" + (f"&from={start}" if start else "") in page.links()
+            )
+    assert not list((base / GPT2).parent.glob("*.plan"))
+
+
+def test_concat_label_of_a_last_token_is_marked_as_of_the_next_document(
+    server: Served, reader: packtok.PbinReader
+) -> None:
+    length = len(reader[0])
+    page = server.page(f"/items/{GPT2}?context_length={length + 3}")
+    row = page.rows("positions")[length - 1]
+    assert row[4] == f"{int(reader[1][0]):,}"
+    assert row[3].endswith("next document")
+    assert page.details(length - 1).endswith(
+        f"position {length - 1} of its document · label {int(reader[1][0]):,}"
+    )
+
+
+def test_item_of_a_long_context_is_shown_in_parts(server: Served, reader: packtok.PbinReader) -> None:
+    page = server.page(f"/items/{GPT2}?context_length=600&from=256")
+    stream = np.concatenate([reader[i] for i in range(len(reader))]).tolist()
+    assert [one for _, one in page.tokens()] == stream[256:512]
+
+
+@pytest.mark.parametrize(
+    "query", ["context_length=0", "context_length=2000000", "packing=none", "item=999999"]
+)
+def test_item_that_does_not_exist_is_an_error(server: Served, query: str) -> None:
+    assert server.get(f"/items/{GPT2}?{query}").status == 400
+
+
+def test_file_without_a_complete_item_or_a_document_says_so(tmp_path: Path) -> None:
+    packtok.pack(
+        input=write_corpus(tmp_path / "c.jsonl", ["a"]), output=tmp_path / "a.pbin", tokenizer="gpt2"
+    )
+    (tmp_path / "empty.pbin").write_bytes(struct.pack("<QI", 0, 2) + pickle.dumps([]))
+    with served_folder(tmp_path) as server:
+        assert notes(server.page("/items/a.pbin").html) == [
+            "a.pbin: context_length 512 needs 513 tokens (the inputs and the last label), found 2; lower "
+            "context_length, or add data"
+        ]
+        for kind in ("documents", "items", "file"):
+            assert server.get(f"/{kind}/empty.pbin").status == 200
+        assert "The file has no documents." in server.page("/documents/empty.pbin").text
+
+
+def _plain_pbin(path: Path, ids: list[int]) -> None:
+    data = np.array(ids, "<u2").tobytes()
+    path.write_bytes(struct.pack("<QI", len(data), 2) + data + pickle.dumps([(0, len(data))]))
+
+
+def test_file_that_names_no_tokenizer_shows_ids_or_the_tokenizer_that_is_given(
+    tmp_path: Path, gpt2: packtok.Tokenizer
+) -> None:
+    _plain_pbin(tmp_path / "plain.pbin", [15496, 995])
+    with served(site_of_file(tmp_path / "plain.pbin")) as server:
+        page = server.page("/documents/plain.pbin")
+        assert page.tokens() == [("15496", 15496), ("995", 995)]
+        assert "does not say which tokenizer it was packed with; give --tokenizer" in notes(page.html)[0]
+    with served(site_of_file(tmp_path / "plain.pbin", gpt2)) as server:
+        assert [text for text, _ in server.page("/documents/plain.pbin").tokens()] == ["Hello", " world"]
+
+
+def test_tokenizer_with_another_fingerprint_is_not_used(tmp_path: Path, gpt2: packtok.Tokenizer) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", ["hello"])
+    (tmp_path / "tokenizer.json").write_bytes(_own_tokenizer())
+    output = tmp_path / "a.pbin"
+    packtok.pack(input=corpus, output=output, tokenizer=str(tmp_path / "tokenizer.json"), eod="h")
+    with served(site_of_file(output)) as server:
+        assert [text for text, _ in server.page("/documents/a.pbin").tokens()][:5] == [*"hello"]
+    other = gpt2.to_json()
+    for name in ("tokenizer.json", "a.pbin.tokenizer.json"):
+        (tmp_path / name).write_bytes(other)
+    with served(site_of_file(output)) as server:
+        page = server.page("/documents/a.pbin")
+        assert [text for text, _ in page.tokens()] == [str(one) for _, one in page.tokens()]
+        assert "but the file was packed with sha256:" in notes(page.html)[0]
+
+
+def test_document_of_500_mb_is_shown_at_once(tmp_path: Path, gpt2: packtok.Tokenizer) -> None:
+    num_bytes, path = 500_000_000, tmp_path / "long.pbin"
+    with path.open("wb") as file:
+        file.write(struct.pack("<QI", num_bytes, 2))
+        # A hole: zeros that take no space.
+        file.truncate(12 + num_bytes)
+        file.seek(0, 2)
+        file.write(pickle.dumps([(0, num_bytes)]))
+    with served(site_of_file(path, gpt2)) as server:
+        server.page("/documents/long.pbin")
+        before, taken = _peak_bytes(), []
+        for start in (0, 123_456_789, num_bytes // 2 - 1000):
+            started = time.perf_counter()
+            page = server.page(f"/documents/long.pbin?from={start}")
+            taken.append(time.perf_counter() - started)
+            assert len(page.tokens()) == 1000
+            assert f"Tokens {start:,}–{start + 999:,} of 250,000,000" in " ".join(page.text.split())
+        # Parsing of the page by this test is in it.
+        assert min(taken) < 0.1
+        assert _peak_bytes() - before < 100_000_000
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_first_document_of_a_source_is_found_by_binary_search() -> None:
+    sources = [0, 0, 0, 2, 2, 5]
+    asked: list[int] = []
+
+    def origin(i: int) -> Any:
+        asked.append(i)
+        return SimpleNamespace(source_index=sources[i])
+
+    packed: Any = SimpleNamespace(reader=SimpleNamespace(origin=origin), num_documents=6, name="a.pbin")
+    assert [first_of_source(packed, source) for source in (0, 2, 5)] == [0, 3, 5]
+    for missing in (1, 3, 6):
+        with pytest.raises(NotServedError, match=f"no document of a.pbin came from its source {missing}"):
+            first_of_source(packed, missing)
+    assert len(asked) < 30
+    packed.reader.origin = {}.get
+    with pytest.raises(NotServedError, match=r"a\.pbin does not record where its documents came from"):
+        first_of_source(packed, 0)
+
+
+def test_only_the_given_file_is_served(base: Path) -> None:
+    with served(site_of_file(base / GPT2)) as server:
+        answer = server.get("/")
+        assert (answer.status, answer.headers["location"]) == (303, "/file/tokenized.pbin")
+        assert server.get("/documents/tokenized.pbin").status == 200
+        for path in ("tokenizer.json", "metadata.json", "../all/tokenized.pbin", "./tokenized.pbin", GPT2):
+            assert server.get(f"/documents/{path}").status == 404
+        assert server.get("/dataset/").status == 404
+
+
+def test_site_of_a_folder_opens_links_within_it(base: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "base"
+    folder.mkdir()
+    packtok.pack(input=write_corpus(tmp_path / "c.jsonl", ["a"]), output=folder / "a.pbin", tokenizer="gpt2")
+    (folder / "inner").mkdir()
+    (folder / "inner" / "link.pbin").symlink_to("../a.pbin")
+    site = site_of_folder(folder)
+    assert site.files.open("inner/link.pbin").num_documents == 1
