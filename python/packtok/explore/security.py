@@ -8,6 +8,7 @@ log or cookie.
 
 import hmac
 import ipaddress
+import re
 import secrets
 import stat
 import time
@@ -31,6 +32,8 @@ _SESSION_SECONDS = 12 * 3600
 _MAX_SESSIONS = 1000
 _MAX_FORM_BYTES = 4096
 _MAX_URL_BYTES = 16 << 10
+# A name or an address, which is in brackets if it has colons, and a port.
+_HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?", re.ASCII)
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -166,7 +169,10 @@ class Guard:
             body += block
             if len(body) > _MAX_FORM_BYTES:
                 return PlainTextResponse("the form is too large\n", 413)
-        fields = urllib.parse.parse_qs(body.decode("latin-1"), max_num_fields=8)
+        try:
+            fields = urllib.parse.parse_qs(body.decode("latin-1"), max_num_fields=8)
+        except ValueError:
+            return PlainTextResponse("the form has too many fields\n", 400)
         target = _checked_path(fields.get("next", ["/"])[0])
         if not self._is_token(fields.get("token", [""])[0].strip()):
             return self._form(target, is_wrong=True)
@@ -183,12 +189,8 @@ class Guard:
 
 
 def _is_local_name(headers: Headers) -> bool:
-    host = headers.get("host", "")
-    try:
-        name = urllib.parse.urlsplit(f"//{host}").hostname
-    except ValueError:
-        return False
-    return name is not None and "@" not in host and is_loopback(name)
+    found = _HOST.fullmatch(headers.get("host", ""))
+    return found is not None and is_loopback(found[1])
 
 
 def _local_path(request: Request) -> str:

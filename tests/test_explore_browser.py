@@ -1,0 +1,326 @@
+"""The pages of `packtok explore` in a real browser: accessibility, keyboard, phone, dark mode, no JavaScript.
+
+Screenshots are written to the folder that ``PACKTOK_SCREENSHOTS`` names; the default is
+``target/screenshots``.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from explore_site import Served, make_base, served_folder, write_corpus, write_metadata
+
+import packtok
+from packtok.catalog.index import build_index
+
+webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="needs Debian's packages chromium and chromium-driver"
+)
+ROOT = Path(__file__).resolve().parent.parent
+SCREENSHOTS = Path(os.environ.get("PACKTOK_SCREENSHOTS") or ROOT / "target" / "screenshots")
+GPT2 = "text/stories/tokenized/gpt2/all/tokenized.pbin"
+PAGES = {
+    "search": "/?q=s&sort=name",
+    "raw_dataset": "/dataset/text/stories",
+    "dataset": "/dataset/text/stories/tokenized/gpt2/all",
+    "file": f"/file/{GPT2}",
+    "document": f"/documents/{GPT2}?document=0",
+    "compare": f"/documents/{GPT2}?document=1&compare=cl100k_base&counts=1",
+    "item": f"/items/{GPT2}?context_length=96&packing=best_fit&item=2",
+    "error": "/documents/none.pbin",
+}
+# Width, height, and whether it is a phone; dark mode.
+SCREENS = {
+    "desktop": (1280, 900, False, False),
+    "phone": (360, 740, True, False),
+    "dark": (1280, 900, False, True),
+    "dark_phone": (360, 740, True, True),
+}
+
+
+class Browser:
+    """Chromium, as a test needs it."""
+
+    def __init__(self, driver: Any, server: Served) -> None:
+        self.driver = driver
+        self.server = server
+
+    def screen(self, name: str) -> None:
+        width, height, is_phone, is_dark = SCREENS[name]
+        metrics = {
+            "width": width,
+            "height": height,
+            "deviceScaleFactor": 1,
+            "mobile": is_phone,
+        }
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        motion = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, motion]})
+
+    def open(self, path: str) -> None:
+        self.driver.get(self.server.url + path)
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def one(self, selector: str) -> Any:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def press(self, *keys: str) -> None:
+        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
+
+    def focused(self) -> str:
+        """Returns the id, or else the text, of the element with the focus."""
+        found = self.run("const a = document.activeElement; return a.id || a.textContent.trim();")
+        return str(found)
+
+    def wait(self, condition: Any) -> Any:
+        return WebDriverWait(self.driver, 20).until(condition)
+
+    def screenshot(self, name: str) -> None:
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        image = self.driver.execute_cdp_cmd("Page.captureScreenshot", {})
+        (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(image["data"]))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    base = make_base(tmp_path_factory.mktemp("garden") / "garden")
+    for i, (name, text) in enumerate(
+        [
+            ("Starlight Web", "Filtered web pages in *English*, deduplicated by paragraph."),
+            ("Sourcebook", "Source code with permissive licences, one file per document."),
+            ("Statutes of Europe", "Laws and regulations, aligned by article."),
+        ]
+    ):
+        write_metadata(base / "web" / f"set-{i}", name=name, description=text, date_downloaded="2025-03-01")
+    build_index(base)
+    with served_folder(base) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(server: Served) -> Iterator[Browser]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    # As root, Chromium has no sandbox of its own.
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    try:
+        yield Browser(driver, server)
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """Returns the script of axe-core, which this package contains; it is not imported."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs axe-playwright-python, which contains axe-core")
+    (script,) = Path(next(iter(found.submodule_search_locations))).rglob("axe.min.js")
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_pages_have_no_serious_finding_and_fit_the_screen(browser: Browser, axe: str, screen: str) -> None:
+    faults = []
+    for name, path in PAGES.items():
+        browser.screen(screen)
+        browser.open(path)
+        browser.screenshot(f"{name}_{screen}")
+        width = browser.run("return document.documentElement.scrollWidth")
+        if width > SCREENS[screen][0]:
+            faults.append(f"{name}: {width} pixels wide")
+        for details in browser.driver.find_elements(By.CSS_SELECTOR, "details:not([open])"):
+            browser.run("arguments[0].open = true", details)
+        # The policy of the page does not allow scripts of others, so the driver runs it.
+        browser.run(axe)
+        result = browser.driver.execute_async_script(
+            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done);"
+        )
+        assert len(result["passes"]) > 15
+        for finding in result["violations"]:
+            if finding["impact"] in ("serious", "critical"):
+                places = [node["html"][:200] for node in finding["nodes"][:3]]
+                faults.append(f"{name}: {finding['id']}: {finding['help']}: {places}")
+    assert not faults, "\n".join(faults)
+
+
+def test_nothing_is_loaded_from_elsewhere_and_no_policy_is_violated(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.driver.get_log("performance")
+    browser.driver.get_log("browser")
+    for path in PAGES.values():
+        browser.open(path)
+    requests = [
+        json.loads(entry["message"])["message"]["params"]["request"]["url"]
+        for entry in browser.driver.get_log("performance")
+        if '"Network.requestWillBeSent"' in entry["message"]
+    ]
+    assert len(requests) >= len(PAGES)
+    assert {url for url in requests if not url.startswith(browser.server.url)} == set()
+    remarks = [one["message"] for one in browser.driver.get_log("browser")]
+    # The page about an error is one.
+    assert [one for one in remarks if "none.pbin" not in one] == []
+
+
+def test_search_follows_what_is_typed_and_keeps_the_focus(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.open("/")
+    browser.one("#q").send_keys("statut")
+    browser.wait(lambda _: browser.one("#total").text == "1 dataset")
+    assert browser.focused() == "q"
+    assert browser.driver.current_url.endswith("/?q=statut")
+    assert browser.one("#status").get_attribute("textContent") == "1 dataset"
+    assert browser.one(".results h3").text == "Statutes of Europe"
+    browser.one("#q").clear()
+    browser.one("#q").send_keys("s")
+    browser.wait(lambda _: browser.one("#total").text != "1 dataset")
+    box = browser.one('input[name="tokenizer"][value="gpt2"]')
+    box.send_keys(Keys.SPACE)
+    browser.wait(lambda _: browser.one("#total").text == "1 dataset")
+    assert browser.focused().startswith("tokenizer-")
+    browser.driver.refresh()
+    assert browser.one("#total").text == "1 dataset"
+    assert browser.one('input[name="tokenizer"][value="gpt2"]').is_selected()
+
+
+def test_keyboard_reaches_content_and_moves_between_tokens(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.open(PAGES["document"])
+    browser.press(Keys.TAB)
+    assert browser.focused() == "Skip to the content"
+    browser.press(Keys.ENTER)
+    assert browser.focused() == "main"
+    for _ in range(40):
+        browser.press(Keys.TAB)
+        if browser.focused() == "t0":
+            break
+    assert browser.focused() == "t0"
+    told = "return getComputedStyle(document.activeElement, '::after').content"
+    assert browser.run(told).startswith('"token 0 · id 464 · 3 bytes: 54 68 65')
+    browser.screenshot("focus_desktop")
+    browser.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    assert browser.focused() == "t2"
+    browser.press(Keys.ARROW_LEFT)
+    assert browser.focused() == "t1"
+    outline = browser.run("return getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    browser.press(Keys.ARROW_DOWN)
+    assert int(browser.focused()[1:]) > 1
+    browser.press(Keys.ARROW_UP)
+    browser.press(Keys.END)
+    assert browser.run(told).startswith('"token ')
+    assert " · EOD · " in browser.run(told)
+    browser.press(Keys.HOME)
+    assert browser.focused() == "t0"
+    # One stop of the tab key, whatever the number of tokens.
+    browser.press(Keys.TAB)
+    assert not browser.focused().startswith("t")
+
+
+def test_pointing_at_a_token_shows_its_id_and_bytes(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.open(PAGES["document"])
+    webdriver.ActionChains(browser.driver).move_to_element(browser.one("#t1")).perform()
+    shown = browser.run("return getComputedStyle(document.getElementById('t1'), '::after').content")
+    assert shown.startswith('"token 1 · id 2,068 · 6 bytes: 20 71 75 69 63 6B')
+
+
+def test_selected_text_is_the_text_of_the_document(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.open(PAGES["document"])
+    text = browser.run(
+        "getSelection().selectAllChildren(document.querySelector('.tokens'));return getSelection().toString()"
+    )
+    assert text == "The quick brown fox\njumps over\tthe lazy dog.<|endoftext|>"
+
+
+def test_copy_button_copies_the_command(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.driver.execute_cdp_cmd(
+        "Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    )
+    browser.open(PAGES["dataset"])
+    button = browser.one(".copy")
+    assert button.is_displayed()
+    button.send_keys(Keys.ENTER)
+    browser.wait(lambda _: browser.one("#status").get_attribute("textContent") == "Copied")
+    copied = browser.driver.execute_async_script(
+        "navigator.clipboard.readText().then(arguments[0], (error) => arguments[0](String(error)))"
+    )
+    assert copied == browser.one("#text-1").get_attribute("textContent")
+
+
+def test_motion_is_reduced_where_it_is_asked_for(browser: Browser) -> None:
+    browser.screen("desktop")
+    browser.open(PAGES["dataset"])
+    durations = browser.run(
+        "return [...document.querySelectorAll('*')].map((one) => getComputedStyle(one).transitionDuration)"
+    )
+    assert {*durations} == {"0s"}
+
+
+def test_pages_work_without_javascript(browser: Browser) -> None:
+    browser.screen("phone")
+    browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.open("/")
+        # Typing the enter key sends the form.
+        browser.one("#q").send_keys("statutes", Keys.ENTER)
+        browser.wait(lambda _: browser.driver.current_url.count("q=statutes"))
+        assert browser.one("#total").text == "1 dataset"
+        browser.open("/")
+        assert browser.one('input[name="tokenizer"][value="gpt2"]').is_displayed()
+        browser.one('input[name="tokenizer"][value="gpt2"]').click()
+        browser.one("button.without-script").click()
+        browser.wait(lambda _: browser.driver.current_url.count("tokenizer=gpt2"))
+        browser.one(".results h3 a").click()
+        browser.wait(lambda _: browser.driver.current_url.count("/dataset/"))
+        assert not browser.one(".copy").is_displayed()
+        browser.one(".actions a").click()
+        browser.wait(lambda _: browser.driver.current_url.count("/documents/"))
+        # Without the script, the tab key goes through the tokens.
+        browser.one("#t0").send_keys(Keys.TAB)
+        assert browser.driver.switch_to.active_element.get_attribute("id") == "t1"
+        browser.one('a[rel="next"]').click()
+        browser.wait(lambda _: browser.driver.current_url.count("document=1"))
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_access_token_is_given_in_a_form(browser: Browser, tmp_path: Path) -> None:
+    from explore_site import served
+
+    from packtok.explore.site import site_of_file
+
+    packtok.pack(
+        input=write_corpus(tmp_path / "c.jsonl", ["a"]), output=tmp_path / "a.pbin", tokenizer="gpt2"
+    )
+    token = "a-long-token-for-tests-0123456789"
+    with served(site_of_file(tmp_path / "a.pbin"), host="0.0.0.0", token=token) as server:
+        browser.screen("desktop")
+        browser.driver.get(f"{server.url}/documents/a.pbin?document=0")
+        browser.screenshot("token_desktop")
+        browser.one("#token").send_keys(token, Keys.ENTER)
+        browser.wait(lambda _: browser.driver.find_elements(By.ID, "t0"))
+        assert browser.driver.current_url == f"{server.url}/documents/a.pbin?document=0"
+        assert browser.run("return document.cookie") == ""

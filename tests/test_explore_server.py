@@ -1,0 +1,311 @@
+"""`packtok explore` as a program: its first line, who may read its pages, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import MAIN, PacktokCli
+from explore_site import Served, environment, served, write_corpus
+
+import packtok
+from packtok.errors import ConfigError
+from packtok.explore.security import Sessions, is_loopback, read_token
+from packtok.explore.site import Site, site_of_file
+
+TOKEN = "a-long-token-for-tests-0123456789"
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+}
+
+
+@pytest.fixture(scope="module")
+def pbin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    corpus = write_corpus(folder / "c.jsonl", ["Hello world"])
+    packtok.pack(input=corpus, output=folder / "a.pbin", tokenizer="gpt2")
+    return folder / "a.pbin"
+
+
+@pytest.fixture(scope="module")
+def site(pbin: Path) -> Site:
+    return site_of_file(pbin)
+
+
+@dataclass
+class Program:
+    """A running `packtok explore`."""
+
+    process: subprocess.Popen[str]
+    first_line: str
+
+    def stop(self) -> tuple[int, str, str]:
+        """Sends Ctrl-C; returns the exit code and what was printed after the first line."""
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def program(*arguments: object) -> Iterator[Program]:
+    command = [sys.executable, "-c", MAIN, "explore", *map(str, arguments), "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], 60)[0]
+        yield Program(process, process.stdout.readline())
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def port_of(url: str) -> int:
+    found = re.fullmatch(r"http://[^/]+:(\d+)/\n?", url)
+    assert found is not None, url
+    return int(found[1])
+
+
+def test_first_line_is_the_url_and_ctrl_c_ends_quietly(pbin: Path) -> None:
+    with program(pbin) as running:
+        assert running.first_line.startswith("http://127.0.0.1:")
+        server = Served(port_of(running.first_line))
+        texts = [text for text, _ in server.page("/documents/a.pbin").tokens()]
+        assert texts == ["Hello", " world", "<|endoftext|>"]
+        assert running.stop() == (0, "", "")
+
+
+def test_random_token_is_printed_once_and_json_has_the_url(pbin: Path) -> None:
+    with program(pbin, "--host", "0.0.0.0", "--json") as running:
+        url = json.loads(running.first_line)["url"]
+        server = Served(port_of(url))
+        assert server.get("/").status == 401
+        assert server.get("/?token=wrong").status == 401
+        code, out, err = running.stop()
+    remark, token = err.splitlines()
+    assert (code, out) == (0, "")
+    assert remark == "packtok: the page asks for this access token, which is shown only once:"
+    assert len(token) >= 40
+    assert token not in url
+
+
+def test_missing_extra_is_one_line_that_says_what_to_install(pbin: Path) -> None:
+    hidden = "import sys; sys.modules['starlette'] = None; " + MAIN
+    command = [sys.executable, "-c", hidden, "explore", str(pbin)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "packtok: packtok explore needs the extra of that name; run pip install 'packtok[explore]'\n"
+    )
+
+
+def test_the_extra_is_imported_only_by_this_command() -> None:
+    code = "import sys, packtok, packtok.cli, packtok.commands.data; print({*sys.modules} & {*sys.argv[1:]})"
+    names = ["starlette", "uvicorn", "jinja2", "markdown_it", "packtok.explore"]
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_path: Path) -> None:
+    no_base = {"PACKTOK_BASE_DIR": "", "TATM_BASE_DIR": ""}
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        used = other.getsockname()[1]
+        token = tmp_path / "token"
+        token.write_text("short")
+        token.chmod(0o600)
+        (tmp_path / "text.pbin").write_text("hello, this is no pbin")
+        cases: list[tuple[tuple[object, ...], int, str]] = [
+            (
+                (),
+                2,
+                "nothing to show; give a pbin or the base directory of the datasets, or set PACKTOK_BASE_DIR",
+            ),
+            ((pbin, "--base-dir", tmp_path), 2, "PATH and --base-dir: give one of them"),
+            (("--base-dir", pbin), 2, f"--base-dir: {pbin} is not a folder"),
+            (("none.pbin",), 1, "none.pbin: No such file or directory"),
+            ((pbin, "--port", used), 1, f"127.0.0.1:{used}: Address already in use"),
+            ((pbin, "--host", "x.invalid"), 2, "--host: x.invalid has no address: "),
+            (
+                (pbin, "--token-file", token),
+                2,
+                f"--token-file: {token} must contain one token of at least 20 ",
+            ),
+            ((tmp_path / "text.pbin",), 1, "text.pbin: "),
+        ]
+        for arguments, code, message in cases:
+            done = packtok_cli("explore", *arguments, cwd=tmp_path, code=code, env=no_base)
+            assert done.stdout == ""
+            (line,) = done.stderr.splitlines()
+            assert line.startswith(f"packtok: {message}"), line
+
+
+def test_host_header_must_name_this_machine(site: Site) -> None:
+    with served(site) as server:
+        for host in (
+            "localhost",
+            f"localhost:{server.port}",
+            "127.0.0.1:80",
+            "[::1]:8000",
+            "LOCALHOST",
+            "127.1.2.3",
+        ):
+            assert server.get("/file/a.pbin", headers={"Host": host}).status == 200, host
+        for host in (
+            *(
+                "evil.example",
+                "127.0.0.1.evil.example",
+                "localhost.evil.example:8000",
+                "",
+                "x@127.0.0.1",
+                "[::1",
+            ),
+            *("0.0.0.0", "192.168.0.1", "[::1]x", "localhost:8000:1", "127.0.0.1 evil"),
+        ):
+            answer = server.get("/file/a.pbin", headers={"Host": host})
+            assert answer.status in (400, 421), host
+            assert "Hello" not in answer.text
+
+
+def test_every_response_has_the_headers(site: Site) -> None:
+    with served(site) as server, served(site, host="0.0.0.0", token=TOKEN) as guarded:
+        answers = [
+            *(
+                server.get(path)
+                for path in ("/", "/file/a.pbin", "/documents/a.pbin", "/none", "/static/style.css")
+            ),
+            server.get("/", method="POST"),
+            server.get("/", headers={"Host": "evil.example"}),
+            server.get("/documents/a.pbin?document=x"),
+            guarded.get("/"),
+            guarded.get("/login", method="POST", body="token=x"),
+            guarded.get("/login", method="POST", body=f"token={TOKEN}"),
+        ]
+    assert [one.status for one in answers] == [303, 200, 200, 404, 200, 405, 421, 400, 401, 401, 303]
+    for answer in answers:
+        policy = dict(
+            part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
+        )
+        assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+        assert "unsafe" not in str(policy)
+        assert {name: answer.headers[name] for name in _HEADERS} == _HEADERS
+        assert "cache-control" in answer.headers
+        assert "server" not in answer.headers
+
+
+def test_token_opens_the_pages_by_form_and_by_header(site: Site) -> None:
+    with served(site, host="0.0.0.0", token=TOKEN) as server:
+        path = "/documents/a.pbin?document=0"
+        asked = server.get(path)
+        assert (asked.status, asked.headers["www-authenticate"]) == (401, 'Bearer realm="packtok explore"')
+        assert "Hello" not in asked.text
+        assert f'name="next" value="{path}"' in asked.text
+        assert server.get("/static/style.css").status == 200
+        wrong = server.get("/login", method="POST", body="token=wrong&next=/file/a.pbin")
+        assert (wrong.status, "set-cookie" in wrong.headers) == (401, False)
+        assert "This is not the token." in wrong.text
+        right = server.get("/login", method="POST", body=f"token={TOKEN}&next={path.replace('?', '%3F')}")
+        assert (right.status, right.headers["location"]) == (303, path)
+        cookie, *flags = right.headers["set-cookie"].split("; ")
+        assert {"HttpOnly", "SameSite=strict", "Path=/"} <= {*flags}
+        assert TOKEN not in str(right.headers)
+        opened = server.get(path, headers={"Cookie": cookie})
+        assert opened.status == 200
+        assert TOKEN not in opened.text
+        assert server.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status == 200
+        for headers in (
+            {"Cookie": f"packtok_session={TOKEN}"},
+            {"Cookie": "packtok_session="},
+            {"Cookie": "packtok_session=\xe9"},
+            {"Authorization": f"Basic {TOKEN}"},
+            {"Authorization": f"Bearer {TOKEN}x"},
+            {"Authorization": "Bearer "},
+            {"Authorization": "Bearer \xe9"},
+        ):
+            assert server.get(path, headers=headers).status == 401, headers
+        assert server.get(f"/?token={TOKEN}").status == 401
+        assert server.get(path, headers={"Cookie": cookie}, method="POST").status == 405
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "/\\evil", "x", "", "/a\r\nX: y", "/é"]
+)
+def test_login_leads_to_pages_of_this_server_only(site: Site, target: str) -> None:
+    from urllib.parse import urlencode
+
+    with served(site, host="0.0.0.0", token=TOKEN) as server:
+        answer = server.get("/login", method="POST", body=urlencode({"token": TOKEN, "next": target}))
+        assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+def test_large_or_odd_forms_are_refused(site: Site) -> None:
+    with served(site, host="0.0.0.0", token=TOKEN) as server:
+        assert server.get("/login", method="POST", body="token=" + "x" * 10_000).status == 413
+        assert server.get("/login", method="POST", body="&" * 3000).status in (400, 401)
+        assert server.get("/login", method="POST", body="").status == 401
+        assert server.get("/login").status == 401
+
+
+def test_sessions_end_and_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("packtok.explore.security.time.monotonic", lambda: now[0])
+    sessions = Sessions()
+    first = sessions.start()
+    assert sessions.has(first)
+    assert not sessions.has("")
+    now[0] = 13 * 3600
+    assert not sessions.has(first)
+    values = [sessions.start() for _ in range(1001)]
+    assert not sessions.has(values[0])
+    assert sessions.has(values[-1])
+    assert len({*values}) == 1001
+
+
+def test_token_file_must_be_private(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    path.chmod(0o600)
+    assert read_token(path) == TOKEN
+    for mode in (0o640, 0o604, 0o660):
+        path.chmod(mode)
+        with pytest.raises(
+            ConfigError, match=re.escape(f"{path} can be read by other users; run chmod 600 on it")
+        ):
+            read_token(path)
+    for content in (b"", b"short", b"with space " * 5, b"\xff" * 40, b"x" * 30 + b"\ny"):
+        path.chmod(0o600)
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match="must contain one token of at least 20 printable ASCII char"):
+            read_token(path)
+
+
+def test_only_loopback_addresses_need_no_token() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "LocalHost")))
+    assert not any(
+        map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "", "127.0.0.1.example.org"))
+    )
+
+
+def test_many_requests_at_once_are_answered(site: Site) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    paths = ["/file/a.pbin", "/documents/a.pbin", "/items/a.pbin?context_length=1", "/none"] * 10
+    with served(site) as server, ThreadPoolExecutor(8) as threads:
+        assert [one.status for one in threads.map(server.get, paths)] == [200, 200, 200, 404] * 10
+    assert os.path.exists(site.root.folder)
