@@ -37,7 +37,11 @@ PEERS = {
 }
 # Those of the thorough run. OLMo-core needs another torch, which has 4 GB.
 WHOLE_PEERS = {"olmo_core": ("ai2-olmo-core==3.0.0",)}
-SLURM_PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+# Debian's packages that tests need, by a program that tells whether they are installed.
+DEBIAN_PACKAGES = {
+    "slurmctld": ("slurmctld", "slurmd", "slurm-client", "munge"),
+    "chromedriver": ("chromium", "chromium-driver"),
+}
 # These mostly wait for clusters and servers, so they run in parallel with the others.
 CLUSTER_TESTS = ("tests/test_slurm.py", "tests/test_ray.py", "tests/test_stores.py")
 # Tests that wait for clusters and signals must not wait for other tests, and no test for a compiler.
@@ -196,8 +200,18 @@ def _environment(name: str, folder: Path, requirements: Sequence[str]) -> Step:
     return Step(name, ["bash", "-c", f"{create} && {install}", "bash", *requirements])
 
 
-def _slurm() -> Step:
-    """Installs Slurm without starting its services, because the tests start their own cluster."""
+def _missing_packages() -> list[str]:
+    """Returns Debian's packages that are not installed."""
+    return [
+        package
+        for program, packages in DEBIAN_PACKAGES.items()
+        if shutil.which(program) is None
+        for package in packages
+    ]
+
+
+def _packages(names: Sequence[str]) -> Step:
+    """Installs Debian's packages without starting services, because tests start their own clusters."""
     script = (
         "policy=/usr/sbin/policy-rc.d\n"
         'if [ ! -e "$policy" ]; then\n'
@@ -207,7 +221,7 @@ def _slurm() -> Step:
         'apt-get -q update && apt-get -q install -y --no-install-recommends "$@"'
     )
     environment = {"DEBIAN_FRONTEND": "noninteractive"}
-    return Step("slurm", ["bash", "-c", script, "bash", *SLURM_PACKAGES], environment=environment)
+    return Step("packages", ["bash", "-c", script, "bash", *names], environment=environment)
 
 
 def _wheel(*, is_release: bool) -> list[Step]:
@@ -340,9 +354,10 @@ def _all_steps(*, is_thorough: bool) -> list[Step]:
         peers = _peers(is_thorough=is_thorough)
         steps += [_environment(peer, HOME / peer, required) for peer, required in peers.items()]
         ready += peers
-    if _is_ci() and shutil.which("slurmctld") is None:
-        steps.append(_slurm())
-        ready.append("slurm")
+    packages = _missing_packages() if _is_ci() else []
+    if packages:
+        steps.append(_packages(packages))
+        ready.append("packages")
     others = [*IN_TWO_PROCESSES, *(f"--ignore={path}" for path in CLUSTER_TESTS)]
     checks = [
         _pytest("pytest of clusters", CLUSTER_TESTS, ready, is_thorough=is_thorough),

@@ -70,36 +70,36 @@ def refused(server: Served, path: str) -> None:
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("../outside/a.pbin", "%2e%2e/outside/a.pbin", "..%2foutside%2fa.pbin", "%2e%2e%2foutside%2fa.pbin"),
-        *("x/../../outside/a.pbin", "./../outside/a.pbin", "..//outside/a.pbin", "..%5coutside%5ca.pbin"),
-        *("%252e%252e%252foutside/a.pbin", "..%c0%afoutside/a.pbin", "a.pbin%00", "%00", "a.pbin%0a"),
-        *(
-            "{outside}/a.pbin",
-            "/{outside}/a.pbin",
-            "%2f{outside}/a.pbin",
-            "../outside/data",
-            "{outside}/data",
-        ),
-        *(
-            "/etc/passwd",
-            "%2fetc%2fpasswd",
-            "/proc/self/environ",
-            "",
-            ".",
-            "..",
-            "/",
-            "x" * 5000,
-            "x/" * 3000,
-        ),
-    ],
-)
-def test_paths_that_lead_outside_are_refused(world: World, path: str) -> None:
+PATHS = [
+    *("../outside/a.pbin", "%2e%2e/outside/a.pbin", "..%2foutside%2fa.pbin", "%2e%2e%2foutside%2fa.pbin"),
+    *("x/../../outside/a.pbin", "./../outside/a.pbin", "..//outside/a.pbin", "..%5coutside%5ca.pbin"),
+    *("%252e%252e%252foutside/a.pbin", "..%c0%afoutside/a.pbin", "a.pbin%00", "%00", "a.pbin%0a"),
+    *(
+        "{outside}/a.pbin",
+        "/{outside}/a.pbin",
+        "%2f{outside}/a.pbin",
+        "../outside/data",
+        "{outside}/data",
+    ),
+    *(
+        "/etc/passwd",
+        "%2fetc%2fpasswd",
+        "/proc/self/environ",
+        "",
+        ".",
+        "..",
+        "/",
+        "x" * 5000,
+        "x/" * 3000,
+    ),
+]
+
+
+def test_paths_that_lead_outside_are_refused(world: World) -> None:
     with served_folder(world.base) as server:
-        for kind in (*KINDS, "static"):
-            refused(server, f"/{kind}/{path.replace('{outside}', str(world.outside).lstrip('/'))}")
+        for path in PATHS:
+            for kind in (*KINDS, "static"):
+                refused(server, f"/{kind}/{path.replace('{outside}', str(world.outside).lstrip('/'))}")
 
 
 def test_static_files_are_a_fixed_list(world: World) -> None:
@@ -295,27 +295,24 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", [*NAMES, b"not utf-8 \xff\xfe.pbin"])
-def test_names_are_shown_escaped_and_can_be_opened(world: World, name: str | bytes) -> None:
-    name = os.fsdecode(name)
-    folder = world.base / "x" / name.replace(".pbin", "").replace("/", "")
-    description = f"*{name}*".encode(errors="replace").decode()
-    write_metadata(folder, name=description, description=description, tokenized_info=_with_prefix("a"))
-    path = folder / f"a{name}".replace("/", "")
-    path.write_bytes((world.outside / "a.pbin").read_bytes())
-    quoted = urllib.parse.quote(os.path.relpath(path, world.base), errors="surrogateescape")
+def test_names_are_shown_escaped_and_can_be_opened(world: World) -> None:
+    quoted_names = []
+    for i, name in enumerate([*NAMES, os.fsdecode(b"not utf-8 \xff\xfe.pbin")]):
+        folder = world.base / "x" / f"{i}{name.replace('.pbin', '').replace('/', '')}"
+        description = f"*{name}*".encode(errors="replace").decode()
+        write_metadata(folder, name=description, description=description, tokenized_info=_TOKENIZED)
+        path = folder / f"a{name}".replace("/", "")
+        path.write_bytes((world.outside / "a.pbin").read_bytes())
+        quoted_names.append(urllib.parse.quote(os.path.relpath(path, world.base), errors="surrogateescape"))
     with served_folder(world.base) as server:
-        for kind in ("documents", "items", "file"):
-            assert_harmless(server.page(f"/{kind}/{quoted}").html)
-        page = server.page(f"/dataset/{quoted.rpartition('/')[0]}")
-        assert_harmless(page.html)
-        (link,) = [one for one in page.links() if one.startswith("/file/")]
-        assert link == f"/file/{quoted}"
         assert_harmless(server.page("/").html)
-
-
-def _with_prefix(prefix: str) -> dict[str, str]:
-    return {**_TOKENIZED, "file_prefix": prefix}
+        for quoted in quoted_names:
+            for kind in ("documents", "items", "file"):
+                assert_harmless(server.page(f"/{kind}/{quoted}").html)
+            page = server.page(f"/dataset/{quoted.rpartition('/')[0]}")
+            assert_harmless(page.html)
+            (link,) = [one for one in page.links() if one.startswith("/file/")]
+            assert link == f"/file/{quoted}"
 
 
 _ALLOWED_SCRIPT = '<script src="/static/script.js" defer></script>'
@@ -397,7 +394,7 @@ def test_hostile_description_is_harmless_on_all_pages(world: World) -> None:
         ("metadata.json", b'{"name": ' + b"9" * 10_000 + b"}"),
         ("metadata.yaml", b"a: &a [x, x]\nb: &b [*a, *a]\n"),
         ("metadata.yaml", b"!!python/object/apply:os.system ['touch hacked']"),
-        ("metadata.yaml", b"a: " + b"[" * 1500),
+        ("metadata.yaml", b"a: " + b"[" * 500),
         ("metadata.yaml", b"# b\n" * 70_000),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,9 @@ _HERE = Path(__file__).parent
 _SUMMARY_CHARS = 240
 # The description of a longer one is on its page only.
 _MAX_ENTRY_CHARS = 64 << 10
+# Most Markdown of a short text; it is shown as text, so what is left over does no harm.
+_LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()\s]*\)")
+_MARKUP = re.compile(r"^[#>\s]+|[*`]+", re.M)
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -77,11 +81,13 @@ def piece(token: Piece) -> Markup:
 
 
 def summary(entry: Mapping[str, Any]) -> str:
-    """Returns the start of the description of an entry of the index, in one line."""
+    """Returns the first paragraph of the description of an entry of the index, in one line."""
     text = entry["entry"]
     if not isinstance(text, str) or len(text) > _MAX_ENTRY_CHARS:
         return ""
-    description = " ".join(str(json.loads(text).get("description", ""))[: 4 * _SUMMARY_CHARS].split())
+    paragraphs = str(json.loads(text).get("description", "")).strip().split("\n\n", 1)
+    plain = _MARKUP.sub("", _LINK.sub(r"\1", paragraphs[0][: 8 * _SUMMARY_CHARS]))
+    description = " ".join(plain.split())
     return description if len(description) <= _SUMMARY_CHARS else f"{description[:_SUMMARY_CHARS].rstrip()} …"
 
 

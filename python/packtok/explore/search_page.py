@@ -1,6 +1,7 @@
 """The first page: a search over all datasets with facets."""
 
 import math
+import re
 from typing import Any
 
 from starlette.datastructures import QueryParams
@@ -11,11 +12,25 @@ from packtok.explore.pages import link
 from packtok.explore.parameters import choice, integer
 from packtok.explore.site import Site
 
+_NUMBER = re.compile(r"(\d{1,6})([KMBT]?)")
 FACETS = ("content", "language", "tokenizer", "tokens", "date")
 SORTS = {"best": "best match", "name": "name", "tokens": "tokens", "date": "date"}
 PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
 _FIRST_VALUES = 8
+
+
+def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Returns the values of a facet in the order of the page: ranges by size, years from the last one."""
+    if facet == "tokens":
+        return sorted(values, key=lambda pair: _magnitude(pair[0]))
+    return sorted(values, reverse=True, key=lambda pair: _magnitude(pair[0])) if facet == "date" else values
+
+
+def _magnitude(value: str) -> tuple[int, int]:
+    """Returns a key that sorts numbers with a unit, such as the start of ``10M-100M``."""
+    found = _NUMBER.match(value)
+    return (-1, 0) if found is None else (" KMBT".find(found[2] or " "), int(found[1]))
 
 
 def search_page(site: Site, parameters: QueryParams) -> Response:
@@ -34,7 +49,7 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         "results.html" if "fragment" in parameters else "search.html",
         query=query,
         found=found,
-        facets=[(facet, found.facets.get(facet, []), chosen[facet]) for facet in FACETS],
+        facets=[(facet, _ordered(facet, found.facets[facet]), chosen[facet]) for facet in FACETS],
         first_values=_FIRST_VALUES,
         sorts=SORTS,
         state=state,
