@@ -31,6 +31,8 @@ TEXTS = [
     "<script>alert(1)</script> <|endoftext|> after",
     *(f"Document {i} has {'very ' * (3 * i)}little to say." for i in range(20)),
 ]
+# Number of texts in the first of two files.
+SECOND_FILE = 15
 DESCRIPTION = "Short texts of *many* kinds.\n\n# Heading\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n[home](https://example.org/)"
 
 
@@ -201,7 +203,8 @@ def write_corpus(path: Path, texts: list[str]) -> Path:
 def make_base(base: Path) -> Path:
     """Makes a base directory with a raw dataset, two tokenized forms of it, and some without data."""
     raw = base / "text" / "stories"
-    write_corpus(raw / "raw" / "corpus.jsonl", TEXTS)
+    write_corpus(raw / "raw" / "first.jsonl", TEXTS[:SECOND_FILE])
+    write_corpus(raw / "raw" / "second.jsonl", TEXTS[SECOND_FILE:])
     create_metadata(
         {
             "name": "Short stories",
@@ -213,9 +216,11 @@ def make_base(base: Path) -> Path:
             "download_source": "https://example.org/stories",
         }
     )
-    for tokenizer, subset, parts in (("gpt2", "all", None), ("cl100k_base", "two", 2)):
-        folder = raw / "tokenized" / tokenizer / subset
-        packtok.tokenize([str(raw)], tokenizer, folder, **({} if parts is None else {"parts": parts}))
+    for tokenizer, subset, options in (
+        ("gpt2", "all", {"origins": True}),
+        ("cl100k_base", "two", {"parts": 2}),
+    ):
+        packtok.tokenize([str(raw)], tokenizer, raw / "tokenized" / tokenizer / subset, **options)
     for i in range(40):
         write_metadata(
             base / "web" / f"crawl-{i:02}",

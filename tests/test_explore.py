@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import yaml
 from explore_site import (
+    SECOND_FILE,
     TEXTS,
     Page,
     Served,
@@ -155,8 +156,8 @@ def test_raw_dataset_shows_description_files_and_tokenizations(server: Served, b
     assert "<h3>Heading</h3>" in page.html
     assert '<a href="https://example.org/" rel="noreferrer nofollow">home</a>' in page.html
     details = json.loads((base / "text/stories/metadata.packtok.json").read_text())
-    (file,) = details["files"]
-    assert file["crc32c"] in page.text
+    assert len(details["files"]) == 2
+    assert all(file["crc32c"] in page.text for file in details["files"])
     assert page.links().count("/dataset/text/stories/tokenized/gpt2/all") == 1
     tokens = [packtok.PbinReader(base / GPT2).num_tokens, details["text_bytes"]]
     assert f"{tokens[0]:,} tokens" in page.text
@@ -223,7 +224,7 @@ def test_file_page_shows_what_the_trailer_says(server: Served, reader: packtok.P
     assert f"{reader.num_tokens:,} tokens {len(reader)} documents" in text
     assert (reader.metadata or {})["tokenizer"]["fingerprint"] in text
     assert f"{reader.trailer_crc32c:08x}" in text
-    assert "corpus.jsonl" in text
+    assert "first.jsonl" in text
 
 
 @pytest.mark.parametrize("i", range(len(TEXTS)))
@@ -499,6 +500,19 @@ def test_document_of_500_mb_is_shown_at_once(tmp_path: Path, gpt2: packtok.Token
 
 def _peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def test_origin_of_a_document_is_shown_and_leads_to_the_documents_of_a_source(
+    server: Served, reader: packtok.PbinReader
+) -> None:
+    page = server.page(f"/documents/{GPT2}?document=1")
+    line = json.dumps({"text": TEXTS[0]}) + "\n"
+    assert page.one("li", class_="origin") == f"from first.jsonl, byte {len(line):,}"
+    options = [(found["value"], text) for tag, found, text in page.elements if tag == "option"]
+    assert ("1", "second.jsonl") in options
+    answer = server.get(f"/documents/{GPT2}?source=1")
+    assert (answer.status, answer.headers["location"]) == (303, f"/documents/{GPT2}?document={SECOND_FILE}")
+    assert server.get(f"/documents/{GPT2}?source=2").status == 400
 
 
 def test_first_document_of_a_source_is_found_by_binary_search() -> None:

@@ -82,7 +82,7 @@ class Catalog:
     def search(self, query: Query) -> Found:
         """Returns the datasets that a query finds; of those outside the base, only that they exist."""
         found = self.index().find(query)
-        return replace(found, entries=[self._served(one) for one in found.entries])
+        return replace(found, entries=self._served(found.entries))
 
     def dataset(self, folder: str) -> Dataset:
         """Returns the dataset in a folder.
@@ -101,8 +101,8 @@ class Catalog:
             _checked(lambda: metadata_of_dict(metadata, path), self._root.folder),
             self._details(folder),
             entry,
-            None if parent is None else self._served(parent),
-            [self._served(child) for child in index.children(file.name)],
+            None if parent is None else self._served([parent])[0],
+            self._served(index.children(file.name)),
         )
 
     def has_dataset(self, folder: str) -> bool:
@@ -161,7 +161,9 @@ class Catalog:
 
     def _made(self) -> Path:
         """Writes an index of the folders into a folder of this process."""
-        found = [one for one in described_below(self._root.folder) if self._root.contains(one.path)]
+        described = list(described_below(self._root.folder))
+        are_inside = self._root.contained(one.path for one in described)
+        found = [one for one, is_inside in zip(described, are_inside, strict=True) if is_inside]
         entries = list(entries_of(self._root.folder, found))
         broken = [one for one in entries if isinstance(one, Broken)]
         if self._folder is None:
@@ -171,12 +173,13 @@ class Catalog:
         path.write_bytes(index_content([one for one in entries if isinstance(one, dict)], broken))
         return path
 
-    def _served(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Returns an entry, or what remains of it if its metadata file is outside the base."""
-        if self._root.contains(entry["path"]):
-            return {**entry, "folder": folder_of(entry)}
-        unknown: dict[str, Any] = dict.fromkeys(entry)
-        return {**unknown, "name": _OUTSIDE, "folder": None, "entry": "{}", "context": ""}
+    def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Returns entries with their folders, or what remains of those whose files are outside the base."""
+        are_inside = self._root.contained(entry["path"] for entry in entries)
+        return [
+            {**entry, "folder": folder_of(entry)} if is_inside else _hidden(entry)
+            for entry, is_inside in zip(entries, are_inside, strict=True)
+        ]
 
     def _metadata_file(self, folder: str) -> OpenFile:
         for name in METADATA_NAMES:
@@ -198,6 +201,11 @@ class Catalog:
         content = file.content(max_bytes)
         path = self._root.folder / file.name
         return _checked(lambda: mapping_of_bytes(content, path), self._root.folder)
+
+
+def _hidden(entry: dict[str, Any]) -> dict[str, Any]:
+    unknown: dict[str, Any] = dict.fromkeys(entry)
+    return {**unknown, "name": _OUTSIDE, "folder": None, "entry": "{}", "context": ""}
 
 
 def _checked(read: Callable[[], T], folder: Path) -> T:

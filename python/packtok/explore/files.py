@@ -7,7 +7,7 @@ links. A link that replaces a part of the path in between makes opening fail, an
 
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,13 +90,37 @@ class Root:
             raise _not_served(name)
         return OpenFile(descriptor, name)
 
+    def contained(self, names: Iterable[str]) -> list[bool]:
+        """Returns whether each path is below the folder after links are followed; files may be missing."""
+        plain: dict[str, bool] = {"": True}
+        return [self._is_plain(name, plain) or self._is_inside(name) for name in names]
+
     def contains(self, name: str) -> bool:
         """Returns whether a path is below the folder after links are followed; the file may be missing."""
+        return self.contained([name])[0]
+
+    def _is_inside(self, name: str) -> bool:
         try:
             self._parts(name)
         except NotServedError:
             return False
         return True
+
+    def _is_plain(self, name: str, plain: dict[str, bool]) -> bool:
+        """Returns whether no part of a path is a link; ``plain`` has what is known of its folders."""
+        known = plain.get(name)
+        if known is None:
+            above, _, last = name.rpartition("/")
+            known = last not in ("", ".", "..") and self._is_plain(above, plain)
+            if known:
+                try:
+                    status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+                except (OSError, ValueError):
+                    known = False
+                else:
+                    known = not stat.S_ISLNK(status.st_mode)
+            plain[name] = known
+        return known
 
     def names(self, folder: str) -> list[str]:
         """Returns the names in a folder; none if it cannot be read or is outside."""

@@ -49,7 +49,6 @@ class Pages:
             "exact": exact,
             "lines": lines,
             "piece": piece,
-            "summary": summary,
         }
         self._environment.globals |= {"site_title": title, "is_single": is_single, "link": link}
 

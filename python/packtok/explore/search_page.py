@@ -2,15 +2,19 @@
 
 import math
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
 from packtok.catalog.search import Query
-from packtok.explore.pages import link
+from packtok.explore.pages import link, summary
 from packtok.explore.parameters import choice, integer
 from packtok.explore.site import Site
+from packtok.explore.texts import visible
 
 _NUMBER = re.compile(r"(\d{1,6})([KMBT]?)")
 FACETS = ("content", "language", "tokenizer", "tokens", "date")
@@ -18,6 +22,60 @@ SORTS = {"best": "best match", "name": "name", "tokens": "tokens", "date": "date
 PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
 _FIRST_VALUES = 8
+
+
+@dataclass(frozen=True)
+class Facet:
+    """The values of a facet as HTML: the first ones, and those that are shown on request."""
+
+    name: str
+    first: Markup
+    more: Markup
+    num_more: int
+    is_open: bool
+    """Whether one of those that are shown on request is chosen."""
+
+
+def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) -> Facet:
+    ordered = _ordered(name, values)
+    boxes = [_box(name, i, *one, one[0] in chosen) for i, one in enumerate(ordered, 1)]
+    more = ordered[_FIRST_VALUES:]
+    return Facet(
+        name,
+        Markup("").join(boxes[:_FIRST_VALUES]),
+        Markup("").join(boxes[_FIRST_VALUES:]),
+        len(more),
+        any(value in chosen for value, _ in more),
+    )
+
+
+# A page has dozens of boxes and results, which take a template longer than all the rest of a search.
+
+
+def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> Markup:
+    checked = " checked" if is_checked else ""
+    box = f'<input type="checkbox" id="{facet}-{i}" name="{facet}" value="{escape(value)}"{checked}>'
+    text = f'<span class="value">{_text(value or "none")}</span>'
+    return Markup(
+        f'<label for="{facet}-{i}">{box} {text} <span class="number">{number:,}</span></label>'
+    )
+
+
+def _result(entry: Mapping[str, Any]) -> Markup:
+    name, folder = _text(entry["name"]), entry["folder"]
+    title = name if folder is None else f'<a href="{link("dataset", folder)}">{name}</a>'
+    shown = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]
+    facts = [f'<span class="{kind}">{_text(one)}</span>' for kind, one in shown if one]
+    numbers = [(entry["tokens"], "tokens"), (entry["documents"], "documents")]
+    facts += [f"<span><b>{one:,}</b> {what}</span>" for one, what in numbers if one is not None]
+    facts += [f"<span>{_text(entry[key])}</span>" for key in ("language", "license", "date") if entry[key]]
+    text = summary(entry)
+    description = f'<p class="summary">{_text(text)}</p>' if text else ""
+    return Markup(f'<li><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>')
+
+
+def _text(text: str) -> Markup:
+    return escape(visible(text))
 
 
 def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -49,8 +107,8 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         "results.html" if "fragment" in parameters else "search.html",
         query=query,
         found=found,
-        facets=[(facet, _ordered(facet, found.facets[facet]), chosen[facet]) for facet in FACETS],
-        first_values=_FIRST_VALUES,
+        results=[_result(entry) for entry in found.entries],
+        facets=[_facet(facet, found.facets[facet], chosen[facet]) for facet in FACETS],
         sorts=SORTS,
         state=state,
         page=number,
