@@ -62,8 +62,9 @@ class Catalog:
 
     @property
     def has_index(self) -> bool:
-        """Whether the base directory has an index file."""
-        return self._index_file() is not None
+        """Whether the base directory had an index file when it was last searched."""
+        with self._lock:
+            return self._open is not None and self._open[0] is not None
 
     def index(self) -> Index:
         """Returns the index of the base, opened again if it was replaced; without one, one made in memory.

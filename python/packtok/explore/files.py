@@ -17,6 +17,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a named pipe would wait for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+# The recursion that looks at each part of a path stays shallow.
+_MAX_PLAIN_DEPTH = 100
+
 
 class NotServedError(PacktokError):
     """A path that is missing, is no regular file, or leads outside the folder; the page says no more."""
@@ -71,6 +74,7 @@ class Root:
 
     def __init__(self, folder: Path, only: Collection[str] | None = None) -> None:
         self.folder = Path(os.path.realpath(folder))
+        self._prefix = f"{self.folder}/".replace("//", "/")
         self._only = None if only is None else frozenset(only)
         self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -93,7 +97,10 @@ class Root:
     def contained(self, names: Iterable[str]) -> list[bool]:
         """Returns whether each path is below the folder after links are followed; files may be missing."""
         plain: dict[str, bool] = {"": True}
-        return [self._is_plain(name, plain) or self._is_inside(name) for name in names]
+        return [
+            (name.count("/") < _MAX_PLAIN_DEPTH and self._is_plain(name, plain)) or self._is_inside(name)
+            for name in names
+        ]
 
     def contains(self, name: str) -> bool:
         """Returns whether a path is below the folder after links are followed; the file may be missing."""
@@ -138,12 +145,12 @@ class Root:
         if self._only is not None and name not in self._only:
             raise _not_served(name)
         try:
-            resolved = os.path.realpath(self.folder / name)
+            resolved = os.path.realpath(f"{self._prefix}{name}")
         except (OSError, ValueError):
             raise _not_served(name) from None
-        if not Path(resolved).is_relative_to(self.folder):
+        if not f"{resolved}/".startswith(self._prefix):
             raise _not_served(name)
-        return Path(resolved).relative_to(self.folder).parts
+        return tuple(filter(None, resolved[len(self._prefix) :].split("/")))
 
     def _walk(self, parts: tuple[str, ...]) -> int:
         folder = self._folder(parts[:-1])

@@ -85,7 +85,7 @@ def summary(entry: Mapping[str, Any]) -> str:
     if not isinstance(text, str) or len(text) > _MAX_ENTRY_CHARS:
         return ""
     paragraphs = str(json.loads(text).get("description", "")).strip().split("\n\n", 1)
-    plain = _MARKUP.sub("", _LINK.sub(r"\1", paragraphs[0][: 8 * _SUMMARY_CHARS]))
+    plain = _MARKUP.sub("", _LINK.sub(r"\1", paragraphs[0][: 2 * _SUMMARY_CHARS]))
     description = " ".join(plain.split())
     return description if len(description) <= _SUMMARY_CHARS else f"{description[:_SUMMARY_CHARS].rstrip()} …"
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
@@ -22,6 +23,7 @@ SORTS = {"best": "best match", "name": "name", "tokens": "tokens", "date": "date
 PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
 _FIRST_VALUES = 8
+_HARMLESS = re.compile(r"[\w .,:;/()-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) ->
     more = ordered[_FIRST_VALUES:]
     return Facet(
         name,
-        Markup("").join(boxes[:_FIRST_VALUES]),
-        Markup("").join(boxes[_FIRST_VALUES:]),
+        Markup("".join(boxes[:_FIRST_VALUES])),
+        Markup("".join(boxes[_FIRST_VALUES:])),
         len(more),
         any(value in chosen for value, _ in more),
     )
@@ -52,18 +54,17 @@ def _facet(name: str, values: list[tuple[str, int]], chosen: tuple[str, ...]) ->
 # A page has dozens of boxes and results, which take a template longer than all the rest of a search.
 
 
-def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> Markup:
+def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> str:
     checked = " checked" if is_checked else ""
     box = f'<input type="checkbox" id="{facet}-{i}" name="{facet}" value="{escape(value)}"{checked}>'
     text = f'<span class="value">{_text(value or "none")}</span>'
-    return Markup(
-        f'<label for="{facet}-{i}">{box} {text} <span class="number">{number:,}</span></label>'
-    )
+    return f'<label for="{facet}-{i}">{box} {text} <span class="number">{number:,}</span></label>'
 
 
-def _result(entry: Mapping[str, Any]) -> Markup:
+def _result(entry: Mapping[str, Any]) -> str:
     name, folder = _text(entry["name"]), entry["folder"]
-    title = name if folder is None else f'<a href="{link("dataset", folder)}">{name}</a>'
+    # What `quote` returns needs no escaping.
+    title = name if folder is None else f'<a href="/dataset/{quote(folder)}">{name}</a>'
     shown = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]
     facts = [f'<span class="{kind}">{_text(one)}</span>' for kind, one in shown if one]
     numbers = [(entry["tokens"], "tokens"), (entry["documents"], "documents")]
@@ -71,11 +72,11 @@ def _result(entry: Mapping[str, Any]) -> Markup:
     facts += [f"<span>{_text(entry[key])}</span>" for key in ("language", "license", "date") if entry[key]]
     text = summary(entry)
     description = f'<p class="summary">{_text(text)}</p>' if text else ""
-    return Markup(f'<li><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>')
+    return f'<li><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>\n'
 
 
-def _text(text: str) -> Markup:
-    return escape(visible(text))
+def _text(text: str) -> str:
+    return text if _HARMLESS.fullmatch(text) else str(escape(visible(text)))
 
 
 def _ordered(facet: str, values: list[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -107,7 +108,7 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         "results.html" if "fragment" in parameters else "search.html",
         query=query,
         found=found,
-        results=[_result(entry) for entry in found.entries],
+        results=Markup("".join(map(_result, found.entries))),
         facets=[_facet(facet, found.facets[facet], chosen[facet]) for facet in FACETS],
         sorts=SORTS,
         state=state,
