@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from packtok.explore.files import Identity, NotServedError, OpenFile, Root
 _MAX_METADATA_BYTES = {".json": 4 << 20, ".yaml": 256 << 10, ".yml": 256 << 10}
 _MAX_DETAILS_BYTES = 32 << 20
 T = TypeVar("T")
+_LINKS_SECONDS = 10.0
 _OUTSIDE = "A dataset outside the base directory"
 
 
@@ -56,6 +58,7 @@ class Catalog:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._lock = threading.Lock()
+        self._links: tuple[float, dict[str, bool]] = (0.0, {})
         self._open: tuple[Identity | None, Index] | None = None
         self._tokenizers: tuple[Index, dict[str, str]] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -176,11 +179,22 @@ class Catalog:
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns entries with their folders, or what remains of those whose files are outside the base."""
-        are_inside = self._root.contained(entry["path"] for entry in entries)
+        are_inside = self._root.contained((entry["path"] for entry in entries), self._known_links())
         return [
             {**entry, "folder": folder_of(entry)} if is_inside else _hidden(entry)
             for entry, is_inside in zip(entries, are_inside, strict=True)
         ]
+
+    def _known_links(self) -> dict[str, bool]:
+        """Returns which paths were no links within the last seconds; a network file system is slow to tell.
+
+        What is shown of an entry comes from the index, so an old answer reveals nothing.
+        """
+        now = time.monotonic()
+        with self._lock:
+            if now > self._links[0]:
+                self._links = (now + _LINKS_SECONDS, {})
+            return self._links[1]
 
     def _metadata_file(self, folder: str) -> OpenFile:
         for name in METADATA_NAMES:

@@ -94,9 +94,15 @@ class Root:
             raise _not_served(name)
         return OpenFile(descriptor, name)
 
-    def contained(self, names: Iterable[str]) -> list[bool]:
-        """Returns whether each path is below the folder after links are followed; files may be missing."""
-        plain: dict[str, bool] = {"": True}
+    def contained(self, names: Iterable[str], known: dict[str, bool] | None = None) -> list[bool]:
+        """Returns whether each path is below the folder after links are followed; files may be missing.
+
+        Args:
+            names: The paths.
+            known: What an earlier call found, which this one adds to.
+        """
+        plain = {} if known is None else known
+        plain[""] = True
         return [
             (name.count("/") < _MAX_PLAIN_DEPTH and self._is_plain(name, plain)) or self._is_inside(name)
             for name in names
