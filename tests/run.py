@@ -34,6 +34,8 @@ PEERS = {
     "modalities": ("modalities==0.5.0", "transformers==4.57.6"),
     # It imports `datasets` without requiring it, and needs NumPy 1, as pyarrow did before version 20.
     "olmo": ("ai2-olmo==0.6.0", "ai2-olmo-core==0.1.0", "numpy<2", "datasets", "pyarrow<20"),
+    # No trainer: it reads the cards that we write.
+    "mlcroissant": ("mlcroissant==1.1.1",),
 }
 # Those of the thorough run. OLMo-core needs another torch, which has 4 GB.
 WHOLE_PEERS = {"olmo_core": ("ai2-olmo-core==3.0.0",)}

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[tuple[object, ...], str]] = {
     "tokenizer inspect": (("gpt2",), "vocab_size"),
     "tokenizer verify": (("gpt2", "-c", "c.jsonl"), "built_in_texts"),
     "tokenize": (("described", "-t", "gpt2", "-o", "tokenized"), "tokenized_info"),
+    "data card": (("described",), "card"),
     "data create-metadata": (("--yes", "--dataset-path", "c.jsonl", "--output", "m.json"), "details"),
     "data index": ((), "datasets"),
     "data list": ((), "name"),

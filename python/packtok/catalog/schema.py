@@ -30,6 +30,7 @@ DETAILS_VERSION = 1
 # Bytes of a token by the dtype in ``tokenized_info``.
 BYTES_OF_DTYPE = {"uint8": 1, "uint16": 2, "uint32": 4}
 _MAX_BYTES = 64 << 20
+_READ_BYTES = 64 << 10
 # With aliases, a few lines of YAML can stand for billions of values.
 _MAX_YAML_VALUES = 1_000_000
 
@@ -165,11 +166,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: If the file is anything else.
     """
-    with path.open("rb") as file:
-        content = file.read(_MAX_BYTES + 1)
-    if len(content) > _MAX_BYTES:
-        raise ConfigError(f"{path}: is larger than {_MAX_BYTES >> 20} MiB, but a metadata file was expected")
-    return mapping_of_bytes(content, path)
+    return mapping_of_bytes(read_bytes(path, _MAX_BYTES, "a metadata file"), path)
 
 
 def mapping_of_bytes(content: bytes, path: Path) -> dict[str, Any]:
@@ -178,13 +175,79 @@ def mapping_of_bytes(content: bytes, path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: If the content is anything else.
     """
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
-    values = _yaml(text, path) if path.suffix in (".yaml", ".yml") else _json(text, path)
+    text = text_of_bytes(content, path)
+    is_yaml = path.suffix in (".yaml", ".yml")
+    values = parsed_yaml(text, path) if is_yaml else parsed_json(text, path)
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise ConfigError(f"{path}: is a {type(values).__name__}, expected a mapping of names to values")
+    return values
+
+
+def read_bytes(path: Path, max_bytes: int, expected: str) -> bytes:
+    """Returns the content of a file that should be ``expected``.
+
+    Raises:
+        ConfigError: If it is longer than ``max_bytes``.
+    """
+    parts, left = [], max_bytes + 1
+    with path.open("rb") as file:
+        # In parts, because a read allocates as much as it may return.
+        while left and (part := file.read(min(left, _READ_BYTES))):
+            parts.append(part)
+            left -= len(part)
+    if not left:
+        raise ConfigError(f"{path}: is larger than {max_bytes >> 20} MiB, but {expected} was expected")
+    return b"".join(parts)
+
+
+def text_of_bytes(content: bytes, path: Path) -> str:
+    """Returns the text in the content of a file at ``path``.
+
+    Raises:
+        ConfigError: If it is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from None
+
+
+def parsed_json(text: str, path: Path) -> Any:
+    """Returns the value of a JSON text, which was read from ``path``.
+
+    Raises:
+        ConfigError: If it is not JSON, or nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        # A ValueError that is no JSONDecodeError is an integer with thousands of digits.
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+
+
+def parsed_yaml(text: str, path: Path) -> Any:
+    """Returns the value of a YAML text, which was read from ``path``; dates are texts.
+
+    Raises:
+        ConfigError: If it is not YAML, has tags that are not YAML's own, is nested too deeply, or stands for
+            too many values.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Reads dates as texts, because that is what they are in JSON."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    try:
+        values = yaml.load(text, Loader)
+    # The loader raises the others for values that do not fit an explicit tag, such as `!!int x`.
+    except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if _num_values(values) > _MAX_YAML_VALUES:
+        raise ConfigError(f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it")
     return values
 
 
@@ -197,33 +260,6 @@ def _num_values(value: Any) -> int:
         if isinstance(one, dict | list):
             waiting += one.values() if isinstance(one, dict) else one
     return found
-
-
-def _json(text: str, path: Path) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        # A number of more than 4,300 digits is a `ValueError`, too.
-        raise ConfigError(f"{path}: not valid JSON: {error}") from None
-
-
-def _yaml(text: str, path: Path) -> Any:
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """Reads dates as texts, because that is what they are in JSON."""
-
-    Loader.yaml_implicit_resolvers = {
-        first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
-        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    try:
-        values = yaml.load(text, Loader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if _num_values(values) > _MAX_YAML_VALUES:
-        raise ConfigError(f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it")
-    return values
 
 
 def _text(values: dict[str, Any], path: Path) -> str:

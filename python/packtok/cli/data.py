@@ -59,6 +59,12 @@ def _help(question: Question) -> str:
 def create_metadata(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; take the defaults.")] = False,
+    card: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="A Croissant or Hub card with answers; flags win over it."
+        ),
+    ] = None,
     existing: Annotated[
         str, typer.Option("--existing", help="If the file exists: error, replace.")
     ] = "error",
@@ -75,7 +81,9 @@ def create_metadata(
     # Asked before there is a progress bar, which would take over the terminal.
     with _completion():
         shows = not yes and sys.stdin.isatty()
-        answered = command.answer_questions(answers, None if yes else ask, _show_guesses if shows else None)
+        answered = command.answer_questions(
+            answers, None if yes else ask, _show_guesses if shows else None, card
+        )
     with progress(quiet=quiet) as on_progress:
         created = command.create_metadata(answered, existing=existing, count=count, on_progress=on_progress)
     if as_json:
@@ -105,6 +113,44 @@ def validate(
         print(console.printable(f"{path} matches its data"))
     if problems:
         raise typer.Exit(1)
+
+
+@app.command("card")
+def card(
+    dataset: Annotated[
+        str, typer.Argument(metavar="PATH", help="A folder or file of metadata, a name, or a pbin.")
+    ],
+    format: Annotated[str, typer.Option("--format", help="croissant, markdown.")] = "croissant",
+    output: Annotated[str | None, typer.Option("--output", "-o", help="Default: standard output.")] = None,
+    existing: Annotated[
+        str, typer.Option("--existing", help="If the file exists: error, replace.")
+    ] = "error",
+    checksums: Annotated[
+        str | None,
+        typer.Option("--checksums", metavar="FILE", help="Output of sha256sum; its files are not read."),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Describe a dataset or a pbin for other catalogues: Croissant, or a card of the Hugging Face hub."""
+    from packtok.commands import data as command
+
+    with progress(quiet=quiet) as on_progress:
+        written = command.write_card(
+            dataset,
+            format=format,
+            output=output,
+            existing=existing,
+            checksums=checksums,
+            on_progress=on_progress,
+            remark=console.remark_unless(quiet),
+        )
+    if as_json:
+        console.as_json(written)
+    elif output is None:
+        print(console.printable(written["card"], keep="\n"), end="")
+    elif not quiet:
+        print(console.printable(output))
 
 
 @app.command("index")

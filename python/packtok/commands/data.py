@@ -1,8 +1,9 @@
 """Implements ``packtok data``: describes datasets, and checks the descriptions against the data."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packtok import _packtok
 from packtok.catalog.index import build_index
@@ -26,6 +27,9 @@ from packtok.errors import ConfigError, PacktokError
 from packtok.progress import Progress
 from packtok.sources import StrPath
 
+if TYPE_CHECKING:
+    from packtok.catalog.cards.facts import Facts
+
 # Time for which documents are counted while a user waits for the next question.
 COUNT_SECONDS = 2.0
 # Receives what the data tells and its documents, or the error if it cannot be read.
@@ -36,6 +40,7 @@ def answer_questions(
     answers: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
     show_guesses: ShowGuesses | None = None,
+    card: StrPath | None = None,
 ) -> dict[str, Any]:
     """Returns an answer to each question of ``packtok data create-metadata``.
 
@@ -44,9 +49,10 @@ def answer_questions(
         ask: Asks the questions that have no answer; ``None`` takes their defaults.
         show_guesses: Called before the question for the content field with what the data tells. Documents
             are counted for `COUNT_SECONDS` only.
+        card: A Croissant or Hub card, whose answers count where ``answers`` has none.
 
     Raises:
-        ConfigError: If an answer is not allowed.
+        ConfigError: If an answer is not allowed, or the card is broken.
     """
 
     def guess_and_show(known: Answers) -> None:
@@ -65,7 +71,20 @@ def answer_questions(
         if found is not None and show_guesses is not None:
             show_guesses(found, documents)
 
-    return answer_all(answers or {}, ask, guess_and_show)
+    given = {name: answer for name, answer in (answers or {}).items() if answer is not None and answer != []}
+    if card is not None:
+        given = _answers_of_card(Path(card), given)
+    return answer_all(given, ask, guess_and_show)
+
+
+def _answers_of_card(card: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    from packtok.catalog.cards.answers import answers_of_card
+
+    found = answers_of_card(card)
+    if "corpus" in given:
+        # How parts are separated is said of those in the card only.
+        found.pop("corpus_separation_strategy", None)
+    return {**found, **given}
 
 
 def create_metadata(
@@ -73,6 +92,7 @@ def create_metadata(
     *,
     existing: str = "error",
     count: bool = True,
+    card: StrPath | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Describes a dataset in a metadata file, and what was counted in ``metadata.packtok.json`` next to it.
@@ -82,6 +102,7 @@ def create_metadata(
             others have their defaults.
         existing: ``"error"``, or ``"replace"`` to replace an existing metadata file.
         count: Whether to read the texts, to count documents and compute checksums.
+        card: A Croissant or Hub card, whose answers count where ``answers`` has none.
         on_progress: As in `packtok.pack`.
 
     Returns:
@@ -92,7 +113,7 @@ def create_metadata(
         FileExistsError: If the metadata file exists.
         FileNotFoundError: If the dataset does not exist.
     """
-    found = answer_questions(answers)
+    found = answer_questions(answers, card=card)
     metadata = metadata_of(found)
     path = Path(found["output"])
     if existing != "replace" and path.exists():
@@ -129,6 +150,64 @@ def validate_metadata(
     except ConfigError as error:
         return [str(error)]
     return differences(metadata, details, file, count=None if quick else _counter(on_progress))
+
+
+def write_card(
+    dataset: str,
+    *,
+    format: str = "croissant",
+    output: StrPath | None = None,
+    existing: str = "error",
+    checksums: StrPath | None = None,
+    on_progress: Progress | None = None,
+    remark: Remark = lambda _: None,
+) -> dict[str, Any]:
+    """Describes a dataset for other catalogues, in Croissant 1.1 or as a card of the Hugging Face hub.
+
+    Paths in the card start in the folder of the dataset, where the card belongs. The same dataset has the
+    same card: there are no times and no absolute paths in it.
+
+    Args:
+        dataset: A folder or file of metadata, a name, or a pbin.
+        format: ``"croissant"`` or ``"markdown"``.
+        output: The file to write; by default, none is written.
+        existing: ``"error"``, or ``"replace"`` to replace an existing file.
+        checksums: A file as `sha256sum` writes it. Files that it lists are not read.
+        on_progress: As in `packtok.pack`.
+        remark: Receives a remark if there is no index.
+
+    Returns:
+        A dict with ``path``, which is ``None`` without ``output``, the ``card``, and the ``folder`` where it
+        belongs.
+
+    Raises:
+        ConfigError: If there is no such dataset, or its files have changed since it was described.
+        FileExistsError: If the output exists.
+    """
+    from packtok.catalog.cards.facts import facts_of
+    from packtok.catalog.cards.hashes import hashed, known_hashes
+
+    if format not in ("croissant", "markdown"):
+        raise ConfigError(f"--format is {format!r}, expected croissant or markdown")
+    if output is not None and existing != "replace" and Path(output).exists():
+        raise FileExistsError(17, "the card already exists; give another, or --existing replace", str(output))
+    facts = facts_of(dataset, remark)
+    known = {} if checksums is None else known_hashes(Path(checksums))
+    card = _card(dataclasses.replace(facts, files=hashed(facts.files, known, on_progress)), format)
+    if output is not None:
+        _packtok.publish_bytes(output, card.encode())
+    return {
+        "path": None if output is None else str(output),
+        "folder": str(facts.root),
+        "card": card,
+    }
+
+
+def _card(facts: "Facts", format: str) -> str:
+    from packtok.catalog.cards.croissant import croissant
+    from packtok.catalog.cards.markdown import markdown
+
+    return croissant(facts) if format == "croissant" else markdown(facts)
 
 
 def _counter(on_progress: Progress | None) -> Count:

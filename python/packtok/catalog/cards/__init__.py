@@ -1,0 +1,1 @@
+"""Cards of datasets: what packtok knows, written for other catalogues, and theirs read as answers."""
