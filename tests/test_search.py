@@ -149,6 +149,13 @@ def test_pages_are_parts_of_one_list(index: Index) -> None:
         assert [one for part in parts for one in part.entries] == whole.entries
         assert {part.total for part in parts} == {whole.total}
     assert index.find(Query(limit=0)).entries == []
+    assert index.find(Query(offset=1 << 70)).entries == []
+
+
+def test_long_pages_are_read_in_parts(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = index.find(Query(words="web", sort="name", limit=1000))
+    monkeypatch.setattr("packtok.catalog.index._MAX_IDS", 7)
+    assert index.find(Query(words="web", sort="name", limit=1000)) == whole
 
 
 def test_results_are_sorted(index: Index) -> None:

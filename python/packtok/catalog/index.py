@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from packtok.catalog.search import Columns, Found, Query
 
 INDEX_NAME = "packtok_index.sqlite"
+_MAX_IDS = 1000
 # Weights of name, description, source, corpora and context.
 _SCORE = "bm25(words, 10, 2, 1, 5, 3)"
 
@@ -179,8 +180,13 @@ class Index:
 
     def entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
         """Returns the entries with these ids, in the same order."""
-        marks = ", ".join("?" for _ in ids)
-        found = {one["id"]: one for one in self._all(f"SELECT * FROM dataset WHERE id IN ({marks})", *ids)}
+        found = {}
+        # In parts, because SQLite limits the number of variables.
+        for start in range(0, len(ids), _MAX_IDS):
+            part = ids[start : start + _MAX_IDS]
+            marks = ", ".join("?" for _ in part)
+            rows = self._all(f"SELECT * FROM dataset WHERE id IN ({marks})", *part)
+            found |= {one["id"]: one for one in rows}
         if len(found) != len(ids):
             raise self._damaged("rows are missing")
         return [found[i] for i in ids]
