@@ -416,6 +416,9 @@ def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_pat
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / folder / name)
+    (tmp_path / "bomb").mkdir()
+    aliases = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 40))
+    (tmp_path / "bomb" / "metadata.yaml").write_text(f"a0: &a0 [x]\n{aliases}")
     (tmp_path / "dangling").mkdir()
     (tmp_path / "dangling" / "metadata.json").symlink_to("nowhere")
     done = build_index(tmp_path)
@@ -424,7 +427,8 @@ def test_hostile_metadata_is_listed_as_broken_or_read_without_its_faults(tmp_pat
     assert reasons["half/metadata.json"].endswith("'\\ud800' is not a character")
     assert reasons["caf\\udce9/metadata.json"].endswith("'\\udce9' is not a character")
     assert reasons["list/metadata.json"].endswith("is a list, expected a mapping of names to values")
-    assert len(reasons) == 3
+    assert "stands for more than" in reasons["bomb/metadata.yaml"]
+    assert len(reasons) == 4
     assert build_index(tmp_path) == done
     with closing(Index(tmp_path / INDEX_NAME)) as index:
         for one in index.find(Query()).entries:

@@ -180,7 +180,7 @@ class Index:
 
     def entries_of_ids(self, ids: list[int]) -> list[dict[str, Any]]:
         """Returns the entries with these ids, in the same order."""
-        found = {}
+        found: dict[int, dict[str, Any]] = {}
         # In parts, because SQLite limits the number of variables.
         for start in range(0, len(ids), _MAX_IDS):
             part = ids[start : start + _MAX_IDS]
