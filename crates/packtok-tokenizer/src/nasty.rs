@@ -10,6 +10,8 @@ const SCALARS_A_TEXT: u32 = 64;
 /// Every scalar value up to this one is tried; above it, in planes with few assigned values, a sample.
 const LAST_OF_ALL: u32 = 0x1_ffff;
 const STEP_ABOVE: u32 = 61;
+/// Up to this one, even a sample has all.
+const LAST_OF_EACH: u32 = 0x7ff;
 
 /// Strings that are repeated to every length of `LENGTHS`.
 const RUNS: &[&str] = &[
@@ -80,8 +82,9 @@ const TEXTS: &[&str] = &[
     "<|im_start|>user\nx<|im_end|>",
 ];
 
-/// The built-in texts on which engines are compared, with this tokenizer's added tokens.
-pub fn nasty_texts(tokenizer: &Tokenizer) -> Vec<String> {
+/// The built-in texts on which engines are compared, with this tokenizer's added tokens. Of the scalar values, a
+/// sample has only every `step`-th.
+pub fn nasty_texts(tokenizer: &Tokenizer, step: usize) -> Vec<String> {
     let mut texts: Vec<String> = TEXTS.iter().map(|&text| text.to_owned()).collect();
     for run in RUNS {
         for &length in LENGTHS {
@@ -98,7 +101,7 @@ pub fn nasty_texts(tokenizer: &Tokenizer) -> Vec<String> {
         let half = token.floor_char_boundary(token.len() / 2);
         texts.push(format!("{} {}{token}", &token[..half], &token[half..]));
     }
-    texts.extend(scalars());
+    texts.extend(scalars(step));
     texts
 }
 
@@ -109,10 +112,15 @@ fn others(tokenizer: &Tokenizer) -> impl Iterator<Item = String> {
 }
 
 /// Scalar values between letters, digits and spaces.
-fn scalars() -> impl Iterator<Item = String> {
-    let all = 0..=LAST_OF_ALL;
+fn scalars(step: usize) -> impl Iterator<Item = String> {
+    let first = 0..=LAST_OF_EACH;
+    let all = (LAST_OF_EACH + 1..=LAST_OF_ALL).step_by(step);
     let some = (LAST_OF_ALL + 1..=0x10_ffff).step_by(STEP_ABOVE as usize);
-    let scalars: Vec<char> = all.chain(some).filter_map(char::from_u32).collect();
+    let scalars: Vec<char> = first
+        .chain(all)
+        .chain(some)
+        .filter_map(char::from_u32)
+        .collect();
     let of = |scalars: &[char]| {
         let each = scalars.iter();
         each.map(|c| format!("a{c}1 {c}b{c}{c}A.{c}\n")).collect()
@@ -128,7 +136,7 @@ mod tests {
     #[test]
     fn every_scalar_value_of_two_planes_and_every_added_token_is_there() {
         let tokenizer = Tokenizer::builtin("gpt2").unwrap();
-        let texts = nasty_texts(&tokenizer).concat();
+        let texts = nasty_texts(&tokenizer, 1).concat();
         let found: std::collections::HashSet<char> = texts.chars().collect();
         let missing = (0..=LAST_OF_ALL)
             .filter_map(char::from_u32)
