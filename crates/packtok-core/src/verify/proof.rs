@@ -17,8 +17,8 @@ use super::engines::compare_built_in;
 use crate::error::{Error, Result};
 use crate::pipeline::Monitor;
 
-/// Every how manieth scalar value is compared. All of them take seconds without optimisation, for each of the hundreds
-/// of tokenizers of the tests, which have texts of their own; `tokenizer verify` always compares all.
+/// One of so many scalar values is compared. Without optimisation, comparing all takes seconds for each of the hundreds
+/// of tokenizers of the tests, which compare texts of their own. `tokenizer verify` always compares all.
 const SCALAR_STEP: usize = if cfg!(debug_assertions) { 13 } else { 1 };
 
 /// Compares the fast engine with the reference engine on the built-in texts, unless `folder`
