@@ -149,6 +149,19 @@ def test_replaced_index_is_noticed_and_none_is_needed(tmp_path: Path) -> None:
         assert notes(answer.text)[0].endswith("run packtok data index")
 
 
+def test_folder_without_datasets_lists_its_token_files(tmp_path: Path) -> None:
+    for name in ("b10.pbin", "b9.pbin", "c.txt"):
+        (tmp_path / name).write_bytes(b"")
+    with served_folder(tmp_path) as server:
+        page = server.page("/")
+        assert [link for link in page.links() if link.startswith("/file/")] == [
+            "/file/b9.pbin",
+            "/file/b10.pbin",
+        ]
+        assert "No dataset is described here." in page.text
+        assert "/file/b9.pbin" not in server.page("/?q=x").links()
+
+
 def test_raw_dataset_shows_description_files_and_tokenizations(server: Served, base: Path) -> None:
     page = server.page("/dataset/text/stories")
     assert page.one("h1") == "Short stories"
@@ -474,6 +487,9 @@ def test_tokenizer_with_another_fingerprint_is_not_used(tmp_path: Path, gpt2: pa
         page = server.page("/documents/a.pbin")
         assert [text for text, _ in page.tokens()] == [str(one) for _, one in page.tokens()]
         assert "but the file was packed with sha256:" in notes(page.html)[0]
+        # A tokenizer that is put next to the file is found at once.
+        (tmp_path / "tokenizer.json").write_bytes(_own_tokenizer())
+        assert [text for text, _ in server.page("/documents/a.pbin").tokens()][:5] == [*"hello"]
 
 
 def test_document_of_500_mb_is_shown_at_once(tmp_path: Path, gpt2: packtok.Tokenizer) -> None:

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
+from packtok._packtok import natural_sorted
 from packtok.catalog.search import Query
 from packtok.explore.pages import link, summary
 from packtok.explore.parameters import choice, integer
@@ -23,7 +24,13 @@ SORTS = {"best": "best match", "name": "name", "tokens": "tokens", "date": "date
 PAGE_ENTRIES = 25
 _MAX_CHOICES = 50
 _FIRST_VALUES = 8
+_MAX_PBINS = 100
 _HARMLESS = re.compile(r"[\w .,:;/()-]*", re.ASCII)
+
+
+def _pbins(site: Site) -> list[str]:
+    """Returns the pbins in the base itself, for a folder without described datasets."""
+    return natural_sorted([name for name in site.root.names("") if name.endswith(".pbin")])[:_MAX_PBINS]
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,7 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         page=number,
         num_pages=num_pages,
         has_index=site.catalog.has_index,
+        pbins=[] if found.total or words or any(chosen.values()) else _pbins(site),
         without=[
             (facet, value, {**state, facet: tuple(one for one in values if one != value)})
             for facet, values in chosen.items()

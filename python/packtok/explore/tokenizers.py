@@ -48,29 +48,6 @@ class Tokenizers:
 
     def decoder(self, packed: Packed) -> Decoder:
         """Returns the tokenizer that made a file, checked by its fingerprint."""
-        return self._recent.value(("decoder", packed.identity, packed.name), lambda: self._found(packed))
-
-    def builtin(self, name: str) -> Tokenizer:
-        """Returns a tokenizer that is built in."""
-        return self._recent.value(("builtin", name), lambda: Tokenizer.builtin(name))
-
-    def from_file(self, name: str) -> Tokenizer:
-        """Returns the tokenizer in a `tokenizer.json` below the folder.
-
-        Raises:
-            NotServedError: If the file is not served.
-            TokenizerError: If it is no tokenizer.
-        """
-        file = self._root.open(name)
-        shown = PurePosixPath(name)
-        label = shown.parent.name if shown.name == TOKENIZER_FILE and shown.parent.name else shown.name
-
-        def loaded() -> Tokenizer:
-            return Tokenizer(file.content(_MAX_FILE_BYTES), label)
-
-        return self._recent.value(file.identity, loaded)
-
-    def _found(self, packed: Packed) -> Decoder:
         reasons: list[str] = []
         for find in self._candidates(packed):
             try:
@@ -94,6 +71,26 @@ class Tokenizers:
                 "next to the file; give --tokenizer"
             )
         return Decoder(None, "; ".join(dict.fromkeys(reasons)))
+
+    def builtin(self, name: str) -> Tokenizer:
+        """Returns a tokenizer that is built in."""
+        return self._recent.value(("builtin", name), lambda: Tokenizer.builtin(name))
+
+    def from_file(self, name: str) -> Tokenizer:
+        """Returns the tokenizer in a `tokenizer.json` below the folder.
+
+        Raises:
+            NotServedError: If the file is not served.
+            TokenizerError: If it is no tokenizer.
+        """
+        file = self._root.open(name)
+        shown = PurePosixPath(name)
+        label = shown.parent.name if shown.name == TOKENIZER_FILE and shown.parent.name else shown.name
+
+        def loaded() -> Tokenizer:
+            return Tokenizer(file.content(_MAX_FILE_BYTES), label)
+
+        return self._recent.value(file.identity, loaded)
 
     def _candidates(self, packed: Packed) -> list[Callable[[], Tokenizer]]:
         """Returns functions that load what may be the tokenizer of a file, likely ones first."""
