@@ -22,6 +22,7 @@ import packtok
 from packtok.catalog.index import build_index
 
 webdriver = pytest.importorskip("selenium.webdriver")
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -90,7 +91,9 @@ class Browser:
         return str(found)
 
     def wait(self, condition: Any) -> Any:
-        return WebDriverWait(self.driver, 20).until(condition)
+        # The part of the page that a condition looks at may just be replaced.
+        ignored = [StaleElementReferenceException]
+        return WebDriverWait(self.driver, 20, ignored_exceptions=ignored).until(condition)
 
     def screenshot(self, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -193,7 +196,7 @@ def test_search_follows_what_is_typed_and_keeps_the_focus(browser: Browser) -> N
     assert browser.one(".results h3").text == "Statutes of Europe"
     browser.one("#q").clear()
     browser.one("#q").send_keys("s")
-    browser.wait(lambda _: browser.one("#total").text != "1 dataset")
+    browser.wait(lambda _: browser.one("#status").get_attribute("textContent") == "6 datasets")
     box = browser.one('input[name="tokenizer"][value="gpt2"]')
     box.send_keys(Keys.SPACE)
     browser.wait(lambda _: browser.one("#total").text == "1 dataset")

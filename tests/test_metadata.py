@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -133,6 +134,24 @@ def test_damaged_file_is_an_error(tmp_path: Path, name: str, content: bytes, mes
     with pytest.raises(ConfigError, match=message):
         load_metadata(tmp_path)
     assert not Path("hacked").exists()
+
+
+def test_few_lines_cannot_stand_for_millions_of_values(tmp_path: Path) -> None:
+    lines = [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in itertools.pairwise("abcdefghij")]
+    for name, text in (("many", "a: &a [x]\n" + "\n".join(lines)), ("endless", "a: &a [*a]")):
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text)
+        with pytest.raises(ConfigError) as raised:
+            load_metadata(path)
+        assert str(raised.value) == f"{path}: stands for more than 1,000,000 values; remove aliases from it"
+
+
+def test_number_of_thousands_of_digits_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.json"
+    path.write_text('{"name": ' + "9" * 5000 + "}")
+    expected = f"{path}: not valid JSON: Exceeds the limit (4300 digits) "
+    with pytest.raises(ConfigError, match=re.escape(expected)):
+        load_metadata(path)
 
 
 def test_every_combination_of_answers_works(dataset: Path, tmp_path: Path) -> None:
