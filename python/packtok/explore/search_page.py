@@ -82,6 +82,12 @@ def _result(entry: Mapping[str, Any]) -> str:
     return f'<li><h3>{title}</h3><p class="meta">{" ".join(facts)}</p>{description}</li>\n'
 
 
+def _known_result(site: Site, entry: Mapping[str, Any]) -> str:
+    # While a user types, most results were shown a moment ago.
+    key = tuple(entry[name] for name in ("path", "modified_ns", "bytes", "name", "folder"))
+    return site.results.value(key, lambda: _result(entry))
+
+
 def _text(text: str) -> str:
     return text if _HARMLESS.fullmatch(text) else str(escape(visible(text)))
 
@@ -115,7 +121,7 @@ def search_page(site: Site, parameters: QueryParams) -> Response:
         "results.html" if "fragment" in parameters else "search.html",
         query=query,
         found=found,
-        results=Markup("".join(map(_result, found.entries))),
+        results=Markup("".join(_known_result(site, entry) for entry in found.entries)),
         facets=[_facet(facet, found.facets[facet], chosen[facet]) for facet in FACETS],
         sorts=SORTS,
         state=state,

@@ -28,6 +28,9 @@ class Site:
     blocks: Recent = field(default_factory=lambda: Recent(16))
     """Items of files, by file and packing."""
 
+    results: Recent = field(default_factory=lambda: Recent(20_000))
+    """Results of searches as HTML, by what they were made from."""
+
     @cached_property
     def plans(self) -> tempfile.TemporaryDirectory[str]:
         """A folder for plans of packings, removed with the process; nothing is written next to the data."""
