@@ -52,6 +52,11 @@ class Pages:
         }
         self._environment.globals |= {"site_title": title, "is_single": is_single, "link": link}
 
+    def prepare(self) -> None:
+        """Compiles all templates, so that the first page need not."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     def html(self, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Returns a page."""
         text = self._environment.get_template(template).render(values)
