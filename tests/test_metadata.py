@@ -136,16 +136,6 @@ def test_damaged_file_is_an_error(tmp_path: Path, name: str, content: bytes, mes
     assert not Path("hacked").exists()
 
 
-def test_few_lines_cannot_stand_for_millions_of_values(tmp_path: Path) -> None:
-    lines = [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in itertools.pairwise("abcdefghij")]
-    for name, text in (("many", "a: &a [x]\n" + "\n".join(lines)), ("endless", "a: &a [*a]")):
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(text)
-        with pytest.raises(ConfigError) as raised:
-            load_metadata(path)
-        assert str(raised.value) == f"{path}: stands for more than 1,000,000 values; remove aliases from it"
-
-
 def test_number_of_thousands_of_digits_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "metadata.json"
     path.write_text('{"name": ' + "9" * 5000 + "}")

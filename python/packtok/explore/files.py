@@ -17,6 +17,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a named pipe would wait for a writer.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+# A read allocates as much as it may return.
+_BLOCK_BYTES = 1 << 20
 # The recursion that looks at each part of a path stays shallow.
 _MAX_PLAIN_DEPTH = 100
 
@@ -56,12 +58,14 @@ class OpenFile:
         Raises:
             NotServedError: If it has more than ``max_bytes``.
         """
-        content = b""
-        while block := os.pread(self._file.fileno(), max_bytes + 1 - len(content), len(content)):
-            content += block
-        if len(content) > max_bytes:
-            raise NotServedError(f"{self.name} has more than {max_bytes:,} bytes, too many for a page")
-        return content
+        blocks: list[bytes] = []
+        num_bytes = 0
+        while block := os.pread(self._file.fileno(), _BLOCK_BYTES, num_bytes):
+            blocks.append(block)
+            num_bytes += len(block)
+            if num_bytes > max_bytes:
+                raise NotServedError(f"{self.name} has more than {max_bytes:,} bytes, too many for a page")
+        return b"".join(blocks)
 
 
 class Root:
