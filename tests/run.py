@@ -329,7 +329,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     if not is_thorough:
         # Without criterion, examples and documentation, which has no code to test.
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
-    fuzz_seconds = "60" if is_thorough else "10"
+    fuzz_seconds = "60" if is_thorough else "5"
     steps = [
         Step("cargo test", test, [after], niceness=LAST),
         Step("clippy", clippy, ["cargo test"], niceness=LAST),
@@ -339,9 +339,11 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         # Only this crate: ignored tests of others are processes that their tests start.
         many = ["cargo", "test", "--release", "--locked", "-q", "-p", "packtok-tokenizer", "--", "--ignored"]
         steps.append(Step("cargo test of many scalars", many, ["clippy"], niceness=LAST))
-    if _is_ci():
-        for step in steps:
-            step.environment = BUILT_ONCE
+    for step in steps:
+        step.environment = {
+            **(BUILT_ONCE if _is_ci() else {}),
+            **({"PACKTOK_THOROUGH": "1"} if is_thorough else {}),
+        }
     return steps
 
 
