@@ -329,7 +329,7 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
     if not is_thorough:
         # Without criterion, examples and documentation, which has no code to test.
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
-    fuzz_seconds = "60" if is_thorough else "5"
+    fuzz_seconds = "60" if is_thorough else "10"
     steps = [
         Step("cargo test", test, [after], niceness=LAST),
         Step("clippy", clippy, ["cargo test"], niceness=LAST),
