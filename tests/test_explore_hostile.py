@@ -396,6 +396,8 @@ def test_hostile_description_is_harmless_on_all_pages(world: World) -> None:
         ("metadata.yaml", b"!!python/object/apply:os.system ['touch hacked']"),
         ("metadata.yaml", b"a: " + b"[" * 500),
         ("metadata.yaml", b"# b\n" * 70_000),
+        ("metadata.yaml", b"a: !!bool x"),
+        ("metadata.yaml", b"a: 0x" + b"f" * 5000),
     ],
 )
 def test_metadata_that_cannot_be_read_is_an_error_of_its_page(

@@ -127,6 +127,13 @@ def test_invalid_key_is_named(tmp_path: Path, change: dict[str, Any], message: s
         ("metadata.yaml", b"a: [", "not valid YAML"),
         ("metadata.yaml", b"!!python/object/apply:os.system ['touch hacked']", "not valid YAML"),
         ("metadata.yaml", b"1: 2", "is a dict, expected a mapping"),
+        ("metadata.yaml", b"a: !!int x", "not valid YAML: "),
+        ("metadata.yaml", b"a: !!bool x", "not valid YAML: "),
+        ("metadata.yaml", b"a: !!timestamp x", "not valid YAML: "),
+        ("metadata.yaml", b"a: " + b"1" * 5000, "not valid YAML: "),
+        ("metadata.yaml", b"a: 0x" + b"f" * 5000, "contains an integer of more than 4,000 digits"),
+        ("metadata.yaml", b"a: !!timestamp 2001-01-01", "contains a value of type date, which JSON"),
+        ("metadata.yaml", b"a: [!!binary aGk=]", "contains a value of type bytes, which JSON"),
     ],
 )
 def test_damaged_file_is_an_error(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -33,6 +33,8 @@ _MAX_BYTES = 64 << 20
 _READ_BYTES = 64 << 10
 # With aliases, a few lines of YAML can stand for billions of values.
 _MAX_YAML_VALUES = 1_000_000
+# Python refuses to print integers of more than 4,300 digits.
+_MAX_INTEGER_BITS = 14_000
 
 
 @dataclass(kw_only=True)
@@ -246,20 +248,27 @@ def parsed_yaml(text: str, path: Path) -> Any:
     # The loader raises the others for values that do not fit an explicit tag, such as `!!int x`.
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
-    if _num_values(values) > _MAX_YAML_VALUES:
-        raise ConfigError(f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it")
+    _check_yaml(values, path)
     return values
 
 
-def _num_values(value: Any) -> int:
-    """Returns how many values there are if each is written out; stops counting above the limit."""
+def _check_yaml(value: Any, path: Path) -> None:
+    """Checks that a value stands for a limited number of values, all of which JSON can express."""
     waiting, found = [value], 0
-    while waiting and found <= _MAX_YAML_VALUES:
+    while waiting:
         one = waiting.pop()
         found += 1
+        if found > _MAX_YAML_VALUES:
+            raise ConfigError(
+                f"{path}: stands for more than {_MAX_YAML_VALUES:,} values; remove aliases from it"
+            )
         if isinstance(one, dict | list):
             waiting += one.values() if isinstance(one, dict) else one
-    return found
+        elif isinstance(one, int) and one.bit_length() > _MAX_INTEGER_BITS:
+            raise ConfigError(f"{path}: contains an integer of more than 4,000 digits")
+        elif one is not None and not isinstance(one, str | int | float):
+            kind = type(one).__name__
+            raise ConfigError(f"{path}: contains a value of type {kind}, which JSON cannot express")
 
 
 def _text(values: dict[str, Any], path: Path) -> str:
