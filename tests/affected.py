@@ -54,7 +54,7 @@ _AFFECTED = {
     "python/packtok/commands/data.py": "cards json metadata names",
     "python/packtok/cli/explore.py": "cli explore_server json",
     "python/packtok/commands/explore.py": "cli explore explore_browser explore_hostile explore_server",
-    "python/packtok/explore/": "explore explore_browser explore_hostile explore_server",
+    "python/packtok/explore/": "explore explore_browser explore_costs explore_hostile explore_server",
     "python/packtok/commands/index.py": "cli modalities",
     "python/packtok/commands/join.py": "max_rejects shards",
     "python/packtok/commands/locate.py": "locate",

@@ -77,8 +77,8 @@ def file_page(site: Site, name: str) -> Response:
         trail=site.trail(name),
         metadata=packed.metadata,
         decoder=decoder,
-        sources=packed.reader.sources[:MAX_FILES_SHOWN],
-        num_sources=len(packed.reader.sources),
+        sources=packed.sources.first[:MAX_FILES_SHOWN],
+        num_sources=packed.sources.number,
         bytes_per_token=packed.bytes_per_token(),
         histogram=_histogram([packed], 1),
         options={key: _shown(one) for key, one in (packed.metadata.get("options") or {}).items()},
@@ -103,7 +103,7 @@ def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
         return None
     if sum(one.num_documents for one in packed) > MAX_HISTOGRAM_DOCUMENTS:
         return None
-    return histogram_of([one.histogram() for one in packed])
+    return histogram_of([one.histogram for one in packed])
 
 
 def _facts(dataset: Dataset) -> list[tuple[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.datastructures import QueryParams
 from starlette.responses import RedirectResponse, Response
 
+from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
 from packtok.explore.compare import Comparison, compared, counts, tokenizer_names
 from packtok.explore.origins import first_of_source, origin_text
@@ -16,10 +17,12 @@ from packtok.explore.pages import link
 from packtok.explore.parameters import integer
 from packtok.explore.site import Site
 from packtok.explore.tokenizers import Decoder
-from packtok.explore.tokens import Piece, pieces_of, tokens_html
+from packtok.explore.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 
 WINDOW_TOKENS = 1000
 MAX_WINDOW_TOKENS = 5000
+# Parameters that links to other documents and parts repeat.
+_KEPT = ("compare", "counts", "window")
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,9 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
     window = _window(parameters, len(tokens))
     decoder = site.tokenizers.decoder(packed)
     ids = tokens[window.start : window.stop].tolist()
-    pieces = pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id)
-    others = _others(site, packed, decoder, pieces, parameters, is_end=window.next is None)
+    before = tokens[max(0, window.start - NUM_BEFORE) : window.start].tolist()
+    pieces = pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id, before=before)
+    others = _others(site, packed, decoder, pieces, window, parameters)
     return site.pages.html(
         "document.html",
         packed=packed,
@@ -76,25 +80,29 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         window_bytes=sum(len(piece.content) for piece in pieces),
         num_special=sum(bool(piece.kind) for piece in pieces),
         origin=origin_text(packed, document),
-        sources=packed.reader.sources[:200],
-        keep={"compare": parameters.get("compare", ""), "counts": parameters.get("counts", "")},
+        sources=packed.sources.first,
+        keep=_kept(parameters),
         **others,
     )
 
 
 def _target(packed: Packed, parameters: QueryParams) -> Response | None:
     """Returns a redirect to a document at random or of a source; ``None`` if it is given by its number."""
-    keep = {key: parameters[key] for key in ("compare", "counts") if parameters.get(key)}
+    keep = _kept(parameters)
     if "random" in parameters and packed.num_documents:
         seed = parameters.get("seed") or None
         # A seed gives the same document each time; without one, each visit gives another.
         document = random.Random(seed).randrange(packed.num_documents)
     elif parameters.get("source"):
-        source = integer(parameters, "source", 0, most=max(0, len(packed.reader.sources) - 1))
+        source = integer(parameters, "source", 0, most=max(0, packed.sources.number - 1))
         document = first_of_source(packed, source)
     else:
         return None
     return RedirectResponse(str(link("documents", packed.name, document=document, **keep).unescape()), 303)
+
+
+def _kept(parameters: QueryParams) -> dict[str, str]:
+    return {key: parameters[key] for key in _KEPT if parameters.get(key)}
 
 
 def _window(parameters: QueryParams, length: int) -> Window:
@@ -103,24 +111,51 @@ def _window(parameters: QueryParams, length: int) -> Window:
     return Window(start, min(start + step, length), length, step)
 
 
+def _of_text(
+    packed: Packed, tokenizer: Tokenizer, pieces: Sequence[Piece], window: Window
+) -> Sequence[Piece]:
+    """Returns the tokens of the text: without those that packing added at its start and its end.
+
+    Special tokens elsewhere were in the text.
+    """
+    before: list[int] = []
+    after: list[int] = []
+    if (packed.metadata.get("options") or {}).get("add_special_tokens"):
+        before, after = _added_by(tokenizer)
+    if (bos := packed.metadata.get("bos")) and before[:1] != [bos["id"]]:
+        before = [bos["id"], *before]
+    if pieces and pieces[-1].kind == "eod" and window.next is None:
+        pieces = pieces[:-1]
+    ids = [piece.id for piece in pieces]
+    start = len(before) if window.start == 0 and before and ids[: len(before)] == before else 0
+    is_after = window.next is None and after and ids[start:][-len(after) :] == after
+    return pieces[start : len(pieces) - len(after) if is_after else None]
+
+
+def _added_by(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Returns the ids that a tokenizer adds before and after each text."""
+    text = tokenizer.encode("a", add_special_tokens=False).tolist()
+    found = tokenizer.encode("a", add_special_tokens=True).tolist()
+    start = next((i for i in range(len(found)) if found[i : i + len(text)] == text), None)
+    return ([], []) if start is None or not text else (found[:start], found[start + len(text) :])
+
+
 def _others(
     site: Site,
     packed: Packed,
     decoder: Decoder,
     pieces: Sequence[Piece],
+    window: Window,
     parameters: QueryParams,
-    *,
-    is_end: bool,
 ) -> dict[str, Any]:
     """Returns the comparison with another tokenizer and the counts of all of them, if they are asked for."""
     names = tokenizer_names(site)
     wanted = parameters.get("compare", "")
     found: dict[str, Any] = {"tokenizers": names, "comparison": None, "comparison_html": None, "counts": []}
-    if decoder.tokenizer is None:
+    if decoder.tokenizer is None or not (wanted or parameters.get("counts")):
         return found
     parse = (packed.metadata.get("options") or {}).get("special_tokens_in_text", "parse")
-    # The EOD that closes the document is no part of its text; others were in the text.
-    own = pieces[:-1] if is_end and pieces and pieces[-1].kind == "eod" else pieces
+    own = _of_text(packed, decoder.tokenizer, pieces, window)
     text = b"".join(piece.content for piece in own).decode("utf-8", "replace")
     if wanted:
         comparison = _comparison(site, wanted, text, parse)

@@ -1,11 +1,13 @@
 """The page of an item: what one row of a training batch holds, position by position."""
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
@@ -15,7 +17,8 @@ from packtok.explore.documents import Window
 from packtok.explore.packed import Packed
 from packtok.explore.parameters import ParameterError, choice, integer
 from packtok.explore.site import Site
-from packtok.explore.tokens import Piece, pieces_of, tokens_html
+from packtok.explore.tokenizers import Decoder
+from packtok.explore.tokens import NUM_BEFORE, Piece, pieces_of, tokens_html
 
 PACKINGS = ("concat", "document", "best_fit")
 IGNORED = -100
@@ -23,6 +26,7 @@ _DEFAULT_LENGTH, _MAX_LENGTH = 512, 1 << 20
 _WINDOW_POSITIONS = 256
 # The plan of more documents takes seconds, and memory for each of them.
 _MAX_PLANNED_DOCUMENTS = 5_000_000
+_SEGMENTS_SHOWN = 500
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     }
     key = (packed.identity, name, packing, context_length)
     try:
-        blocks = site.blocks.value(key, lambda: _blocks(site, packed, packing, context_length))
+        blocks = site.blocks.value(key, lambda: _blocks(packed, packing, context_length))
     except ValueError as error:
         return site.pages.html("no_item.html", reason=str(error).replace(packed.file.path, name), **values)
     most = len(blocks) - 1
@@ -99,15 +103,16 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     window = Window(start, min(start + _WINDOW_POSITIONS, context_length), context_length, _WINDOW_POSITIONS)
     decoder = site.tokenizers.decoder(packed)
     fields = _filled(blocks, item, context_length, packed.eod_id)
-    segments = _segments(blocks, item, fields)
-    positions = _positions(decoder, packed, fields, window)
+    segments = _Segments(blocks, item, fields["document_ids"])
+    before = _before(packed, segments[0], fields, window)
+    positions = _positions(decoder, packed, fields, window, before)
     return site.pages.html(
         "item.html",
         item=item,
         window=window,
         decoder=decoder,
         last=most,
-        segments=segments[:500],
+        segments=segments.first(_SEGMENTS_SHOWN),
         num_segments=len(segments),
         positions=positions,
         runs=list(_runs(positions, segments)),
@@ -118,7 +123,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     )
 
 
-def _blocks(site: Site, packed: Packed, packing: str, context_length: int) -> Blocks:
+def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
     """Returns the items of a file, as `TokenDataset` makes them."""
     paths = [packed.file.path]
     if packing == "concat":
@@ -132,8 +137,10 @@ def _blocks(site: Site, packed: Packed, packing: str, context_length: int) -> Bl
             f"page; the limit is {_MAX_PLANNED_DOCUMENTS:,}"
         )
     whole = Blocks(paths, packing="whole")
-    plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[site.plans.name])
-    return Blocks(paths, packing="planned", plan_path=plan)
+    # The plan is mapped, so its file is not needed any longer; nothing is written next to the data.
+    with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
+        plan = find_or_plan(whole, planner="best_fit", block_size=context_length, folders=[folder])
+        return Blocks(paths, packing="planned", plan_path=plan)
 
 
 def _filled(blocks: Blocks, item: int, context_length: int, eod_id: int | None) -> dict[str, Any]:
@@ -144,47 +151,72 @@ def _filled(blocks: Blocks, item: int, context_length: int, eod_id: int | None) 
     return {name: array[0] for name, array in fields.items()}
 
 
-def _segments(blocks: Blocks, item: int, fields: dict[str, Any]) -> list[Segment]:
-    """Returns the documents in an item, and its padding."""
-    ids = fields["document_ids"]
-    starts = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1))
-    lengths = np.diff(starts, append=len(ids))
-    located = blocks.locate(item)
-    found = []
-    for first, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        k = int(ids[first])
+class _Segments:
+    """The documents in an item, and its padding. A long item has many, of which a page shows few."""
+
+    def __init__(self, blocks: Blocks, item: int, ids: npt.NDArray[np.int32]) -> None:
+        self._located = blocks.locate(item)
+        self._ids = ids
+        self._starts = np.flatnonzero(np.diff(ids, prepend=ids[0] - 1))
+        self._stops = np.append(self._starts[1:], len(ids))
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, i: int) -> Segment:
+        first, stop = int(self._starts[i]), int(self._stops[i])
+        k = int(self._ids[first])
         if k < 0:
-            found.append(Segment(None, 0, 0, first, length))
-            continue
-        _, document, start, _ = located[k]
-        found.append(Segment(document, start, start + length, first, length))
+            return Segment(None, 0, 0, first, stop - first)
+        _, document, start, _ = self._located[k]
+        return Segment(document, start, start + stop - first, first, stop - first)
+
+    def first(self, number: int) -> list[Segment]:
+        """Returns at most ``number`` of them, from the first one on."""
+        return [self[i] for i in range(min(number, len(self)))]
+
+    def at(self, position: int) -> Segment:
+        """Returns the one that a position of the item belongs to."""
+        return self[int(np.searchsorted(self._starts, position, "right")) - 1]
+
+
+def _before(packed: Packed, first: Segment, fields: dict[str, Any], window: Window) -> list[int]:
+    """Returns the last tokens before those that are shown: of the item, or of the document that it cuts."""
+    found: list[int] = fields["input_ids"][max(0, window.start - NUM_BEFORE) : window.start].tolist()
+    if window.start == 0 and first.document is not None:
+        found = packed.reader[first.document][max(0, first.start - NUM_BEFORE) : first.start].tolist()
     return found
 
 
-def _positions(decoder: Any, packed: Packed, fields: dict[str, Any], window: Window) -> list[Position]:
+def _positions(
+    decoder: Decoder, packed: Packed, fields: dict[str, Any], window: Window, before: Sequence[int]
+) -> list[Position]:
     shown = slice(window.start, window.stop)
     inputs, labels = fields["input_ids"][shown].tolist(), fields["labels"][shown].tolist()
 
-    def pieces(ids: Sequence[int]) -> list[Piece]:
-        return pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id)
+    def pieces(ids: Sequence[int], before: Sequence[int]) -> list[Piece]:
+        return pieces_of(decoder.tokenizer, ids, decoder.special_ids, packed.eod_id, before=before)
 
-    given = iter(pieces([label for label in labels if label != IGNORED]))
+    # A label follows the input at its position.
+    labelled = [token for token, label in zip(inputs, labels, strict=True) if label != IGNORED]
+    given = iter(pieces([label for label in labels if label != IGNORED], labelled[:1]))
     targets = [None if label == IGNORED else next(given) for label in labels]
     segments = fields["document_ids"]
     found = []
-    for i, piece, target in zip(range(window.start, window.stop), pieces(inputs), targets, strict=True):
+    for i, piece, target in zip(
+        range(window.start, window.stop), pieces(inputs, before), targets, strict=True
+    ):
         is_last = i + 1 < window.length and segments[i + 1] != segments[i]
         position = int(fields["position_ids"][i])
         found.append(Position(i, piece, int(segments[i]), position, target, is_last and target is not None))
     return found
 
 
-def _runs(positions: Sequence[Position], segments: Sequence[Segment]) -> list[Run]:
-    starts = [segment.first for segment in segments]
+def _runs(positions: Sequence[Position], segments: _Segments) -> list[Run]:
     found = []
     for _, run in groupby(positions, lambda one: one.segment):
         members = list(run)
-        segment = segments[int(np.searchsorted(starts, members[0].index, "right")) - 1]
+        segment = segments.at(members[0].index)
         details = [member.details for member in members]
         html = tokens_html([member.piece for member in members], members[0].index, more=details)
         found.append(Run(segment, html))

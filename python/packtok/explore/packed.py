@@ -3,6 +3,8 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from packtok._packtok import PbinReader
@@ -13,6 +15,7 @@ T = TypeVar("T")
 _MAX_OPEN = 64
 # The index of every document is read for it.
 MAX_HISTOGRAM_DOCUMENTS = 20_000_000
+MAX_SOURCES_SHOWN = 200
 
 
 class Recent:
@@ -36,6 +39,15 @@ class Recent:
             while len(self._values) > self._max_values:
                 self._values.popitem(last=False)
         return made
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a page shows of the sources of a file, of which there may be a million."""
+
+    first: list[dict[str, Any]]
+    number: int
+    bytes: int
 
 
 class Packed:
@@ -75,16 +87,23 @@ class Packed:
         found = (self.metadata.get("tokenizer") or {}).get("fingerprint")
         return None if found is None else str(found)
 
+    @cached_property
+    def sources(self) -> Sources:
+        """The sources that the file lists. All of them are read, but only once."""
+        found = self.reader.sources
+        return Sources(found[:MAX_SOURCES_SHOWN], len(found), sum(source["bytes"] for source in found))
+
+    @cached_property
     def histogram(self) -> list[tuple[int, int, int]]:
-        """Returns lengths of documents as (from, below, documents); empty if there are too many to read."""
+        """Lengths of documents as (from, below, documents); empty if there are too many to read."""
         if self.num_documents > MAX_HISTOGRAM_DOCUMENTS:
             return []
         return self.reader.document_lengths_histogram()
 
     def bytes_per_token(self) -> float | None:
         """Returns the bytes of the sources for each token, if the file lists its sources."""
-        total = sum(source["bytes"] for source in self.reader.sources)
-        return total / self.reader.num_tokens if total and self.reader.num_tokens else None
+        total, num_tokens = self.sources.bytes, self.reader.num_tokens
+        return total / num_tokens if total and num_tokens else None
 
 
 class PackedFiles:

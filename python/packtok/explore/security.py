@@ -16,7 +16,7 @@ import urllib.parse
 from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -151,7 +151,8 @@ class Guard:
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("only GET and HEAD\n", 405, {"Allow": "GET, HEAD"})
         if self._token is None or path.startswith(_OPEN_PATHS) or self._is_known(request):
-            return self._app
+            # Who has a session need not give the token again.
+            return RedirectResponse("/", 303) if is_login else self._app
         return self._form("/" if is_login else _local_path(request))
 
     def _is_known(self, request: Request) -> bool:
@@ -165,10 +166,13 @@ class Guard:
 
     async def _login(self, request: Request) -> Response:
         body = b""
-        async for block in request.stream():
-            body += block
-            if len(body) > _MAX_FORM_BYTES:
-                return PlainTextResponse("the form is too large\n", 413)
+        try:
+            async for block in request.stream():
+                body += block
+                if len(body) > _MAX_FORM_BYTES:
+                    return PlainTextResponse("the form is too large\n", 413)
+        except ClientDisconnect:
+            return PlainTextResponse("the form is incomplete\n", 400)
         try:
             fields = urllib.parse.parse_qs(body.decode("latin-1"), max_num_fields=8)
         except ValueError:

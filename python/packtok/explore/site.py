@@ -1,8 +1,6 @@
 """What one server shows: the folder or file, and everything that was opened below it."""
 
-import tempfile
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from packtok._packtok import Tokenizer
@@ -30,11 +28,6 @@ class Site:
 
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
-
-    @cached_property
-    def plans(self) -> tempfile.TemporaryDirectory[str]:
-        """A folder for plans of packings, removed with the process; nothing is written next to the data."""
-        return tempfile.TemporaryDirectory(prefix="packtok-explore-")
 
     def trail(self, name: str) -> list[tuple[str, str]]:
         """Returns the pages above that of a file: the text of each link and its URL."""

@@ -11,6 +11,8 @@ from packtok.explore.texts import visible
 
 # Tokens of different colours stand next to each other; the order repeats.
 NUM_COLOURS = 4
+# Tokens before others that tell how those are decoded: a character has at most 4 bytes, each a token.
+NUM_BEFORE = 5
 _KINDS = {"eod": "EOD", "special": "special token"}
 _BYTES_SHOWN = 32
 
@@ -48,10 +50,25 @@ class Piece:
 
 
 def pieces_of(
-    tokenizer: Tokenizer | None, ids: Sequence[int], special: Collection[int] = (), eod_id: int | None = None
+    tokenizer: Tokenizer | None,
+    ids: Sequence[int],
+    special: Collection[int] = (),
+    eod_id: int | None = None,
+    *,
+    before: Sequence[int] = (),
 ) -> list[Piece]:
-    """Returns the tokens with these ids; without a tokenizer, they have no bytes."""
-    contents = [b""] * len(ids) if tokenizer is None else tokenizer.pieces(ids)
+    """Returns the tokens with these ids; without a tokenizer, they have no bytes.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: The ids.
+        special: Ids of special tokens.
+        eod_id: The id of EOD.
+        before: The last `NUM_BEFORE` ids before them: some decoders remove the space at the start of a text.
+    """
+    contents = [b""] * len(ids)
+    if tokenizer is not None:
+        contents = tokenizer.pieces([*before, *ids])[len(before) :]
     kinds = ["eod" if one == eod_id else "special" if one in special else "" for one in ids]
     found = [Piece(*one) for one in zip(ids, contents, kinds, strict=True)]
     return [one for is_valid, run in groupby(found, _is_valid) for one in _with_text(list(run), is_valid)]

@@ -1,0 +1,189 @@
+"""What the pages of `packtok explore` read and leave behind, and texts that start within a document."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference
+from explore_site import served, write_corpus
+
+import packtok
+from packtok.explore import items
+from packtok.explore.site import Site, site_of_file
+
+
+class Counted:
+    """A reader that counts what is asked of it."""
+
+    def __init__(self, reader: packtok.PbinReader) -> None:
+        self._reader = reader
+        self.used: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.used[name] += 1
+        return getattr(self._reader, name)
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def __getitem__(self, i: int) -> Any:
+        return self._reader[i]
+
+
+def packed(folder: Path, texts: list[str], **options: object) -> Site:
+    corpus = write_corpus(folder / "c.jsonl", texts)
+    packtok.pack(input=corpus, output=folder / "a.pbin", tokenizer="gpt2", **options)
+    return site_of_file(folder / "a.pbin")
+
+
+def short_documents(folder: Path, number: int) -> Site:
+    reference.write_modalities(folder / "a.pbin", [[1, 2]] * number, 2)
+    return site_of_file(folder / "a.pbin")
+
+
+def test_sources_and_lengths_of_all_documents_are_read_once(tmp_path: Path) -> None:
+    site = packed(tmp_path, ["a", "b c"], origins=True)
+    file = site.files.open("a.pbin")
+    counted = Counted(file.reader)
+    file.reader = counted  # type: ignore[assignment]
+    with served(site) as server:
+        for path in ("file/a.pbin", "documents/a.pbin", "file/a.pbin", "documents/a.pbin?document=1"):
+            server.page(f"/{path}")
+        assert server.get("/documents/a.pbin?source=0").status == 303
+    assert (counted.used["sources"], counted.used["document_lengths_histogram"]) == (1, 1)
+
+
+def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    with served(short_documents(tmp_path, 20)) as server:
+        for length in (4, 8, 4):
+            page = server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item=1")
+            assert [one for _, one in page.tokens()] == [1, 2] * (length // 2)
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_item_with_thousands_of_documents_lists_those_that_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def segment(*values: Any) -> items.Segment:
+        made.append(values)
+        return original(*values)
+
+    original = items.Segment
+    monkeypatch.setattr(items, "Segment", segment)
+    with served(short_documents(tmp_path, 20_000)) as server:
+        page = server.page("/items/a.pbin?context_length=32767&item=0&from=32700")
+    assert "16,384 documents" in [" ".join(text.split()) for text in page.all("li")]
+    expected = "Document 16,350 its tokens 0–1 at positions 32,700–32,701"
+    assert " ".join(page.all("h3")[0].split()) == expected
+    assert len(made) < 700
+
+
+def test_login_of_a_client_that_leaves_is_no_error_of_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = short_documents(tmp_path, 2)
+    with caplog.at_level(logging.ERROR), served(site, host="0.0.0.0", token="t" * 20) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\ntoken=")
+        assert server.get("/login").status == 401
+    assert not caplog.records
+
+
+def test_form_is_not_shown_to_a_browser_that_has_a_session(tmp_path: Path) -> None:
+    with served(short_documents(tmp_path, 2), host="0.0.0.0", token="t" * 20) as server:
+        cookie = server.get("/login", method="POST", body=f"token={'t' * 20}").headers["set-cookie"]
+        answer = server.get("/login", headers={"Host": "x", "Cookie": cookie.split(";")[0]})
+        assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+def test_links_keep_the_length_of_parts(tmp_path: Path) -> None:
+    site = packed(tmp_path, ["one two three four five six seven eight nine ten"] * 2)
+    with served(site) as server:
+        page = server.page("/documents/a.pbin?document=0&window=3&from=3")
+        assert "/documents/a.pbin?document=0&window=3" in page.links()
+        assert "/documents/a.pbin?document=0&from=6&window=3" in page.links()
+        assert "/documents/a.pbin?document=1&window=3" in page.links()
+        random = server.get("/documents/a.pbin?random=1&seed=1&window=3")
+        assert random.headers["location"].endswith("&window=3")
+
+
+def words_with_spaces(folder: Path) -> packtok.Tokenizer:
+    """A tokenizer whose decoder removes the space at the start of a text."""
+    vocab = [["<unk>", 0.0], ["\u2581a", -1.0], ["\u2581b", -1.0], ["<0xC3>", -9.0], ["<0xA9>", -9.0]]
+    decoders = [
+        {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+        *({"type": "ByteFallback"}, {"type": "Fuse"}),
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": True}
+    decoder = {"type": "Sequence", "decoders": decoders}
+    return packtok.Tokenizer(json.dumps({"model": model, "decoder": decoder}).encode(), "words")
+
+
+def test_space_at_the_start_of_a_part_is_shown(tmp_path: Path) -> None:
+    reference.write_modalities(tmp_path / "a.pbin", [[1, 2, 3, 4, 2, 1]] * 2, 2)
+    site = site_of_file(tmp_path / "a.pbin", words_with_spaces(tmp_path))
+    with served(site) as server:
+        for path, expected in [
+            ("documents/a.pbin?document=0&window=2", ["a", " b"]),
+            ("documents/a.pbin?document=0&window=2&from=1", [" b", "C3"]),
+            ("documents/a.pbin?document=0&window=2&from=4", [" b", " a"]),
+            ("items/a.pbin?context_length=4&item=1", [" b", " a", " a", " b"]),
+        ]:
+            assert [text for text, _ in server.page(f"/{path}").tokens()] == expected
+        labels = [row[3] for row in server.page("/items/a.pbin?context_length=4&item=1").rows("positions")]
+        assert labels == [" a", " a next document", " b", "C3"]
+
+
+def test_tokens_that_packing_adds_are_not_compared(tmp_path: Path) -> None:
+    site = packed(tmp_path, ["one two", "three"], bos="<|endoftext|>")
+    with served(site) as server:
+        for document, length in ((0, 2), (1, 1)):
+            page = server.page(f"/documents/a.pbin?document={document}&compare=cl100k_base&counts=1")
+            assert len(page.tokens()) == length + 2
+            assert len(page.tokens("o")) == length
+            assert page.rows("grid")[0][1] == str(length)
+
+
+def test_tokens_that_the_tokenizer_adds_are_not_compared(tmp_path: Path) -> None:
+    processor = {
+        "type": "TemplateProcessing",
+        "single": [
+            {"SpecialToken": {"id": "<s>", "type_id": 0}},
+            {"Sequence": {"id": "A", "type_id": 0}},
+            {"SpecialToken": {"id": "</s>", "type_id": 0}},
+        ],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {
+            name: {"id": name, "ids": [i], "tokens": [name]} for i, name in enumerate(("<s>", "</s>"))
+        },
+    }
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    added = [
+        {"id": i, "content": name, "special": True, "single_word": False, "lstrip": False, "rstrip": False}
+        | {"normalized": False}
+        for i, name in enumerate(("<s>", "</s>", "<eod>"))
+    ]
+    model = {"type": "BPE", "vocab": {"<s>": 0, "</s>": 1, "<eod>": 2, "a": 3, "b": 4}, "merges": []}
+    content = {"model": model, "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": added}
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({**content, "post_processor": processor}))
+    corpus = write_corpus(tmp_path / "c.jsonl", ["ab", "<s>a"])
+    packtok.pack(input=corpus, output=tmp_path / "a.pbin", tokenizer=str(file), eod="<eod>")
+    with served(site_of_file(tmp_path / "a.pbin")) as server:
+        for document, ids, tokens in ((0, [0, 3, 4, 1, 2], "2"), (1, [0, 0, 3, 1, 2], "2")):
+            page = server.page(f"/documents/a.pbin?document={document}&counts=1")
+            assert [one for _, one in page.tokens()] == ids
+            own = [row for row in page.rows("grid") if "this file" in row[0]]
+            assert own[0][1] == tokens
