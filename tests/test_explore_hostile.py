@@ -375,6 +375,12 @@ def test_markdown_that_is_expensive_is_rendered_in_time(description: str) -> Non
     assert not thread.is_alive()
 
 
+def test_table_does_not_grow_with_the_product_of_its_rows_and_columns() -> None:
+    columns = 300
+    table = "|" + "a|" * columns + "\n|" + "-|" * columns + "\n" + "a\n" * 3000
+    assert len(markdown(table)) < 100 * len(table)
+
+
 def test_hostile_description_is_harmless_on_all_pages(world: World) -> None:
     write_metadata(world.base / "x" / "data", name="<script>x</script>", description=HOSTILE_MARKDOWN)
     build_index(world.base)
