@@ -1,5 +1,6 @@
 """Implements `packtok verify`: checks a pbin for damage, and compares it with its corpus."""
 
+from pathlib import Path
 from typing import Any
 
 from packtok import _packtok
@@ -8,7 +9,7 @@ from packtok.config import ConfigSource, load_config
 from packtok.errors import ConfigError
 from packtok.packing import prepare
 from packtok.progress import Progress
-from packtok.tokenizer.find import find_tokenizer
+from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
 
 # A window that the run accepted must not fail here; the option is not recorded.
 MAX_ZSTD_WINDOW_LOG = 31
@@ -81,7 +82,7 @@ def verify_origins(
         folder: The common folder of its sources, to which the paths in `PbinReader.sources` are relative; a
             path or URL.
         sample: Fraction of the documents to compare. Every document must have a record in any case.
-        tokenizer: Its tokenizer. Default: the file next to the pbin.
+        tokenizer: Its tokenizer. Default: the file next to the pbin, or that of the shards.
         num_cpus: Number of threads. Default: all CPUs that this process may use.
         on_progress: As in `packtok.pack`.
 
@@ -92,7 +93,7 @@ def verify_origins(
         PacktokError: At the first difference; if the file has no origins; if a source has another length.
         ConfigError: If no tokenizer is given or found.
     """
-    name = tokenizer or beside(path)
+    name = tokenizer or beside(path) or _of_shards(path)
     if name is None:
         raise ConfigError(f"{path}: no tokenizer found next to the file; give --tokenizer")
     return _packtok.verify_origins(
@@ -104,3 +105,10 @@ def verify_origins(
         num_cpus=num_cpus or _packtok.available_cpus(),
         zstd_window_log=MAX_ZSTD_WINDOW_LOG,
     )
+
+
+def _of_shards(path: str) -> str | None:
+    """Returns the tokenizer file of the folder of shards that a pbin is one of."""
+    shard = Path(path)
+    file = shard.with_name(TOKENIZER_FILE)
+    return str(file) if shard.with_suffix(".done.json").is_file() and file.is_file() else None
