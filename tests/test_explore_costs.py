@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import reference
-from explore_site import served, write_corpus
+from explore_site import served, served_folder, write_corpus, write_metadata
 
 import packtok
 from packtok.explore import items
@@ -68,6 +68,16 @@ def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
             page = server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item=1")
             assert [one for _, one in page.tokens()] == [1, 2] * (length // 2)
     assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_index_of_folders_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    write_metadata(tmp_path / "base" / "x" / "data", name="Some", description="described")
+    with served_folder(tmp_path / "base") as server:
+        for query in ("", "?q=described", "?sort=name"):
+            assert server.page(f"/{query}").all("h3") == ["Some"]
+        assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_item_with_thousands_of_documents_lists_those_that_are_shown(

@@ -389,6 +389,18 @@ def test_hostile_description_is_harmless_on_all_pages(world: World) -> None:
             assert_harmless(server.page(path).html)
 
 
+def test_details_that_are_a_link_to_the_outside_are_not_shown(world: World) -> None:
+    details = {"packtok_metadata": 1, "license": SECRET, "tokens": 123_456}
+    (world.outside / "secret.json").write_text(json.dumps(details))
+    write_metadata(world.base / "x" / "data", name="Some")
+    (world.base / "x" / "data" / "metadata.packtok.json").symlink_to(world.outside / "secret.json")
+    with served_folder(world.base) as server:
+        for path in ("/", f"/?q={SECRET.split()[0]}", "/dataset/x/data"):
+            text = server.page(path).text
+            assert SECRET not in text
+            assert "123,456" not in text
+
+
 @pytest.mark.parametrize(
     ("file", "content"),
     [

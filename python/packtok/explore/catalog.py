@@ -61,7 +61,6 @@ class Catalog:
         self._links: tuple[float, dict[str, bool]] = (0.0, {})
         self._open: tuple[Identity | None, Index] | None = None
         self._tokenizers: tuple[Index, dict[str, str]] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def has_index(self) -> bool:
@@ -79,8 +78,8 @@ class Catalog:
         identity = None if file is None else file.identity
         with self._lock:
             if self._open is None or self._open[0] != identity:
-                path = self._made() if file is None else self._root.folder / INDEX_NAME
-                self._open = (identity, Index(path))
+                index = self._made() if file is None else Index(self._root.folder / INDEX_NAME)
+                self._open = (identity, index)
             return self._open[1]
 
     def search(self, query: Query) -> Found:
@@ -163,19 +162,20 @@ class Catalog:
         except NotServedError:
             return None
 
-    def _made(self) -> Path:
-        """Writes an index of the folders into a folder of this process."""
+    def _made(self) -> Index:
+        """Returns an index of the folders; its file is removed as soon as it is open."""
         described = list(described_below(self._root.folder))
-        are_inside = self._root.contained(one.path for one in described)
-        found = [one for one, is_inside in zip(described, are_inside, strict=True) if is_inside]
+        # An entry has values of both files.
+        known: dict[str, bool] = {}
+        files = self._root.contained([one.path for one in described], known)
+        details = self._root.contained([_details_path(one.path) for one in described], known)
+        found = [one for one, *are_inside in zip(described, files, details, strict=True) if all(are_inside)]
         entries = list(entries_of(self._root.folder, found))
         broken = [one for one in entries if isinstance(one, Broken)]
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="packtok-explore-")
-        path = Path(self._folder.name, INDEX_NAME)
-        path.unlink(missing_ok=True)
-        path.write_bytes(index_content([one for one in entries if isinstance(one, dict)], broken))
-        return path
+        with tempfile.TemporaryDirectory(prefix="packtok-explore-") as folder:
+            path = Path(folder, INDEX_NAME)
+            path.write_bytes(index_content([one for one in entries if isinstance(one, dict)], broken))
+            return Index(path)
 
     def _served(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns entries with their folders, or what remains of those whose files are outside the base."""
@@ -229,6 +229,10 @@ def _checked(read: Callable[[], T], folder: Path) -> T:
         return read()
     except (ConfigError, ValueError, RecursionError) as error:
         raise NotServedError(str(error).replace(f"{folder}/", "")[:1000]) from None
+
+
+def _details_path(metadata_path: str) -> str:
+    return f"{metadata_path.rpartition('/')[0]}/{DETAILS_NAME}"
 
 
 def folder_of(entry: Mapping[str, Any]) -> str:
