@@ -20,7 +20,7 @@ from packtok.catalog import search
 from packtok.catalog.facets import FACETS, facet_values, token_range, year_of
 from packtok.catalog.garden import described_below
 from packtok.catalog.index import INDEX_NAME, Index, build_index
-from packtok.catalog.search import Found, Query
+from packtok.catalog.search import Found, Query, match_expression
 from packtok.errors import PacktokError
 
 WORDS = (
@@ -457,3 +457,18 @@ def test_search_without_facets_needs_no_numpy(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "expression"),
+    [
+        ("a b a", '"a"* "b"*'),
+        ("Café cafe\u0301 CAFE caf", '"Café"* "caf"*'),
+        ("a-b ab a.b", '"a-b"* "ab"*'),
+        ('! ? "', '"!"*'),
+        ("-".join(["a"] * 100), '"' + " ".join(["a"] * 32) + '"*'),
+        (" ".join(f"a-{i}" for i in range(100)), " ".join(f'"a-{i}"*' for i in range(16))),
+    ],
+)
+def test_repeated_and_too_many_words_are_left_out(words: str, expression: str) -> None:
+    assert match_expression(words) == expression

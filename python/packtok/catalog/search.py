@@ -1,7 +1,9 @@
 """A search with facets over an index: matches as an array, counts by one pass over it for each facet."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import combining, normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ SORTS = ("best", "name", "tokens", "date")
 MAX_VALUES = 50
 # Words that are looked up, and their characters; a page passes on what anybody sends it.
 _MAX_WORDS, _MAX_CHARACTERS = 32, 1000
+_PART = re.compile(r"[^\W_]+")
 # With more matches than this, scores cost more than they tell: words that are everywhere rank nothing.
 _MAX_SCORED = 2_000
 
@@ -136,8 +139,24 @@ def match_expression(words: str) -> str | None:
     """Returns the FTS5 expression for starts of words; ``None`` if there is no word."""
     # NUL would end the expression; halves of surrogate pairs are in no text.
     cleaned = words[:_MAX_CHARACTERS].encode(errors="replace").decode().replace("\0", " ")
-    quoted = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in cleaned.split()[:_MAX_WORDS]]
+    found: dict[tuple[str, ...], str] = {}
+    num_parts = 0
+    for word in cleaned.split():
+        parts = _parts(word)
+        # A word that is repeated finds nothing else, but is looked up and ranked again.
+        if parts in found or num_parts == _MAX_WORDS:
+            continue
+        kept = parts[: _MAX_WORDS - num_parts]
+        found[parts] = word if kept == parts else " ".join(kept)
+        num_parts += len(kept)
+    quoted = [f'"{word.replace(chr(34), chr(34) * 2)}"*' for word in found.values()]
     return " ".join(quoted) or None
+
+
+def _parts(word: str) -> tuple[str, ...]:
+    """Returns the words that the index sees in a word such as ``Café-3``, about as it compares them."""
+    plain = "".join(char for char in normalize("NFKD", word.casefold()) if not combining(char))
+    return tuple(_PART.findall(plain))
 
 
 def _ids(text: str) -> _Numbers:
