@@ -231,6 +231,23 @@ def test_dataset_in_several_files_sums_their_histograms(server: Served) -> None:
     assert page.one("figcaption").startswith("25 documents of ")
 
 
+def test_token_files_that_are_no_pbins_are_listed_without_links(tmp_path: Path) -> None:
+    folder = tmp_path / "x" / "data"
+    described = {"tokenizer": "gpt2", "file_prefix": "part", "file_extension": "bin"}
+    write_metadata(folder, name=" ", tokenized_info=described)
+    for i in range(2):
+        (folder / f"part_{i}.bin").write_bytes(np.arange(100, dtype=np.uint16).tobytes())
+    with served_folder(tmp_path) as server:
+        # Nor is a link without a text shown.
+        assert server.page("/").all("h3") == ["x/data"]
+        page = server.page("/dataset/x/data")
+    assert page.one("h1") == "x/data"
+    assert [row[0] for row in page.rows("grid")] == ["part_0.bin", "part_1.bin"]
+    assert not [link for link in page.links() if link.startswith("/file/")]
+    (note,) = [one for one in notes(page.html) if "part_0.bin" in one]
+    assert note.endswith("this is not a pbin; 1 more cannot be shown either")
+
+
 def test_file_page_shows_what_the_trailer_says(server: Served, reader: packtok.PbinReader) -> None:
     page = server.page(f"/file/{GPT2}")
     text = " ".join(page.text.split())

@@ -140,7 +140,11 @@ def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_p
             ((pbin, "--base-dir", tmp_path), 2, "PATH and --base-dir: give one of them"),
             (("--base-dir", pbin), 2, f"--base-dir: {pbin} is not a folder"),
             (("none.pbin",), 1, "none.pbin: No such file or directory"),
-            ((pbin, "--port", used), 1, f"127.0.0.1:{used}: Address already in use"),
+            (
+                (pbin, "--port", used),
+                2,
+                f"--port: 127.0.0.1:{used} is in use; choose another port, ",
+            ),
             ((pbin, "--host", "x.invalid"), 2, "--host: x.invalid has no address: "),
             (
                 (pbin, "--token-file", token),

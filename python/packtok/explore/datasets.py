@@ -1,7 +1,7 @@
 """The page of a dataset: its description, where it came from, what was made from it, and how to load it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any
@@ -47,7 +47,8 @@ def dataset_page(site: Site, folder: str) -> Response:
         raise NotServedError(f"{folder}: only the file {site.single} is served")
     dataset = site.catalog.dataset(folder)
     paths = site.catalog.token_files(dataset)
-    packed = _opened(site, paths[:_MAX_HISTOGRAM_FILES])
+    packed, unreadable = _opened(site, paths[:_MAX_HISTOGRAM_FILES])
+    files = _files(dataset, paths, unreadable)
     return site.pages.html(
         "dataset.html",
         dataset=dataset,
@@ -57,8 +58,9 @@ def dataset_page(site: Site, folder: str) -> Response:
         facts=_facts(dataset),
         bytes_per_token=_bytes_per_token(site, dataset),
         ratios=[_ratio(dataset.details.get("text_bytes"), one["tokens"]) for one in dataset.children],
-        files=_files(dataset, paths)[:MAX_FILES_SHOWN],
-        num_files=len(_files(dataset, paths)),
+        files=files[:MAX_FILES_SHOWN],
+        num_files=len(files),
+        unreadable=list(unreadable.values()),
         corpora=_corpora(dataset),
         first=packed[0].name if packed else None,
         histogram=_histogram(packed, len(paths)),
@@ -87,15 +89,15 @@ def file_page(site: Site, name: str) -> Response:
     )
 
 
-def _opened(site: Site, paths: Sequence[str]) -> list[Packed]:
-    found = []
+def _opened(site: Site, paths: Sequence[str]) -> tuple[list[Packed], dict[str, str]]:
+    """Returns the pbins among some files, and why the others cannot be looked into."""
+    found, unreadable = [], {}
     for path in paths:
         try:
             found.append(site.files.open(path))
-        except NotServedError:
-            # The list of files says that it cannot be looked into.
-            continue
-    return found
+        except NotServedError as error:
+            unreadable[path] = str(error)
+    return found, unreadable
 
 
 def _histogram(packed: Sequence[Packed], num_files: int) -> Histogram | None:
@@ -133,7 +135,7 @@ def _shown(value: Any) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool | int | float) else _SHORT.repr(value)
 
 
-def _files(dataset: Dataset, paths: Sequence[str]) -> list[ListedFile]:
+def _files(dataset: Dataset, paths: Sequence[str], unreadable: Collection[str]) -> list[ListedFile]:
     listed = dataset.details.get("files")
     by_name = {
         one["path"]: one
@@ -143,7 +145,10 @@ def _files(dataset: Dataset, paths: Sequence[str]) -> list[ListedFile]:
     if dataset.metadata.tokenized_info is None:
         return [_listed(name, None, one) for name, one in by_name.items()]
     names = [path.removeprefix(f"{dataset.folder}/") for path in paths]
-    return [_listed(name, path, by_name.get(name, {})) for name, path in zip(names, paths, strict=True)]
+    return [
+        _listed(name, None if path in unreadable else path, by_name.get(name, {}))
+        for name, path in zip(names, paths, strict=True)
+    ]
 
 
 def _listed(name: str, path: str | None, said: dict[str, Any]) -> ListedFile:

@@ -69,7 +69,9 @@ def _box(facet: str, i: int, value: str, number: int, is_checked: bool) -> str:
 
 
 def _result(entry: Mapping[str, Any]) -> str:
-    name, folder = _text(entry["name"]), entry["folder"]
+    folder = entry["folder"]
+    # A link needs a text.
+    name = _text(entry["name"].strip() or folder)
     # What `quote` returns needs no escaping.
     title = name if folder is None else f'<a href="/dataset/{quote(folder)}">{name}</a>'
     shown = [("context", entry["context"]), ("tokenizer", entry["tokenizer"])]

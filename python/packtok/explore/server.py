@@ -1,5 +1,6 @@
 """Runs the server: binds the address, reports the URL, and serves until Ctrl-C."""
 
+import errno
 import socket
 from collections.abc import Callable
 
@@ -17,8 +18,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     """Returns a socket that listens on an address; port 0 takes any free port.
 
     Raises:
-        ConfigError: If the host has no address.
-        OSError: If the port is in use, or not allowed.
+        ConfigError: If the host has no address, or the port is in use.
+        OSError: If the port or address is not allowed.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -33,6 +34,10 @@ def bound_socket(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"--port: {host}:{port} is in use; choose another port, or 0 for a free one"
+            ) from None
         raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     return listener
 
