@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import pickle
 import socket
+import struct
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 
 import pytest
 import reference
-from explore_site import served, served_folder, write_corpus, write_metadata
+from explore_site import notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
 from packtok.explore import items
@@ -68,6 +71,20 @@ def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
             page = server.page(f"/items/a.pbin?packing=best_fit&context_length={length}&item=1")
             assert [one for _, one in page.tokens()] == [1, 2] * (length // 2)
     assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_plan_with_too_many_parts_of_documents_is_refused(tmp_path: Path) -> None:
+    header, index = struct.pack("<QI", 12_000_000, 2), pickle.dumps([(0, 12_000_000)])
+    with (tmp_path / "a.pbin").open("wb") as file:
+        file.write(header)
+        file.seek(12_000_000, os.SEEK_CUR)
+        file.write(index)
+    with served(site_of_file(tmp_path / "a.pbin")) as server:
+        answer = server.get("/items/a.pbin?packing=best_fit&context_length=1")
+        assert answer.status == 400
+        (note,) = notes(answer.text)
+        assert "its plan has about 6,000,001 parts of documents, too many for a page" in note
+        server.page("/items/a.pbin?packing=best_fit&context_length=2048")
 
 
 def test_index_of_folders_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

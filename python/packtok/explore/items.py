@@ -24,8 +24,8 @@ PACKINGS = ("concat", "document", "best_fit")
 IGNORED = -100
 _DEFAULT_LENGTH, _MAX_LENGTH = 512, 1 << 20
 _WINDOW_POSITIONS = 256
-# The plan of more documents takes seconds, and memory for each of them.
-_MAX_PLANNED_DOCUMENTS = 5_000_000
+# The plan of more documents, or of more parts of long ones, takes seconds, and memory for each of them.
+_MAX_PLANNED_PARTS = 5_000_000
 _SEGMENTS_SHOWN = 500
 
 
@@ -131,10 +131,11 @@ def _blocks(packed: Packed, packing: str, context_length: int) -> Blocks:
     if packing == "document":
         # One token more than inputs, for the label of the last input.
         return Blocks(paths, packing="document", block_size=context_length + 1)
-    if packed.num_documents > _MAX_PLANNED_DOCUMENTS:
+    parts = packed.num_documents + packed.reader.num_tokens // context_length
+    if parts > _MAX_PLANNED_PARTS:
         raise ParameterError(
-            f"packing is 'best_fit', and the plan of {packed.num_documents:,} documents takes too long for a "
-            f"page; the limit is {_MAX_PLANNED_DOCUMENTS:,}"
+            f"packing is 'best_fit', and its plan has about {parts:,} parts of documents, too many for a "
+            f"page; the limit is {_MAX_PLANNED_PARTS:,}"
         )
     whole = Blocks(paths, packing="whole")
     # The plan is mapped, so its file is not needed any longer; nothing is written next to the data.
