@@ -9,17 +9,21 @@ import pickle
 import socket
 import struct
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import reference
-from explore_site import notes, served, served_folder, write_corpus, write_metadata
+from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import items
+from packtok.explore import items, security
 from packtok.explore.site import Site, site_of_file
+
+TOKEN = "t" * 20
 
 
 class Counted:
@@ -120,7 +124,7 @@ def test_login_of_a_client_that_leaves_is_no_error_of_the_server(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = short_documents(tmp_path, 2)
-    with caplog.at_level(logging.ERROR), served(site, host="0.0.0.0", token="t" * 20) as server:
+    with caplog.at_level(logging.ERROR), served(site, host="0.0.0.0", token=TOKEN) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as client:
             client.sendall(b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\ntoken=")
         assert server.get("/login").status == 401
@@ -128,10 +132,36 @@ def test_login_of_a_client_that_leaves_is_no_error_of_the_server(
 
 
 def test_form_is_not_shown_to_a_browser_that_has_a_session(tmp_path: Path) -> None:
-    with served(short_documents(tmp_path, 2), host="0.0.0.0", token="t" * 20) as server:
-        cookie = server.get("/login", method="POST", body=f"token={'t' * 20}").headers["set-cookie"]
-        answer = server.get("/login", headers={"Host": "x", "Cookie": cookie.split(";")[0]})
+    with served(short_documents(tmp_path, 2), host="0.0.0.0", token=TOKEN) as server:
+        answer = server.get("/login", headers={"Host": "x", "Cookie": signed_in(server)})
         assert (answer.status, answer.headers["location"]) == (303, "/")
+
+
+def signed_in(server: Served) -> str:
+    answer = server.get("/login", method="POST", body=f"token={TOKEN}")
+    return answer.headers["set-cookie"].split(";")[0]
+
+
+def test_browser_can_have_sessions_of_two_servers_on_one_host(tmp_path: Path) -> None:
+    site = short_documents(tmp_path, 2)
+    with (
+        served(site, host="0.0.0.0", token=TOKEN) as first,
+        served(site, host="0.0.0.0", token=TOKEN) as second,
+    ):
+        # As a browser, which replaces a cookie by one of the same name.
+        jar = dict(signed_in(server).split("=", 1) for server in (first, second))
+        cookies = "; ".join(f"{name}={value}" for name, value in jar.items())
+        for server in (first, second):
+            assert server.get("/documents/a.pbin", headers={"Cookie": cookies}).status == 200
+
+
+def test_session_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(short_documents(tmp_path, 2), host="0.0.0.0", token=TOKEN) as server:
+        cookie = signed_in(server)
+        assert server.get("/file/a.pbin", headers={"Cookie": cookie}).status == 200
+        now = time.monotonic()
+        monkeypatch.setattr(security, "time", SimpleNamespace(monotonic=lambda: now + 12 * 3600 + 1))
+        assert server.get("/file/a.pbin", headers={"Cookie": cookie}).status == 401
 
 
 def test_links_keep_the_length_of_parts(tmp_path: Path) -> None:

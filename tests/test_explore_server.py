@@ -234,9 +234,9 @@ def test_token_opens_the_pages_by_form_and_by_header(site: Site) -> None:
         assert TOKEN not in opened.text
         assert server.get(path, headers={"Authorization": f"Bearer {TOKEN}"}).status == 200
         for headers in (
-            {"Cookie": f"packtok_session={TOKEN}"},
-            {"Cookie": "packtok_session="},
-            {"Cookie": "packtok_session=\xe9"},
+            {"Cookie": f"packtok_session_{server.port}={TOKEN}"},
+            {"Cookie": f"packtok_session_{server.port}="},
+            {"Cookie": f"packtok_session_{server.port}=\xe9"},
             {"Authorization": f"Basic {TOKEN}"},
             {"Authorization": f"Bearer {TOKEN}x"},
             {"Authorization": "Bearer "},

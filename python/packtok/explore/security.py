@@ -159,7 +159,7 @@ class Guard:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._is_token(given.strip()):
             return True
-        return self._sessions.has(request.cookies.get(COOKIE, ""))
+        return self._sessions.has(request.cookies.get(_cookie(request), ""))
 
     def _is_token(self, given: str) -> bool:
         return self._token is not None and hmac.compare_digest(given.encode(), self._token.encode())
@@ -182,7 +182,11 @@ class Guard:
             return self._form(target, is_wrong=True)
         response = RedirectResponse(target, 303)
         response.set_cookie(
-            COOKIE, self._sessions.start(), max_age=_SESSION_SECONDS, httponly=True, samesite="strict"
+            _cookie(request),
+            self._sessions.start(),
+            max_age=_SESSION_SECONDS,
+            httponly=True,
+            samesite="strict",
         )
         return response
 
@@ -190,6 +194,11 @@ class Guard:
         response = self._pages.html("login.html", status=401, target=target, is_wrong=is_wrong)
         response.headers["WWW-Authenticate"] = 'Bearer realm="packtok explore"'
         return response
+
+
+def _cookie(request: Request) -> str:
+    # Browsers send cookies to all ports of a host, where other servers of this program may listen.
+    return f"{COOKIE}_{request.scope['server'][1]}"
 
 
 def _is_local_name(headers: Headers) -> bool:
