@@ -223,6 +223,11 @@ def test_commands_load_the_dataset(
     assert f"packtok inspect {base / GPT2}" in texts["Command line"]
 
 
+def test_command_that_loads_one_of_several_files_says_so(server: Served) -> None:
+    page = server.page("/dataset/text/stories/tokenized/cl100k_base/two")
+    assert "Modalities, in its config: the first of 2 files" in page.all("h3")
+
+
 def test_dataset_in_several_files_sums_their_histograms(server: Served) -> None:
     page = server.page("/dataset/text/stories/tokenized/cl100k_base/two")
     assert [one for one in page.links() if one.startswith("/file/")] == [

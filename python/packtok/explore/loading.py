@@ -37,7 +37,7 @@ def commands_of_dataset(base: Path, dataset: Dataset, paths: Sequence[str]) -> l
         Command("Python, by name", _get_dataset(base, dataset.name)),
         Command("Python, with labels", _token_dataset(source)),
         Command("OLMo, in its config", _olmo(dataset.name)),
-        *([Command("Modalities, in its config", _modalities(files[0]))] if files else []),
+        *([Command(_modalities_title(len(files)), _modalities(files[0]))] if files else []),
         Command("Command line", export + "\n".join([show, *(_inspect(file) for file in files[:1])])),
     ]
 
@@ -69,6 +69,11 @@ def _olmo(name: str) -> str:
         "      create_doc_mask: true\n    collate_config:\n      input_id_field: token_ids\n"
         "      attention_bias_field: document_mask"
     )
+
+
+def _modalities_title(num_files: int) -> str:
+    # Its dataset reads one file.
+    return "Modalities, in its config" + (f": the first of {num_files:,} files" if num_files > 1 else "")
 
 
 def _modalities(path: str) -> str:
