@@ -9,7 +9,7 @@ from packtok.config import ConfigSource, load_config
 from packtok.errors import ConfigError
 from packtok.packing import prepare
 from packtok.progress import Progress
-from packtok.tokenizer.find import TOKENIZER_FILE, find_tokenizer
+from packtok.tokenizer.find import find_tokenizer
 
 # A window that the run accepted must not fail here; the option is not recorded.
 MAX_ZSTD_WINDOW_LOG = 31
@@ -110,5 +110,6 @@ def verify_origins(
 def _of_shards(path: str) -> str | None:
     """Returns the tokenizer file of the folder of shards that a pbin is one of."""
     shard = Path(path)
-    file = shard.with_name(TOKENIZER_FILE)
-    return str(file) if shard.with_suffix(".done.json").is_file() and file.is_file() else None
+    marker = shard.with_name(_packtok.marker_name(shard.name))
+    file = shard.with_name(_packtok.PLAN_TOKENIZER_NAME)
+    return str(file) if marker.is_file() and file.is_file() else None
