@@ -244,3 +244,23 @@ def test_tokens_that_the_tokenizer_adds_are_not_compared(tmp_path: Path) -> None
             assert [one for _, one in page.tokens()] == ids
             own = [row for row in page.rows("grid") if "this file" in row[0]]
             assert own[0][1] == tokens
+
+
+def test_every_one_of_many_sources_can_be_chosen(tmp_path: Path) -> None:
+    for i in range(201):
+        write_corpus(tmp_path / "raw" / f"{i:03}.jsonl", [f"text {i}"])
+    packtok.pack(input=tmp_path / "raw", output=tmp_path / "a.pbin", tokenizer="gpt2", origins=True)
+    with served(site_of_file(tmp_path / "a.pbin")) as server:
+        page = server.page("/documents/a.pbin")
+        assert "source" in page.attributes("input", "name")
+        assert "source" not in page.attributes("select", "name")
+        answer = server.get("/documents/a.pbin?source=200")
+        assert answer.headers["location"] == "/documents/a.pbin?document=200"
+
+
+def test_label_after_an_item_that_ends_with_a_document_is_of_the_next_one(tmp_path: Path) -> None:
+    with served(short_documents(tmp_path, 9)) as server:
+        rows = server.page("/items/a.pbin?context_length=2&item=1").rows("positions")
+        assert [row[3].endswith(" next document") for row in rows] == [False, True]
+        rows = server.page("/items/a.pbin?context_length=3&item=1").rows("positions")
+        assert [row[3].endswith(" next document") for row in rows] == [True, False, True]

@@ -80,7 +80,7 @@ def document_page(site: Site, name: str, parameters: QueryParams) -> Response:
         window_bytes=sum(len(piece.content) for piece in pieces),
         num_special=sum(bool(piece.kind) for piece in pieces),
         origin=origin_text(packed, document),
-        sources=packed.sources.first,
+        sources=packed.sources,
         keep=_kept(parameters),
         **others,
     )

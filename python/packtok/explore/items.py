@@ -104,6 +104,7 @@ def item_page(site: Site, name: str, parameters: QueryParams) -> Response:
     decoder = site.tokenizers.decoder(packed)
     fields = _filled(blocks, item, context_length, packed.eod_id)
     segments = _Segments(blocks, item, fields["document_ids"])
+    fields["ends"] = segments.ends(packed)
     before = _before(packed, segments[0], fields, window)
     positions = _positions(decoder, packed, fields, window, before)
     return site.pages.html(
@@ -176,6 +177,14 @@ class _Segments:
         """Returns at most ``number`` of them, from the first one on."""
         return [self[i] for i in range(min(number, len(self)))]
 
+    def ends(self, packed: Packed) -> npt.NDArray[np.bool_]:
+        """Returns which positions have the last token of a document, or the last padding."""
+        found = np.append(np.diff(self._ids) != 0, True)
+        last = self[len(self) - 1]
+        if last.document is not None:
+            found[-1] = last.stop == len(packed.reader[last.document])
+        return found
+
     def at(self, position: int) -> Segment:
         """Returns the one that a position of the item belongs to."""
         return self[int(np.searchsorted(self._starts, position, "right")) - 1]
@@ -207,7 +216,7 @@ def _positions(
     for i, piece, target in zip(
         range(window.start, window.stop), pieces(inputs, before), targets, strict=True
     ):
-        is_last = i + 1 < window.length and segments[i + 1] != segments[i]
+        is_last = bool(fields["ends"][i])
         position = int(fields["position_ids"][i])
         found.append(Position(i, piece, int(segments[i]), position, target, is_last and target is not None))
     return found
