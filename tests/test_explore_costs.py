@@ -20,8 +20,9 @@ import reference
 from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import items, security
+from packtok.explore import items, security, texts
 from packtok.explore.site import Site, site_of_file
+from packtok.explore.texts import markdown
 
 TOKEN = "t" * 20
 
@@ -256,6 +257,25 @@ def test_every_one_of_many_sources_can_be_chosen(tmp_path: Path) -> None:
         assert "source" not in page.attributes("select", "name")
         answer = server.get("/documents/a.pbin?source=200")
         assert answer.headers["location"] == "/documents/a.pbin?document=200"
+
+
+def test_dataset_with_many_tokenized_forms_shows_the_first_ones(tmp_path: Path) -> None:
+    write_metadata(tmp_path / "x" / "data", name="D")
+    described = {"tokenizer": "gpt2", "file_prefix": "a"}
+    for i in range(103):
+        folder = tmp_path / "x" / "data" / "tokenized" / "gpt2" / f"{i:03}"
+        write_metadata(folder, name="t", tokenized_info=described)
+    with served_folder(tmp_path) as server:
+        page = server.page("/dataset/x/data")
+    assert len([link for link in page.links() if "/tokenized/" in link]) == 100
+    assert page.all("li", class_="muted") == ["and 3 more"]
+
+
+def test_description_is_rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a *rare* text of test_description_is_rendered_once"
+    first = markdown(text)
+    monkeypatch.setattr(texts, "_markdown", None)
+    assert markdown(text) is first
 
 
 def test_label_after_an_item_that_ends_with_a_document_is_of_the_next_one(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def dataset_page(site: Site, folder: str) -> Response:
     paths = site.catalog.token_files(dataset)
     packed, unreadable = _opened(site, paths[:_MAX_HISTOGRAM_FILES])
     files = _files(dataset, paths, unreadable)
+    children = dataset.children[:MAX_FILES_SHOWN]
     return site.pages.html(
         "dataset.html",
         dataset=dataset,
@@ -57,7 +58,8 @@ def dataset_page(site: Site, folder: str) -> Response:
         info=dataset.metadata.tokenized_info,
         facts=_facts(dataset),
         bytes_per_token=_bytes_per_token(site, dataset),
-        ratios=[_ratio(dataset.details.get("text_bytes"), one["tokens"]) for one in dataset.children],
+        ratios=[_ratio(dataset.details.get("text_bytes"), one["tokens"]) for one in children],
+        children=children,
         files=files[:MAX_FILES_SHOWN],
         num_files=len(files),
         unreadable=list(unreadable.values()),
