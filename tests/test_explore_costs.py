@@ -20,7 +20,7 @@ import reference
 from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import items, security, texts
+from packtok.explore import compare, items, security, texts
 from packtok.explore.site import Site, site_of_file
 from packtok.explore.texts import markdown
 
@@ -204,16 +204,24 @@ def test_space_at_the_start_of_a_part_is_shown(tmp_path: Path) -> None:
         assert labels == [" a", " a next document", " b", "C3"]
 
 
+@pytest.fixture
+def one_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads one built-in tokenizer where all of them would be."""
+    monkeypatch.setattr(compare, "tokenizer_names", lambda _: {"gpt2": "gpt2"})
+
+
+@pytest.mark.usefixtures("one_tokenizer")
 def test_tokens_that_packing_adds_are_not_compared(tmp_path: Path) -> None:
     site = packed(tmp_path, ["one two", "three"], bos="<|endoftext|>")
     with served(site) as server:
         for document, length in ((0, 2), (1, 1)):
-            page = server.page(f"/documents/a.pbin?document={document}&compare=cl100k_base&counts=1")
+            page = server.page(f"/documents/a.pbin?document={document}&compare=gpt2&counts=1")
             assert len(page.tokens()) == length + 2
             assert len(page.tokens("o")) == length
             assert page.rows("grid")[0][1] == str(length)
 
 
+@pytest.mark.usefixtures("one_tokenizer")
 def test_tokens_that_the_tokenizer_adds_are_not_compared(tmp_path: Path) -> None:
     processor = {
         "type": "TemplateProcessing",
