@@ -351,6 +351,7 @@ def _temporaries(folder: Path) -> list[Path]:
         ("import packtok", ("numpy", "torch", "pydantic", "omegaconf", "yaml", "typer")),
         ("import packtok.cli", ("numpy", "torch", "omegaconf", "yaml", "pydantic", "packtok.config.load")),
         ("import packtok; packtok.PackConfig, packtok.pack, packtok.PackReport", ("torch", "typer")),
+        ("import packtok.stream.generators", ("torch",)),
     ],
 )
 def test_imports_stay_cheap(statement: str, absent: tuple[str, ...]) -> None:

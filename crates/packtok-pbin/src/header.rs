@@ -60,7 +60,7 @@ impl TokenWidth {
     }
 
     /// Number of whole tokens in `bytes`.
-    pub(crate) fn tokens_in(self, bytes: u64) -> u64 {
+    pub fn tokens_in(self, bytes: u64) -> u64 {
         bytes >> self.bytes().trailing_zeros()
     }
 }

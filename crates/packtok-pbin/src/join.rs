@@ -143,16 +143,9 @@ fn check_width(part: &Reader, width: TokenWidth, first: &Path) -> Result<()> {
 
 /// Rejects parts of which only some record origins: the result would lose them, or lack some.
 fn check_origins(part: &Reader, has_origins: bool, first: &Path) -> Result<()> {
-    let described = |has_origins| {
-        if has_origins {
-            "recorded"
-        } else {
-            "not recorded"
-        }
-        .to_owned()
-    };
+    let described = |has_origins| if has_origins { "on" } else { "off" }.to_owned();
     let (found, expected) = (described(part.has_origins()), described(has_origins));
-    check_same("origins of documents", part.path(), first, found, expected)
+    check_same("option origins", part.path(), first, found, expected)
 }
 
 /// A pbin that is open for copying: its reader and the open file.

@@ -2,6 +2,7 @@
 
 use packtok_core::corpus::offset_unit;
 use packtok_core::pbin::{self, Reader};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString};
@@ -18,6 +19,33 @@ pub(crate) struct PyOrigin {
 
 #[pymethods]
 impl PyOrigin {
+    #[new]
+    fn new(source: Py<PyString>, source_index: u64, offset: u64, unit: &str) -> PyResult<Self> {
+        let unit = ["byte", "row", "document"]
+            .into_iter()
+            .find(|known| *known == unit);
+        let place = pbin::Origin {
+            source: source_index,
+            offset,
+        };
+        let unit =
+            unit.ok_or_else(|| PyValueError::new_err("unit: expected byte, row or document"))?;
+        Ok(Self {
+            source,
+            place,
+            unit,
+        })
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> (Py<PyString>, u64, u64, &'static str) {
+        (
+            self.source(py),
+            self.place.source,
+            self.place.offset,
+            self.unit,
+        )
+    }
+
     /// Path of the source, as in `PbinReader.sources`.
     #[getter]
     fn source(&self, py: Python<'_>) -> Py<PyString> {

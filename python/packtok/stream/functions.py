@@ -12,18 +12,16 @@ from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-import numpy as np
 import torch
 
 from packtok.integers import checked_integer
 from packtok.stream.batching import Batching, Rows
+from packtok.stream.generators import Key, WithGenerator
 from packtok.stream.tokens import tensors
 
 __all__ = ["Calls", "check_options", "filtered", "mapped", "mapped_or_dropped", "name_of"]
 
 Results = tuple[list[Any], BaseException | None]
-# The lane and the number of a sample in it; no lane for a row of all lanes.
-Key = tuple[int | None, int]
 _OPTIONS = ("rng", "seed", "version", "keep_outputs")
 
 
@@ -80,7 +78,7 @@ class Calls:
     def _values(self, samples: Sequence[Any], keys: Sequence[Key]) -> Iterator[Any]:
         function, given = self._function, [samples]
         if self._seed is not None:
-            function, given = _WithGenerator(function, self._seed), [samples, keys]
+            function, given = WithGenerator(function, self._seed), [samples, keys]
         if self._num_processes == 0:
             return map(function, *given)
         with self._starting:
@@ -125,18 +123,6 @@ def _next_of(values: Iterator[Any]) -> Any:
         return next(values)
     except StopIteration as error:
         raise RuntimeError("a function of the stream raised StopIteration") from error
-
-
-class _WithGenerator:
-    """Calls a function with a sample and a generator that depends on the sample's position alone."""
-
-    def __init__(self, function: Callable[..., Any], seed: int) -> None:
-        self._function, self._seed = function, seed
-
-    def __call__(self, sample: Any, key: Key) -> Any:
-        lane, number = key
-        entropy = [self._seed, 0 if lane is None else lane + 1, number]
-        return self._function(sample, np.random.default_rng(entropy))
 
 
 def check_options(options: Mapping[str, Any]) -> None:

@@ -62,6 +62,7 @@ pub fn verify_corpus(
         },
         lines: LineNumbers::new(options, &sources),
         position: (0, 0),
+        tokens: 0,
         monitor,
     };
     let reader = reader(options, &sources)?;
@@ -92,6 +93,8 @@ struct Comparison<'a, 'm> {
     report: CorpusReport,
     lines: LineNumbers,
     position: (usize, u64),
+    /// Tokens of the compared documents.
+    tokens: u64,
     monitor: &'a mut Monitor<'m>,
 }
 
@@ -110,6 +113,7 @@ impl Comparison<'_, '_> {
             }
         };
         self.report.compared += 1;
+        self.tokens += self.file.width().tokens_in(found.len() as u64);
         let Some((token, found, expected)) = first_difference(found, expected, self.file.width())
         else {
             return Ok(());
@@ -166,6 +170,7 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             bytes_read,
             total_bytes: self.sources.iter().map(|source| source.bytes).sum(),
             documents: self.report.documents,
+            tokens: self.tokens,
             ..Progress::default()
         };
         report_progress(self.monitor, &progress)

@@ -70,6 +70,7 @@ pub fn verify_origins(
             documents: 0,
             compared: 0,
         },
+        tokens: 0,
         total_bytes: sources.iter().map(Source::span_bytes).sum(),
         monitor,
     };
@@ -248,6 +249,8 @@ struct Comparison<'a, 'm> {
     file: &'a Reader,
     used: &'a [UsedSource],
     report: CorpusReport,
+    /// Tokens of the compared documents.
+    tokens: u64,
     total_bytes: u64,
     monitor: &'a mut Monitor<'m>,
 }
@@ -286,6 +289,7 @@ impl Comparison<'_, '_> {
         let document = self.report.documents;
         self.report.compared += 1;
         let found = self.file.document(document)?;
+        self.tokens += self.file.width().tokens_in(found.len() as u64);
         match first_difference(found, expected, self.file.width()) {
             None => Ok(()),
             Some((token, found, expected)) => Err(VerifyError::RecordDiffers {
@@ -337,6 +341,7 @@ impl Consume<DocBatch> for Comparison<'_, '_> {
             bytes_read,
             total_bytes: self.total_bytes,
             documents: self.report.documents,
+            tokens: self.tokens,
             ..Progress::default()
         };
         report_progress(self.monitor, &progress)
