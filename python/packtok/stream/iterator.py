@@ -6,7 +6,7 @@ import atexit
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from time import perf_counter
+from time import perf_counter, thread_time
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
@@ -85,7 +85,7 @@ class CheckpointableIterator:
         self._has_failed = False
         # Why the samples of a batch could not be joined.
         self._not_collated: str | None = None
-        self._save(perf_counter())
+        self._save()
         # The first state that is requested is due, whatever was saved before it.
         self._requested_at = 0.0
         self._num_lanes = len(self._saved.get("lanes", ()))
@@ -148,7 +148,7 @@ class CheckpointableIterator:
         always = self._is_distributed or self._keeps_outputs
         # After a failure, the stream is past the sample that failed, which a resumed stream must try again.
         if (always or self._is_due(self._requested_at, now)) and not self._has_failed:
-            self._save(now)
+            self._save()
             self._requested_at = self._saved_at
         return {**self._saved, "skip": self._num_since_saved}
 
@@ -158,15 +158,17 @@ class CheckpointableIterator:
         counts = self._is_distributed
         is_due = self._num_since_saved >= _SAVING_SAMPLES if counts else self._is_due(self._saved_at, now)
         if is_due and not self._has_failed and not self._keeps_outputs:
-            self._save(now)
+            self._save()
 
     def _is_due(self, before: float, now: float) -> bool:
         return now - before > _SAVING_SHARE * self._saving_seconds
 
-    def _save(self, now: float) -> None:
+    def _save(self) -> None:
+        # The time of the processor: another program that interrupts this one must not delay the next save.
+        started = thread_time()
         self._saved = state_of(self._stream.state(), self._description)
+        self._saving_seconds = thread_time() - started
         self._saved_at = perf_counter()
-        self._saving_seconds = self._saved_at - now
         self._num_since_saved = 0
 
     get_state = state_dict
