@@ -10,26 +10,26 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import packtok
 from packtok import _packtok
-from packtok.commands.pack import option_overrides, prepare
+from packtok.commands.pack import option_overrides
 from packtok.distributed import ShardChoice
+from packtok.packing import Packing, prepare
 
 
 def main(tokenizer: str, corpus: str, work: Path, num_shards: int) -> None:
     """Prints the seconds as a JSON object."""
 
-    def packing(output: Path) -> Any:
+    def packing(output: Path) -> Packing:
         options = {"input": corpus, "output": output, "tokenizer": tokenizer, "num_cpus": 1}
         return prepare(None, option_overrides(options))
 
     at_once, in_shards = packing(work / "once.pbin"), packing(work / "shards")
-    in_shards.plan(num_shards)
+    in_shards.plan_here(num_shards)
     seconds = {
-        "pack": cpu_seconds(at_once.run),
-        "shards": cpu_seconds(lambda: [in_shards.run(None, ShardChoice(k)) for k in range(num_shards)]),
+        "pack": cpu_seconds(lambda: at_once.run_here(None, None)),
+        "shards": cpu_seconds(lambda: [in_shards.run_here(None, ShardChoice(k)) for k in range(num_shards)]),
         "join": cpu_seconds(lambda: packtok.join(work / "shards", work / "joined.pbin")),
         "verify": cpu_seconds(
             lambda: _packtok.verify(path=str(work / "joined.pbin"), tokenizer=None, on_progress=None)
