@@ -160,6 +160,19 @@ def test_wrong_arguments_are_one_line(packtok_cli: PacktokCli, pbin: Path, tmp_p
             assert line.startswith(f"packtok: {message}"), line
 
 
+def test_pages_of_other_sites_may_link_and_not_load(site: Site) -> None:
+    with served(site) as server:
+        for from_site, mode, status in (
+            ("cross-site", "no-cors", 403),
+            ("cross-site", "cors", 403),
+            ("cross-site", "navigate", 200),
+            ("same-origin", "cors", 200),
+            ("none", "navigate", 200),
+        ):
+            headers = {"Sec-Fetch-Site": from_site, "Sec-Fetch-Mode": mode}
+            assert server.get("/file/a.pbin", headers=headers).status == status, headers
+
+
 def test_host_header_must_name_this_machine(site: Site) -> None:
     with served(site) as server:
         for host in (

@@ -143,6 +143,8 @@ class Guard:
         path = request.scope["path"]
         if self._checks_host and not _is_local_name(request.headers):
             return PlainTextResponse("the Host header is not a name of this machine\n", 421)
+        if _is_embedded_elsewhere(request.headers):
+            return PlainTextResponse("a page of another site asks for this\n", 403)
         if len(request.scope["raw_path"]) + len(request.scope["query_string"]) > _MAX_URL_BYTES:
             return PlainTextResponse("the address is too long\n", 414)
         is_login = path == LOGIN and self._token is not None
@@ -204,6 +206,12 @@ def _cookie(request: Request) -> str:
 def _is_local_name(headers: Headers) -> bool:
     found = _HOST.fullmatch(headers.get("host", ""))
     return found is not None and is_loopback(found[1])
+
+
+def _is_embedded_elsewhere(headers: Headers) -> bool:
+    """Returns whether a page of another site asks for something, and not the user who follows its link."""
+    is_navigation = headers.get("sec-fetch-mode") == "navigate"
+    return headers.get("sec-fetch-site") == "cross-site" and not is_navigation
 
 
 def _local_path(request: Request) -> str:
