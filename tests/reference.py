@@ -170,6 +170,25 @@ def trailer_of(file: bytes) -> dict[int, Section]:
     return sections
 
 
+def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
+    """Appends a trailer with these (type, flags, content) sections to a file without trailer."""
+    file = bytearray(plain)
+    file += bytes(-len(file) % 8)
+    start = len(file)
+    file += START_MAGIC
+    table = b""
+    for kind, flags, content in sections:
+        table += ENTRY.pack(kind, flags, len(file), len(content), crc32c(content), 0)
+        file += content
+        file += bytes(-len(file) % 8)
+    table_offset = len(file)
+    file += table
+    trailer_bytes = len(file) + TAIL.size - start
+    checked = struct.pack("<QQ12sI", table_offset, trailer_bytes, plain[:12], 1)
+    checked += struct.pack("<I", crc32c(table))
+    return bytes(file + checked + struct.pack("<I", crc32c(checked)) + TAIL_MAGIC)
+
+
 def write_modalities(path: Path, documents: list[list[int]], width: int) -> None:
     """Writes ``documents`` as Modalities does: header, data and pickled index, no trailer."""
     path.write_bytes(modalities_bytes(documents, width))

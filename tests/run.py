@@ -56,7 +56,7 @@ ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-# For builds that are made once: each unit of code generation more is more work, and nobody debugs them.
+# For builds that are made once and not debugged; every further unit of code generation is more work.
 BUILT_ONCE = {
     "CARGO_INCREMENTAL": "0",
     "CARGO_PROFILE_DEV_CODEGEN_UNITS": "1",

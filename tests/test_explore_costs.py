@@ -1,4 +1,4 @@
-"""What the pages of `packtok explore` read and leave behind, and texts that start within a document."""
+"""What the pages of `packtok explore` read, which files remain, and texts that start within a document."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import gzip
 import io
 import json
@@ -21,13 +22,12 @@ import zstandard
 from conftest import PacktokCli
 from processes import SLOW_FIELD, start, write_corpus
 from stories import TOKENIZER
-from test_formats import documents, wait_for_spans, write_arrow, write_parquet
+from test_formats import SEPARATOR, WRITERS, documents, wait_for_spans, write_parquet
 
 import packtok
 from packtok import PacktokError, PbinFormatError, PbinReader
 
 TEXTS = documents(300, seed=5)
-SEPARATOR = "\x1e\n"
 
 
 def lines_of(texts: list[str]) -> bytes:
@@ -39,14 +39,6 @@ def lines_of(texts: list[str]) -> bytes:
 
 def write_lines(path: Path) -> None:
     path.write_bytes(lines_of(TEXTS))
-
-
-def write_csv(path: Path) -> None:
-    quoted = (
-        "id,text\r\n",
-        *(f'{i},"{text.replace(chr(34), chr(34) * 2)}"\r\n' for i, text in enumerate(TEXTS)),
-    )
-    path.write_bytes("".join(quoted).encode())
 
 
 def text_at_byte(path: Path, offset: int) -> str:
@@ -66,15 +58,14 @@ def text_at_byte(path: Path, offset: int) -> str:
     return rest.decode().partition(SEPARATOR)[0]
 
 
-WRITERS: dict[str, Callable[[Path], object]] = {
+FORMATS: dict[str, Callable[[Path], object]] = {
     "c.jsonl": write_lines,
     "c.jsonl.gz": lambda path: path.write_bytes(gzip.compress(lines_of(TEXTS))),
     "c.jsonl.zst": lambda path: path.write_bytes(zstandard.compress(lines_of(TEXTS))),
-    "c.csv": write_csv,
-    "c.cbor": lambda path: path.write_bytes(b"".join(cbor2.dumps({"text": text}) for text in TEXTS)),
-    "c.txt": lambda path: path.write_bytes(SEPARATOR.join(TEXTS).encode()),
-    "c.parquet": lambda path: write_parquet(path, list(TEXTS)),
-    "c.arrow": lambda path: write_arrow(path, list(TEXTS)),
+    **{
+        name: functools.partial(lambda name, path: WRITERS[name](path, TEXTS), name)
+        for name in ("c.csv", "c.cbor", "c.txt", "c.parquet", "c.arrow")
+    },
 }
 
 
@@ -84,10 +75,10 @@ def pack(inputs: Path | list[Path], output: Path, **options: object) -> PbinRead
     return PbinReader(output)
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_every_document_is_found_at_its_origin(tmp_path: Path, name: str) -> None:
     source = tmp_path / name
-    WRITERS[name](source)
+    FORMATS[name](source)
     options = {"text_separator": "\x1e\\n"} if name == "c.txt" else {}
     reader = pack(source, tmp_path / "o.pbin", **options)
     is_table = name in ("c.parquet", "c.arrow")
@@ -309,21 +300,9 @@ def test_a_source_of_another_length_or_a_missing_one_is_named(packed: Path) -> N
 def sealed(file: bytes, replace: dict[int, bytes]) -> bytes:
     """Returns a file with other sections of the same types, and valid checksums."""
     start = len(file) - reference.TAIL.unpack(file[-reference.TAIL.size :])[1]
-    out = bytearray(file[:start] + reference.START_MAGIC)
-    table = b""
-    for kind, section in reference.trailer_of(file).items():
-        content = replace.get(kind, section.content)
-        table += reference.ENTRY.pack(
-            kind, section.flags, len(out), len(content), reference.crc32c(content), 0
-        )
-        out += content + bytes(-len(content) % 8)
-    header = bytes(file[: reference.HEADER.size])
-    table_offset = len(out)
-    out += table
-    tail = reference.TAIL.pack(
-        table_offset, len(out) + reference.TAIL.size - start, header, 1, reference.crc32c(table), 0, b""
-    )[:36]
-    return bytes(out) + tail + reference.crc32c(tail).to_bytes(4, "little") + reference.TAIL_MAGIC
+    sections = reference.trailer_of(file).items()
+    changed = [(kind, section.flags, replace.get(kind, section.content)) for kind, section in sections]
+    return reference.with_trailer(file[:start], changed)
 
 
 @pytest.mark.parametrize("path", ["../raw/c.jsonl", "/etc/passwd", "a/../../c.jsonl", ""])

@@ -85,25 +85,6 @@ def fixed_stride(spans: list[tuple[int, int]]) -> bytes:
     return b"\x80\x04](" + body + b"e."
 
 
-def with_trailer(plain: bytes, sections: list[tuple[int, int, bytes]]) -> bytes:
-    """Appends a trailer with these (type, flags, content) sections to a file without trailer."""
-    file = bytearray(plain)
-    _pad(file)
-    start = len(file)
-    file += reference.START_MAGIC
-    table = b""
-    for kind, flags, content in sections:
-        table += reference.ENTRY.pack(kind, flags, len(file), len(content), reference.crc32c(content), 0)
-        file += content
-        _pad(file)
-    table_offset = len(file)
-    file += table
-    trailer_bytes = len(file) + reference.TAIL.size - start
-    checked = struct.pack("<QQ12sI", table_offset, trailer_bytes, plain[:12], 1)
-    checked += struct.pack("<I", reference.crc32c(table))
-    return bytes(file + checked + struct.pack("<I", reference.crc32c(checked)) + reference.TAIL_MAGIC)
-
-
 def known_sections(documents: list[list[int]], width: int) -> list[tuple[int, int, bytes]]:
     """Returns the four sections of the worked example."""
     stops = [0]
@@ -163,11 +144,11 @@ def golden() -> dict[str, bytes]:
     example = reference.modalities_bytes(EXAMPLE_DOCUMENTS, 2)
     sections = known_sections(EXAMPLE_DOCUMENTS, 2)
     origins = reference.origins_section(EXAMPLE_ORIGINS)
-    files["example.pbin"] = with_trailer(example, sections)
-    files["origins.pbin"] = with_trailer(example, [*sections, (reference.ORIGINS, 0, origins)])
-    files["offsets_only.pbin"] = with_trailer(example, sections[:1])
-    files["unknown_optional.pbin"] = with_trailer(example, [*sections, (99, 0, b"from the future")])
-    files["unknown_required.pbin"] = with_trailer(example, [*sections, (99, 1, b"from the future")])
+    files["example.pbin"] = reference.with_trailer(example, sections)
+    files["origins.pbin"] = reference.with_trailer(example, [*sections, (reference.ORIGINS, 0, origins)])
+    files["offsets_only.pbin"] = reference.with_trailer(example, sections[:1])
+    files["unknown_optional.pbin"] = reference.with_trailer(example, [*sections, (99, 0, b"from the future")])
+    files["unknown_required.pbin"] = reference.with_trailer(example, [*sections, (99, 1, b"from the future")])
     files["best_fit.plan"] = plan(1, 10, reference_plans.best_fit_blocks(PLANNED_LENGTHS, 10), 0)
     megatron = [[block] for block in reference_plans.megatron_spans(PLANNED_LENGTHS, 10)]
     files["megatron.plan"] = plan(2, 10, megatron, 25)
@@ -178,10 +159,6 @@ def golden() -> dict[str, bytes]:
 
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _pad(file: bytearray) -> None:
-    file += bytes(-len(file) % 8)
 
 
 def main() -> None:

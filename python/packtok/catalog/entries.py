@@ -86,7 +86,7 @@ def _entry(file: Path, described: Described) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int | None:
-    """Returns a number of documents or tokens; ``None`` for anything else, since nobody checked the file."""
+    """Returns a number of documents or tokens; ``None`` for anything else, because the file is unchecked."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INTEGER
     return value if is_count else None
 

@@ -24,6 +24,7 @@ from packtok.catalog.schema import (
 from packtok.catalog.search import Found, Query
 from packtok.errors import ConfigError
 from packtok.explore.files import Identity, NotServedError, OpenFile, Root
+from packtok.tokenizer.find import TOKENIZER_FILE
 
 # YAML is parsed in Python, and a short text in it can describe a large value.
 _MAX_METADATA_BYTES = {".json": 4 << 20, ".yaml": 256 << 10, ".yml": 256 << 10}
@@ -151,7 +152,7 @@ class Catalog:
         for name, _ in index.find(Query(limit=0)).facets["tokenizer"][:limit]:
             entries = [] if name in known else index.find(Query(tokenizer=(name,), limit=1)).entries
             for entry in entries:
-                path = f"{folder_of(entry)}/tokenizer.json"
+                path = f"{folder_of(entry)}/{TOKENIZER_FILE}"
                 if entry["tokenizer"] and self._root.contains(path) and (self._root.folder / path).is_file():
                     found.append((path, name))
         return found

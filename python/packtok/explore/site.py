@@ -8,7 +8,8 @@ from packtok.explore.catalog import Catalog
 from packtok.explore.files import Root
 from packtok.explore.packed import Packed, PackedFiles, Recent
 from packtok.explore.pages import Pages, link
-from packtok.explore.tokenizers import TOKENIZER_FILE, Tokenizers
+from packtok.explore.tokenizers import Tokenizers
+from packtok.tokenizer.find import TOKENIZER_FILE
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def visible(text: str, *, keep_lines: bool = False) -> str:
     return text.translate(_VISIBLE_LINES if keep_lines else _VISIBLE)
 
 
-# A text that nobody wrote for people can take a second.
+# Rendering an unusual text can take a second.
 @functools.lru_cache(maxsize=32)
 def markdown(text: str) -> Markup:
     """Returns Markdown as HTML, without HTML in it, pictures, and links other than to the web and to mail."""

@@ -12,8 +12,8 @@ from packtok._packtok import Tokenizer
 from packtok.errors import TokenizerError
 from packtok.explore.files import NotServedError, Root
 from packtok.explore.packed import Packed, Recent
+from packtok.tokenizer.find import TOKENIZER_FILE
 
-TOKENIZER_FILE = "tokenizer.json"
 _MAX_FILE_BYTES = 256 << 20
 _MAX_TOKENIZERS = 12
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::format::{counts_records, has_row_groups};
+use super::format::{counts_records, offset_unit};
 use super::{Format, Source};
 
 /// 1-based number of a record in its source, under the name that its format has for a record.
@@ -71,10 +71,9 @@ impl fmt::Display for Location {
 impl Source {
     /// What an offset of this source counts, for messages, as in `byte 5` or `row 5`.
     pub(crate) fn offset_shown(&self, offset: u64) -> String {
-        match has_row_groups(self.format) {
-            true => format!("row {}", offset + 1),
-            false if self.format == Format::Plugin => format!("document {}", offset + 1),
-            false => format!("byte {offset}"),
+        match (offset_unit(self.format), counts_records(self.format)) {
+            (unit, true) => format!("{unit} {}", offset + 1),
+            (unit, false) => format!("{unit} {offset}"),
         }
     }
 

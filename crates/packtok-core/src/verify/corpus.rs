@@ -1,6 +1,6 @@
 //! Compares a pbin with its corpus by tokenizing documents again.
 
-use super::{first_difference, sample};
+use super::{check_width, first_difference, sample};
 use crate::corpus::{Location, Source};
 use crate::error::{Error, Result};
 use crate::pack::PackError;
@@ -9,7 +9,7 @@ use crate::pack::{
 };
 use crate::pipeline::{Consume, Flow, Monitor, Progress, report_progress};
 use crate::verify::VerifyError;
-use packtok_pbin::{Reader, TokenWidth};
+use packtok_pbin::Reader;
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 use serde::Serialize;
 
@@ -38,14 +38,7 @@ pub fn verify_corpus(
     options.spec.engine = EngineChoice::Reference;
     let options = &options;
     let file = Reader::open(&options.spec.output)?;
-    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
-    if file.width() != expected_width {
-        return Err(Error::Verify(VerifyError::WidthDiffers {
-            path: options.spec.output.clone(),
-            found_bytes: file.width().bytes(),
-            expected_bytes: expected_width.bytes(),
-        }));
-    }
+    check_width(&file, tokenizer)?;
     let sources = options.spec.sources()?;
     let sample = sample(options, fraction);
     let mut comparison = Comparison {

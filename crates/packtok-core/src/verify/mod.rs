@@ -14,8 +14,10 @@ pub use file::{FileReport, verify_file};
 pub use origins::{OriginsOptions, verify_origins};
 pub use proof::prove;
 
-use packtok_pbin::{SpecialTokensInText, TokenWidth};
+use packtok_pbin::{Reader, SpecialTokensInText, TokenWidth};
+use packtok_tokenizer::Tokenizer;
 
+use crate::error::Result;
 use crate::pack::{PackOptions, Sample};
 
 /// The id encoded by the little-endian bytes of one token.
@@ -49,4 +51,18 @@ fn sample(options: &PackOptions, fraction: f64) -> Sample {
         SpecialTokensInText::Fail => Sample::ALL,
         _ => Sample::fraction(fraction),
     }
+}
+
+/// Checks that the tokens of `file` are as wide as those of `tokenizer`.
+fn check_width(file: &Reader, tokenizer: &Tokenizer) -> Result<()> {
+    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
+    if file.width() == expected_width {
+        return Ok(());
+    }
+    Err(VerifyError::WidthDiffers {
+        path: file.path().to_owned(),
+        found_bytes: file.width().bytes(),
+        expected_bytes: expected_width.bytes(),
+    }
+    .into())
 }

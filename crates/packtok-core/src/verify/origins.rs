@@ -7,10 +7,10 @@
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
-use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader, TokenWidth};
+use packtok_pbin::{CorpusFormat, Metadata, Origin, Reader};
 use packtok_tokenizer::{EngineChoice, Tokenizer};
 
-use super::{CorpusReport, VerifyError, first_difference, sample};
+use super::{CorpusReport, VerifyError, check_width, first_difference, sample};
 use crate::corpus::{self, Source, is_url, len_of};
 use crate::error::{Error, Result};
 use crate::field::Fields;
@@ -50,15 +50,7 @@ pub fn verify_origins(
         }
         .into());
     };
-    let expected_width = TokenWidth::for_vocab(tokenizer.vocab_size());
-    if file.width() != expected_width {
-        return Err(VerifyError::WidthDiffers {
-            path: options.path.clone(),
-            found_bytes: file.width().bytes(),
-            expected_bytes: expected_width.bytes(),
-        }
-        .into());
-    }
+    check_width(&file, tokenizer)?;
     let used = used_sources(&file, options)?;
     let sources: Vec<Source> = used.iter().map(|used| used.source.clone()).collect();
     let pack_options = pack_options(options, metadata, &sources)?;

@@ -12,9 +12,9 @@ from packtok.catalog.names import Remark, find_dataset
 from packtok.catalog.schema import DETAILS_NAME, METADATA_NAMES, DatasetMetadata, TokenizedInfo, load_details
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
+from packtok.tokenizer.find import TOKENIZER_FILE
 
 _METADATA_SUFFIXES = (".json", ".yaml", ".yml")
-_TOKENIZER_FILE = "tokenizer.json"
 # Folders and files next to raw data that are no data.
 _NOT_DATA = (*METADATA_NAMES, DETAILS_NAME, "tokenized", "README.md", "croissant.json")
 
@@ -216,8 +216,8 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
             tokens = _tokens_of(reader)
             number += reader.num_tokens
         files.append(checked)
-    if (folder / _TOKENIZER_FILE).is_file():
-        files.append(replace(_checked(folder / _TOKENIZER_FILE, folder, {}), is_data=False))
+    if (folder / TOKENIZER_FILE).is_file():
+        files.append(replace(_checked(folder / TOKENIZER_FILE, folder, {}), is_data=False))
     total = number or _typed(details.get("tokens"), int)
     return replace(
         _common(metadata, details, folder),
@@ -229,11 +229,12 @@ def _tokenized(metadata: DatasetMetadata, info: TokenizedInfo, details: Mapping[
 
 def _packed(path: Path, root: Path) -> tuple[CardFile, _packtok.PbinReader]:
     reader = _packtok.PbinReader(path)
+    # Read once, because there may be a million.
+    sources = reader.sources
+    names = _public_paths(one["path"] for one in sources)
     origins = tuple(
         Origin(name, one["bytes"], None if one.get("crc32c") is None else f"{one['crc32c']:08x}")
-        for name, one in zip(
-            _public_paths([one["path"] for one in reader.sources]), reader.sources, strict=True
-        )
+        for name, one in zip(names, sources, strict=True)
     )
     return replace(_checked(path, root, {}), documents=len(reader), origins=origins), reader
 
