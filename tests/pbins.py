@@ -6,7 +6,6 @@ import json
 import struct
 from pathlib import Path
 
-import make
 import reference
 
 
@@ -22,7 +21,7 @@ def write(
     """Writes a pbin, with offsets, checksums and metadata after it if ``trailer``."""
     plain = reference.modalities_bytes(documents, width)
     path.write_bytes(
-        make.with_trailer(plain, sections(documents, width, eod_id, tokenizer)) if trailer else plain
+        reference.with_trailer(plain, sections(documents, width, eod_id, tokenizer)) if trailer else plain
     )
     return path
 
