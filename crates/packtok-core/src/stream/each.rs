@@ -1,7 +1,6 @@
 //! Changes each sample by itself, on the caller's thread: adds BOS and EOS, and pads.
 
-use super::node::Node;
-use super::position::{Numbers, Position};
+use super::node::{Node, Operator};
 use super::sample::{DocumentPart, IDS_COLUMN, Name, RowFields, RowLayout, Value};
 use super::{Sample, StreamError};
 use crate::error::{Error, Result};
@@ -29,18 +28,6 @@ pub enum Change {
         /// The fields of the rows, if not those that they have.
         fields: Option<RowFields>,
     },
-}
-
-/// The node that changes samples.
-pub(super) struct Each {
-    upstream: Box<dyn Node>,
-    change: Change,
-}
-
-impl Each {
-    pub(super) fn new(upstream: Box<dyn Node>, change: Change) -> Self {
-        Self { upstream, change }
-    }
 }
 
 /// The ids that are missing at the start and at the end. If both are the same, one of them suffices,
@@ -190,33 +177,13 @@ fn pad(
     Ok(())
 }
 
-impl Node for Each {
-    fn next(&mut self) -> Result<Option<Sample>> {
-        let Some(mut sample) = self.upstream.next()? else {
+impl Operator for Change {
+    fn next(&mut self, upstream: &mut dyn Node) -> Result<Option<Sample>> {
+        let Some(mut sample) = upstream.next()? else {
             return Ok(None);
         };
-        self.change.apply(&mut sample)?;
+        self.apply(&mut sample)?;
         Ok(Some(sample))
-    }
-
-    fn mark(&self, mark: &mut Numbers) {
-        self.upstream.mark(mark);
-    }
-
-    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
-        self.upstream.advance(mark)
-    }
-
-    fn save(&self, state: &mut Numbers) {
-        self.upstream.save(state);
-    }
-
-    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
-        self.upstream.load(state)
-    }
-
-    fn set_recomputing(&mut self, is_recomputing: bool) {
-        self.upstream.set_recomputing(is_recomputing);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A node of a stream, and the history that a node with a buffer keeps of the one before it.
+//! A node of a stream, nodes without state, and the history that a node with a buffer keeps of the one before it.
 
 use std::collections::VecDeque;
 
@@ -27,6 +27,50 @@ pub(super) trait Node: Send {
     /// recomputed for a buffer. These times may be nested; the first one begins before the first
     /// sample.
     fn set_recomputing(&mut self, is_recomputing: bool);
+}
+
+/// What a node without a state of its own does.
+pub(super) trait Operator: Send {
+    /// The next sample, from the next ones of the node before; as [`Node::next`].
+    fn next(&mut self, upstream: &mut dyn Node) -> Result<Option<Sample>>;
+}
+
+/// A node without a state of its own: its position is that of the node before.
+pub(super) struct Stateless<O> {
+    upstream: Box<dyn Node>,
+    operator: O,
+}
+
+impl<O: Operator> Stateless<O> {
+    pub(super) fn new(upstream: Box<dyn Node>, operator: O) -> Self {
+        Self { upstream, operator }
+    }
+}
+
+impl<O: Operator> Node for Stateless<O> {
+    fn next(&mut self) -> Result<Option<Sample>> {
+        self.operator.next(&mut *self.upstream)
+    }
+
+    fn mark(&self, mark: &mut Numbers) {
+        self.upstream.mark(mark);
+    }
+
+    fn advance(&mut self, mark: &mut Position<'_>) -> Result<()> {
+        self.upstream.advance(mark)
+    }
+
+    fn save(&self, state: &mut Numbers) {
+        self.upstream.save(state);
+    }
+
+    fn load(&mut self, state: &mut Position<'_>) -> Result<()> {
+        self.upstream.load(state)
+    }
+
+    fn set_recomputing(&mut self, is_recomputing: bool) {
+        self.upstream.set_recomputing(is_recomputing);
+    }
 }
 
 /// Pulls between two states that [`History`] keeps. Going from a state to a mark after it costs

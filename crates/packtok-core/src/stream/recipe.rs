@@ -9,11 +9,11 @@ use super::batches::Batches;
 use super::check::Check;
 use super::combine::{Concat, Interleave};
 use super::counting::{Counter, Counting};
-use super::each::{Change, Each};
+use super::each::Change;
 use super::fit::Fit;
 use super::function::{Call, Function, Samples, SamplesNode};
 use super::lanes::{Lanes, Ranks};
-use super::node::Node;
+use super::node::{Node, Stateless};
 use super::numbered::{Numbered, NumberedNode, NumberedOptions};
 use super::parallel::{Limits, Operation, Parallel, Tick, Workers};
 use super::report::Report;
@@ -223,10 +223,12 @@ impl Step {
                 Box::new(Rows::new(upstream, options, Arc::clone(&context.report)))
             }
             Self::Fit { options, window } => Box::new(Fit::new(upstream, options, window)),
-            Self::Each(change) => Box::new(Each::new(upstream, change)),
+            Self::Each(change) => Box::new(Stateless::new(upstream, change)),
             Self::Shuffle { size, seed } => Box::new(Shuffle::new(upstream, size, seed)),
             Self::Count(counting) => Box::new(Counter::new(upstream, counting)),
-            Self::Batch { size, drop_last } => Box::new(Batches::new(upstream, size, drop_last)),
+            Self::Batch { size, drop_last } => {
+                Box::new(Stateless::new(upstream, Batches { size, drop_last }))
+            }
         })
     }
 }
