@@ -33,7 +33,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500 / SPEEDUP);
 
 /// How long a lock without a claim is waited for. A child process of another thread has a copy of the lock from
 /// its fork until its exec, and an owner that has just taken the lock has no claim yet.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
 /// Polling interval while such a lock is waited for.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
@@ -279,6 +279,7 @@ mod tests {
         (folder, output, claim)
     }
 
+    // On a busy machine a thread may wait for seconds, so nothing here has to happen within a short time.
     #[test]
     fn a_lock_without_a_claim_is_waited_for() {
         let folder = tempfile::TempDir::new().unwrap();
@@ -339,9 +340,7 @@ mod tests {
             ..Claim::of_this_process()
         };
         mine.write(&claim).unwrap();
-        let started = Instant::now();
-        Journal::open(&output, &mut || Ok(())).unwrap();
-        assert!(started.elapsed() < CLAIM_TIMEOUT);
+        Journal::open(&output, &mut || unreachable!("the claim is not watched")).unwrap();
     }
 
     #[test]
@@ -355,7 +354,7 @@ mod tests {
         let error = loop {
             match journal.append(&2) {
                 Ok(()) => assert!(
-                    started.elapsed() < 100 * RENEWAL_INTERVAL,
+                    started.elapsed() < Duration::from_secs(60),
                     "nothing was noticed"
                 ),
                 Err(error) => break error,
