@@ -268,7 +268,7 @@ def _python_variable(peer: str) -> str:
 
 
 # Steps that need more than a minimal Rust toolchain, and the program that each needs.
-_NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz": "g++"}
+_NEEDS = {"rustfmt": "cargo-fmt", "clippy": "cargo-clippy", "fuzz build": "g++", "fuzz": "g++"}
 
 
 def _left_out() -> dict[str, str]:
@@ -321,7 +321,7 @@ def _static_steps() -> list[Step]:
 
 
 def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
-    """Returns the cargo steps, which run one after the other, because they share the build folder."""
+    """Returns the cargo steps; they share the build folder, so that builds wait for each other and runs do not."""
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
     if _is_ci():
         clippy = ["bash", "tests/clippy/run.sh"]
@@ -331,9 +331,12 @@ def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
         test += ["--workspace", *(f"--exclude={crate}" for crate in NOT_TESTED_BY_CARGO), "--tests"]
     fuzz_seconds = "60" if is_thorough else "10"
     steps = [
-        Step("cargo test", test, [after], niceness=LAST),
-        Step("clippy", clippy, ["cargo test"], niceness=LAST),
-        Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["clippy"], niceness=LAST),
+        Step("cargo test build", [*test, "--no-run"], [after], niceness=LAST),
+        Step("cargo test", test, ["cargo test build"], niceness=LAST),
+        Step("fuzz build", ["bash", "tests/fuzz/run.sh", "0"], ["cargo test build"], niceness=LAST),
+        Step("clippy", clippy, ["fuzz build"], niceness=LAST),
+        # In the seconds that each target has, nothing more important should run.
+        Step("fuzz", ["bash", "tests/fuzz/run.sh", fuzz_seconds], ["fuzz build", "pytest"]),
     ]
     if is_thorough:
         # Only this crate: ignored tests of others are processes that their tests start.

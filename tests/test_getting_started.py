@@ -44,7 +44,7 @@ OVERRIDES = [
     "model.num_heads=2",
     f"training.steps={STEPS}",
     "training.global_batch_size=12",
-    "training.num_workers=1",
+    f"training.num_workers={1 if os.environ.get('PACKTOK_THOROUGH') else 0}",
     f"output.checkpoint_every={SAVE_EVERY}",
     "output.evaluate_every=10",
 ]

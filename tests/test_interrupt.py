@@ -116,7 +116,7 @@ def test_late_interrupt_reports_that_the_pbin_is_complete(tmp_path: Path) -> Non
 @pytest.mark.parametrize("command", [("count", "-t"), ("tokenizer", "verify")])
 def test_scanning_a_corpus_can_be_interrupted(large: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
     corpus = () if command[0] == "count" else ("--corpus",)
-    options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD)
+    options = ("--on-bad-document", "skip", "--field", SLOWER_FIELD, "-j", 1)
     process = start(*command, TOKENIZER, *corpus, large, *options, cwd=tmp_path)
     assert process.stderr is not None
     # The first progress line shows that it is at work.

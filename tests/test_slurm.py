@@ -39,7 +39,7 @@ import packtok
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"needs a Slurm of its own: {missing()}")
 
 # A tenth of a shard takes longer than the delivery of a signal.
-CORPUS_BYTES = 4_000_000
+CORPUS_BYTES = 2_000_000
 SMALL_BYTES = 400_000
 # Datasets have no filter that makes them slower.
 DATASETS_BYTES = 16_000_000
