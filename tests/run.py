@@ -321,7 +321,7 @@ def _static_steps() -> list[Step]:
 
 
 def _cargo_steps(after: str, *, is_thorough: bool) -> list[Step]:
-    """Returns the cargo steps; they share the build folder, so that builds wait for each other and runs do not."""
+    """Returns the cargo steps. Builds wait for each other, because they share a folder; runs do not."""
     clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--locked", "-q", "--", "-D", "warnings"]
     if _is_ci():
         clippy = ["bash", "tests/clippy/run.sh"]
