@@ -20,7 +20,7 @@ import reference
 from explore_site import Served, notes, served, served_folder, write_corpus, write_metadata
 
 import packtok
-from packtok.explore import compare, items, security, texts
+from packtok.explore import compare, items, security, texts, tokenizers
 from packtok.explore.site import Site, site_of_file
 from packtok.explore.texts import markdown
 
@@ -66,6 +66,23 @@ def test_sources_and_lengths_of_all_documents_are_read_once(tmp_path: Path) -> N
             server.page(f"/{path}")
         assert server.get("/documents/a.pbin?source=0").status == 303
     assert (counted.used["sources"], counted.used["document_lengths_histogram"]) == (1, 1)
+
+
+def test_first_page_of_a_file_waits_for_no_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def builtin(name: str) -> packtok.Tokenizer:
+        loaded.append(name)
+        return packtok.Tokenizer.builtin(name)
+
+    site = packed(tmp_path, ["a", "b c"])
+    counted = SimpleNamespace(builtin=builtin, builtin_names=packtok.Tokenizer.builtin_names)
+    monkeypatch.setattr(tokenizers, "Tokenizer", counted)
+    site.prepare()
+    assert loaded == ["gpt2"]
+    with served(site) as server:
+        assert server.page("/documents/a.pbin?document=1").tokens()
+    assert loaded == ["gpt2"]
 
 
 def test_plans_leave_no_files_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,12 @@ class Site:
     results: Recent = field(default_factory=lambda: Recent(20_000))
     """Results of searches as HTML, by what they were made from."""
 
+    def prepare(self) -> None:
+        """Loads what the first page would wait for: the templates, and the tokenizer of a single file."""
+        self.pages.prepare()
+        if self.single is not None:
+            self.tokenizers.decoder(self.files.open(self.single))
+
     def trail(self, name: str) -> list[tuple[str, str]]:
         """Returns the pages above that of a file: the text of each link and its URL."""
         folder = name.rpartition("/")[0]
