@@ -208,6 +208,18 @@ impl Files {
         open.token_file().tokens_if_there(tokens)
     }
 
+    /// The tokens of a document, under the conditions of [`Files::ready_tokens`] and if it has any.
+    pub(crate) fn ready_document(&self, document: u64) -> Option<&[u8]> {
+        let file = self.file_of_document(document);
+        let in_file = document - self.documents_of(file).start;
+        let open = self.slots.get(file)?.0.get()?;
+        let tokens = open.token_file().document_tokens(in_file).ok()?;
+        if tokens.is_empty() {
+            return None;
+        }
+        self.ready_tokens(file, tokens)
+    }
+
     /// Advises the system how the files will be read, now for open files and at opening for the
     /// others.
     ///

@@ -275,7 +275,7 @@ impl Items {
         }
     }
 
-    /// Fast path of [`Items::one_piece`] for blocks of open files; `None` if it does not apply.
+    /// Fast path of [`Items::one_piece`] for blocks and documents of open files; `None` if it does not apply.
     fn ready_piece(&self, i: u64) -> Option<&[u8]> {
         let files = self.stream.files();
         match &self.layout {
@@ -289,6 +289,7 @@ impl Items {
                 let start = files.tokens_of(file).start;
                 files.ready_tokens(file, tokens.start - start..tokens.end - start)
             }
+            Layout::Whole if !self.stream.is_selected() => files.ready_document(i),
             _ => None,
         }
     }
