@@ -19,6 +19,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch (pip install '.[torch]')")
 import torch
+from extent import extent
 
 import checkpoint
 import collect_texts
@@ -44,7 +45,7 @@ OVERRIDES = [
     "model.num_heads=2",
     f"training.steps={STEPS}",
     "training.global_batch_size=12",
-    f"training.num_workers={1 if os.environ.get('PACKTOK_THOROUGH') else 0}",
+    f"training.num_workers={extent(1, 0)}",
     f"output.checkpoint_every={SAVE_EVERY}",
     "output.evaluate_every=10",
 ]

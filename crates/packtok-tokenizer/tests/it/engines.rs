@@ -79,12 +79,15 @@ fn assert_agree_on_scalars(json: &str, step: usize) {
 
 #[test]
 fn engines_agree_on_some_scalars() {
-    for (name, pre_tokenizer) in all_splits() {
-        assert_agree_on_scalars(
-            &with_splits(name, pre_tokenizer.clone(), true),
-            extent(499, 1999),
-        );
-        assert_agree_on_scalars(&with_splits(name, pre_tokenizer, false), extent(997, 3989));
+    for (i, (name, pre_tokenizer)) in all_splits().into_iter().enumerate() {
+        // Loading the files takes longer than the scalars.
+        let is_tried = |ignore_merges: bool| extent(true, ignore_merges == i.is_multiple_of(2));
+        for (ignore_merges, step) in [(true, extent(499, 1999)), (false, extent(997, 3989))] {
+            if is_tried(ignore_merges) {
+                let json = with_splits(name, pre_tokenizer.clone(), ignore_merges);
+                assert_agree_on_scalars(&json, step);
+            }
+        }
     }
 }
 
