@@ -55,7 +55,6 @@ class _Application:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._threads = ThreadPoolExecutor(_THREADS, "packtok-explore")
-        self._threads.submit(site.prepare)
         self._static = {name: (_STATIC / name).read_bytes() for name in _TYPES}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,5 +1,6 @@
 """Runs the server: binds the address, reports the URL, and serves until Ctrl-C."""
 
+import contextlib
 import errno
 import socket
 from collections.abc import Callable
@@ -7,7 +8,7 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp
 
-from packtok.errors import ConfigError
+from packtok.errors import ConfigError, PacktokError
 from packtok.explore.application import application
 from packtok.explore.site import Site
 
@@ -54,6 +55,9 @@ def serve(
 ) -> None:
     """Serves until Ctrl-C."""
     config = configuration(application(site, host=host, token=token))
+    # A file that has become unreadable is an error of its page.
+    with contextlib.suppress(PacktokError, OSError):
+        site.prepare()
     ready()
     try:
         uvicorn.Server(config).run([listener])

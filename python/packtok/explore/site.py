@@ -31,10 +31,13 @@ class Site:
     """Results of searches as HTML, by what they were made from."""
 
     def prepare(self) -> None:
-        """Loads what the first page would wait for: the templates, and the tokenizer of a single file."""
+        """Loads what the first page would wait for: templates, and of a single file the tokenizer."""
         self.pages.prepare()
         if self.single is not None:
-            self.tokenizers.decoder(self.files.open(self.single))
+            tokenizer = self.tokenizers.decoder(self.files.open(self.single)).tokenizer
+            if tokenizer is not None:
+                # Its first call loads the names of the tokens.
+                tokenizer.pieces([])
 
     def trail(self, name: str) -> list[tuple[str, str]]:
         """Returns the pages above that of a file: the text of each link and its URL."""
