@@ -54,6 +54,8 @@ ONLY_WITH_SHARED_DATA = "needs the shared data folder"
 # Without bytecode files, each of about a thousand processes would compile everything that it imports; another
 # search path could contain another packtok.
 NOT_FOR_TESTS = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")
+# Of a step, at the end of the output.
+MAX_FAILURES = 20
 # Tests run in parallel, and threads of math libraries spin while they wait.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 # For builds that are made once and not debugged; every further unit of code generation is more work.
@@ -109,8 +111,15 @@ class Step:
 
     def skipped(self) -> list[str]:
         """Returns the tests that pytest skipped, with the reasons."""
-        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        return re.findall(r"^SKIPPED \[\d+\] (.*)", text, re.M)
+        return re.findall(r"^SKIPPED \[\d+\] (.*)", self._output(), re.M)
+
+    def failures(self) -> list[str]:
+        """Returns the tests of pytest and cargo that failed, and errors of compilers."""
+        found = re.findall(r"^(?:FAILED|ERROR) .*|^---- \S+ stdout ----|^error.*", self._output(), re.M)
+        return [line.removeprefix("---- ").removesuffix(" stdout ----") for line in found]
+
+    def _output(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
 
 class Run:
@@ -159,6 +168,8 @@ class Run:
             print(f"skipped: {skip}")
         for name in failed:
             print(f"FAILED: {name}")
+            for failure in self._steps[name].failures()[:MAX_FAILURES]:
+                print(f"    {failure}")
         if _is_ci() and not all(ONLY_WITH_SHARED_DATA in skip for skip in skips):
             print("in CI a skip is a failure")
             return 1
