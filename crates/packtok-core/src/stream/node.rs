@@ -1,4 +1,5 @@
-//! A node of a stream, nodes without state, and the history that a node with a buffer keeps of the one before it.
+//! A node of a stream, nodes without state, and the history that a node with a buffer keeps of
+//! the one before it.
 
 use std::collections::VecDeque;
 

@@ -201,23 +201,24 @@ impl Files {
     /// `None` otherwise.
     #[inline]
     pub(crate) fn ready_tokens(&self, file: usize, tokens: Range<u64>) -> Option<&[u8]> {
-        let open = self.slots.get(file)?.0.get()?;
-        if !open.is_ready() {
-            return None;
-        }
-        open.token_file().tokens_if_there(tokens)
+        self.ready_file(file)?.tokens_if_there(tokens)
     }
 
-    /// The tokens of a document, under the conditions of [`Files::ready_tokens`] and if it has any.
+    /// The tokens of a document, under the same conditions and if it has any.
     pub(crate) fn ready_document(&self, document: u64) -> Option<&[u8]> {
         let file = self.file_of_document(document);
         let in_file = document - self.documents_of(file).start;
+        let token_file = self.ready_file(file)?;
+        let tokens = token_file.document_tokens(in_file).ok()?;
+        let bytes = token_file.tokens_if_there(tokens)?;
+        (!bytes.is_empty()).then_some(bytes)
+    }
+
+    /// A file that is open and has nothing to verify.
+    #[inline]
+    fn ready_file(&self, file: usize) -> Option<&TokenFile> {
         let open = self.slots.get(file)?.0.get()?;
-        let tokens = open.token_file().document_tokens(in_file).ok()?;
-        if tokens.is_empty() {
-            return None;
-        }
-        self.ready_tokens(file, tokens)
+        open.is_ready().then(|| open.token_file())
     }
 
     /// Advises the system how the files will be read, now for open files and at opening for the

@@ -275,7 +275,8 @@ impl Items {
         }
     }
 
-    /// Fast path of [`Items::one_piece`] for blocks and documents of open files; `None` if it does not apply.
+    /// Fast path of [`Items::one_piece`] for blocks and documents of open files; `None` if it does
+    /// not apply.
     fn ready_piece(&self, i: u64) -> Option<&[u8]> {
         let files = self.stream.files();
         match &self.layout {
