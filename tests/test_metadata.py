@@ -364,6 +364,58 @@ def test_existing_metadata_is_not_replaced(tmp_path: Path, packtok_cli: PacktokC
     assert load_metadata(tmp_path).name == "other"
 
 
+def test_each_metadata_file_of_a_folder_has_its_own_details(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    licenses = {"metadata.json": "CC0-1.0", "again.json": "MIT", "third.v2.yaml": "ODC-By-1.0"}
+    for name, given in licenses.items():
+        create_metadata(
+            {"output": str(tmp_path / name), "dataset_path": str(tmp_path), "license": given}, count=False
+        )
+    assert {name: load_details(tmp_path / name)["license"] for name in licenses} == licenses
+    assert sorted(path.name for path in tmp_path.glob("*.packtok.json")) == [
+        *("again.packtok.json", "metadata.packtok.json", "third.v2.packtok.json"),
+    ]
+
+
+def test_details_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """They had one name, whatever that of the metadata file was."""
+    (tmp_path / "metadata.packtok.json").write_text('{"packtok_metadata": 1, "license": "MIT"}')
+    (tmp_path / "again.json").write_text(WRITTEN_BY_TATM["metadata.json"])
+    assert load_details(tmp_path / "again.json")["license"] == "MIT"
+    (tmp_path / "metadata.yaml").write_text(WRITTEN_BY_TATM["metadata.yaml"])
+    assert load_details(tmp_path / "again.json") == {}
+    assert load_details(tmp_path / "metadata.yaml")["license"] == "MIT"
+
+
+@pytest.mark.parametrize("replaced", [(), ("--existing", "replace")])
+def test_second_metadata_file_of_the_same_name_is_refused(
+    tmp_path: Path, packtok_cli: PacktokCli, replaced: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    command = ("data", "create-metadata", "--yes", *replaced, "--license")
+    packtok_cli(*command, "MIT", cwd=tmp_path)
+    done = packtok_cli(*command, "CC0-1.0", "--output", "metadata.yaml", cwd=tmp_path, code=1)
+    assert done.stderr == (
+        "packtok: metadata.yaml: metadata.json in this folder is a metadata file too, and both would share "
+        "metadata.packtok.json; give another name, or remove metadata.json\n"
+    )
+    assert not (tmp_path / "metadata.yaml").exists()
+    assert load_details(tmp_path / "metadata.json")["license"] == "MIT"
+
+
+@pytest.mark.parametrize("name", ["metadata", "metadata.txt", "metadata.packtok.json"])
+def test_other_names_are_refused_for_a_metadata_file(
+    tmp_path: Path, packtok_cli: PacktokCli, name: str
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    done = packtok_cli("data", "create-metadata", "--yes", "--output", name, cwd=tmp_path, code=2)
+    assert done.stderr == (
+        f"packtok: {name}: is no name for a metadata file, expected one that ends with .json, .yaml or .yml, "
+        "and not with .packtok.json\n"
+    )
+    assert not (tmp_path / name).exists()
+
+
 def test_answer_that_is_not_allowed_is_an_error(tmp_path: Path, packtok_cli: PacktokCli) -> None:
     for flags, message in (
         (

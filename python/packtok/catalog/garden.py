@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packtok import _packtok
-from packtok.catalog.schema import DETAILS_NAME, METADATA_NAMES
+from packtok.catalog.schema import METADATA_NAMES, details_name
 
 TOKENIZED_FOLDER = "tokenized"
 _SKIPPED = ("raw", "config")
@@ -104,7 +104,7 @@ def _metadata_in(base: str, folder: str, parent: str | None = None) -> Described
         file = _stat(f"{base}{folder}{name}")
         if file is None:
             continue
-        details = _stat(f"{base}{folder}{DETAILS_NAME}")
+        details = _stat(f"{base}{folder}{details_name(name)}")
         if details is None:
             return Described(f"{folder}{name}", file.st_mtime_ns, file.st_size, parent)
         modified_ns = max(file.st_mtime_ns, details.st_mtime_ns)

@@ -1,8 +1,8 @@
 """Metadata files of datasets, in tatm's format, and what packtok keeps next to them.
 
 A dataset is described by ``metadata.json``, ``metadata.yaml`` or ``metadata.yml`` with the keys of tatm
-0.2.2, which refuses all others. What packtok knows beyond them (files, checksums, counts) is in
-``metadata.packtok.json`` in the same folder.
+0.2.2, which refuses all others. What packtok knows beyond them (files, checksums, counts) is in a file of the
+same name that ends with ``.packtok.json``: ``metadata.packtok.json`` next to ``metadata.yaml``.
 """
 
 import dataclasses
@@ -24,7 +24,10 @@ MetadataFormat = Literal["json", "yaml"]
 
 # In the order in which they are looked up in a folder.
 METADATA_NAMES = ("metadata.json", "metadata.yaml", "metadata.yml")
-DETAILS_NAME = "metadata.packtok.json"
+METADATA_SUFFIXES = (".json", ".yaml", ".yml")
+DETAILS_SUFFIX = ".packtok.json"
+# The name in versions that had one for all metadata files of a folder.
+_SHARED_DETAILS_NAME = f"metadata{DETAILS_SUFFIX}"
 # Version of the file with packtok's own keys.
 DETAILS_VERSION = 1
 # Bytes of a token by the dtype in ``tokenized_info``.
@@ -140,14 +143,53 @@ def find_metadata(path: str | os.PathLike[str]) -> Path:
     )
 
 
+def details_name(metadata_name: str) -> str:
+    """Returns the name of the file with packtok's own keys, given that of the metadata file next to it."""
+    stem, suffix = os.path.splitext(metadata_name)
+    return f"{stem if suffix in METADATA_SUFFIXES else metadata_name}{DETAILS_SUFFIX}"
+
+
+def is_description(name: str) -> bool:
+    """Returns whether a file with this name describes data and is none itself."""
+    return name in METADATA_NAMES or name.endswith(DETAILS_SUFFIX)
+
+
+def check_output(path: Path, *, replace: bool) -> None:
+    """Checks that a metadata file can be written without changing another description.
+
+    Raises:
+        ConfigError: If its name is not that of a metadata file.
+        FileExistsError: If it exists and is not to be replaced, or a file that differs from it in the ending
+            only exists, because both would have the same file of details.
+    """
+    if path.suffix not in METADATA_SUFFIXES or path.name.endswith(DETAILS_SUFFIX):
+        raise ConfigError(
+            f"{path}: is no name for a metadata file, expected one that ends with .json, .yaml or .yml, and "
+            f"not with {DETAILS_SUFFIX}"
+        )
+    if not replace and path.exists():
+        raise FileExistsError(
+            17, "the metadata file already exists; give another, or --existing replace", str(path)
+        )
+    for suffix in METADATA_SUFFIXES:
+        other = path.with_suffix(suffix)
+        if other != path and other.exists():
+            raise FileExistsError(
+                17,
+                f"{other.name} in this folder is a metadata file too, and both would share "
+                f"{details_name(path.name)}; give another name, or remove {other.name}",
+                str(path),
+            )
+
+
 def load_details(metadata_path: Path) -> dict[str, Any]:
     """Returns what packtok knows of a dataset beyond its metadata; empty if there is no such file.
 
     Raises:
         ConfigError: If the file is not JSON, or of a later version.
     """
-    path = metadata_path.parent / DETAILS_NAME
-    if not path.is_file():
+    path = _existing_details(metadata_path)
+    if path is None:
         return {}
     values = read_mapping(path)
     version = values.get("packtok_metadata")
@@ -159,7 +201,17 @@ def load_details(metadata_path: Path) -> dict[str, Any]:
 def save_details(metadata_path: Path, values: Mapping[str, Any]) -> None:
     """Writes what packtok knows of a dataset, next to its metadata file."""
     text = json.dumps({"packtok_metadata": DETAILS_VERSION, **values}, indent=2) + "\n"
-    _packtok.publish_bytes(metadata_path.parent / DETAILS_NAME, text.encode())
+    _packtok.publish_bytes(metadata_path.with_name(details_name(metadata_path.name)), text.encode())
+
+
+def _existing_details(metadata_path: Path) -> Path | None:
+    own = metadata_path.with_name(details_name(metadata_path.name))
+    if own.is_file():
+        return own
+    shared = metadata_path.with_name(_SHARED_DETAILS_NAME)
+    if not shared.is_file() or any(metadata_path.with_name(name).exists() for name in METADATA_NAMES):
+        return None
+    return shared
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from packtok import _packtok
 from packtok.catalog.index import build_index
 from packtok.catalog.names import Remark, all_entries, find_dataset, required_base, search_entries
 from packtok.catalog.questions import Answers, Ask, answer_all, metadata_of
-from packtok.catalog.schema import find_metadata, load_details, load_metadata, save_details
+from packtok.catalog.schema import check_output, find_metadata, load_details, load_metadata, save_details
 from packtok.catalog.survey import (
     Count,
     Estimate,
@@ -95,7 +95,9 @@ def create_metadata(
     card: StrPath | None = None,
     on_progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Describes a dataset in a metadata file, and what was counted in ``metadata.packtok.json`` next to it.
+    """Describes a dataset in a metadata file, and what was counted in a file next to it.
+
+    The other file has the same name and ends with ``.packtok.json``.
 
     Args:
         answers: Answers by the names of the flags of ``packtok data create-metadata``, with underscores; the
@@ -110,16 +112,15 @@ def create_metadata(
 
     Raises:
         ConfigError: If an answer is not allowed.
-        FileExistsError: If the metadata file exists.
+        FileExistsError: If the metadata file exists, or one that differs in the ending of its name only.
         FileNotFoundError: If the dataset does not exist.
     """
+    if existing not in ("error", "replace"):
+        raise ConfigError(f"--existing is {existing!r}, expected error or replace")
     found = answer_questions(answers, card=card)
     metadata = metadata_of(found)
     path = Path(found["output"])
-    if existing != "replace" and path.exists():
-        raise FileExistsError(
-            17, "the metadata file already exists; give another, or --existing replace", path
-        )
+    check_output(path, replace=existing == "replace")
     if not metadata.dataset_folder.exists():
         raise FileNotFoundError(2, "the dataset does not exist", str(metadata.dataset_folder))
     details: dict[str, Any] = {key: found[key] for key in ("language", "license") if found[key]}

@@ -14,10 +14,10 @@ from packtok.catalog.garden import described_below
 from packtok.catalog.index import INDEX_NAME, Index
 from packtok.catalog.index_file import index_content
 from packtok.catalog.schema import (
-    DETAILS_NAME,
     DETAILS_VERSION,
     METADATA_NAMES,
     DatasetMetadata,
+    details_name,
     mapping_of_bytes,
     metadata_of_dict,
 )
@@ -103,7 +103,7 @@ class Catalog:
         return Dataset(
             folder,
             _checked(lambda: metadata_of_dict(metadata, path), self._root.folder),
-            self._details(folder),
+            self._details(file.name),
             entry,
             None if parent is None else self._served([parent])[0],
             self._served(index.children(file.name)),
@@ -119,7 +119,7 @@ class Catalog:
 
     def details(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Returns packtok's details of the dataset of an entry; empty if there are none."""
-        return self._details(folder_of(entry))
+        return self._details(str(entry["path"]))
 
     def token_files(self, dataset: Dataset) -> list[str]:
         """Returns the paths of the token files below the base, in natural order."""
@@ -205,9 +205,9 @@ class Catalog:
                 continue
         raise NotServedError(f"{folder}: no dataset in this folder")
 
-    def _details(self, folder: str) -> dict[str, Any]:
+    def _details(self, metadata_path: str) -> dict[str, Any]:
         try:
-            file = self._root.open(f"{folder}/{DETAILS_NAME}")
+            file = self._root.open(_details_path(metadata_path))
         except NotServedError:
             return {}
         values = self._parsed(file, _MAX_DETAILS_BYTES)
@@ -233,7 +233,8 @@ def _checked(read: Callable[[], T], folder: Path) -> T:
 
 
 def _details_path(metadata_path: str) -> str:
-    return f"{metadata_path.rpartition('/')[0]}/{DETAILS_NAME}"
+    folder, _, name = metadata_path.rpartition("/")
+    return f"{folder}/{details_name(name)}"
 
 
 def folder_of(entry: Mapping[str, Any]) -> str:

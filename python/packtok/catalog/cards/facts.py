@@ -9,14 +9,14 @@ from typing import Any
 from packtok import _packtok
 from packtok.catalog.corpora import separate_corpora
 from packtok.catalog.names import Remark, find_dataset
-from packtok.catalog.schema import DETAILS_NAME, METADATA_NAMES, DatasetMetadata, TokenizedInfo, load_details
+from packtok.catalog.schema import DatasetMetadata, TokenizedInfo, is_description, load_details
 from packtok.config.redact import Redactor
 from packtok.errors import ConfigError
 from packtok.tokenizer.find import TOKENIZER_FILE
 
 _METADATA_SUFFIXES = (".json", ".yaml", ".yml")
 # Folders and files next to raw data that are no data.
-_NOT_DATA = (*METADATA_NAMES, DETAILS_NAME, "tokenized", "README.md", "croissant.json")
+_NOT_DATA = ("tokenized", "README.md", "croissant.json")
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,8 @@ def _raw(metadata: DatasetMetadata, details: Mapping[str, Any]) -> Facts:
         for corpus in separate_corpora(metadata)
     }
     files = []
-    for name, listed in _listed(data, base, details).items():
+    own = None if metadata.path is None else metadata.path.name
+    for name, listed in _listed(data, base, details, own).items():
         corpus = next((one for folder, one in folders.items() if name.startswith(folder)), None)
         documents = _typed(listed.get("documents"), int)
         file = _checked(base / name, root, listed)
@@ -161,8 +162,13 @@ def _raw(metadata: DatasetMetadata, details: Mapping[str, Any]) -> Facts:
     )
 
 
-def _listed(data: Path, base: Path, details: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Returns the raw files relative to ``base``: those in the details, otherwise those in the folder."""
+def _listed(
+    data: Path, base: Path, details: Mapping[str, Any], own: str | None
+) -> dict[str, Mapping[str, Any]]:
+    """Returns the raw files relative to ``base``: those in the details, otherwise those in the folder.
+
+    ``own`` is the name of the metadata file.
+    """
     known = _known_files(details)
     if known:
         return {one["path"]: one for one in known}
@@ -172,9 +178,13 @@ def _listed(data: Path, base: Path, details: Mapping[str, Any]) -> dict[str, Map
     for folder, folders, names in os.walk(data):
         is_top = folder == str(data)
         folders[:] = [one for one in folders if one[0] != "." and not (is_top and one in _NOT_DATA)]
-        kept = (one for one in names if one[0] != "." and not (is_top and one in _NOT_DATA))
+        kept = (one for one in names if one[0] != "." and not (is_top and _is_about_data(one, own)))
         found += [Path(os.path.relpath(os.path.join(folder, one), base)).as_posix() for one in kept]
     return {name: {} for name in _packtok.natural_sorted(found)}
+
+
+def _is_about_data(name: str, own: str | None) -> bool:
+    return name in _NOT_DATA or name == own or is_description(name)
 
 
 def _known_files(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
