@@ -130,6 +130,11 @@ def golden() -> dict[str, bytes]:
         f"pairs_{n}.pickle": pickle.dumps(pairs(n), protocol=4) for n in (0, 1, 2, 999, 1000, 1001, 2001)
     }
     files["pairs_edges.pickle"] = pickle.dumps([(edge, edge) for edge in EDGES], protocol=4)
+    # Every third tuple again: the pickler writes a reference to the first one.
+    shared = pairs(1200)
+    shared += shared[::3]
+    for protocol in (2, 4):
+        files[f"shared_protocol{protocol}.pickle"] = pickle.dumps(shared, protocol=protocol)
     large = pickle.dumps(pairs(100_000), protocol=4)
     files["pairs_100000.txt"] = f"{len(large)} {reference.crc32c(large):08x}\n".encode()
     for width in (1, 2, 4):

@@ -1,12 +1,15 @@
 //! Parses a pickled list of pairs of integers, and nothing else.
 //!
-//! Responsible for distinguishing such a list from all other pickles without execution, recursion
-//! or allocation. The caller receives pairs as they complete and interprets them.
+//! Responsible for distinguishing such a list from all other pickles without execution or
+//! recursion. Allocates only for a list that contains one pair several times. The caller receives
+//! pairs as they complete and interprets them.
+
+use std::collections::HashMap;
 
 use crate::fault::PickleFault;
 use crate::opcode::{
-    APPEND, APPENDS, BININT, BININT1, BININT2, BINPUT, EMPTY_LIST, FRAME, LONG_BINPUT, LONG1, MARK,
-    MEMOIZE, PROTO, STOP, TUPLE, TUPLE2, name,
+    APPEND, APPENDS, BINGET, BININT, BININT1, BININT2, BINPUT, EMPTY_LIST, FRAME, LONG_BINGET,
+    LONG_BINPUT, LONG1, MARK, MEMOIZE, PROTO, STOP, TUPLE, TUPLE2, name,
 };
 
 /// Parses the pickle at the start of `bytes`, calls `pair` with every pair and returns the length
@@ -43,6 +46,13 @@ enum Step {
     Stop,
 }
 
+/// An object that the unpickler's memo can hold.
+#[derive(Clone, Copy)]
+enum Built {
+    List,
+    Pair(u64, u64),
+}
+
 /// The unpickler's stack, reduced to what a list of pairs can leave on it: the list, a mark, pairs,
 /// a second mark, integers.
 #[derive(Default)]
@@ -60,8 +70,11 @@ struct Parser<'a> {
     has_tuple_mark: bool,
     ints: [u64; 2],
     num_ints: usize,
-    /// Whether the top of the stack is a list or pair that was just built.
-    can_memoize: bool,
+    /// The list or pair on top of the stack, if it was just built.
+    built: Option<Built>,
+    /// The unpickler's memo. Pickles without `BINGET` do not need it, so it is filled at the first
+    /// one, by parsing everything before it again.
+    memo: Option<HashMap<u32, Built>>,
 }
 
 impl Parser<'_> {
@@ -92,7 +105,8 @@ impl Parser<'_> {
                 PickleFault::NoOpcode { byte: opcode }
             });
         }
-        let can_memoize = std::mem::take(&mut self.can_memoize);
+        let built = self.built.take();
+        let can_memoize = built.is_some();
         let is_allowed = match opcode {
             PROTO => !self.has_protocol,
             FRAME => true,
@@ -103,6 +117,9 @@ impl Parser<'_> {
             }
             BININT1 | BININT2 | BININT | LONG1 => {
                 self.has_list && self.num_ints < 2 && !self.has_loose_pair
+            }
+            BINGET | LONG_BINGET => {
+                self.has_list && self.num_ints == 0 && !self.has_tuple_mark && !self.has_loose_pair
             }
             TUPLE2 => self.num_ints == 2 && !self.has_tuple_mark,
             TUPLE => self.num_ints == 2 && (self.has_tuple_mark || self.batch_pairs == Some(0)),
@@ -123,11 +140,19 @@ impl Parser<'_> {
             PROTO => self.protocol()?,
             FRAME => {
                 self.open_frame()?;
-                self.can_memoize = can_memoize;
+                self.built = built;
             }
-            EMPTY_LIST => (self.has_list, self.can_memoize) = (true, true),
-            BINPUT => drop(self.take::<1>()?),
-            LONG_BINPUT => drop(self.take::<4>()?),
+            EMPTY_LIST => (self.has_list, self.built) = (true, Some(Built::List)),
+            MEMOIZE => self.memoize(None, built),
+            BINPUT => {
+                let at = self.byte()?.into();
+                self.memoize(Some(at), built);
+            }
+            LONG_BINPUT => {
+                let at = u32::from_le_bytes(self.take()?);
+                self.memoize(Some(at), built);
+            }
+            BINGET | LONG_BINGET => return self.shared_pair(opcode),
             MARK if self.batch_pairs.is_none() => self.batch_pairs = Some(0),
             MARK => self.has_tuple_mark = true,
             BININT1 | BININT2 | BININT | LONG1 => {
@@ -154,12 +179,56 @@ impl Parser<'_> {
         }
         self.has_tuple_mark = false;
         self.num_ints = 0;
-        self.can_memoize = true;
+        self.built = Some(Built::Pair(self.ints[0], self.ints[1]));
+        Ok(self.push_pair(self.ints))
+    }
+
+    fn push_pair(&mut self, [a, b]: [u64; 2]) -> Step {
         match &mut self.batch_pairs {
             Some(pairs) => *pairs += 1,
             None => self.has_loose_pair = true,
         }
-        Ok(Step::Pair(self.ints[0], self.ints[1]))
+        Step::Pair(a, b)
+    }
+
+    /// Stores what was just built in the memo, at its next place if none is given.
+    fn memoize(&mut self, at: Option<u32>, built: Option<Built>) {
+        if let (Some(memo), Some(built)) = (&mut self.memo, built) {
+            let at = at.unwrap_or(memo.len() as u32);
+            memo.insert(at, built);
+        }
+    }
+
+    /// A pair that the list already contains: `pickle` refers to a tuple that it has written before.
+    fn shared_pair(&mut self, opcode: u8) -> Result<Step, PickleFault> {
+        let stop = self.position - 1;
+        let at = if opcode == BINGET {
+            self.byte()?.into()
+        } else {
+            u32::from_le_bytes(self.take()?)
+        };
+        if self.memo.is_none() {
+            self.memo = Some(self.memo_before(stop)?);
+        }
+        match self.memo.as_ref().and_then(|memo| memo.get(&at)) {
+            Some(&Built::Pair(a, b)) => Ok(self.push_pair([a, b])),
+            Some(Built::List) | None => Err(PickleFault::Misplaced {
+                name: name(opcode).unwrap_or("?"),
+            }),
+        }
+    }
+
+    /// The memo after the opcodes before `stop`, none of which is `BINGET`.
+    fn memo_before(&self, stop: usize) -> Result<HashMap<u32, Built>, PickleFault> {
+        let mut parser = Parser {
+            bytes: self.bytes,
+            memo: Some(HashMap::new()),
+            ..Parser::default()
+        };
+        while parser.position < stop {
+            parser.step()?;
+        }
+        Ok(parser.memo.unwrap_or_default())
     }
 
     fn protocol(&mut self) -> Result<(), PickleFault> {

@@ -246,6 +246,45 @@ fn pickled_integers_equal_cpythons() {
 }
 
 #[test]
+fn tuples_that_a_pickle_refers_to_are_read_again() {
+    let mut expected = pairs(1200);
+    expected.extend(pairs(1200).into_iter().step_by(3));
+    for protocol in [2, 4] {
+        let path = golden(&format!("shared_protocol{protocol}.pickle"));
+        assert_eq!(read_raw_index(&path).unwrap(), expected);
+    }
+}
+
+#[test]
+fn references_to_anything_but_an_earlier_tuple_are_refused() {
+    // [(1, 2)], then BINGET 0 (the list), BINGET 9 (nothing), and BINGET inside a tuple.
+    let start = b"\x80\x02]q\x00K\x01K\x02\x86q\x01a";
+    for (end, position) in [
+        (&b"h\x00a."[..], 13),
+        (b"h\x09a.", 13),
+        (b"K\x01h\x01\x86a.", 15),
+        (b"j\x09\x00\x00\x00a.", 13),
+    ] {
+        let bytes = [start, end].concat();
+        let parsed = parse_pairs(&bytes, |at, fault| (at, fault.to_string()), |_, _| Ok(()));
+        let (at, message) = parsed.unwrap_err();
+        assert_eq!(at, position, "{message}");
+        assert!(message.contains("BINGET"), "{message}");
+    }
+    let shared = [&start[..], b"h\x01aj\x01\x00\x00\x00a."].concat();
+    let mut parsed = Vec::new();
+    let stop = parse_pairs(
+        &shared,
+        |at, fault| (at, fault),
+        |a, b| {
+            parsed.push((a, b));
+            Ok(())
+        },
+    );
+    assert_eq!((stop, parsed), (Ok(shared.len() as u64), vec![(1, 2); 3]));
+}
+
+#[test]
 fn pickles_of_several_frames_equal_cpythons() {
     let written = write_pairs(Vec::new(), pairs(100_000).into_iter()).unwrap();
     let measured = format!("{} {:08x}\n", written.len(), crc32c::crc32c(&written));
